@@ -1,0 +1,1 @@
+"""PyTorch models of expressed empathy: data, training, calibration and evaluation."""

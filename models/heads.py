@@ -1,0 +1,117 @@
+"""The context head: attention over the neighbouring turns, then one small network a task.
+
+The form is that of EPITOME's bi-encoder (Sharma et al. 2020, section 5.2): queries from the
+response, keys and values from the context, a residual connection. Here the context is one
+pooled vector a turn, so a head can be run again when following turns arrive.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from models.labels import HEADS
+
+MAX_DISTANCE = 8
+MASKED = -1e4
+"""Score of an absent slot: finite, so that an empty context gives no NaN."""
+
+
+def through_half(vectors: Tensor) -> Tensor:
+    """What is left of vectors kept as 16-bit floats; gradients pass as if nothing happened."""
+    return vectors + (vectors.half().float() - vectors).detach()
+
+
+class ContextAttention(nn.Module):
+    """Multi-head attention from the target's two vectors to the context vectors.
+
+    There is no bias after the values, so an empty context adds exactly nothing.
+    """
+
+    def __init__(self, hidden_size: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(hidden_size, hidden_size)
+        self.key = nn.Linear(hidden_size, hidden_size)
+        self.value = nn.Linear(hidden_size, hidden_size)
+        self.output = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.dropout = nn.Dropout(0.1)
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def forward(self, target: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+        """What the context adds, [batch, 2, hidden].
+
+        `target` [batch, 2, hidden], `context` [batch, slots, hidden], `mask` [batch, slots].
+        """
+        query = self._by_head(self.query(target))
+        key = self._by_head(self.key(context))
+        value = self._by_head(self.value(context))
+        present = mask.to(target.dtype)[:, None, None, :]
+        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+        scores = scores * present + (1.0 - present) * MASKED
+        weights = self.dropout(scores.softmax(-1) * present)
+        return self.output((weights @ value).transpose(1, 2).flatten(2))
+
+
+class ContextHead(nn.Module):
+    """All classification heads over one shared fusion with the context."""
+
+    def __init__(self, hidden_size: int, attention_heads: int = 6, task_size: int = 192) -> None:
+        super().__init__()
+        self.role = nn.Embedding(2, hidden_size)
+        self.distance = nn.Embedding(2 * MAX_DISTANCE + 1, hidden_size)
+        for embedding in (self.role, self.distance):
+            nn.init.normal_(embedding.weight, std=0.02)
+        self.attention = ContextAttention(hidden_size, attention_heads)
+        self.norm = nn.LayerNorm(hidden_size)
+        self.tasks = nn.ModuleDict(
+            {
+                head.name: nn.Sequential(
+                    nn.Dropout(0.1),
+                    nn.Linear(2 * hidden_size, task_size),
+                    nn.GELU(),
+                    nn.Dropout(0.1),
+                    nn.Linear(task_size, len(head.labels)),
+                )
+                for head in HEADS
+            }
+        )
+
+    def fuse(
+        self,
+        target: Tensor,
+        target_role: Tensor,
+        context: Tensor,
+        context_role: Tensor,
+        context_distance: Tensor,
+        context_mask: Tensor,
+    ) -> Tensor:
+        """The target with its context, [batch, 2 * hidden]."""
+        distance = context_distance.clamp(-MAX_DISTANCE, MAX_DISTANCE) + MAX_DISTANCE
+        neighbours = context + self.role(context_role) + self.distance(distance)
+        query = target + self.role(target_role).unsqueeze(1)
+        fused = target + self.attention(query, neighbours, context_mask)
+        return self.norm(fused).flatten(1)
+
+    def forward(
+        self,
+        target: Tensor,
+        target_role: Tensor,
+        context: Tensor,
+        context_role: Tensor,
+        context_distance: Tensor,
+        context_mask: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """Logits [batch, labels] of every head, in the order of `HEADS`.
+
+        `target` [batch, 2, hidden]; `target_role` [batch] (0 client, 1 counsellor); `context`
+        [batch, slots, hidden], the mean vectors of the neighbours; `context_role`,
+        `context_distance` (turns from the target, negative before it) and `context_mask`
+        (1 = present) are int64 [batch, slots].
+        """
+        fused = self.fuse(
+            target, target_role, context, context_role, context_distance, context_mask
+        )
+        return tuple(self.tasks[head.name](fused) for head in HEADS)

@@ -1,0 +1,84 @@
+"""The whole model: one turn encoder, one context head, and the folder it is saved in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import AutoConfig, PretrainedConfig
+
+from models.batches import EncoderChunk, Step, Targets
+from models.encoder import (
+    TurnEncoder,
+    base_config,
+    load_backbone,
+    load_tokenizer,
+    random_backbone,
+)
+from models.heads import ContextHead, through_half
+from models.labels import HEADS
+
+
+class MultitaskModel(nn.Module):
+    """Scores turns as the service does: encode each turn once, then score with its window."""
+
+    def __init__(self, config: PretrainedConfig, backbone: nn.Module) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = TurnEncoder(backbone, config.hidden_size)
+        self.head = ContextHead(config.hidden_size)
+
+    def encode(self, chunks: list[EncoderChunk], turns: int) -> tuple[Tensor, list[Tensor]]:
+        """Vectors [turns, 2, hidden] in the order of the step, and rationale logits by chunk."""
+        outputs = [self.encoder(chunk.input_ids, chunk.attention_mask) for chunk in chunks]
+        order = torch.cat([chunk.turns for chunk in chunks])
+        vectors = torch.cat([vector for vector, _ in outputs])
+        positions = torch.empty(turns, dtype=torch.long)
+        positions[order] = torch.arange(turns)
+        return vectors[positions], [logits for _, logits in outputs]
+
+    def score(self, vectors: Tensor, targets: Targets) -> dict[str, Tensor]:
+        """Logits of every head for the step's targets, each [targets, labels]."""
+        kept = through_half(vectors)
+        logits = self.head(
+            kept[targets.turn],
+            targets.role,
+            kept[targets.context, 1],
+            targets.context_role,
+            targets.context_distance,
+            targets.context_mask,
+        )
+        return {head.name: values for head, values in zip(HEADS, logits, strict=True)}
+
+    def forward(self, step: Step) -> tuple[dict[str, Tensor], list[Tensor]]:
+        """Logits by head for the step's targets, and rationale logits by encoder chunk."""
+        vectors, rationale_logits = self.encode(step.chunks, step.turns)
+        return self.score(vectors, step.targets), rationale_logits
+
+
+def from_base() -> tuple[MultitaskModel, Tokenizer]:
+    """A model to train: the pretrained encoder, fresh heads, and its tokenizer."""
+    model = MultitaskModel(base_config(), load_backbone())
+    model.encoder.freeze_embeddings()
+    return model, load_tokenizer()
+
+
+def save(model: MultitaskModel, tokenizer: Tokenizer, folder: Path, about: dict[str, object]) -> None:
+    """Write weights, configuration, tokenizer and `about` (how it was trained)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save(model.state_dict(), folder / "model.pt")
+    model.config.save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "training.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def load(folder: Path) -> tuple[MultitaskModel, Tokenizer]:
+    """A saved model, ready to score, and its tokenizer."""
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    model = MultitaskModel(config, random_backbone(config))
+    state = torch.load(folder / "model.pt", map_location="cpu", weights_only=True)
+    model.load_state_dict(state)
+    return model.eval(), load_tokenizer(folder / "tokenizer.json")

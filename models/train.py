@@ -1,0 +1,181 @@
+"""Train the multi-task model on the public corpora: `python -m models.train --out build/model`."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from torch import Tensor, nn
+
+from models import multitask
+from models.batches import TRAINING, Segment, Step, collate, epoch_steps, tokenise
+from models.data.corpora import load_corpora, resolve_data_dir
+from models.data.split import split
+from models.labels import HEADS
+from models.losses import HeadLoss, LossName, rationale_loss
+
+REPEATS = {"epitome": 2, "esconv": 1, "annomi": 2}
+RATIONALE_WEIGHT = 0.5
+"""Lambda of the rationale loss (EPITOME, section 5.4)."""
+
+
+@dataclass
+class Recipe:
+    """Everything that decides the outcome besides the data."""
+
+    epochs: int = 4
+    seed: int = 17
+    encoder_rate: float = 8e-5
+    head_rate: float = 3e-4
+    warm_up: float = 0.06
+    weight_decay: float = 0.01
+    pairs_a_step: int = 16
+    loss: LossName = "weighted"
+    bf16: bool = False
+
+
+def label_counts(segments: list[Segment]) -> dict[str, Tensor]:
+    """Votes for each label of each head over the scored turns."""
+    counts = {head.name: torch.zeros(len(head.labels)) for head in HEADS}
+    for segment in segments:
+        for position in segment.scored:
+            for head, distribution in segment.turns[position].turn.labels.items():
+                counts[head] += torch.tensor(distribution)
+    return counts
+
+
+def total_loss(
+    logits: dict[str, Tensor],
+    rationale_logits: list[Tensor],
+    step: Step,
+    losses: dict[str, HeadLoss],
+) -> Tensor:
+    """Weighted sum of the heads' losses and the rationale loss of one step."""
+    total = torch.zeros(())
+    for head in HEADS:
+        if head.name in step.targets.labels:
+            rows, target = step.targets.labels[head.name]
+            total = total + head.weight * losses[head.name](logits[head.name][rows], target)
+    known = [
+        (values, chunk)
+        for values, chunk in zip(rationale_logits, step.chunks, strict=True)
+        if chunk.rationale_mask.any()
+    ]
+    if known:
+        flat = [values.reshape(-1, 3) for values, _ in known]
+        target = torch.cat([chunk.rationale.reshape(-1, 3) for _, chunk in known])
+        mask = torch.cat([chunk.rationale_mask.reshape(-1, 3) for _, chunk in known])
+        total = total + 3 * RATIONALE_WEIGHT * rationale_loss(torch.cat(flat), target, mask)
+    return total
+
+
+def optimiser_for(model: multitask.MultitaskModel, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW with two rates; biases and normalisation scales do not decay."""
+    groups = []
+    for module, rate in (
+        (model.encoder.backbone, recipe.encoder_rate),
+        (nn.ModuleList([m for n, m in model.encoder.named_children() if n != "backbone"]),
+         recipe.head_rate),
+        (model.head, recipe.head_rate),
+    ):
+        trained = [p for p in module.parameters() if p.requires_grad]
+        matrices = [p for p in trained if p.ndim > 1]
+        vectors = [p for p in trained if p.ndim <= 1]
+        groups.append({"params": matrices, "lr": rate, "weight_decay": recipe.weight_decay})
+        groups.append({"params": vectors, "lr": rate, "weight_decay": 0.0})
+    return torch.optim.AdamW(groups)
+
+
+def schedule_for(
+    optimiser: torch.optim.Optimizer, steps: int, warm_up: float
+) -> torch.optim.lr_scheduler.LambdaLR:
+    """Linear warm-up over a share of the steps, then linear decay to zero."""
+    warm = max(1, math.ceil(steps * warm_up))
+
+    def factor(step: int) -> float:
+        return (step + 1) / warm if step < warm else max(0.0, (steps - step) / (steps - warm + 1))
+
+    return torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
+
+
+def run_step(
+    model: multitask.MultitaskModel, step: Step, losses: dict[str, HeadLoss], *, bf16: bool
+) -> Tensor:
+    """Loss of one step; with `bf16` the encoder's matrix products are in bfloat16."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        vectors, rationale_logits = model.encode(step.chunks, step.turns)
+    logits = model.score(vectors.float(), step.targets)
+    return total_loss(logits, [values.float() for values in rationale_logits], step, losses)
+
+
+def fit(
+    model: multitask.MultitaskModel,
+    segments: list[Segment],
+    recipe: Recipe,
+    *,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    max_steps: int | None = None,
+    after_epoch: object = None,
+) -> None:
+    """Train in place. The order of the data depends on the seed and the epoch alone."""
+    losses = {name: HeadLoss(recipe.loss, c) for name, c in label_counts(segments).items()}
+    plan = [
+        epoch_steps(segments, REPEATS, recipe.pairs_a_step, random.Random(f"{recipe.seed}/{e}"))
+        for e in range(recipe.epochs)
+    ]
+    planned = sum(map(len, plan))
+    optimiser = optimiser_for(model, recipe)
+    schedule = schedule_for(optimiser, min(planned, max_steps or planned), recipe.warm_up)
+    first_epoch, done = 0, 0
+    if resume and checkpoint is not None and checkpoint.is_file():
+        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        model.load_state_dict(state["model"])
+        optimiser.load_state_dict(state["optimiser"])
+        schedule.load_state_dict(state["schedule"])
+        first_epoch, done = state["epochs"], state["steps"]
+        print(f"resumed after epoch {first_epoch} ({done} steps)", flush=True)
+    started = time.monotonic()
+    for epoch in range(first_epoch, recipe.epochs):
+        model.train()
+        torch.manual_seed(recipe.seed * 1000 + epoch)
+        chance = random.Random(f"{recipe.seed}/{epoch}/windows")
+        running = 0.0
+        for number, members in enumerate(plan[epoch], start=1):
+            if max_steps is not None and done >= max_steps:
+                return
+            loss = run_step(model, collate(members, TRAINING, chance), losses, bf16=recipe.bf16)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            schedule.step()
+            optimiser.zero_grad(set_to_none=True)
+            done += 1
+            running += loss.item()
+            if number % 20 == 0:
+                minutes = (time.monotonic() - started) / 60
+                print(
+                    f"epoch {epoch + 1} step {number}/{len(plan[epoch])} "
+                    f"loss {running / 20:.3f} minutes {minutes:.1f}",
+                    flush=True,
+                )
+                running = 0.0
+        if checkpoint is not None:
+            state = {
+                "model": model.state_dict(),
+                "optimiser": optimiser.state_dict(),
+                "schedule": schedule.state_dict(),
+                "epochs": epoch + 1,
+                "steps": done,
+            }
+            torch.save(state, checkpoint)
+        if callable(after_epoch):
+            after_epoch(epoch)

@@ -1,0 +1,1 @@
+"""The wire contract: typed events in (``events``) and out (``scores``), and their schemas."""

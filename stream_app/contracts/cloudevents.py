@@ -1,0 +1,62 @@
+"""CloudEvents 1.0 in Kafka's binary mode: attributes travel as ``ce_*`` headers.
+
+The data is the bare JSON event, so decoding needs only a check that the headers do not contradict
+it. Source: CloudEvents Kafka protocol binding 1.0.2, section 3.2.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from stream_app.contracts.events import Event
+from stream_app.errors import ContractError
+
+SPEC_VERSION: Final = "1.0"
+TYPE_PREFIX: Final = "rapport."
+CONTENT_TYPE: Final = "application/json"
+
+RawHeaders = Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None
+
+
+def headers_of(raw: RawHeaders) -> dict[str, bytes]:
+    """Headers as a dict; the last one of a name counts."""
+    return dict(raw.items() if isinstance(raw, Mapping) else raw or ())
+
+
+def is_cloud_event(headers: Mapping[str, bytes]) -> bool:
+    """Whether the record is a CloudEvent in binary mode."""
+    return "ce_specversion" in headers
+
+
+def check(headers: Mapping[str, bytes], event: Event) -> None:
+    """Refuse a CloudEvent whose attributes contradict its data.
+
+    Raises:
+        ContractError: with code ``cloudevent``.
+    """
+    if headers["ce_specversion"] != SPEC_VERSION.encode():
+        raise ContractError("cloudevent", "ce_specversion is not 1.0")
+    for required in ("ce_id", "ce_source", "ce_type"):
+        if not headers.get(required):
+            raise ContractError("cloudevent", f"the header {required} is missing")
+    content_type = headers.get("content-type", CONTENT_TYPE.encode())
+    if not content_type.startswith(CONTENT_TYPE.encode()):
+        raise ContractError("cloudevent", "the content-type is not application/json")
+    declared = headers["ce_type"].removeprefix(TYPE_PREFIX.encode())
+    if declared != str(event.__struct_config__.tag).encode():
+        raise ContractError("cloudevent", "ce_type does not name the type of the data")
+    key = headers.get("ce_partitionkey")
+    if key is not None and key != event.session_id.encode():
+        raise ContractError("cloudevent", "ce_partitionkey is not the session_id")
+
+
+def binary_headers(event: Event, event_id: str, source: str) -> list[tuple[str, bytes]]:
+    """Headers for sending ``event`` as a CloudEvent."""
+    return [
+        ("ce_specversion", SPEC_VERSION.encode()),
+        ("ce_id", event_id.encode()),
+        ("ce_source", source.encode()),
+        ("ce_type", f"{TYPE_PREFIX}{event.__struct_config__.tag}".encode()),
+        ("ce_time", event.occurred_at.isoformat().encode()),
+        ("ce_partitionkey", event.session_id.encode()),
+        ("content-type", CONTENT_TYPE.encode()),
+    ]

@@ -1,0 +1,216 @@
+"""Events in: what producers put on ``dialogue.turns`` (key = ``session_id``).
+
+``decode`` is the only way in. It takes the bytes of a Kafka record (bare JSON, or the data of a
+CloudEvent in binary mode) and returns one of the three event structs, or raises ``ContractError``
+with a reason that quotes no dialogue.
+"""
+
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from stream_app.errors import ContractError
+
+MAX_EVENT_BYTES: Final = 64 * 1024
+MAX_ID_CHARS: Final = 200
+
+
+class Role(Enum):
+    """Who speaks. The wire also accepts the aliases in ``ROLE_ALIASES``."""
+
+    CLIENT = "client"
+    COUNSELLOR = "counsellor"
+
+
+ROLE_ALIASES: Final = {
+    "client": Role.CLIENT,
+    "seeker": Role.CLIENT,
+    "patient": Role.CLIENT,
+    "customer": Role.CLIENT,
+    "user": Role.CLIENT,
+    "counsellor": Role.COUNSELLOR,
+    "supporter": Role.COUNSELLOR,
+    "therapist": Role.COUNSELLOR,
+    "agent": Role.COUNSELLOR,
+    "listener": Role.COUNSELLOR,
+}
+
+
+class WireRole(Enum):
+    """Role words that the wire accepts; ``ROLE_ALIASES`` maps them to two roles."""
+
+    CLIENT = "client"
+    SEEKER = "seeker"
+    PATIENT = "patient"
+    CUSTOMER = "customer"
+    USER = "user"
+    COUNSELLOR = "counsellor"
+    SUPPORTER = "supporter"
+    THERAPIST = "therapist"
+    AGENT = "agent"
+    LISTENER = "listener"
+
+
+class Domain(Enum):
+    """The kind of service that a session belongs to."""
+
+    COUNSELLING = "counselling"
+    PEER_SUPPORT = "peer-support"
+    CUSTOMER_SERVICE = "customer-service"
+
+
+class OutcomeKind(Enum):
+    """The listener's own judgement (EPITOME section 7 uses likes, replies and follows)."""
+
+    LIKE = "like"
+    REPLY = "reply"
+    FOLLOW = "follow"
+    RATING = "rating"
+
+
+Identifier = Annotated[
+    str,
+    Meta(min_length=1, max_length=MAX_ID_CHARS, description="Identifier without NUL characters"),
+]
+Timestamp = Annotated[datetime, Meta(tz=True, description="RFC 3339 with offset")]
+Seq = Annotated[int, Meta(ge=0, le=2**31 - 1, description="0,1,2… within the session")]
+
+
+class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
+    """One utterance."""
+
+    session_id: Identifier
+    seq: Seq
+    speaker_id: Identifier
+    role: WireRole
+    text: Annotated[str, Meta(min_length=1, description="The words; at most 64 KiB with the event")]
+    occurred_at: Timestamp
+    turn_id: Identifier | None = None
+    domain: Domain | None = None
+    lang: Annotated[str, Meta(max_length=35, description="BCP 47 tag")] | None = None
+    consent: (
+        Annotated[
+            bool, Meta(description="The client agreed to the analysis; holds for the session")
+        ]
+        | None
+    ) = None
+    channel: Identifier | None = None
+    team: Identifier | None = None
+
+    @property
+    def speaker_role(self) -> Role:
+        """The role after aliases are resolved."""
+        return ROLE_ALIASES[self.role.value]
+
+
+class SessionEnd(Struct, frozen=True, tag_field="type", tag="session_end", kw_only=True):
+    """Closes a session; turns with a new ``seq`` that come after it are dead-lettered."""
+
+    session_id: Identifier
+    occurred_at: Timestamp
+    reason: Annotated[str, Meta(max_length=200)] | None = None
+
+
+class Outcome(Struct, frozen=True, tag_field="type", tag="outcome", kw_only=True):
+    """The listener's judgement about a session, or about one turn when ``seq`` is given."""
+
+    session_id: Identifier
+    kind: OutcomeKind
+    occurred_at: Timestamp
+    value: Annotated[
+        float, Meta(description="1-5 for a rating; 1 = given, 0 = taken back for the others")
+    ] = 1.0
+    seq: Seq | None = None
+    outcome_id: Identifier | None = None
+
+
+Event = Turn | SessionEnd | Outcome
+
+_decoder = msgspec.json.Decoder(Event)
+_FORBIDDEN_MEDIA: Final = frozenset({"audio", "video", "keystrokes"})
+
+
+def decode(raw: bytes) -> Event:
+    """Decode and validate one event.
+
+    Raises:
+        ContractError: with code ``too-large``, ``not-utf-8``, ``not-json``, ``nul-byte``,
+            ``empty-text``, ``media`` or ``schema``.
+    """
+    if len(raw) > MAX_EVENT_BYTES:
+        raise ContractError(
+            "too-large", f"the event has {len(raw)} bytes; {MAX_EVENT_BYTES} are allowed"
+        )
+    try:
+        event = _decoder.decode(raw)
+    except msgspec.ValidationError as problem:
+        raise _validation_error(raw, problem) from None
+    except msgspec.DecodeError:
+        raise _undecodable(raw) from None
+    except UnicodeDecodeError:
+        raise ContractError("not-utf-8", "the event is not valid UTF-8") from None
+    _check(raw, event)
+    return event
+
+
+def _check(raw: bytes, event: Event) -> None:
+    """Rules that JSON Schema does not express."""
+    if rb"\u0000" in raw and "\x00" in "".join(_strings(event)):
+        raise ContractError("nul-byte", "a string contains a NUL character")
+    if rb"\ud" in raw.lower() and any(_has_surrogate(s) for s in _strings(event)):
+        raise ContractError("not-utf-8", "a string contains a lone surrogate")
+    match event:
+        case Turn():
+            if not event.text.strip():
+                raise ContractError("empty-text", "the text of the turn is empty")
+        case Outcome(kind=OutcomeKind.RATING, value=value) if not 1.0 <= value <= 5.0:
+            raise ContractError("schema", "a rating lies outside 1-5 - at `$.value`")
+        case _:
+            pass
+    if any(b'"%s"' % name.encode() in raw for name in _FORBIDDEN_MEDIA):
+        fields = msgspec.json.decode(raw)
+        if found := sorted(_FORBIDDEN_MEDIA & fields.keys()):
+            raise ContractError("media", f"text only: the field `{found[0]}` is refused")
+
+
+def _strings(event: Event) -> list[str]:
+    return [value for value in msgspec.structs.asdict(event).values() if isinstance(value, str)]
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _undecodable(raw: bytes) -> ContractError:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return ContractError("not-utf-8", "the event is not valid UTF-8")
+    return ContractError("not-json", "the event is not one JSON document")
+
+
+def _validation_error(raw: bytes, problem: msgspec.ValidationError) -> ContractError:
+    """msgspec names types and paths; only an unknown tag or enum word would quote the input."""
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return ContractError("not-utf-8", "the event is not valid UTF-8")
+    message = str(problem)
+    if message.startswith("Invalid enum value"):
+        path = message.rpartition("`")[0].rpartition("`")[2]
+        message = f"a word that the contract does not know - at `{path}`"
+    elif message.startswith("Invalid value"):
+        message = "the event's type is not one of turn, session_end, outcome - at `$.type`"
+    elif message.startswith("Object contains unknown field"):
+        message = "an unknown field"
+    if message.startswith("Expected `str` of length >= 1") and "$.text" in message:
+        return ContractError("empty-text", "the text of the turn is empty")
+    return ContractError("schema", message)
+
+
+def utc(moment: datetime) -> datetime:
+    """The same instant in UTC; the store and the core know no other zone."""
+    return moment.astimezone(UTC)

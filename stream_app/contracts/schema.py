@@ -1,0 +1,56 @@
+"""JSON Schemas (2020-12) of every message, generated from the structs.
+
+The files in ``contracts/schemas`` are checked in; ``python -m stream_app.contracts.schema`` writes
+them anew and a test keeps both equal.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from stream_app.contracts import events, scores
+
+SCHEMA_DIR: Final = Path(__file__).parent / "schemas"
+VERSION: Final = 1
+MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
+    "turn": events.Turn,
+    "session_end": events.SessionEnd,
+    "outcome": events.Outcome,
+    "turn_score": scores.TurnScore,
+    "session_score": scores.SessionScore,
+    "alert": scores.Alert,
+    "dead_letter": scores.DeadLetter,
+}
+
+
+def build(name: str) -> dict[str, Any]:
+    """The schema of one message."""
+    body = msgspec.json.schema(MESSAGES[name])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:rapport:{name}:v{VERSION}",
+        **body,
+    }
+
+
+def text(name: str) -> str:
+    """The schema as it stands in its file."""
+    return json.dumps(build(name), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def write(directory: Path = SCHEMA_DIR) -> list[Path]:
+    """Write every schema; returns the paths."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in MESSAGES:
+        path = directory / f"{name}.v{VERSION}.json"
+        path.write_text(text(name), encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+if __name__ == "__main__":
+    for written in write():
+        print(written.name)

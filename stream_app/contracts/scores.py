@@ -1,0 +1,169 @@
+"""Events out: turn scores, session scores, alert transitions and dead letters.
+
+The same structs are written by ``rapport score`` as JSON lines, published on the score topics and
+turned into rows by the store. Probabilities lie in [0, 1], levels in {0, 1, 2}.
+"""
+
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from stream_app.contracts.events import Role
+
+Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
+Distribution = dict[str, Probability]
+Span = tuple[int, int]
+
+MECHANISMS: Final = ("emotional_reactions", "interpretations", "explorations")
+"""EPITOME's three communication mechanisms (Sharma et al. 2020, section 3)."""
+
+
+class Stage(Enum):
+    """``provisional``: only what precedes the turn is known; ``final``: its window is complete."""
+
+    PROVISIONAL = "provisional"
+    FINAL = "final"
+
+
+class SessionStatus(Enum):
+    """``idle``: no turn for the idle timeout; a new turn opens the session again."""
+
+    OPEN = "open"
+    IDLE = "idle"
+    CLOSED = "closed"
+
+
+class AlertState(Enum):
+    """The states of an alert rule for one session."""
+
+    INACTIVE = "inactive"
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class Level(Struct, frozen=True):
+    """Level of one mechanism: 0 none, 1 weak, 2 strong, with the words that carry it."""
+
+    level: Annotated[int, Meta(ge=0, le=2)]
+    probabilities: list[Probability]
+    rationale: Annotated[
+        list[Span], Meta(description="[start, end) in characters of the original text")
+    ] = []
+
+
+class Expressed(Struct, frozen=True, omit_defaults=True):
+    """What the counsellor expressed. A head that the bundle lacks is left out."""
+
+    emotional_reactions: Level | None = None
+    interpretations: Level | None = None
+    explorations: Level | None = None
+    empathy_total: Annotated[int, Meta(ge=0, le=6)] | None = None
+    strategy: Distribution | None = None
+    behaviour: Distribution | None = None
+    question: Distribution | None = None
+    reflection: Distribution | None = None
+    input: Distribution | None = None
+    empathic_intent: Distribution | None = None
+    service_intents: Distribution | None = None
+
+
+class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only=True):
+    """The score of one turn; identified by (session_id, seq, stage, bundle)."""
+
+    session_id: str
+    seq: int
+    stage: Stage
+    bundle: str
+    role: Role
+    occurred_at: datetime
+    late: bool
+    truncated: Annotated[bool, Meta(description="The text was longer than the encoder reads")]
+    expressed: Expressed
+    perceived: Distribution
+    client: dict[str, Distribution]
+    confidence: Annotated[
+        float, Meta(ge=0, le=1, description="Mean top probability of the heads that apply")
+    ]
+    abstained: Annotated[list[str], Meta(description="Heads whose confidence is too low to use")]
+    low_empathy_risk: Annotated[
+        Probability | None, Meta(description="Session risk after this counsellor turn")
+    ] = None
+
+
+class MechanismSummary(Struct, frozen=True):
+    """One mechanism over the counsellor turns of a session."""
+
+    mean: Annotated[float, Meta(ge=0, le=2, description="Mean level")]
+    recent_mean: Annotated[float, Meta(ge=0, le=2, description="Mean level of the last five")]
+    share: Annotated[Probability, Meta(description="Share of turns with a level above 0")]
+
+
+class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", kw_only=True):
+    """Aggregates of one session so far; identified by (session_id, bundle)."""
+
+    session_id: str
+    bundle: str
+    status: SessionStatus
+    started_at: datetime | None
+    last_activity_at: datetime | None
+    turns: int
+    counsellor_turns: int
+    late_turns: int
+    withheld_turns: Annotated[int, Meta(description="Turns not scored for want of consent")]
+    low_empathy_risk: Probability | None
+    predicted_rating: Annotated[float, Meta(ge=1, le=5)] | None
+    risk_by_turn: Annotated[
+        list[tuple[int, float]],
+        Meta(description="[seq, risk]; on the topic only points since the previous message"),
+    ]
+    mechanisms: dict[str, MechanismSummary]
+    empathy_total_mean: Annotated[float, Meta(ge=0, le=6)] | None
+    talk_share: Annotated[Probability | None, Meta(description="Counsellor's share of the words")]
+    reflection_to_question: float | None
+    complex_reflection_share: Probability | None
+    open_question_share: Probability | None
+
+
+class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
+    """One transition of an alert rule; ``alert_id`` is the same whenever it is sent again."""
+
+    alert_id: str
+    rule: str
+    session_id: str
+    bundle: str
+    state: AlertState
+    previous: AlertState
+    episode: Annotated[int, Meta(ge=1, description="How often the rule left inactive so far")]
+    seq: Annotated[int | None, Meta(description="The turn that caused it; null at the end")]
+    occurred_at: datetime
+    value: Probability
+    threshold: Probability
+
+
+class DeadLetter(Struct, frozen=True, tag_field="type", tag="dead_letter", kw_only=True):
+    """Why an event was set aside.
+
+    Travels as the header ``rapport-dead-letter`` of a record on ``dialogue.dead-letters`` whose
+    value holds the original bytes, unchanged.
+    """
+
+    dead_letter_id: Annotated[str, Meta(description="topic:partition:offset of the original")]
+    reason: Annotated[str, Meta(description="A word for counting")]
+    detail: Annotated[str, Meta(description="What was wrong; quotes no dialogue")]
+    topic: str
+    partition: int
+    offset: int
+
+
+Output = TurnScore | SessionScore | Alert
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def encode(message: Output | DeadLetter) -> bytes:
+    """One message as JSON bytes."""
+    return _encoder.encode(message)

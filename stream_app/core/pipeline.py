@@ -1,0 +1,375 @@
+"""From a batch of received events to everything that is to be stored and sent.
+
+One way, in three passes over the batch: *admit* (which turns are new and may be scored), *place*
+(encode them once, put them into their windows, collect the scores that are due) and *fold* (add
+each score to its session, in the order of the log). The scorer is the only port; batches of any
+size give the same result.
+"""
+
+import zlib
+from collections import Counter
+from datetime import datetime
+
+from msgspec import Struct, field, structs
+
+from stream_app.contracts.events import Event, Outcome, Role, SessionEnd, Turn, utc
+from stream_app.contracts.scores import (
+    Alert,
+    DeadLetter,
+    SessionScore,
+    SessionStatus,
+    Stage,
+    TurnScore,
+)
+from stream_app.core import alerts, window
+from stream_app.core.aggregates import contribution
+from stream_app.core.alerts import AlertRule, Reading
+from stream_app.core.ports import Encoding, HeadScores, Scorer
+from stream_app.core.risk import low_empathy_risk
+from stream_app.core.session import SessionState, Versioned, pack, session_score, unpack
+from stream_app.core.window import EncodedTurn, Placement, Target, WindowPolicy
+from stream_app.errors import ContractError
+
+
+class Source(Struct, frozen=True):
+    """Where an event stood in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Received(Struct, frozen=True):
+    """One record of the log: its bytes, and the event in it or what is wrong with it."""
+
+    source: Source
+    raw: bytes
+    event: Event | ContractError
+
+
+class SetAside(Struct, frozen=True):
+    """A dead letter with the original bytes."""
+
+    letter: DeadLetter
+    raw: bytes
+
+
+class StoredTurn(Struct, frozen=True):
+    """A turn as it goes to the store; the store redacts the text."""
+
+    turn: Turn
+    late: bool
+
+
+class BatchResult(Struct):
+    """What one batch leads to."""
+
+    turns: list[StoredTurn] = field(default_factory=list)
+    turn_scores: list[TurnScore] = field(default_factory=list)
+    session_scores: list[SessionScore] = field(default_factory=list)
+    sessions: dict[str, Versioned] = field(default_factory=dict)
+    alerts: list[Alert] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    dead_letters: list[SetAside] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class Policy(Struct, frozen=True):
+    """Settings of the core."""
+
+    window: WindowPolicy
+    alert: AlertRule
+    require_consent: bool = True
+
+
+class _Due(Struct):
+    """One score that is due, or the end of a session (``target`` is None).
+
+    ``alerting`` is false for what comes after the end: a session that is over calls nobody.
+    """
+
+    state: SessionState
+    target: Target | None
+    at: datetime
+    alerting: bool = True
+
+
+class _Places(Struct):
+    """What the placing pass collects."""
+
+    due: list[_Due] = field(default_factory=list)
+    risk_points: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+
+
+class Pipeline:
+    """Turns batches into results; holds no state of its own."""
+
+    def __init__(self, scorer: Scorer, policy: Policy) -> None:
+        self._scorer = scorer
+        self._policy = policy
+
+    @property
+    def bundle_id(self) -> str:
+        """The bundle that scores."""
+        return self._scorer.bundle_id
+
+    def process(self, batch: list[Received], states: dict[str, Versioned]) -> BatchResult:
+        """Process a batch; ``states`` holds the known sessions and is updated in place."""
+        result = BatchResult()
+        encodings = self._admit(batch, states)
+        places = _Places()
+        for index, received in enumerate(batch):
+            event = received.event
+            match event:
+                case ContractError():
+                    _set_aside(result, received, event)
+                case Turn():
+                    self._place_turn(received, event, encodings.get(index), states, result, places)
+                case SessionEnd():
+                    self._place_end(event, states, result, places)
+                case Outcome():
+                    self._take_outcome(event, states, result)
+        self._fold(places, result)
+        for session_id, versioned in result.sessions.items():
+            status = SessionStatus.CLOSED if versioned.state.closed else SessionStatus.OPEN
+            points = places.risk_points.get(session_id, [])
+            result.session_scores.append(session_score(versioned.state, status, points))
+        return result
+
+    def rest(self, states: dict[str, Versioned]) -> BatchResult:
+        """Score what is still due in sessions that have gone quiet.
+
+        The sessions' own states are left as they are: should a turn come after all, the window
+        goes on and the final scores are written anew, so that it does not matter when, or
+        whether, a session was found to be idle.
+        """
+        result = BatchResult(sessions=dict(states))
+        places = _Places()
+        copies = {key: unpack(pack(versioned.state)) for key, versioned in states.items()}
+        for state in copies.values():
+            at = state.last_activity_at or state.ended_at
+            if at is not None:
+                targets = window.flush(state.window, self._policy.window)
+                places.due += [_Due(state, target, at) for target in targets]
+        self._fold(places, result)
+        result.alerts.clear()
+        for session_id, state in copies.items():
+            points = places.risk_points.get(session_id, [])
+            result.session_scores.append(session_score(state, SessionStatus.IDLE, points))
+        return result
+
+    def _may_score(self, state: SessionState) -> bool:
+        if state.consent is None:
+            return not self._policy.require_consent
+        return state.consent
+
+    def _state(self, session_id: str, states: dict[str, Versioned]) -> SessionState:
+        if session_id not in states:
+            states[session_id] = Versioned(SessionState(session_id, self._scorer.bundle_id))
+        return states[session_id].state
+
+    def _admit(
+        self, batch: list[Received], states: dict[str, Versioned]
+    ) -> dict[int, Encoding | None]:
+        """Encodings by position in the batch, for turns that are new; None = withheld."""
+        admitted: dict[int, Encoding | None] = {}
+        texts: dict[int, str] = {}
+        seen: set[tuple[str, int]] = set()
+        for index, received in enumerate(batch):
+            turn = received.event
+            if not isinstance(turn, Turn) or (turn.session_id, turn.seq) in seen:
+                continue
+            state = self._state(turn.session_id, states)
+            placement = window.placement_of(state.window, turn.seq, _digest(turn))
+            if placement in (Placement.DUPLICATE, Placement.CONFLICT):
+                continue
+            seen.add((turn.session_id, turn.seq))
+            if turn.consent is not None:
+                state.consent = turn.consent
+            if self._may_score(state):
+                texts[index] = turn.text
+            else:
+                admitted[index] = None
+        encoded = self._scorer.encode(list(texts.values()))
+        admitted.update(zip(texts, encoded, strict=True))
+        return admitted
+
+    def _place_turn(
+        self,
+        received: Received,
+        turn: Turn,
+        encoding: Encoding | None,
+        states: dict[str, Versioned],
+        result: BatchResult,
+        places: _Places,
+    ) -> None:
+        state = self._state(turn.session_id, states)
+        encoded = _encoded(turn, encoding)
+        placement = window.placement_of(state.window, turn.seq, encoded.digest)
+        if placement is Placement.DUPLICATE:
+            result.counts["duplicate"] += 1
+            return
+        if placement is Placement.CONFLICT:
+            _set_aside(
+                result,
+                received,
+                ContractError(
+                    "conflicting-duplicate", "another turn with this seq was taken before"
+                ),
+            )
+            return
+        if state.closed and placement is not Placement.LATE:
+            _set_aside(
+                result,
+                received,
+                ContractError("after-end", "the session has ended; its seq is new"),
+            )
+            return
+        late = placement is Placement.LATE
+        if late:
+            encoded = _encoded(turn, encoding, late=True)
+        _, targets = window.push(state.window, encoded, self._policy.window)
+        alerting = not state.closed
+        places.due += [_Due(state, t, t.turn.occurred_at, alerting) for t in targets]
+        _touch(state, turn)
+        result.sessions[turn.session_id] = states[turn.session_id]
+        if encoding is None:
+            state.withheld_turns += 1
+            result.counts["withheld"] += 1
+        else:
+            result.turns.append(StoredTurn(turn, late))
+            result.counts["late" if late else "accepted"] += 1
+
+    def _place_end(
+        self,
+        end: SessionEnd,
+        states: dict[str, Versioned],
+        result: BatchResult,
+        places: _Places,
+    ) -> None:
+        state = self._state(end.session_id, states)
+        if state.closed:
+            result.counts["duplicate"] += 1
+            return
+        targets = window.flush(state.window, self._policy.window)
+        places.due += [_Due(state, target, target.turn.occurred_at) for target in targets]
+        state.closed, state.ended_at, state.end_reason = True, utc(end.occurred_at), end.reason
+        places.due.append(_Due(state, None, state.ended_at))
+        result.sessions[end.session_id] = states[end.session_id]
+        result.counts["ended"] += 1
+
+    def _take_outcome(
+        self, outcome: Outcome, states: dict[str, Versioned], result: BatchResult
+    ) -> None:
+        if self._may_score(self._state(outcome.session_id, states)):
+            result.outcomes.append(outcome)
+            result.counts["outcome"] += 1
+        else:
+            result.counts["withheld"] += 1
+
+    def _fold(self, places: _Places, result: BatchResult) -> None:
+        targets = [due.target for due in places.due if due.target is not None]
+        scores = iter(self._scorer.score(targets))
+        for due in places.due:
+            if due.target is None:
+                result.alerts += self._close_alert(due)
+                continue
+            score = self._turn_score(due.state, due.target, next(scores))
+            if _is_first(due.target):
+                turn = due.target.turn
+                due.state.aggregates.count_turn(turn.role, turn.words, turn.late)
+            if score.role is Role.COUNSELLOR:
+                score = self._observe(due, score, places, result)
+            result.turn_scores.append(score)
+
+    def _turn_score(self, state: SessionState, target: Target, heads: HeadScores) -> TurnScore:
+        turn = target.turn
+        return TurnScore(
+            session_id=state.session_id,
+            seq=turn.seq,
+            stage=target.stage,
+            bundle=self._scorer.bundle_id,
+            role=turn.role,
+            occurred_at=turn.occurred_at,
+            late=turn.late,
+            truncated=turn.truncated,
+            expressed=heads.expressed,
+            perceived=heads.perceived,
+            client=heads.client,
+            confidence=heads.confidence,
+            abstained=heads.abstained,
+        )
+
+    def _observe(
+        self, due: _Due, score: TurnScore, places: _Places, result: BatchResult
+    ) -> TurnScore:
+        """Add a counsellor's score to the session; the first score of a turn moves the risk."""
+        state = due.state
+        state.aggregates.observe(contribution(score), self._policy.window.after)
+        if due.target is None or not _is_first(due.target):
+            return score
+        state.risk = low_empathy_risk(self._scorer.risk, state.aggregates.summary())
+        if state.risk is None:
+            return score
+        places.risk_points.setdefault(state.session_id, []).append((score.seq, state.risk))
+        if due.alerting:
+            reading = Reading(
+                state.session_id, score.bundle, score.seq, score.occurred_at, state.risk
+            )
+            result.alerts += alerts.observe(self._policy.alert, state.alert, reading)
+        return structs.replace(score, low_empathy_risk=state.risk)
+
+    def _close_alert(self, due: _Due) -> list[Alert]:
+        state = due.state
+        if state.risk is None:
+            return []
+        reading = Reading(state.session_id, self._scorer.bundle_id, None, due.at, state.risk)
+        return alerts.close(self._policy.alert, state.alert, reading)
+
+
+def _is_first(target: Target) -> bool:
+    return target.stage is Stage.PROVISIONAL or target.turn.late
+
+
+def _digest(turn: Turn) -> int:
+    return zlib.crc32(f"{turn.speaker_role.value}\n{turn.text}".encode())
+
+
+def _encoded(turn: Turn, encoding: Encoding | None, late: bool = False) -> EncodedTurn:
+    return EncodedTurn(
+        seq=turn.seq,
+        role=turn.speaker_role,
+        occurred_at=utc(turn.occurred_at),
+        digest=_digest(turn),
+        words=len(turn.text.split()),
+        vectors=encoding.vectors if encoding else b"",
+        rationales=encoding.rationales if encoding else {},
+        truncated=encoding.truncated if encoding else False,
+        late=late,
+        withheld=encoding is None,
+    )
+
+
+def _touch(state: SessionState, turn: Turn) -> None:
+    """Session facts; minima and maxima, so that the order of arrival does not matter."""
+    at = utc(turn.occurred_at)
+    state.started_at = min(state.started_at or at, at)
+    state.last_activity_at = max(state.last_activity_at or at, at)
+    state.domain = state.domain or (turn.domain.value if turn.domain else None)
+    state.channel = state.channel or turn.channel
+    state.team = state.team or turn.team
+    state.lang = state.lang or turn.lang
+
+
+def _set_aside(result: BatchResult, received: Received, error: ContractError) -> None:
+    source = received.source
+    letter = DeadLetter(
+        dead_letter_id=f"{source.topic}:{source.partition}:{source.offset}",
+        reason=error.code,
+        detail=error.detail,
+        topic=source.topic,
+        partition=source.partition,
+        offset=source.offset,
+    )
+    result.dead_letters.append(SetAside(letter, received.raw))
+    result.counts["dead-letter"] += 1

@@ -1,0 +1,49 @@
+"""What the core needs from outside: scores. Adapters: ``inference.scorer``, ``tests.fakes``."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from stream_app.contracts.scores import Expressed, Span
+from stream_app.core.risk import RiskModel
+from stream_app.core.window import Target
+
+
+class Encoding(Struct, frozen=True):
+    """What the encoder makes of one text; see ``core.window.EncodedTurn``."""
+
+    vectors: bytes
+    rationales: dict[str, list[Span]]
+    truncated: bool
+
+
+class HeadScores(Struct, frozen=True):
+    """What the heads say of one target."""
+
+    expressed: Expressed
+    perceived: dict[str, float]
+    client: dict[str, dict[str, float]]
+    confidence: float
+    abstained: list[str]
+
+
+class Scorer(Protocol):
+    """Scores turns. The result for a turn never depends on what else is in the call."""
+
+    @property
+    def bundle_id(self) -> str:
+        """Name, version and profile of the model in use."""
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Turns before and after that the model was made for."""
+
+    @property
+    def risk(self) -> RiskModel | None:
+        """The bundle's risk model."""
+
+    def encode(self, texts: list[str]) -> list[Encoding]:
+        """Encode each text once."""
+
+    def score(self, targets: list[Target]) -> list[HeadScores]:
+        """Score encoded turns with their neighbours."""

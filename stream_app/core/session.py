@@ -1,0 +1,84 @@
+"""The state of one session, and the steps that one event makes of it.
+
+State never holds text: a turn is its vectors, its role and candidate rationale offsets.
+"""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct, field
+
+from stream_app.contracts.scores import SessionScore, SessionStatus
+from stream_app.core.aggregates import Aggregates
+from stream_app.core.alerts import AlertStatus
+from stream_app.core.window import WindowState
+
+
+class SessionState(Struct):
+    """All that is needed to go on with a session; stored in its row as MessagePack."""
+
+    session_id: str
+    bundle: str
+    closed: bool = False
+    consent: bool | None = None
+    domain: str | None = None
+    channel: str | None = None
+    team: str | None = None
+    lang: str | None = None
+    started_at: datetime | None = None
+    last_activity_at: datetime | None = None
+    ended_at: datetime | None = None
+    end_reason: str | None = None
+    withheld_turns: int = 0
+    window: WindowState = field(default_factory=WindowState)
+    aggregates: Aggregates = field(default_factory=Aggregates)
+    alert: AlertStatus = field(default_factory=AlertStatus)
+    risk: float | None = None
+
+
+class Versioned(Struct):
+    """A state with the version of the row it came from; 0 = not stored yet."""
+
+    state: SessionState
+    version: int = 0
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(SessionState)
+
+
+def pack(state: SessionState) -> bytes:
+    """The state as bytes."""
+    return _encoder.encode(state)
+
+
+def unpack(raw: bytes) -> SessionState:
+    """The state from bytes; raises ``msgspec.ValidationError`` on another layout."""
+    return _decoder.decode(raw)
+
+
+def session_score(
+    state: SessionState, status: SessionStatus, risk_by_turn: list[tuple[int, float]]
+) -> SessionScore:
+    """The aggregates of a session as a message."""
+    summary = state.aggregates.summary()
+    return SessionScore(
+        session_id=state.session_id,
+        bundle=state.bundle,
+        status=status,
+        started_at=state.started_at,
+        last_activity_at=state.last_activity_at,
+        turns=state.aggregates.turns,
+        counsellor_turns=summary.counsellor_turns,
+        late_turns=state.aggregates.late_turns,
+        withheld_turns=state.withheld_turns,
+        low_empathy_risk=state.risk,
+        predicted_rating=None,
+        risk_by_turn=risk_by_turn,
+        mechanisms=summary.mechanisms,
+        empathy_total_mean=summary.empathy_total_mean,
+        talk_share=summary.talk_share,
+        reflection_to_question=summary.reflection_to_question,
+        complex_reflection_share=summary.complex_reflection_share,
+        open_question_share=summary.open_question_share,
+    )

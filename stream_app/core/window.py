@@ -1,0 +1,202 @@
+"""Sliding context windows: which turns are scored when, and with which neighbours.
+
+A turn is scored ``provisional`` as soon as it is in order, with up to ``before`` preceding turns,
+and ``final`` once ``after`` following turns are there, or at the session's end (Xu & Jiang 2024
+use three utterances on either side). ::
+
+    before = after = 2         seq  0   1   2   3   4
+    provisional of 2 sees           0   1  [2]
+    final of 2 sees                 0   1  [2]  3   4
+
+Turns that come out of order wait in a bounded buffer. When the buffer is full, or an event comes
+that is later than the wait allows, the gap is given up; a turn that fills a gap afterwards is late:
+it is scored once, final, with the neighbours that are still in the window.
+"""
+
+from datetime import datetime, timedelta
+from enum import Enum
+
+from msgspec import Struct, field
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Span, Stage
+
+MAX_GAPS = 64
+DIGESTS_KEPT = 64
+
+
+class WindowPolicy(Struct, frozen=True):
+    """Sizes in turns; ``reorder_wait`` in event time."""
+
+    before: int = 3
+    after: int = 3
+    reorder_turns: int = 4
+    reorder_wait: timedelta = timedelta(seconds=30)
+
+
+class EncodedTurn(Struct, frozen=True):
+    """What the window keeps of a turn; no text.
+
+    ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes
+    (empty for a turn that is withheld). ``rationales``: candidate spans by mechanism.
+    """
+
+    seq: int
+    role: Role
+    occurred_at: datetime
+    digest: int
+    words: int
+    vectors: bytes
+    rationales: dict[str, list[Span]]
+    truncated: bool = False
+    late: bool = False
+    withheld: bool = False
+
+
+class Neighbour(Struct, frozen=True):
+    """A turn seen from another one: -1 is the turn just before, +1 the one just after."""
+
+    turn: EncodedTurn
+    distance: int
+
+
+class Target(Struct, frozen=True):
+    """One request for scores."""
+
+    turn: EncodedTurn
+    stage: Stage
+    context: list[Neighbour]
+
+
+class Placement(Enum):
+    """What became of a turn that was pushed."""
+
+    ACCEPTED = "accepted"
+    WAITING = "waiting"
+    LATE = "late"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+
+
+class WindowState(Struct):
+    """The window of one session; small, serialisable, without text."""
+
+    next_seq: int = 0
+    history: list[EncodedTurn] = field(default_factory=list)
+    unfinished: list[int] = field(default_factory=list)
+    waiting: dict[int, EncodedTurn] = field(default_factory=dict)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    digests: dict[int, int] = field(default_factory=dict)
+
+
+def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
+    """What ``push`` would do with this turn, without doing it."""
+    known = state.waiting[seq].digest if seq in state.waiting else state.digests.get(seq)
+    if known is not None:
+        return Placement.DUPLICATE if known == digest else Placement.CONFLICT
+    if seq < state.next_seq:
+        return Placement.LATE if _gap_of(state, seq) is not None else Placement.DUPLICATE
+    return Placement.ACCEPTED if seq == state.next_seq else Placement.WAITING
+
+
+def push(
+    state: WindowState, turn: EncodedTurn, policy: WindowPolicy
+) -> tuple[Placement, list[Target]]:
+    """Take one turn in; returns what became of it and the scores that are due, in order."""
+    placement = placement_of(state, turn.seq, turn.digest)
+    if placement in (Placement.DUPLICATE, Placement.CONFLICT):
+        return placement, []
+    if placement is Placement.LATE:
+        return placement, _take_late(state, turn, policy)
+    state.waiting[turn.seq] = turn
+    targets = _drain(state, policy)
+    while state.waiting and _bound_reached(state, turn.occurred_at, policy):
+        _give_up_gap(state)
+        targets += _drain(state, policy)
+    return placement, targets
+
+
+def flush(state: WindowState, policy: WindowPolicy) -> list[Target]:
+    """Everything that is still due when no more turns will come."""
+    targets: list[Target] = []
+    while state.waiting:
+        _give_up_gap(state)
+        targets += _drain(state, policy)
+    targets += [_final(state, seq, policy) for seq in state.unfinished]
+    state.unfinished.clear()
+    return targets
+
+
+def _bound_reached(state: WindowState, now: datetime, policy: WindowPolicy) -> bool:
+    oldest = min(turn.occurred_at for turn in state.waiting.values())
+    return len(state.waiting) > policy.reorder_turns or now - oldest > policy.reorder_wait
+
+
+def _give_up_gap(state: WindowState) -> None:
+    first = min(state.waiting)
+    state.gaps.append((state.next_seq, first - 1))
+    del state.gaps[:-MAX_GAPS]
+    state.next_seq = first
+
+
+def _drain(state: WindowState, policy: WindowPolicy) -> list[Target]:
+    targets: list[Target] = []
+    while (turn := state.waiting.pop(state.next_seq, None)) is not None:
+        state.next_seq += 1
+        _remember(state, turn)
+        if not turn.withheld:
+            targets += _accept(state, turn, policy)
+    return targets
+
+
+def _accept(state: WindowState, turn: EncodedTurn, policy: WindowPolicy) -> list[Target]:
+    before = state.history[-policy.before :] if policy.before else []
+    context = [Neighbour(other, i - len(before)) for i, other in enumerate(before)]
+    targets = [Target(turn, Stage.PROVISIONAL, context)]
+    state.history.append(turn)
+    state.unfinished.append(turn.seq)
+    if len(state.unfinished) > policy.after:
+        targets.append(_final(state, state.unfinished.pop(0), policy))
+    del state.history[: -(policy.before + policy.after + 1)]
+    return targets
+
+
+def _final(state: WindowState, seq: int, policy: WindowPolicy) -> Target:
+    at = next(i for i, turn in enumerate(state.history) if turn.seq == seq)
+    first = max(0, at - policy.before)
+    last = at + policy.after
+    context = [
+        Neighbour(turn, i - at)
+        for i, turn in enumerate(state.history)
+        if first <= i <= last and i != at
+    ]
+    return Target(state.history[at], Stage.FINAL, context)
+
+
+def _take_late(state: WindowState, turn: EncodedTurn, policy: WindowPolicy) -> list[Target]:
+    gap = _gap_of(state, turn.seq)
+    if gap is None:  # placement_of has just found it
+        return []
+    state.gaps.remove(gap)
+    low, high = gap
+    state.gaps += [(a, b) for a, b in ((low, turn.seq - 1), (turn.seq + 1, high)) if a <= b]
+    state.gaps.sort()
+    _remember(state, turn)
+    if turn.withheld:
+        return []
+    before = [t for t in state.history if t.seq < turn.seq][-policy.before :]
+    after = [t for t in state.history if t.seq > turn.seq][: policy.after]
+    context = [
+        Neighbour(other, i - len(before)) for i, other in enumerate(before if policy.before else [])
+    ] + [Neighbour(other, i + 1) for i, other in enumerate(after)]
+    return [Target(turn, Stage.FINAL, context)]
+
+
+def _gap_of(state: WindowState, seq: int) -> tuple[int, int] | None:
+    return next((gap for gap in state.gaps if gap[0] <= seq <= gap[1]), None)
+
+
+def _remember(state: WindowState, turn: EncodedTurn) -> None:
+    state.digests[turn.seq] = turn.digest
+    while len(state.digests) > DIGESTS_KEPT:
+        del state.digests[min(state.digests)]

@@ -1,0 +1,1 @@
+"""Scoring with ONNX Runtime: bundle → tokeniser → batches → encoder → head → scores."""

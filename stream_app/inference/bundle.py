@@ -1,0 +1,173 @@
+"""A model bundle: a folder with two ONNX graphs, a tokeniser and the manifest ``bundle.json``.
+
+``export/`` writes bundles, this module reads them and checks every file against its SHA-256.
+"""
+
+import hashlib
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Expressed
+from stream_app.core.risk import RiskModel
+from stream_app.errors import BundleError
+
+FORMAT: Final = 1
+MANIFEST: Final = "bundle.json"
+DEFAULT_BUNDLE: Final = Path(__file__).parents[1] / "bundles" / "default"
+
+
+class Dimension(Enum):
+    """What a head speaks of; expressed and perceived empathy are never mixed."""
+
+    EXPRESSED = "expressed"
+    PERCEIVED = "perceived"
+    CLIENT = "client"
+
+
+class HeadKind(Enum):
+    """``level``: ordered labels 0-2; ``categorical``: one of several; ``binary``: no, yes."""
+
+    LEVEL = "level"
+    CATEGORICAL = "categorical"
+    BINARY = "binary"
+
+
+class RationaleSpec(Struct, frozen=True):
+    """Which channel of the encoder's ``rationale_logits`` belongs to a head."""
+
+    index: int
+    threshold: float
+
+
+class HeadSpec(Struct, frozen=True):
+    """One classification head; its logits are the head graph's output of the same name."""
+
+    name: str
+    dimension: Dimension
+    kind: HeadKind
+    roles: list[Role]
+    labels: list[str]
+    temperature: float = 1.0
+    abstain_below: float = 0.0
+    rationale: RationaleSpec | None = None
+
+
+class EncoderSpec(Struct, frozen=True):
+    """``batch_independent`` false: a turn's result depends on its batch, so batches are of one."""
+
+    file: str
+    hidden_size: int
+    max_tokens: int
+    batch_independent: bool
+
+
+class HeadGraphSpec(Struct, frozen=True):
+    """``slots``: how many neighbours the head graph is fed with."""
+
+    file: str
+    slots: int
+
+
+class TokenizerSpec(Struct, frozen=True):
+    """The Hugging Face ``tokenizer.json``."""
+
+    file: str
+
+
+class WindowSpec(Struct, frozen=True):
+    """Turns before and after that the model was trained with."""
+
+    before: int
+    after: int
+
+
+class Manifest(Struct, frozen=True):
+    """The content of ``bundle.json``."""
+
+    format: int
+    name: str
+    version: str
+    profile: str
+    encoder: EncoderSpec
+    head: HeadGraphSpec
+    tokenizer: TokenizerSpec
+    window: WindowSpec
+    heads: list[HeadSpec]
+    files: dict[str, str]
+    risk: RiskModel | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bundle_id(self) -> str:
+        """What score rows are keyed with."""
+        return f"{self.name}-{self.version}-{self.profile}"
+
+
+class Bundle(Struct, frozen=True):
+    """A checked bundle on disk; ``digest`` is the SHA-256 of its manifest."""
+
+    path: Path
+    manifest: Manifest
+    digest: str
+
+    def file(self, name: str) -> Path:
+        """Path of one of the bundle's files."""
+        return self.path / name
+
+
+def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
+    """Read and check the bundle in the folder ``path``.
+
+    Raises:
+        BundleError: the folder or a file is missing, the manifest is of another format, or a file
+            does not have the hash that the manifest states.
+    """
+    manifest_path = path / MANIFEST
+    try:
+        raw = manifest_path.read_bytes()
+    except OSError as problem:
+        raise BundleError(
+            f"no model bundle at {path}: {problem.strerror}. Point RAPPORT_BUNDLE at a folder that "
+            f"holds {MANIFEST}, or leave it unset for the one that is shipped."
+        ) from problem
+    try:
+        manifest = msgspec.json.decode(raw, type=Manifest)
+    except msgspec.DecodeError as problem:
+        raise BundleError(f"{manifest_path} is not a bundle manifest: {problem}") from problem
+    _check(path, manifest)
+    return Bundle(path, manifest, hashlib.sha256(raw).hexdigest())
+
+
+def _check(path: Path, manifest: Manifest) -> None:
+    if manifest.format != FORMAT:
+        raise BundleError(
+            f"{path} has bundle format {manifest.format}; this release reads {FORMAT}. "
+            "Export the bundle again with this release."
+        )
+    needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
+    if missing := sorted(needed - manifest.files.keys()):
+        raise BundleError(f"{path / MANIFEST} states no SHA-256 for {', '.join(missing)}")
+    unknown = [
+        head.name
+        for head in manifest.heads
+        if head.dimension is Dimension.EXPRESSED and head.name not in Expressed.__struct_fields__
+    ]
+    if unknown:
+        raise BundleError(f"{path} has heads that the wire contract lacks: {', '.join(unknown)}")
+    for name, expected in manifest.files.items():
+        file = path / name
+        if Path(name).name != name or not file.is_file():
+            raise BundleError(f"{file} is missing; copy or export the bundle again")
+        with file.open("rb") as stream:
+            actual = hashlib.file_digest(stream, "sha256").hexdigest()
+        if actual != expected:
+            raise BundleError(
+                f"{file} is damaged: SHA-256 {actual[:12]}… instead of {expected[:12]}…; "
+                "copy or export the bundle again"
+            )

@@ -1,0 +1,35 @@
+"""Rationale spans from token probabilities (Sharma et al. 2020, section 5.2)."""
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.contracts.scores import Span
+
+
+def spans(
+    probabilities: npt.NDArray[np.float32],
+    offsets: list[tuple[int, int]],
+    threshold: float,
+    text: str,
+) -> list[Span]:
+    """Character spans of the words whose tokens reach ``threshold``.
+
+    Args:
+        probabilities: [tokens], each in [0, 1].
+        offsets: [start, end) of each token; special tokens are empty.
+        threshold: in [0, 1].
+        text: the original text; spans are widened to whole words and joined across blanks.
+    """
+    chosen: list[Span] = []
+    for probability, (start, end) in zip(probabilities.tolist(), offsets, strict=True):
+        if start == end or probability < threshold:
+            continue
+        while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
+            start -= 1
+        while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
+            end += 1
+        if chosen and (start <= chosen[-1][1] or text[chosen[-1][1] : start].isspace()):
+            chosen[-1] = (chosen[-1][0], max(end, chosen[-1][1]))
+        else:
+            chosen.append((start, end))
+    return chosen

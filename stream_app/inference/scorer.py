@@ -1,0 +1,147 @@
+"""The ONNX adapter of the core's ``Scorer`` port."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.contracts.scores import Expressed, Level
+from stream_app.core.ports import Encoding, HeadScores
+from stream_app.core.risk import RiskModel
+from stream_app.core.window import Target
+from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
+from stream_app.inference.encoder import TurnEncoder
+from stream_app.inference.head import ContextHead
+from stream_app.inference.providers import Provider, provider_in_use
+from stream_app.inference.rationale import spans
+from stream_app.inference.tokenizer import TextTokenizer
+
+TOKEN_BUDGET = 512
+
+
+class OnnxScorer:
+    """Scores with a bundle. Its sessions may be used by several threads at a time."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        provider: Provider = Provider.AUTO,
+        threads: int = 1,
+        token_budget: int = TOKEN_BUDGET,
+    ) -> None:
+        manifest = bundle.manifest
+        self.bundle = bundle
+        self.tokenizer = TextTokenizer(
+            bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
+        )
+        self.encoder = TurnEncoder(
+            bundle.file(manifest.encoder.file),
+            provider,
+            threads,
+            token_budget if manifest.encoder.batch_independent else 0,
+        )
+        self.head = ContextHead(
+            bundle.file(manifest.head.file),
+            Provider.CPU,  # a few small products: moving them costs more than they do
+            threads,
+            manifest.head.slots,
+            manifest.encoder.hidden_size,
+        )
+        self._heads = manifest.heads
+
+    @property
+    def provider(self) -> Provider:
+        """The provider that the encoder really runs on."""
+        return provider_in_use(self.encoder.session)
+
+    @property
+    def bundle_id(self) -> str:
+        """Name, version and profile of the bundle."""
+        return self.bundle.manifest.bundle_id
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Turns before and after."""
+        return self.bundle.manifest.window.before, self.bundle.manifest.window.after
+
+    @property
+    def risk(self) -> RiskModel | None:
+        """The bundle's risk model."""
+        return self.bundle.manifest.risk
+
+    def encode(self, texts: list[str]) -> list[Encoding]:
+        """Encode each text once; see ``core.ports.Scorer``."""
+        tokens = self.tokenizer.tokenize(texts)
+        return [
+            Encoding(
+                vectors=output.vectors.tobytes(),
+                rationales={
+                    head.name: spans(
+                        output.rationale[:, head.rationale.index],
+                        item.offsets,
+                        head.rationale.threshold,
+                        text,
+                    )
+                    for head in self._heads
+                    if head.rationale is not None
+                },
+                truncated=item.truncated,
+            )
+            for text, item, output in zip(texts, tokens, self.encoder.encode(tokens), strict=True)
+        ]
+
+    def score(self, targets: list[Target]) -> list[HeadScores]:
+        """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
+        if not targets:
+            return []
+        logits = self.head.logits(targets)
+        probabilities = {
+            head.name: _softmax(logits[head.name] / head.temperature) for head in self._heads
+        }
+        return [
+            self._scores(target, {name: p[row].tolist() for name, p in probabilities.items()})
+            for row, target in enumerate(targets)
+        ]
+
+    def _scores(self, target: Target, probabilities: dict[str, list[float]]) -> HeadScores:
+        expressed: dict[str, Any] = {}
+        perceived: dict[str, float] = {}
+        client: dict[str, dict[str, float]] = {}
+        tops: list[float] = []
+        abstained: list[str] = []
+        for head in self._heads:
+            if target.turn.role not in head.roles:
+                continue
+            values = probabilities[head.name]
+            tops.append(max(values))
+            if tops[-1] < head.abstain_below:
+                abstained.append(head.name)
+            match head.dimension:
+                case Dimension.PERCEIVED:
+                    perceived[head.name] = values[-1]
+                case Dimension.CLIENT:
+                    client[head.name] = dict(zip(head.labels, values, strict=True))
+                case Dimension.EXPRESSED if head.kind is HeadKind.LEVEL:
+                    expressed[head.name] = _level(head, values, target)
+                case Dimension.EXPRESSED:
+                    expressed[head.name] = dict(zip(head.labels, values, strict=True))
+        levels = [value.level for value in expressed.values() if isinstance(value, Level)]
+        return HeadScores(
+            expressed=Expressed(**expressed, empathy_total=sum(levels) if levels else None),
+            perceived=perceived,
+            client=client,
+            confidence=sum(tops) / len(tops) if tops else 0.0,
+            abstained=abstained,
+        )
+
+
+def _level(head: HeadSpec, values: list[float], target: Target) -> Level:
+    level = max(range(len(values)), key=values.__getitem__)
+    return Level(level, values, target.turn.rationales.get(head.name, []) if level else [])
+
+
+def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    exponents = np.exp(shifted)
+    return np.asarray(exponents / exponents.sum(axis=-1, keepdims=True))
