@@ -144,7 +144,7 @@ def collate(
     segments: list[Segment],
     window: Window,
     chance: random.Random,
-    chunk_tokens: int = 2048,
+    chunk_tokens: int = 1024,
 ) -> Step:
     """One step from some segments, every labelled turn of theirs a target."""
     turns: list[TokenisedTurn] = []

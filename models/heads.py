@@ -28,13 +28,13 @@ class ContextAttention(nn.Module):
     There is no bias after the values, so an empty context adds exactly nothing.
     """
 
-    def __init__(self, hidden_size: int, heads: int) -> None:
+    def __init__(self, hidden_size: int, attention_size: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query = nn.Linear(hidden_size, hidden_size)
-        self.key = nn.Linear(hidden_size, hidden_size)
-        self.value = nn.Linear(hidden_size, hidden_size)
-        self.output = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.query = nn.Linear(hidden_size, attention_size)
+        self.key = nn.Linear(hidden_size, attention_size)
+        self.value = nn.Linear(hidden_size, attention_size)
+        self.output = nn.Linear(attention_size, hidden_size, bias=False)
         self.dropout = nn.Dropout(0.1)
 
     def _by_head(self, x: Tensor) -> Tensor:
@@ -58,13 +58,13 @@ class ContextAttention(nn.Module):
 class ContextHead(nn.Module):
     """All classification heads over one shared fusion with the context."""
 
-    def __init__(self, hidden_size: int, attention_heads: int = 6, task_size: int = 192) -> None:
+    def __init__(self, hidden_size: int, attention_heads: int = 6, task_size: int = 96) -> None:
         super().__init__()
         self.role = nn.Embedding(2, hidden_size)
         self.distance = nn.Embedding(2 * MAX_DISTANCE + 1, hidden_size)
         for embedding in (self.role, self.distance):
             nn.init.normal_(embedding.weight, std=0.02)
-        self.attention = ContextAttention(hidden_size, attention_heads)
+        self.attention = ContextAttention(hidden_size, hidden_size // 2, attention_heads)
         self.norm = nn.LayerNorm(hidden_size)
         self.tasks = nn.ModuleDict(
             {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +16,12 @@ import typer
 from torch import Tensor, nn
 
 from models import multitask
-from models.batches import TRAINING, Segment, Step, collate, epoch_steps, tokenise
-from models.data.corpora import load_corpora, resolve_data_dir
-from models.data.split import split
+from models.batches import FINAL, TRAINING, Segment, Step, collate, epoch_steps, tokenise
+from models.calibrate import calibrate
+from models.data.corpora import CORPORA, Conversation, load_corpora, resolve_data_dir
+from models.data.split import DESCRIPTION, split
+from models.evaluate.predict import predict
+from models.evaluate.report import markdown, mean_macro_f1, measure
 from models.labels import HEADS
 from models.losses import HeadLoss, LossName, rationale_loss
 
@@ -39,7 +42,7 @@ class Recipe:
     weight_decay: float = 0.01
     pairs_a_step: int = 16
     loss: LossName = "weighted"
-    bf16: bool = False
+    bf16: bool = True
 
 
 def label_counts(segments: list[Segment]) -> dict[str, Tensor]:
@@ -80,10 +83,12 @@ def total_loss(
 def optimiser_for(model: multitask.MultitaskModel, recipe: Recipe) -> torch.optim.AdamW:
     """AdamW with two rates; biases and normalisation scales do not decay."""
     groups = []
+    rationale = nn.ModuleList(
+        [child for name, child in model.encoder.named_children() if name != "backbone"]
+    )
     for module, rate in (
         (model.encoder.backbone, recipe.encoder_rate),
-        (nn.ModuleList([m for n, m in model.encoder.named_children() if n != "backbone"]),
-         recipe.head_rate),
+        (rationale, recipe.head_rate),
         (model.head, recipe.head_rate),
     ):
         trained = [p for p in module.parameters() if p.requires_grad]
@@ -124,7 +129,7 @@ def fit(
     checkpoint: Path | None = None,
     resume: bool = False,
     max_steps: int | None = None,
-    after_epoch: object = None,
+    after_epoch: Callable[[int], None] | None = None,
 ) -> None:
     """Train in place. The order of the data depends on the seed and the epoch alone."""
     losses = {name: HeadLoss(recipe.loss, c) for name, c in label_counts(segments).items()}
@@ -151,7 +156,7 @@ def fit(
         running = 0.0
         for number, members in enumerate(plan[epoch], start=1):
             if max_steps is not None and done >= max_steps:
-                return
+                break
             loss = run_step(model, collate(members, TRAINING, chance), losses, bf16=recipe.bf16)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -177,5 +182,87 @@ def fit(
                 "steps": done,
             }
             torch.save(state, checkpoint)
-        if callable(after_epoch):
+        if after_epoch is not None:
             after_epoch(epoch)
+
+
+def main(
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    out: Annotated[Path, typer.Option(help="Where the model is written.")] = Path("build/model"),
+    epochs: int = 4,
+    seed: int = 17,
+    threads: int = 2,
+    loss: Annotated[str, typer.Option(help="cross_entropy, weighted, focal or ldam")] = "weighted",
+    max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
+    bf16: Annotated[bool, typer.Option(help="bfloat16 in the encoder.")] = True,
+    resume: Annotated[bool, typer.Option(help="Go on after the last finished epoch.")] = False,
+) -> None:
+    """Train on the training split; choose the epoch and calibrate on the validation split."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    recipe = Recipe(epochs=epochs, seed=seed, loss=loss, bf16=bf16)
+    conversations = load_corpora(resolve_data_dir(data_dir))
+    parts = split(conversations, seed)
+    model, tokenizer = multitask.from_base()
+    segments = {part: tokenise(parts[part], tokenizer) for part in ("train", "validation")}
+    out.mkdir(parents=True, exist_ok=True)
+    best = out / "best.pt"
+    if not resume:
+        best.unlink(missing_ok=True)
+
+    def validate(epoch: int) -> None:
+        report = measure(predict(model.eval(), segments["validation"], FINAL))
+        score = mean_macro_f1(report)
+        print(f"validation after epoch {epoch + 1}: mean macro-F1 {score:.4f}")
+        print(markdown(report), flush=True)
+        if not best.is_file() or score > torch.load(best, weights_only=True)["score"]:
+            torch.save({"model": model.state_dict(), "score": score, "epoch": epoch + 1}, best)
+
+    fit(
+        model,
+        segments["train"],
+        recipe,
+        checkpoint=out / "checkpoint.pt",
+        resume=resume,
+        max_steps=max_steps,
+        after_epoch=validate,
+    )
+    chosen = torch.load(best, map_location="cpu", weights_only=True)
+    model.load_state_dict(chosen["model"])
+    about = {
+        "base_model": "all-MiniLM-L6-v2",
+        "data": describe(conversations),
+        "split": DESCRIPTION,
+        "split_sizes": {part: len(members) for part, members in parts.items()},
+        "command": "python -m models.train " + " ".join(sys.argv[1:]),
+        "recipe": asdict(recipe),
+        "epochs": epochs,
+        "chosen_epoch": chosen["epoch"],
+        "seed": seed,
+    }
+    multitask.save(model, tokenizer, out, about)
+    calibrate(predict(model.eval(), segments["validation"], FINAL)).write(out / "calibration.json")
+    best.unlink()
+    print(f"model written to {out}")
+
+
+def describe(conversations: list[Conversation]) -> list[dict[str, object]]:
+    """The corpora behind the conversations: files, sizes and licences."""
+    rows: list[dict[str, object]] = []
+    for corpus in CORPORA.values():
+        own = [item for item in conversations if item.corpus == corpus.name]
+        rows.append(
+            {
+                "name": corpus.title,
+                "file": ", ".join(corpus.files),
+                "items": len(own),
+                "turns": sum(bool(turn.labels) for item in own for turn in item.turns),
+                "licence": corpus.licence,
+                "url": corpus.url,
+            }
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    typer.run(main)

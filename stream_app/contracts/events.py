@@ -129,7 +129,7 @@ class Outcome(Struct, frozen=True, tag_field="type", tag="outcome", kw_only=True
 
 Event = Turn | SessionEnd | Outcome
 
-_decoder = msgspec.json.Decoder(Event)
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _FORBIDDEN_MEDIA: Final = frozenset({"audio", "video", "keystrokes"})
 
 
@@ -193,7 +193,7 @@ def _undecodable(raw: bytes) -> ContractError:
 
 
 def _validation_error(raw: bytes, problem: msgspec.ValidationError) -> ContractError:
-    """msgspec names types and paths; only an unknown tag or enum word would quote the input."""
+    """Msgspec names types and paths; only an unknown tag or enum word would quote the input."""
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:

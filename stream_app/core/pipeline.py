@@ -45,6 +45,7 @@ class Received(Struct, frozen=True):
     source: Source
     raw: bytes
     event: Event | ContractError
+    produced_at: datetime | None = None
 
 
 class SetAside(Struct, frozen=True):
@@ -59,6 +60,7 @@ class StoredTurn(Struct, frozen=True):
 
     turn: Turn
     late: bool
+    produced_at: datetime | None = None
 
 
 class BatchResult(Struct):
@@ -126,7 +128,7 @@ class Pipeline:
                 case Turn():
                     self._place_turn(received, event, encodings.get(index), states, result, places)
                 case SessionEnd():
-                    self._place_end(event, states, result, places)
+                    self._place_end(received, event, states, result, places)
                 case Outcome():
                     self._take_outcome(event, states, result)
         self._fold(places, result)
@@ -233,15 +235,17 @@ class Pipeline:
         places.due += [_Due(state, t, t.turn.occurred_at, alerting) for t in targets]
         _touch(state, turn)
         result.sessions[turn.session_id] = states[turn.session_id]
+        states[turn.session_id].partition = received.source.partition
         if encoding is None:
             state.withheld_turns += 1
             result.counts["withheld"] += 1
         else:
-            result.turns.append(StoredTurn(turn, late))
+            result.turns.append(StoredTurn(turn, late, received.produced_at))
             result.counts["late" if late else "accepted"] += 1
 
     def _place_end(
         self,
+        received: Received,
         end: SessionEnd,
         states: dict[str, Versioned],
         result: BatchResult,
@@ -256,6 +260,7 @@ class Pipeline:
         state.closed, state.ended_at, state.end_reason = True, utc(end.occurred_at), end.reason
         places.due.append(_Due(state, None, state.ended_at))
         result.sessions[end.session_id] = states[end.session_id]
+        states[end.session_id].partition = received.source.partition
         result.counts["ended"] += 1
 
     def _take_outcome(

@@ -37,10 +37,14 @@ class SessionState(Struct):
 
 
 class Versioned(Struct):
-    """A state with the version of the row it came from; 0 = not stored yet."""
+    """A state with the version of the row it came from (0 = not stored yet).
+
+    ``partition``: where the session's events come from, for whoever looks after idle sessions.
+    """
 
     state: SessionState
     version: int = 0
+    partition: int = 0
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -38,7 +38,7 @@ class TurnEncoder:
             vectors, logits = self.run(texts[i] for i in batch)
             for row, index in enumerate(batch):
                 kept = logits[row, : lengths[index]]
-                results[index] = TokenOutput(vectors[row], 1.0 / (1.0 + np.exp(-kept)))
+                results[index] = TokenOutput(vectors[row], _sigmoid(kept))
         return [results[i] for i in range(len(texts))]
 
     def run(
@@ -56,3 +56,7 @@ class TurnEncoder:
             ["vectors", "rationale_logits"], {"input_ids": ids, "attention_mask": mask}
         )
         return vectors.astype(np.float16), logits
+
+
+def _sigmoid(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    return np.asarray(1.0 / (1.0 + np.exp(-logits)), np.float32)

@@ -21,15 +21,21 @@ def spans(
         text: the original text; spans are widened to whole words and joined across blanks.
     """
     chosen: list[Span] = []
-    for probability, (start, end) in zip(probabilities.tolist(), offsets, strict=True):
-        if start == end or probability < threshold:
+    for probability, token in zip(probabilities.tolist(), offsets, strict=True):
+        if token[0] == token[1] or probability < threshold:
             continue
-        while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
-            start -= 1
-        while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
-            end += 1
+        start, end = _whole_word(token, text)
         if chosen and (start <= chosen[-1][1] or text[chosen[-1][1] : start].isspace()):
             chosen[-1] = (chosen[-1][0], max(end, chosen[-1][1]))
         else:
             chosen.append((start, end))
     return chosen
+
+
+def _whole_word(token: Span, text: str) -> Span:
+    start, end = token
+    while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
+        start -= 1
+    while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
+        end += 1
+    return start, end

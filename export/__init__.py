@@ -1,0 +1,1 @@
+"""Export of a trained model to an ONNX bundle that the service reads."""

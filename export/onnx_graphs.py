@@ -1,0 +1,91 @@
+"""The two graphs of a bundle: the turn encoder and the context head."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import onnx
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from models.batches import SLOTS
+from models.labels import HEADS
+from models.multitask import MultitaskModel
+
+OPSET = 20
+ENCODER_INPUTS = ("input_ids", "attention_mask")
+ENCODER_OUTPUTS = ("vectors", "rationale_logits")
+HEAD_INPUTS = (
+    "target",
+    "target_role",
+    "context",
+    "context_role",
+    "context_distance",
+    "context_mask",
+)
+HEAD_OUTPUTS = tuple(head.name for head in HEADS)
+
+
+def export_graphs(model: MultitaskModel, folder: Path) -> tuple[Path, Path]:
+    """Write encoder.onnx and head.onnx in float32; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    batch, tokens = Dim("batch", min=1, max=4096), Dim("tokens", min=1, max=512)
+    slots = Dim("slots", min=1, max=64)
+    encoder = folder / "encoder.onnx"
+    _export(
+        model.encoder,
+        example_turns(),
+        dict.fromkeys(ENCODER_INPUTS, {0: batch, 1: tokens}),
+        ENCODER_OUTPUTS,
+        encoder,
+    )
+    head = folder / "head.onnx"
+    shapes = {name: {0: batch, 1: slots} for name in HEAD_INPUTS}
+    shapes["target"] = shapes["target_role"] = {0: batch}
+    _export(model.head, example_windows(model.encoder.hidden_size), shapes, HEAD_OUTPUTS, head)
+    return encoder, head
+
+
+def example_turns() -> dict[str, Tensor]:
+    """Three turns of up to seven tokens with ragged masks."""
+    mask = (torch.arange(7) < torch.tensor([[7], [4], [2]])).long()
+    return {"input_ids": torch.full((3, 7), 101) * mask, "attention_mask": mask}
+
+
+def example_windows(hidden_size: int) -> dict[str, Tensor]:
+    """Three targets with part of their context present."""
+    return {
+        "target": torch.zeros(3, 2, hidden_size),
+        "target_role": torch.tensor([1, 0, 1]),
+        "context": torch.zeros(3, SLOTS, hidden_size),
+        "context_role": torch.zeros(3, SLOTS, dtype=torch.long),
+        "context_distance": torch.full((3, SLOTS), -1),
+        "context_mask": torch.ones(3, SLOTS, dtype=torch.long),
+    }
+
+
+def _export(
+    module: nn.Module,
+    example: dict[str, Tensor],
+    shapes: dict[str, dict[int, Dim]],
+    outputs: tuple[str, ...],
+    path: Path,
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module.eval(),
+            (),
+            path,
+            kwargs=example,
+            input_names=list(example),
+            output_names=list(outputs),
+            dynamic_shapes=shapes,
+            opset_version=OPSET,
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+    onnx.checker.check_model(path)

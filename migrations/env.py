@@ -1,0 +1,17 @@
+"""Alembic's entry: runs the scripts over the engine that ``stream_app.store.schema`` hands in."""
+
+from alembic import context
+
+from stream_app.store.tables import metadata
+
+engine = context.config.attributes["engine"]
+with engine.connect() as connection:
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        render_as_batch=connection.dialect.name == "sqlite",
+        compare_type=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+    connection.commit()

@@ -1,0 +1,1 @@
+"""The source of truth: SQLAlchemy tables, idempotent upserts, one transaction a batch."""

@@ -1,0 +1,321 @@
+"""Reads states, commits batches. Every write is idempotent: the same batch twice changes nothing.
+
+The calls block; the worker runs them in a thread of its own.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+import structlog
+from sqlalchemy import Connection, Engine, Table, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.core.pipeline import BatchResult
+from stream_app.core.session import Versioned, unpack
+from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.store import outbox as outbox_codec
+from stream_app.store import rows, tables
+from stream_app.store.outbox import Message, OutboxEntry
+from stream_app.store.privacy import Privacy
+from stream_app.store.rows import Row
+
+log = structlog.get_logger(__name__)
+
+PSEUDONYM_KEY: Final = "pseudonym_key"
+_INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
+
+
+class StaleState(StoreError):
+    """Another worker has moved a session on since its state was read; read it again."""
+
+
+class Store:
+    """The database, opened. Use ``open_store``."""
+
+    def __init__(self, engine: Engine, now: Callable[[], datetime]) -> None:
+        self.engine = engine
+        self._now = now
+        self._insert = _INSERTS[engine.dialect.name]
+        self.privacy = Privacy(key=b"", redact=True)
+
+    def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
+        """Register the bundle and read, or make, the installation's pseudonym key."""
+        with self._transaction() as connection:
+            self._upsert(
+                connection,
+                tables.bundles,
+                [
+                    {
+                        "bundle": bundle,
+                        "digest": digest,
+                        "manifest": manifest,
+                        "first_used_at": self._now(),
+                    }
+                ],
+                keep=True,
+            )
+            self._upsert(
+                connection,
+                tables.installation,
+                [{"name": PSEUDONYM_KEY, "value": secrets.token_hex(32)}],
+                keep=True,
+            )
+            key = connection.scalar(
+                sa.select(tables.installation.c.value).where(
+                    tables.installation.c.name == PSEUDONYM_KEY
+                )
+            )
+        self.privacy = Privacy(key=bytes.fromhex(str(key)), redact=redact)
+
+    def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
+        """The stored states of these sessions; unknown ones are left out."""
+        if not session_ids:
+            return {}
+        table = tables.session_states
+        query = sa.select(table.c.state, table.c.version, table.c.partition).where(
+            table.c.bundle == bundle, table.c.session_id.in_(session_ids)
+        )
+        return self._states(query)
+
+    def quiet_sessions(
+        self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
+    ) -> dict[str, Versioned]:
+        """Open sessions whose last turn is older than ``before``, oldest first."""
+        table = tables.session_states
+        query = (
+            sa.select(table.c.state, table.c.version, table.c.partition)
+            .where(
+                table.c.bundle == bundle,
+                table.c.status == SessionStatus.OPEN.value,
+                table.c.last_activity_at < before,
+            )
+            .order_by(table.c.last_activity_at)
+            .limit(limit)
+        )
+        if partitions is not None:
+            query = query.where(table.c.partition.in_(partitions))
+        return self._states(query)
+
+    def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
+        """Write a batch in one transaction; returns the id of its outbox row, if any.
+
+        The versions in ``result.sessions`` move on when the transaction is through.
+
+        Raises:
+            StaleState: another worker moved one of the sessions on; nothing was written.
+            StoreUnavailable: the database cannot be reached; the same call may be made again.
+            StoreError: the database refused the batch.
+        """
+        statuses = {score.session_id: score.status for score in result.session_scores}
+        with self._transaction() as connection:
+            now = self._now()
+            self._write_states(
+                connection,
+                [
+                    rows.state_row(versioned, statuses[session_id])
+                    for session_id, versioned in result.sessions.items()
+                ],
+            )
+            written: list[tuple[Table, list[Row], bool]] = [
+                (
+                    tables.sessions,
+                    [rows.session_row(v.state) for v in result.sessions.values()],
+                    False,
+                ),
+                (
+                    tables.turns,
+                    [rows.turn_row(turn, self.privacy, now) for turn in result.turns],
+                    True,
+                ),
+                (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
+                (
+                    tables.session_scores,
+                    [rows.session_score_row(s) for s in result.session_scores],
+                    False,
+                ),
+                (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
+                (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
+            ]
+            for table, values, keep in written:
+                self._upsert(connection, table, values, keep=keep)
+            outbox_id = self._write_outbox(connection, messages, now)
+        for versioned in result.sessions.values():
+            versioned.version += 1
+        return outbox_id
+
+    def left_behind(self, before: datetime, limit: int = 100) -> list[OutboxEntry]:
+        """Outbox rows older than ``before``: whoever wrote them did not get to send them."""
+        table = tables.outbox
+        query = sa.select(table).where(table.c.created_at < before).order_by(table.c.id)
+        with self._transaction() as connection:
+            found = connection.execute(query.limit(limit)).all()
+        return [OutboxEntry(row.id, outbox_codec.unpack(row.messages)) for row in found]
+
+    def sent(self, outbox_ids: Sequence[int]) -> None:
+        """Delete outbox rows whose messages are out."""
+        with self._transaction() as connection:
+            connection.execute(sa.delete(tables.outbox).where(tables.outbox.c.id.in_(outbox_ids)))
+
+    def ping(self) -> None:
+        """Raise StoreUnavailable if the database does not answer."""
+        with self._transaction() as connection:
+            connection.execute(sa.text("SELECT 1"))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    def _states(self, query: sa.Select[Any]) -> dict[str, Versioned]:
+        with self._transaction() as connection:
+            found = connection.execute(query).all()
+        states = [Versioned(unpack(row.state), row.version, row.partition) for row in found]
+        return {versioned.state.session_id: versioned for versioned in states}
+
+    def _write_states(self, connection: Connection, values: list[Row]) -> None:
+        """Compare and swap on ``version``, so that a zombie cannot overwrite newer state."""
+        table = tables.session_states
+        new = [_without(row, "was") for row in values if row["was"] == 0]
+        known = [
+            {f"b_{name}": value for name, value in row.items()} for row in values if row["was"]
+        ]
+        written = 0
+        if new:
+            insert = self._insert(table).on_conflict_do_nothing()
+            written += connection.execute(insert, new).rowcount
+        if known:
+            update = (
+                sa.update(table)
+                .where(
+                    table.c.session_id == sa.bindparam("b_session_id"),
+                    table.c.bundle == sa.bindparam("b_bundle"),
+                    table.c.version == sa.bindparam("b_was"),
+                )
+                .values(
+                    {
+                        name: sa.bindparam(f"b_{name}")
+                        for name in ("version", "status", "partition", "last_activity_at", "state")
+                    }
+                )
+            )
+            written += connection.execute(update, known).rowcount
+        if written != len(values):
+            raise StaleState(
+                f"{len(values) - written} of {len(values)} sessions were moved on by another worker"
+            )
+
+    def _write_outbox(
+        self, connection: Connection, messages: Sequence[Message], now: datetime
+    ) -> int | None:
+        if not messages:
+            return None
+        row = {"created_at": now, "messages": outbox_codec.pack(list(messages))}
+        inserted = connection.execute(sa.insert(tables.outbox).values(row))
+        key = inserted.inserted_primary_key
+        return int(key[0]) if key is not None else None
+
+    def _upsert(
+        self, connection: Connection, table: Table, values: list[Row], *, keep: bool
+    ) -> None:
+        """Insert rows; on a known key ``keep`` the old row, or replace it."""
+        if not values:
+            return
+        insert = self._insert(table)
+        keys = [column.name for column in table.primary_key]
+        if keep:
+            statement = insert.on_conflict_do_nothing(index_elements=keys)
+        else:
+            changed = {
+                column.name: insert.excluded[column.name]
+                for column in table.c
+                if column.name not in keys
+            }
+            statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
+        connection.execute(statement, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except (OperationalError, InterfaceError) as problem:
+            if _is_schema_missing(problem):
+                raise StoreError(
+                    "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
+                ) from problem
+            raise StoreUnavailable(f"the database does not answer: {_reason(problem)}") from problem
+        except DBAPIError as problem:
+            if problem.connection_invalidated:
+                raise StoreUnavailable("the connection to the database was lost") from problem
+            if _is_schema_missing(problem):
+                raise StoreError(
+                    "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
+                ) from problem
+            raise StoreError(f"the database refused the work: {_reason(problem)}") from problem
+
+
+def open_store(url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Store:
+    """Open a database by its SQLAlchemy URL (``postgresql+psycopg://…`` or ``sqlite:///…``).
+
+    Nothing is read yet: call ``Store.prepare`` before the first commit.
+
+    Raises:
+        StoreError: the URL is not one of these two databases.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as problem:
+        raise StoreError("RAPPORT_DATABASE_URL is not a database URL") from problem
+    if parsed.drivername == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() not in _INSERTS:
+        raise StoreError(
+            f"RAPPORT_DATABASE_URL names {parsed.get_backend_name()}; "
+            "Rapport writes to postgresql and sqlite"
+        )
+    if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
+        Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(parsed, pool_pre_ping=parsed.get_backend_name() == "postgresql")
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _tune_sqlite)
+        event.listen(engine, "begin", _begin_immediate)
+    return Store(engine, now)
+
+
+def _tune_sqlite(connection: Any, _record: object) -> None:
+    """WAL lets readers go on while the worker writes; transactions are begun by us."""
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_immediate(connection: Connection) -> None:
+    """Take the write lock at once: a read lock that grows into one may fail."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _is_schema_missing(problem: DBAPIError) -> bool:
+    text = str(problem.orig).lower()
+    return (
+        "no such table" in text
+        or "no such column" in text
+        or ("relation" in text and "does not exist" in text)
+    )
+
+
+def _reason(problem: DBAPIError) -> str:
+    """The first line of the driver's message; never the statement, which holds the rows."""
+    return str(problem.orig).partition("\n")[0][:200]
+
+
+def _without(row: Row, name: str) -> Row:
+    return {key: value for key, value in row.items() if key != name}

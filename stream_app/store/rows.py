@@ -1,0 +1,124 @@
+"""From the core's structs to table rows."""
+
+import uuid
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from stream_app.contracts.events import Outcome, utc
+from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
+from stream_app.core.pipeline import StoredTurn
+from stream_app.core.session import SessionState, Versioned, pack
+from stream_app.store.privacy import Privacy
+
+Row = dict[str, Any]
+OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
+
+
+def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
+    """A turn with its text redacted and its speaker under a pseudonym."""
+    turn = stored.turn
+    return {
+        "session_id": turn.session_id,
+        "seq": turn.seq,
+        "turn_id": turn.turn_id,
+        "speaker": privacy.pseudonym(turn.speaker_id),
+        "role": turn.speaker_role.value,
+        "text": privacy.redacted(turn.text),
+        "occurred_at": turn.occurred_at,
+        "late": stored.late,
+        "produced_at": stored.produced_at,
+        "stored_at": now,
+    }
+
+
+def turn_score_row(score: TurnScore) -> Row:
+    """Levels as columns, the rest as JSON."""
+    expressed = score.expressed
+    levels = {
+        name: level.level if (level := getattr(expressed, name)) is not None else None
+        for name in MECHANISMS
+    }
+    return {
+        "session_id": score.session_id,
+        "seq": score.seq,
+        "stage": score.stage.value,
+        "bundle": score.bundle,
+        "role": score.role.value,
+        "occurred_at": score.occurred_at,
+        "late": score.late,
+        "truncated": score.truncated,
+        **levels,
+        "empathy_total": expressed.empathy_total,
+        "confidence": score.confidence,
+        "low_empathy_risk": score.low_empathy_risk,
+        "expressed": msgspec.to_builtins(expressed),
+        "perceived": score.perceived,
+        "client": score.client,
+        "abstained": score.abstained,
+    }
+
+
+def session_score_row(score: SessionScore) -> Row:
+    """The aggregates; the risk by turn stands in ``turn_scores``."""
+    row = msgspec.structs.asdict(score)
+    del row["risk_by_turn"]
+    return {
+        **row,
+        "status": score.status.value,
+        "mechanisms": msgspec.to_builtins(score.mechanisms),
+    }
+
+
+def session_row(state: SessionState) -> Row:
+    """The facts about a session."""
+    return {
+        name: getattr(state, name)
+        for name in (
+            "session_id",
+            "domain",
+            "channel",
+            "team",
+            "lang",
+            "consent",
+            "started_at",
+            "last_activity_at",
+            "ended_at",
+            "end_reason",
+        )
+    }
+
+
+def state_row(versioned: Versioned, status: SessionStatus) -> Row:
+    """The state at its next version; ``was`` is the version that it replaces."""
+    state = versioned.state
+    return {
+        "session_id": state.session_id,
+        "bundle": state.bundle,
+        "version": versioned.version + 1,
+        "was": versioned.version,
+        "status": status.value,
+        "partition": versioned.partition,
+        "last_activity_at": state.last_activity_at,
+        "state": pack(state),
+    }
+
+
+def alert_row(alert: Alert) -> Row:
+    """One transition."""
+    row = msgspec.structs.asdict(alert)
+    return {**row, "state": alert.state.value, "previous": alert.previous.value}
+
+
+def outcome_row(outcome: Outcome) -> Row:
+    """An outcome; without an id of its own it gets one from what it says."""
+    said = f"{outcome.session_id}/{outcome.seq}/{outcome.kind.value}/{utc(outcome.occurred_at)}"
+    return {
+        "outcome_id": outcome.outcome_id or str(uuid.uuid5(OUTCOME_NAMESPACE, said)),
+        "session_id": outcome.session_id,
+        "seq": outcome.seq,
+        "kind": outcome.kind.value,
+        "value": outcome.value,
+        "occurred_at": outcome.occurred_at,
+    }

@@ -1,0 +1,35 @@
+"""Brings the database to the newest schema with the Alembic scripts in ``migrations/``."""
+
+import importlib.resources
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from stream_app.store.repository import Store
+
+
+def config(store: Store) -> Config:
+    """Alembic's configuration over an open store."""
+    settings = Config()
+    settings.set_main_option("script_location", str(importlib.resources.files("migrations")))
+    settings.attributes["engine"] = store.engine
+    return settings
+
+
+def upgrade(store: Store, revision: str = "head") -> None:
+    """Apply the migrations that are missing."""
+    command.upgrade(config(store), revision)
+
+
+def downgrade(store: Store, revision: str) -> None:
+    """Take migrations back down to ``revision``."""
+    command.downgrade(config(store), revision)
+
+
+def revisions(store: Store) -> tuple[str | None, str | None]:
+    """The revision of the database and the newest one."""
+    with store.engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+    return current, ScriptDirectory.from_config(config(store)).get_current_head()

@@ -1,0 +1,212 @@
+"""Tables. Times are UTC; JSON columns hold parts of the wire contract as they are."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from stream_app.contracts.events import MAX_ID_CHARS
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """``timestamptz``; SQLite has no zones, so there the value is UTC without one."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """To UTC; refuses a time without a zone."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone cannot be stored")
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(
+        self,
+        value: datetime | None,
+        dialect: Dialect,  # noqa: ARG002  # SQLAlchemy passes it by this name
+    ) -> datetime | None:
+        """Always with zone UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+AutoId = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _id(name: str, **options: Any) -> Column[str]:
+    return Column(name, String(MAX_ID_CHARS), **options)
+
+
+bundles = Table(
+    "bundles",
+    metadata,
+    _id("bundle", primary_key=True),
+    Column("digest", String(64), nullable=False),
+    Column("manifest", Json, nullable=False),
+    Column("first_used_at", UtcDateTime, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("domain", String(32)),
+    _id("channel"),
+    _id("team"),
+    Column("lang", String(35)),
+    Column("consent", Boolean),
+    Column("started_at", UtcDateTime),
+    Column("last_activity_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+    Column("end_reason", String(200)),
+)
+
+session_states = Table(
+    "session_states",
+    metadata,
+    _id("session_id", primary_key=True),
+    _id("bundle", primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("status", String(8), nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("last_activity_at", UtcDateTime),
+    Column("state", LargeBinary, nullable=False),
+    Index(None, "bundle", "status", "last_activity_at"),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    _id("turn_id"),
+    Column("speaker", String(64), nullable=False),
+    Column("role", String(10), nullable=False),
+    Column("text", Text),
+    Column("occurred_at", UtcDateTime, nullable=False),
+    Column("late", Boolean, nullable=False),
+    Column("produced_at", UtcDateTime),
+    Column("stored_at", UtcDateTime, nullable=False),
+)
+
+turn_scores = Table(
+    "turn_scores",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("stage", String(11), primary_key=True),
+    _id("bundle", primary_key=True),
+    Column("role", String(10), nullable=False),
+    Column("occurred_at", UtcDateTime, nullable=False),
+    Column("late", Boolean, nullable=False),
+    Column("truncated", Boolean, nullable=False),
+    Column("emotional_reactions", SmallInteger),
+    Column("interpretations", SmallInteger),
+    Column("explorations", SmallInteger),
+    Column("empathy_total", SmallInteger),
+    Column("confidence", Double, nullable=False),
+    Column("low_empathy_risk", Double),
+    Column("expressed", Json, nullable=False),
+    Column("perceived", Json, nullable=False),
+    Column("client", Json, nullable=False),
+    Column("abstained", Json, nullable=False),
+    Index(None, "occurred_at"),
+)
+
+session_scores = Table(
+    "session_scores",
+    metadata,
+    _id("session_id", primary_key=True),
+    _id("bundle", primary_key=True),
+    Column("status", String(8), nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("last_activity_at", UtcDateTime),
+    Column("turns", Integer, nullable=False),
+    Column("counsellor_turns", Integer, nullable=False),
+    Column("late_turns", Integer, nullable=False),
+    Column("withheld_turns", Integer, nullable=False),
+    Column("low_empathy_risk", Double),
+    Column("predicted_rating", Double),
+    Column("mechanisms", Json, nullable=False),
+    Column("empathy_total_mean", Double),
+    Column("talk_share", Double),
+    Column("reflection_to_question", Double),
+    Column("complex_reflection_share", Double),
+    Column("open_question_share", Double),
+    Index(None, "status", "low_empathy_risk"),
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("alert_id", String(36), primary_key=True),
+    Column("rule", String(100), nullable=False),
+    _id("session_id", nullable=False, index=True),
+    _id("bundle", nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("previous", String(12), nullable=False),
+    Column("episode", Integer, nullable=False),
+    Column("seq", Integer),
+    Column("occurred_at", UtcDateTime, nullable=False),
+    Column("value", Double, nullable=False),
+    Column("threshold", Double, nullable=False),
+)
+
+outcomes = Table(
+    "outcomes",
+    metadata,
+    _id("outcome_id", primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("seq", Integer),
+    Column("kind", String(10), nullable=False),
+    Column("value", Double, nullable=False),
+    Column("occurred_at", UtcDateTime, nullable=False),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", AutoId, primary_key=True),
+    Column("created_at", UtcDateTime, nullable=False, index=True),
+    Column("messages", LargeBinary, nullable=False),
+)
+
+installation = Table(
+    "installation",
+    metadata,
+    Column("name", String(50), primary_key=True),
+    Column("value", String(200), nullable=False),
+)
