@@ -34,7 +34,7 @@ RATIONALE_WEIGHT = 0.5
 class Recipe:
     """Everything that decides the outcome besides the data."""
 
-    epochs: int = 4
+    epochs: int = 3
     seed: int = 17
     encoder_rate: float = 8e-5
     head_rate: float = 3e-4
@@ -189,7 +189,7 @@ def fit(
 def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="Where the model is written.")] = Path("build/model"),
-    epochs: int = 4,
+    epochs: int = 3,
     seed: int = 17,
     threads: int = 2,
     loss: Annotated[str, typer.Option(help="cross_entropy, weighted, focal or ldam")] = "weighted",

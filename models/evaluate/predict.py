@@ -64,10 +64,15 @@ class RationaleOutput:
 
 @dataclass
 class Predictions:
-    """Outputs by head, and rationale outputs by mechanism."""
+    """Outputs by head on its labelled turns, and rationale outputs by mechanism.
+
+    `everywhere` has each head's logits [turns, labels] on all turns of the head's role, labelled
+    for it or not: what the service will ask of it.
+    """
 
     heads: dict[str, HeadOutputs]
     rationales: dict[str, list[RationaleOutput]] = field(default_factory=dict)
+    everywhere: dict[str, Floats] = field(default_factory=dict)
 
 
 @torch.inference_mode()
@@ -75,6 +80,7 @@ def predict(scorer: Scorer, segments: list[Segment], window: Window) -> Predicti
     """Predictions for every labelled turn of the segments, seen through the given window."""
     logits: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
     targets: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
+    everywhere: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
     rationales: dict[str, list[RationaleOutput]] = {name: [] for name in RATIONALE_ORDER}
     chance = random.Random(0)
     for start in range(0, len(segments), 8):
@@ -82,9 +88,11 @@ def predict(scorer: Scorer, segments: list[Segment], window: Window) -> Predicti
         if not len(step.targets.turn):
             continue
         step_logits, chunk_logits = scorer(step)
-        for head, (rows, target) in step.targets.labels.items():
-            logits[head].append(step_logits[head][rows])
-            targets[head].append(target)
+        for head in HEADS:
+            everywhere[head.name].append(step_logits[head.name][step.targets.role == head.role])
+        for name, (rows, target) in step.targets.labels.items():
+            logits[name].append(step_logits[name][rows])
+            targets[name].append(target)
         for name, output in _rationales(step, step_logits, chunk_logits):
             rationales[name].append(output)
     heads = {
@@ -92,7 +100,11 @@ def predict(scorer: Scorer, segments: list[Segment], window: Window) -> Predicti
         for name, values in logits.items()
         if values
     }
-    return Predictions(heads, rationales)
+    return Predictions(
+        heads,
+        rationales,
+        {name: torch.cat(values).numpy() for name, values in everywhere.items() if values},
+    )
 
 
 def _rationales(

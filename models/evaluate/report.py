@@ -11,10 +11,14 @@ from models.evaluate import metrics
 from models.evaluate.predict import Predictions
 
 Metrics = dict[str, dict[str, Any]]
+SHOWN = ("majority", "accuracy", "macro_f1", "ece_before", "ece_after")
 
 
 def measure(predictions: Predictions, calibration: Calibration | None = None) -> Metrics:
-    """Metrics by head; shares are 0-1, `n` counts turns."""
+    """Metrics by head; shares are 0-1, `n` counts turns.
+
+    `majority` is the accuracy of always giving the commonest label.
+    """
     calibration = calibration or Calibration()
     report: Metrics = {}
     for name, outputs in predictions.heads.items():
@@ -22,6 +26,7 @@ def measure(predictions: Predictions, calibration: Calibration | None = None) ->
         gold = outputs.gold
         report[name] = {
             "n": len(gold),
+            "majority": float(np.bincount(gold).max() / len(gold)),
             "accuracy": metrics.accuracy(gold, outputs.predicted),
             "macro_f1": metrics.macro_f1(gold, outputs.predicted),
             "ece_before": metrics.expected_calibration_error(outputs.probabilities(), gold),
@@ -58,13 +63,13 @@ def mean_macro_f1(report: Metrics) -> float:
 def markdown(report: Metrics) -> str:
     """The heads as a Markdown table, shares in per cent."""
     lines = [
-        "| head | n | accuracy | macro-F1 | ECE before | ECE after | token F1 | IOU-F1 |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| head | n | majority | accuracy | macro-F1 | ECE before | ECE after | T-F1 | IOU-F1 |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, values in report.items():
         rationale = values.get("rationale", {})
         cells = [
-            *(values[key] for key in ("accuracy", "macro_f1", "ece_before", "ece_after")),
+            *(values[key] for key in SHOWN),
             *(rationale.get(key) for key in ("token_f1", "iou_f1")),
         ]
         shown = " | ".join("–" if cell is None else f"{100 * cell:.1f}" for cell in cells)

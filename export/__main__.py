@@ -1,0 +1,136 @@
+"""`python -m export --model build/model --out FOLDER --profile int8`: build a bundle."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from export import bundle, gate
+from export.card import model_card
+from export.onnx_graphs import export_graphs
+from export.parity import OnnxModel, check_parity
+from export.quantize import dynamic_int8, weights_int8
+from models import multitask
+from models.batches import FINAL, PROVISIONAL, Segment, tokenise
+from models.calibrate import Calibration
+from models.data.corpora import Conversation, load_corpora, resolve_data_dir
+from models.data.split import split
+from models.evaluate.predict import predict
+from models.evaluate.report import markdown, measure
+
+QUANTISERS = {"dynamic_int8": (dynamic_int8, False), "weights_int8": (weights_int8, True)}
+
+
+class Profile(StrEnum):
+    """How the encoder's weights are kept."""
+
+    fp32 = "fp32"
+    int8 = "int8"
+
+
+class GateError(RuntimeError):
+    """No quantised encoder is close enough to float32."""
+
+
+def main(
+    model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
+    out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
+    profile: Annotated[Profile, typer.Option(help="fp32 or int8")] = Profile.int8,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    threads: int = 2,
+) -> None:
+    """Export a trained model, check it, measure it on the test split and write the bundle."""
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    torch.set_num_threads(threads)
+    training = json.loads((model / "training.json").read_text(encoding="utf-8"))
+    parts = split(load_corpora(resolve_data_dir(data_dir)), training["seed"])
+    content = build(model, out, profile, parts["test"], threads)
+    size = sum(path.stat().st_size for path in out.iterdir())
+    print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")
+
+
+def build(
+    model: Path, out: Path, profile: Profile, test: list[Conversation], threads: int = 2
+) -> dict[str, Any]:
+    """Write the bundle folder and return its manifest; GateError when int8 is not possible."""
+    trained, tokenizer = multitask.load(model)
+    calibration = Calibration.read(model / "calibration.json")
+    segments = tokenise(test, tokenizer)
+    with tempfile.TemporaryDirectory() as scratch:
+        encoder, head = export_graphs(trained, Path(scratch))
+        metrics: dict[str, Any] = {"parity": check_parity(trained, encoder, head)}
+        print(f"parity: {metrics['parity']}", flush=True)
+        chosen = candidate("fp32", encoder, head, segments, threads, batch_independent=True)
+        if profile is Profile.int8:
+            chosen, metrics["quantisation"] = quantised(chosen, head, segments, threads)
+        scorer = OnnxModel(
+            chosen.encoder, head, threads=threads, alone=not chosen.batch_independent
+        )
+        metrics["test"] = measure(chosen.predictions, calibration)
+        metrics["test_provisional"] = measure(predict(scorer, segments, PROVISIONAL), calibration)
+        print(markdown(metrics["test"]), flush=True)
+        out.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(chosen.encoder, out / bundle.ENCODER)
+        shutil.copyfile(head, out / bundle.HEAD)
+    tokenizer.save(str(out / bundle.TOKENIZER))
+    content = bundle.manifest(
+        out,
+        profile=profile.value,
+        hidden_size=trained.config.hidden_size,
+        batch_independent=chosen.batch_independent,
+        calibration=calibration,
+        training=json.loads((model / "training.json").read_text(encoding="utf-8")),
+        metrics=metrics,
+    )
+    bundle.write_manifest(out, content)
+    (out / bundle.CARD).write_text(model_card(content), encoding="utf-8")
+    return content
+
+
+def candidate(
+    name: str,
+    encoder: Path,
+    head: Path,
+    segments: list[Segment],
+    threads: int,
+    *,
+    batch_independent: bool,
+) -> gate.Candidate:
+    """An encoder graph with its predictions; its scorer for timing has one thread."""
+    alone = not batch_independent
+    predictions = predict(OnnxModel(encoder, head, threads=threads, alone=alone), segments, FINAL)
+    scorer = OnnxModel(encoder, head, threads=1, alone=alone)
+    return gate.Candidate(name, encoder, batch_independent, scorer, predictions)
+
+
+def quantised(
+    reference: gate.Candidate, head: Path, segments: list[Segment], threads: int
+) -> tuple[gate.Candidate, dict[str, Any]]:
+    """The fastest quantised encoder that passes the gate, and every candidate's figures."""
+    candidates = [reference]
+    for name, (quantise, independent) in QUANTISERS.items():
+        path = reference.encoder.with_name(f"{name}.onnx")
+        quantise(reference.encoder, path)
+        candidates.append(
+            candidate(name, path, head, segments, threads, batch_independent=independent)
+        )
+    figures = gate.report(candidates, segments)
+    print(gate.markdown(figures), flush=True)
+    chosen = gate.fastest_passing(figures)
+    if chosen is None:
+        message = "no quantised encoder passes the gate (figures above): use --profile fp32"
+        raise GateError(message)
+    figures["chosen"] = chosen
+    return next(item for item in candidates if item.name == chosen), figures
+
+
+if __name__ == "__main__":
+    typer.run(main)

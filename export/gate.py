@@ -1,0 +1,165 @@
+"""Is a quantised encoder good enough, and how fast is it? Always beside float32, in one run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from export.parity import OnnxModel
+from models.batches import EncoderChunk, Segment, encoder_chunks
+from models.evaluate.metrics import macro_f1
+from models.evaluate.predict import Predictions
+
+LEAST_AGREEMENT = 0.98
+LARGEST_F1_DIFFERENCE = 0.01
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An encoder graph with its predictions on the held-out turns."""
+
+    name: str
+    encoder: Path
+    batch_independent: bool
+    scorer: OnnxModel
+    predictions: Predictions
+
+
+def compare(reference: Predictions, candidate: Predictions) -> dict[str, Any]:
+    """Share of equal labels and macro-F1 difference of every head, and whether the gate opens.
+
+    Labels are compared on all held-out turns of the head's role (`turns`), macro-F1 (0-1,
+    candidate minus reference) on those with a label.
+    """
+    heads = {}
+    for name, outputs in reference.heads.items():
+        expected = reference.everywhere[name].argmax(-1)
+        given = candidate.everywhere[name].argmax(-1)
+        other = candidate.heads[name]
+        difference = macro_f1(other.gold, other.predicted) - macro_f1(
+            outputs.gold, outputs.predicted
+        )
+        heads[name] = {
+            "turns": len(expected),
+            "agreement": round(float(np.mean(expected == given)), 4),
+            "agreement_labelled": round(float(np.mean(outputs.predicted == other.predicted)), 4),
+            "macro_f1_difference": round(difference, 4),
+        }
+    passes = all(
+        values["agreement"] >= LEAST_AGREEMENT
+        and abs(values["macro_f1_difference"]) <= LARGEST_F1_DIFFERENCE
+        for values in heads.values()
+    )
+    return {"passes": passes, "heads": heads}
+
+
+def throughput(
+    candidates: list[Candidate], segments: list[Segment], turns: int = 192, rounds: int = 5
+) -> dict[str, float]:
+    """Turns a second of each candidate's encoder at one thread: medians of interleaved rounds.
+
+    One turn at a time where the batch matters; else the better of that and batches of eight
+    turns of similar length.
+    """
+    sample = [turn for segment in segments for turn in segment.turns]
+    sample = sample[:: max(1, len(sample) // turns)][:turns]
+    single = [chunk for turn in sample for chunk in encoder_chunks([turn], 1)]
+    ordered = sorted(sample, key=lambda turn: len(turn.ids))
+    eights = [
+        chunk
+        for start in range(0, len(ordered), 8)
+        for chunk in encoder_chunks(ordered[start : start + 8], 10**6)
+    ]
+    times: dict[tuple[str, int], list[float]] = {}
+    for _ in range(rounds):
+        for candidate in candidates:
+            for size, chunks in ((1, single), (8, eights)):
+                if size == 1 or candidate.batch_independent:
+                    elapsed = _elapsed(candidate.scorer, chunks)
+                    times.setdefault((candidate.name, size), []).append(elapsed)
+    best: dict[str, float] = {}
+    for (name, _), elapsed in times.items():
+        speed = len(sample) / statistics.median(elapsed)
+        best[name] = max(best.get(name, 0.0), round(speed, 1))
+    return best
+
+
+def _elapsed(scorer: OnnxModel, chunks: list[EncoderChunk]) -> float:
+    with torch.inference_mode():
+        started = time.perf_counter()
+        for chunk in chunks:
+            scorer.encode(chunk.input_ids, chunk.attention_mask)
+        return time.perf_counter() - started
+
+
+def report(candidates: list[Candidate], segments: list[Segment]) -> dict[str, Any]:
+    """Figures of every candidate against the first, which is float32."""
+    reference, *others = candidates
+    speeds = throughput(candidates, segments)
+    return {
+        "least_agreement": LEAST_AGREEMENT,
+        "largest_macro_f1_difference": LARGEST_F1_DIFFERENCE,
+        "reference": {
+            "turns_per_second": speeds[reference.name],
+            "encoder_bytes": reference.encoder.stat().st_size,
+        },
+        "candidates": {
+            candidate.name: {
+                **compare(reference.predictions, candidate.predictions),
+                "batch_independent": candidate.batch_independent,
+                "turns_per_second": speeds[candidate.name],
+                "speed_ratio": round(speeds[candidate.name] / speeds[reference.name], 2),
+                "encoder_bytes": candidate.encoder.stat().st_size,
+            }
+            for candidate in others
+        },
+    }
+
+
+def fastest_passing(figures: dict[str, Any]) -> str | None:
+    """Name of the fastest candidate that passes the gate, None when none does."""
+    passing = {
+        name: values["speed_ratio"]
+        for name, values in figures["candidates"].items()
+        if values["passes"]
+    }
+    return max(passing, key=passing.__getitem__) if passing else None
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """The candidates as Markdown tables."""
+    lines = [
+        "| encoder | passes | same in any batch | turns/s | × float32 | MB |",
+        "| --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    reference = figures["reference"]
+    lines.append(
+        f"| float32 | – | yes | {reference['turns_per_second']:.0f} | 1.00 "
+        f"| {reference['encoder_bytes'] / 1e6:.1f} |"
+    )
+    for name, values in figures["candidates"].items():
+        words = ["yes" if values[key] else "no" for key in ("passes", "batch_independent")]
+        lines.append(
+            f"| {name} | {words[0]} | {words[1]} | {values['turns_per_second']:.0f} "
+            f"| {values['speed_ratio']:.2f} | {values['encoder_bytes'] / 1e6:.1f} |"
+        )
+    names = list(figures["candidates"])
+    lines += [
+        "",
+        "| head | " + " | ".join(f"{name}: equal labels, macro-F1 change" for name in names) + " |",
+        "| --- |" + " ---: |" * len(names),
+    ]
+    for head in figures["candidates"][names[0]]["heads"]:
+        cells = [figures["candidates"][name]["heads"][head] for name in names]
+        shown = " | ".join(
+            f"{100 * cell['agreement']:.1f} %, {100 * cell['macro_f1_difference']:+.1f}"
+            for cell in cells
+        )
+        lines.append(f"| {head} | {shown} |")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""The only place that wires: settings → scorer, pipeline, store, processor, worker."""
+
+from datetime import timedelta
+
+import faust
+import msgspec
+
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import Pipeline, Policy
+from stream_app.core.ports import Scorer
+from stream_app.core.window import WindowPolicy
+from stream_app.inference import bundle as bundles
+from stream_app.inference.scorer import OnnxScorer
+from stream_app.settings import Settings
+from stream_app.store.repository import Store, open_store
+from stream_app.worker import app as faust_app
+from stream_app.worker.agents import TurnAgent
+from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
+
+
+def scorer(settings: Settings) -> OnnxScorer:
+    """Load the bundle."""
+    return OnnxScorer(bundles.load(settings.bundle), settings.provider, settings.threads)
+
+
+def pipeline(settings: Settings, scorer: Scorer) -> Pipeline:
+    """The pure core over a scorer."""
+    return Pipeline(scorer, policy(settings, scorer))
+
+
+def policy(settings: Settings, scorer: Scorer) -> Policy:
+    """Settings of the core; what is not set comes from the bundle."""
+    before, after = scorer.window
+    risk = scorer.risk
+    defaults = AlertRule()
+    enter = risk.enter if risk else defaults.enter
+    leave = risk.exit if risk else defaults.exit
+    return Policy(
+        window=WindowPolicy(
+            before=before if settings.window_before is None else settings.window_before,
+            after=after if settings.window_after is None else settings.window_after,
+            reorder_turns=settings.reorder_turns,
+            reorder_wait=timedelta(seconds=settings.reorder_wait),
+        ),
+        alert=AlertRule(
+            enter=enter if settings.alert_enter is None else settings.alert_enter,
+            exit=leave if settings.alert_exit is None else settings.alert_exit,
+            for_turns=settings.alert_for_turns,
+            cooldown_turns=settings.alert_cooldown_turns,
+        ),
+        require_consent=settings.require_consent,
+    )
+
+
+def store(settings: Settings) -> Store:
+    """Open the database; its schema must be there."""
+    return open_store(settings.database_url.get_secret_value())
+
+
+def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
+    """Open the database for a worker that scores with this bundle."""
+    opened = store(settings)
+    opened.prepare(
+        scorer.bundle_id,
+        scorer.bundle.digest,
+        msgspec.to_builtins(scorer.bundle.manifest),
+        settings.redact,
+    )
+    return opened
+
+
+def worker(settings: Settings, scorer: OnnxScorer) -> tuple[faust.App, TurnAgent]:
+    """A Faust app with its agent; call inside a running event loop."""
+    processor = BatchProcessor(
+        pipeline(settings, scorer),
+        prepared_store(settings, scorer),
+        OutTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
+        SessionCache(settings.cache_sessions),
+        settings.database_retry_for,
+    )
+    app = faust_app.create(settings)
+    agent = TurnAgent(app, settings, processor)
+    agent.attach()
+    return app, agent

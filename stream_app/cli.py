@@ -1,0 +1,249 @@
+"""The ``rapport`` command: parses arguments, calls ``stream_app.commands``, words the errors."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr, ValidationError
+from rich.console import Console
+from rich.progress import Progress
+
+from stream_app import __version__, bootstrap, logs
+from stream_app.errors import RapportError
+from stream_app.settings import Settings
+
+app = typer.Typer(
+    name="rapport",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Scores how empathy is expressed in live conversations. "
+    "Not a diagnosis, risk assessment or performance rating.",
+)
+database = typer.Typer(no_args_is_help=True, help="The database's schema.")
+app.add_typer(database, name="db")
+
+Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
+
+
+def _settings(**changes: object) -> Settings:
+    settings = Settings().model_copy(update=changes)
+    logs.configure(settings.log_level, settings.log_format)
+    return settings
+
+
+@app.command()
+def up(
+    speed: Annotated[float, typer.Option(min=0.1, help="Factor on all pauses.")] = 10.0,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions to show altogether.")] = 200,
+    concurrent: Annotated[int, typer.Option(min=1, help="Sessions at a time.")] = 8,
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=1.0, help="Stop after so many seconds.")
+    ] = None,
+) -> None:
+    """Run everything on this machine and replay the sample sessions; Ctrl-C stops it."""
+    from stream_app.commands import up as command
+
+    settings = Settings()
+    logs.configure("WARNING", settings.log_format)
+    command.run(
+        settings,
+        Console(),
+        speed=speed,
+        sessions=sessions,
+        concurrent=concurrent,
+        seconds=seconds,
+    )
+
+
+@app.command()
+def worker() -> None:
+    """Consume, score and store until stopped."""
+    from stream_app.commands import work
+
+    work.run(_settings())
+
+
+@app.command()
+def broker(
+    port: Annotated[int, typer.Option(min=0, help="0 = any free port.")] = 9092,
+) -> None:
+    """Run the embedded Kafka-protocol broker (memory only) until Ctrl-C."""
+    import signal
+
+    from stream_app.worker import broker as embedded
+
+    with embedded.running(port) as address:
+        typer.echo(f"listening on {address}; everything is lost when it stops")
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+@app.command()
+def replay(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="JSON lines files or ConvoKit folders.")
+    ] = None,
+    speed: Speed = 1.0,
+) -> None:
+    """Send recorded events to the turns topic, bytes unchanged; without files, the samples."""
+    from stream_app.commands import event_files
+    from stream_app.commands import replay as command
+
+    settings = _settings()
+    if files:
+        events = [event for path in files for event in event_files.timed_events(path)]
+    else:
+        samples = event_files.sample_sessions()
+        events = list(command.showing(samples, len(samples), len(samples), 1.0, "sample"))
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("sent", total=len(events))
+        sent = asyncio.run(command.send(settings, events, speed, lambda _: progress.advance(task)))
+    typer.echo(f"{sent} events sent to {settings.turns_topic}", err=True)
+
+
+@app.command()
+def score(
+    source: Annotated[Path, typer.Argument(help="JSON lines file or ConvoKit folder.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Default: standard output.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Events at a time; changes no score.")] = 256,
+    alerts: Annotated[bool, typer.Option(help="Write alert transitions too.")] = False,
+    assume_consent: Annotated[
+        bool, typer.Option(help="Score turns that do not say `consent`: it was given elsewhere.")
+    ] = False,
+) -> None:
+    """Score a file without Kafka and without a database; same scores as the worker's."""
+    from stream_app.commands import event_files
+    from stream_app.commands import score as command
+
+    settings = _settings()
+    if assume_consent:
+        settings = settings.model_copy(update={"require_consent": False})
+    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    events = command.with_progress(event_files.raw_events(source), show=sys.stderr.isatty())
+    with command.opened(out) as stream:
+        summary = command.run(pipeline, events, stream, batch, alerts)
+    for letter in summary.dead_letters:
+        typer.echo(
+            f"line {letter.offset + 1}: set aside ({letter.reason}): {letter.detail}", err=True
+        )
+    counts = ", ".join(f"{name} {n}" for name, n in sorted(summary.counts.items()))
+    typer.echo(f"{summary.sessions} sessions; {counts}", err=True)
+    if summary.counts["withheld"]:
+        typer.echo(
+            f"{summary.counts['withheld']} events were withheld: their session does not say "
+            '`"consent": true`. If consent was given elsewhere, use --assume-consent '
+            "(worker: RAPPORT_REQUIRE_CONSENT=false).",
+            err=True,
+        )
+
+
+@app.command()
+def watch(
+    from_start: Annotated[bool, typer.Option(help="Show what is in the topics already.")] = False,
+) -> None:
+    """Show live sessions, newest scores and alerts in the terminal."""
+    from stream_app.commands import watch as command
+
+    try:
+        asyncio.run(command.show(_settings(), Console(), from_start))
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+
+
+@app.command()
+def bench(
+    turns: Annotated[int, typer.Option(min=100, help="Turns to push through.")] = 3000,
+) -> None:
+    """Throughput of the whole path beside the bare ONNX sessions, and latency to the commit."""
+    from stream_app.commands import bench as command
+
+    settings = Settings()
+    logs.configure("WARNING", settings.log_format)
+    command.run(settings, Console(), turns)
+
+
+@app.command()
+def config() -> None:
+    """Print the settings in force; secrets are masked."""
+    settings = Settings()
+    for name, info in Settings.model_fields.items():
+        line = f"RAPPORT_{name.upper()}={_shown(getattr(settings, name))}"
+        typer.echo(f"{line:60} # {info.description}" if info.description else line)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is reachable and in use, and what to do about what is wrong."""
+    from stream_app.commands.doctor import examine
+
+    settings = Settings()
+    logs.configure("ERROR", settings.log_format)
+    console = Console(soft_wrap=True)
+    healthy = True
+    for finding in examine(settings):
+        mark = "[green]ok[/]" if finding.healthy else "[bold red]problem[/]"
+        console.print(f"{mark:24} {finding.name:9} {finding.detail}", highlight=False)
+        healthy &= finding.healthy
+    raise typer.Exit(0 if healthy else 1)
+
+
+@database.command()
+def upgrade() -> None:
+    """Create the tables or bring them to this release's schema."""
+    from stream_app.store import schema
+
+    store = bootstrap.store(_settings())
+    before, newest = schema.revisions(store)
+    schema.upgrade(store)
+    typer.echo(f"schema {before or 'none'} → {newest}")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rapport {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Parse the options that come before the command."""
+
+
+def _shown(value: object) -> str:
+    match value:
+        case SecretStr():
+            from sqlalchemy import make_url
+
+            secret = value.get_secret_value()
+            if "://" not in secret:
+                return "********"
+            return make_url(secret).render_as_string(hide_password=True)
+        case None:
+            return ""
+        case _:
+            return str(getattr(value, "value", value))
+
+
+def main() -> None:
+    """Run the command; an error that Rapport raised on purpose is a line, not a traceback."""
+    try:
+        app()
+    except ValidationError as problem:
+        for error in problem.errors():
+            name = "_".join(str(part) for part in error["loc"]).upper()
+            typer.echo(f"RAPPORT_{name}: {error['msg']}", err=True)
+        raise SystemExit(2) from None
+    except RapportError as problem:
+        typer.echo(f"rapport: {problem}", err=True)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the ``rapport`` commands do; ``stream_app.cli`` only parses arguments."""

@@ -1,0 +1,216 @@
+"""``rapport bench``: what the whole path costs beside the ONNX sessions alone, in one run.
+
+Throughput: turns are produced before the worker starts, so it never waits for them; the clock runs
+from its first commit to its last. Latency: turns are produced at half that rate on a fixed
+schedule (open loop), from the broker's time stamp to the commit.
+"""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import sqlalchemy as sa
+from msgspec import Struct
+from pydantic import SecretStr
+from rich.console import Console
+from rich.table import Table
+
+from stream_app import bootstrap
+from stream_app.commands import replay, up
+from stream_app.commands.event_files import TimedEvent, sample_events, sample_sessions
+from stream_app.contracts.events import Turn, decode
+from stream_app.core.pipeline import Received, Source
+from stream_app.errors import RapportError
+from stream_app.inference.scorer import OnnxScorer
+from stream_app.settings import Settings
+from stream_app.store import tables
+from stream_app.store.repository import Store
+from stream_app.worker import broker
+
+BARE_ROUNDS = 3
+LATENCY_SECONDS = 20.0
+PATIENCE = 300.0
+
+
+class Call(Struct, frozen=True):
+    """One run of an ONNX session, recorded to be timed on its own."""
+
+    session: ort.InferenceSession
+    outputs: list[str]
+    feeds: dict[str, Any]
+
+
+class Recorder:
+    """Stands in for a session and writes down what it is asked."""
+
+    def __init__(self, session: ort.InferenceSession, calls: list[Call]) -> None:
+        self._session = session
+        self._calls = calls
+
+    def run(self, outputs: list[str], feeds: dict[str, Any]) -> Any:
+        """Record and run."""
+        self._calls.append(Call(self._session, outputs, feeds))
+        return self._session.run(outputs, feeds)
+
+
+class Latency(Struct, frozen=True):
+    """Milliseconds from produced to committed."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
+def run(settings: Settings, console: Console, turns: int) -> None:
+    """Measure and print; uses its own broker and database."""
+    with (
+        tempfile.TemporaryDirectory(prefix="rapport-bench-") as folder,
+        broker.running() as address,
+    ):
+        local = settings.model_copy(
+            update={
+                "kafka_brokers": address,
+                "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
+                "database_url": SecretStr(f"sqlite:///{folder}/bench.db"),
+                "topic_partitions": 1,
+            }
+        )
+        up.prepare(local)
+        scorer = bootstrap.scorer(local)
+        events = list(islice(_turns("load"), turns))
+        calls = _recorded_calls(local, scorer, events)
+        before = _bare_rates(calls, turns)
+        asyncio.run(replay.send(local, events, speed=0.0))
+        store = bootstrap.store(local)
+        log = Path(folder) / "worker.log"
+        with up.worker_process(local, log):
+            _await_turns(store, turns, log)
+            ours = _throughput(store)
+            rate = ours / 2
+            timed = (
+                TimedEvent(i / rate, event.key, event.value)
+                for i, event in enumerate(islice(_turns("late"), int(rate * LATENCY_SECONDS)))
+            )
+            sent = asyncio.run(replay.send(local, timed, speed=1.0))
+            _await_turns(store, turns + sent, log)
+        bare = statistics.median(before + _bare_rates(calls, turns))
+        latency = _latency(store)
+        store.close()
+    console.print(_report(scorer, turns, bare, ours, rate, latency))
+
+
+def _turns(run: str) -> Iterator[TimedEvent]:
+    """Sample turns without end: each session again and again under a new id."""
+    now = datetime.now(UTC)
+    paths = [path for path in sample_sessions() if not path.stem.startswith("broken")]
+    number = 0
+    while True:
+        sessions = [
+            [
+                event
+                for event in sample_events(path, f"{run}-{number}-{path.stem}", now, 1.0)
+                if isinstance(decode(event.value), Turn)
+            ]
+            for path in paths
+        ]
+        number += 1
+        for place in range(max(map(len, sessions))):
+            yield from (session[place] for session in sessions if place < len(session))
+
+
+def _recorded_calls(settings: Settings, scorer: OnnxScorer, events: list[TimedEvent]) -> list[Call]:
+    """The ONNX calls that the pipeline makes for these events, in the worker's batch size."""
+    calls: list[Call] = []
+    sessions = scorer.encoder.session, scorer.head.session
+    scorer.encoder.session = Recorder(sessions[0], calls)
+    scorer.head.session = Recorder(sessions[1], calls)
+    pipeline = bootstrap.pipeline(settings, scorer)
+    states: dict[str, Any] = {}
+    for start in range(0, len(events), settings.batch_max):
+        chunk = events[start : start + settings.batch_max]
+        pipeline.process(
+            [
+                Received(Source("bench", 0, start + i), event.value, decode(event.value))
+                for i, event in enumerate(chunk)
+            ],
+            states,
+        )
+    scorer.encoder.session, scorer.head.session = sessions
+    return calls
+
+
+def _bare_rates(calls: list[Call], turns: int) -> list[float]:
+    """Turns per second of the recorded calls alone."""
+    rates = []
+    for _ in range(BARE_ROUNDS):
+        start = time.perf_counter()
+        for call in calls:
+            call.session.run(call.outputs, call.feeds)
+        rates.append(turns / (time.perf_counter() - start))
+    return rates
+
+
+def _await_turns(store: Store, wanted: int, log: Path) -> None:
+    give_up = time.monotonic() + PATIENCE
+    query = sa.select(sa.func.count()).select_from(tables.turns)
+    while time.monotonic() < give_up:
+        with store.engine.connect() as connection:
+            if connection.scalar(query) == wanted:
+                return
+        time.sleep(0.25)
+    tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-5:])
+    raise RapportError(f"the worker did not get through {wanted} turns in {PATIENCE:.0f} s\n{tail}")
+
+
+def _throughput(store: Store) -> float:
+    """Turns per second from the first commit to the last; the first batch is the starting shot."""
+    table = tables.turns
+    query = (
+        sa.select(table.c.stored_at, sa.func.count())
+        .group_by(table.c.stored_at)
+        .order_by("stored_at")
+    )
+    with store.engine.connect() as connection:
+        commits = connection.execute(query).all()
+    if len(commits) < 2:
+        raise RapportError("one batch took all turns: ask for more with --turns")
+    seconds = (commits[-1][0] - commits[0][0]).total_seconds()
+    return float(sum(count for _, count in commits[1:]) / seconds)
+
+
+def _latency(store: Store) -> Latency:
+    table = tables.turns
+    query = sa.select(table.c.produced_at, table.c.stored_at).where(
+        table.c.session_id.startswith("late-")
+    )
+    with store.engine.connect() as connection:
+        pairs = connection.execute(query).all()
+    millis = [(stored - produced).total_seconds() * 1000 for produced, stored in pairs]
+    p50, p95, p99 = np.percentile(millis, [50, 95, 99]).tolist()
+    return Latency(p50, p95, p99)
+
+
+def _report(
+    scorer: OnnxScorer, turns: int, bare: float, ours: float, rate: float, latency: Latency
+) -> Table:
+    table = Table(
+        title=f"{scorer.bundle_id} on {scorer.provider.value}, {turns} turns, one worker, SQLite",
+        title_justify="left",
+    )
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    table.add_row("ONNX sessions alone, same batches (median)", f"{bare:.0f} turns/s")
+    table.add_row("broker → worker → scored → committed", f"{ours:.0f} turns/s")
+    table.add_row("ratio", f"{ours / bare:.2f}")
+    table.add_row(f"produced → committed at {rate:.0f} turns/s, p50", f"{latency.p50:.0f} ms")
+    table.add_row("p95", f"{latency.p95:.0f} ms")
+    table.add_row("p99", f"{latency.p99:.0f} ms")
+    return table

@@ -1,0 +1,105 @@
+"""``rapport doctor``: what is reachable, what is in use, and what to do about what is wrong."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+from msgspec import Struct
+
+from stream_app import __version__, bootstrap
+from stream_app.errors import RapportError
+from stream_app.inference import bundle as bundles
+from stream_app.settings import Settings
+from stream_app.store import schema
+from stream_app.worker.topics import client_options
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    healthy: bool
+    detail: str
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Look at everything, one after another; no finding stops the next one."""
+    yield Finding("version", True, f"rapport {__version__}, Python {sys.version.split()[0]}")
+    for name, look in (
+        ("bundle", _bundle),
+        ("provider", _provider),
+        ("database", _database),
+        ("broker", _broker),
+        ("privacy", _privacy),
+    ):
+        yield _finding(name, look, settings)
+
+
+def _finding(name: str, look: Callable[[Settings], str], settings: Settings) -> Finding:
+    try:
+        return Finding(name, True, look(settings))
+    except RapportError as problem:
+        return Finding(name, False, str(problem))
+
+
+def _bundle(settings: Settings) -> str:
+    bundle = bundles.load(settings.bundle)
+    heads = ", ".join(head.name for head in bundle.manifest.heads)
+    risk = "with" if bundle.manifest.risk else "WITHOUT"
+    return f"{bundle.manifest.bundle_id}, every file has its SHA-256; {risk} risk model; {heads}"
+
+
+def _provider(settings: Settings) -> str:
+    scorer = bootstrap.scorer(settings)
+    scorer.encode(["Are you still there?"])
+    return f"{scorer.provider.value} is in use ({settings.provider.value} was asked for)"
+
+
+def _database(settings: Settings) -> str:
+    store = bootstrap.store(settings)
+    try:
+        store.ping()
+        current, newest = schema.revisions(store)
+    finally:
+        store.close()
+    if current != newest:
+        raise RapportError(
+            f"the schema is at {current or 'nothing'}, this release needs {newest}: "
+            "run `rapport db upgrade`"
+        )
+    return f"{store.engine.url.render_as_string(hide_password=True)}, schema {current}"
+
+
+def _broker(settings: Settings) -> str:
+    topics = asyncio.run(_topics(settings))
+    if missing := [name for name in settings.topics if name not in topics]:
+        if not settings.declare_topics:
+            raise RapportError(
+                f"topics are missing: {', '.join(missing)}. Create them, or set "
+                "RAPPORT_DECLARE_TOPICS=true and start a worker"
+            )
+        return f"{settings.kafka_brokers} answers; the first worker will create the topics"
+    return f"{settings.kafka_brokers} answers; all {len(settings.topics)} topics are there"
+
+
+async def _topics(settings: Settings) -> list[str]:
+    client = AIOKafkaAdminClient(**client_options(settings))
+    try:
+        await client.start()
+        return list(await client.list_topics())
+    except KafkaError as problem:
+        raise RapportError(
+            f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}): "
+            "check RAPPORT_KAFKA_BROKERS and the RAPPORT_KAFKA_* credentials, or start one with "
+            "`rapport broker`"
+        ) from problem
+    finally:
+        await client.close()
+
+
+def _privacy(settings: Settings) -> str:
+    consent = "required" if settings.require_consent else "NOT required"
+    redaction = "on" if settings.redact else "OFF"
+    return f"consent is {consent}, redaction of stored text is {redaction}"

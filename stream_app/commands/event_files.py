@@ -1,0 +1,173 @@
+"""Reads events from files: JSON lines of the wire contract, shipped samples, ConvoKit folders."""
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from stream_app.contracts.events import ROLE_ALIASES
+from stream_app.errors import RapportError
+
+SAMPLES: Final = Path(__file__).parents[1] / "samples"
+CONVOKIT_UTTERANCES: Final = "utterances.jsonl"
+
+
+class TimedEvent(Struct, frozen=True):
+    """Bytes for the turns topic, their key, and when to send them (seconds from the start)."""
+
+    at: float
+    key: bytes
+    value: bytes
+
+
+class InputError(RapportError):
+    """A file that cannot be read as events."""
+
+
+def raw_events(path: Path) -> Iterator[bytes]:
+    """The events in a JSON lines file or a ConvoKit folder, as bytes of the wire contract."""
+    if path.is_dir():
+        yield from _convokit(path)
+        return
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                if line.strip():
+                    yield line.rstrip(b"\r\n")
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}") from problem
+
+
+def timed_events(path: Path) -> Iterator[TimedEvent]:
+    """The events of a file in its order, timed by their ``occurred_at``; bytes unchanged."""
+    start: datetime | None = None
+    at = 0.0
+    for value in raw_events(path):
+        session_id, moment = _glance(value)
+        if moment is not None:
+            start = start or moment
+            at = max(at, (moment - start).total_seconds())
+        yield TimedEvent(at, session_id.encode(), value)
+
+
+def sample_sessions() -> list[Path]:
+    """The sessions that ship with Rapport."""
+    return sorted(SAMPLES.glob("*.jsonl"))
+
+
+def sample_events(path: Path, session_id: str, start: datetime, speed: float) -> list[TimedEvent]:
+    """One sample as wire events.
+
+    Args:
+        path: a file of ``sample_sessions``.
+        session_id: the id that this showing of the sample gets.
+        start: time of its first turn.
+        speed: 2 halves all pauses, also in ``occurred_at``.
+    """
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+    session = lines[0]
+    events = []
+    for line in lines[1:]:
+        at = line["offset_s"] / speed
+        occurred_at = (start + timedelta(seconds=at)).isoformat()
+        events.append(
+            TimedEvent(
+                at, session_id.encode(), _sample_value(line, session, session_id, occurred_at)
+            )
+        )
+    return events
+
+
+def _sample_value(
+    line: dict[str, Any], session: dict[str, Any], session_id: str, occurred_at: str
+) -> bytes:
+    common = {"session_id": session_id, "occurred_at": occurred_at}
+    match line["type"]:
+        case "raw" if "base64" in line:
+            return base64.b64decode(line["base64"])
+        case "raw":
+            return str(line["text"]).encode()
+        case "turn":
+            body = {
+                "type": "turn",
+                **common,
+                "seq": line["seq"],
+                "speaker_id": f"{session_id}/{line['speaker']}",
+                "role": line["role"],
+                "text": line["text"],
+                "domain": session["domain"],
+                "channel": session["channel"],
+                "team": session["team"],
+                "lang": "en",
+                "consent": True,
+            }
+        case "session_end":
+            body = {"type": "session_end", **common, "reason": line["reason"]}
+        case _:
+            body = {"type": "outcome", **common, "kind": line["kind"], "value": line["value"]}
+    return msgspec.json.encode(body)
+
+
+def _glance(value: bytes) -> tuple[str, datetime | None]:
+    """Session id and time of an event that may be broken."""
+    try:
+        body = msgspec.json.decode(value)
+        return str(body["session_id"]), datetime.fromisoformat(body["occurred_at"])
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError, UnicodeDecodeError):
+        return "", None
+
+
+def _convokit(folder: Path) -> Iterator[bytes]:
+    """A ConvoKit corpus; every utterance needs a role, its speaker's or its own, in ``meta``."""
+    utterances = folder / CONVOKIT_UTTERANCES
+    try:
+        speakers = json.loads((folder / "speakers.json").read_text("utf-8"))
+        conversations = json.loads((folder / "conversations.json").read_text("utf-8"))
+        lines = utterances.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as problem:
+        raise InputError(
+            f"{folder} is not a ConvoKit corpus with {CONVOKIT_UTTERANCES}, speakers.json and "
+            f"conversations.json ({type(problem).__name__})"
+        ) from problem
+    counts: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        utterance = json.loads(line)
+        session_id = utterance.get("conversation_id") or utterance["root"]
+        speaker = utterance.get("speaker") or utterance["user"]
+        meta = _meta(conversations.get(session_id)) | _meta(speakers.get(speaker))
+        meta |= utterance.get("meta") or {}
+        if meta.get("role") not in ROLE_ALIASES:
+            raise InputError(
+                f"{utterances}, line {number}: neither the utterance nor its speaker has a role in "
+                f"`meta`; one of {', '.join(ROLE_ALIASES)} is needed"
+            )
+        seq = counts[session_id] = counts.get(session_id, -1) + 1
+        at = datetime.fromtimestamp(float(utterance.get("timestamp") or seq), UTC)
+        optional = {
+            key: meta[key]
+            for key in ("domain", "lang", "consent", "channel", "team")
+            if key in meta
+        }
+        yield msgspec.json.encode(
+            {
+                "type": "turn",
+                "session_id": session_id,
+                "seq": seq,
+                "turn_id": str(utterance["id"]),
+                "speaker_id": str(speaker),
+                "role": meta["role"],
+                "text": utterance["text"],
+                "occurred_at": at.isoformat(),
+                **optional,
+            }
+        )
+
+
+def _meta(item: dict[str, Any] | None) -> dict[str, Any]:
+    """``meta`` of a speaker or conversation; older corpora leave the wrapper out."""
+    return dict((item or {}).get("meta") or {})

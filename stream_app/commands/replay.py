@@ -1,0 +1,111 @@
+"""``rapport replay``: sends recorded events to ``dialogue.turns`` at an adjustable speed."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from stream_app.commands.event_files import TimedEvent, sample_events
+from stream_app.errors import BrokerUnavailable
+from stream_app.settings import Settings
+from stream_app.worker.topics import client_options
+
+
+@asynccontextmanager
+async def producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
+    """A started producer.
+
+    Raises:
+        BrokerUnavailable: no broker answers.
+    """
+    client = AIOKafkaProducer(**client_options(settings), acks="all", linger_ms=5)
+    try:
+        await client.start()
+    except KafkaError as problem:
+        await client.stop()
+        raise BrokerUnavailable(
+            f"no Kafka broker answers at {settings.kafka_brokers}; check RAPPORT_KAFKA_BROKERS"
+        ) from problem
+    try:
+        yield client
+    finally:
+        await client.stop()
+
+
+async def send(
+    settings: Settings,
+    events: Iterable[TimedEvent],
+    speed: float,
+    on_sent: Callable[[TimedEvent], None] = lambda _: None,
+) -> int:
+    """Send events when they are due, in their order; ``speed`` 0 sends without pauses."""
+    sent = 0
+    loop = asyncio.get_running_loop()
+    async with producer(settings) as client:
+        start = loop.time()
+        last: asyncio.Future[object] | None = None
+        for event in events:
+            pause = start + event.at / speed - loop.time() if speed else 0.0
+            if pause > 0:
+                await asyncio.sleep(pause)
+            last = await client.send(settings.turns_topic, event.value, key=event.key or None)
+            sent += 1
+            on_sent(event)
+        if last is not None:
+            await client.flush()
+    return sent
+
+
+def showing(
+    samples: list[Path], sessions: int, concurrent: int, speed: float, run: str
+) -> Iterator[TimedEvent]:
+    """Samples as one merged stream of wire events, ``concurrent`` sessions at a time.
+
+    Args:
+        samples: files of the shipped sessions, taken in turn until there are ``sessions``.
+        sessions: how many sessions to show.
+        concurrent: how many start at once; another one starts when one ends.
+        speed: factor on all pauses; already applied to the events that come out.
+        run: part of every session id, so that showings do not collide.
+    """
+    now = datetime.now(UTC)
+    queue: list[tuple[float, int, TimedEvent, Iterator[TimedEvent]]] = []
+    numbers = itertools.count()
+    waiting = iter(range(sessions))
+
+    def start(at: float) -> None:
+        number = next(waiting, None)
+        if number is None:
+            return
+        path = samples[number % len(samples)]
+        session_id = f"{run}-{number:03}-{path.stem}"
+        events = sample_events(path, session_id, now + timedelta(seconds=at), speed)
+        push(at, iter(events))
+
+    def push(base: float, rest: Iterator[TimedEvent]) -> None:
+        event = next(rest, None)
+        if event is not None:
+            shifted = TimedEvent(base + event.at, event.key, event.value)
+            heapq.heappush(queue, (shifted.at, next(numbers), shifted, _shifted(rest, base)))
+
+    for place in range(min(concurrent, sessions)):
+        start(place * 3.0 / speed)
+    while queue:
+        at, _, event, rest = heapq.heappop(queue)
+        yield event
+        following = next(rest, None)
+        if following is None:
+            start(at)
+        else:
+            heapq.heappush(queue, (following.at, next(numbers), following, rest))
+
+
+def _shifted(events: Iterator[TimedEvent], base: float) -> Iterator[TimedEvent]:
+    for event in events:
+        yield TimedEvent(base + event.at, event.key, event.value)

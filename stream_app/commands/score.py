@@ -1,0 +1,92 @@
+"""``rapport score``: the pipeline over a file, without Kafka and without a database."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from msgspec import Struct, field
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from stream_app.contracts import scores
+from stream_app.contracts.events import decode
+from stream_app.contracts.scores import DeadLetter, SessionScore
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
+from stream_app.core.session import Versioned
+from stream_app.errors import ContractError
+
+
+class Summary(Struct):
+    """What a run did."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    sessions: int = 0
+
+
+def run(
+    pipeline: Pipeline, events: Iterator[bytes], out: IO[bytes], batch: int, with_alerts: bool
+) -> Summary:
+    """Score ``events`` and write JSON lines; sessions without an end are rested at the end."""
+    summary = Summary()
+    states: dict[str, Versioned] = {}
+    points: dict[str, list[tuple[int, float]]] = {}
+    latest: dict[str, SessionScore] = {}
+
+    def take(result: BatchResult) -> None:
+        for turn_score in result.turn_scores:
+            _line(out, scores.encode(turn_score))
+        if with_alerts:
+            for alert in result.alerts:
+                _line(out, scores.encode(alert))
+        for session_score in result.session_scores:
+            points.setdefault(session_score.session_id, []).extend(session_score.risk_by_turn)
+            latest[session_score.session_id] = session_score
+        summary.counts.update(result.counts)
+        summary.dead_letters.extend(item.letter for item in result.dead_letters)
+
+    numbered = enumerate(events)
+    while chunk := list(islice(numbered, batch)):
+        take(pipeline.process([_received(line, raw) for line, raw in chunk], states))
+    take(pipeline.rest({key: known for key, known in states.items() if not known.state.closed}))
+    for session_id, session_score in latest.items():
+        whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
+        _line(out, scores.encode(whole))
+    summary.sessions = len(latest)
+    return summary
+
+
+def opened(path: Path | None) -> AbstractContextManager[IO[bytes]]:
+    """The output file, or standard output."""
+    return path.open("wb") if path else nullcontext(sys.stdout.buffer)
+
+
+def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
+    """Count events on standard error as they pass."""
+    if not show:
+        yield from events
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
+    with Progress(*columns, transient=True, console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=None)
+        for event in events:
+            progress.advance(task)
+            yield event
+
+
+def _received(line: int, raw: bytes) -> Received:
+    source = Source("file", 0, line)
+    try:
+        return Received(source, raw, decode(raw))
+    except ContractError as problem:
+        return Received(source, raw, problem)
+
+
+def _line(out: IO[bytes], message: bytes) -> None:
+    out.write(message)
+    out.write(b"\n")

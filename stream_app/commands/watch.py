@@ -1,0 +1,205 @@
+"""``rapport watch``: live sessions, newest scores and alerts in the terminal. Shows no text."""
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError
+from msgspec import Struct
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import (
+    MECHANISMS,
+    Alert,
+    AlertState,
+    Output,
+    SessionScore,
+    SessionStatus,
+    TurnScore,
+)
+from stream_app.errors import BrokerUnavailable
+from stream_app.settings import Settings
+from stream_app.worker.topics import client_options
+
+ROWS = 12
+NEWEST = 8
+BARS = "▁▂▃▄▅▆▇█"
+SHORT = {"emotional_reactions": "ER", "interpretations": "IP", "explorations": "EX"}
+
+_decoder: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output)
+
+
+class Card(Struct):
+    """One live session."""
+
+    score: SessionScore
+    risks: list[float]
+
+
+class Wall:
+    """What is on the screen; fed with messages."""
+
+    def __init__(self) -> None:
+        self.cards: dict[str, Card] = {}
+        self.newest: deque[TurnScore] = deque(maxlen=NEWEST)
+        self.alerts: deque[Alert] = deque(maxlen=NEWEST)
+        self.turn_scores = 0
+        self.fired = 0
+
+    def take(self, message: Output) -> None:
+        """Take one message in."""
+        match message:
+            case TurnScore():
+                self.turn_scores += 1
+                if message.role is Role.COUNSELLOR:
+                    self.newest.append(message)
+            case SessionScore():
+                card = self.cards.setdefault(message.session_id, Card(message, []))
+                card.score = message
+                card.risks += [risk for _, risk in message.risk_by_turn]
+            case Alert():
+                self.fired += message.state is AlertState.FIRING
+                self.alerts.append(message)
+
+    def render(self) -> RenderableType:
+        """The wall, worst session first."""
+        return Group(self._sessions(), self._newest(), self._alerts())
+
+    def _sessions(self) -> Table:
+        live = [c for c in self.cards.values() if c.score.status is SessionStatus.OPEN]
+        table = Table(
+            title=f"{len(live)} live sessions · {len(self.cards) - len(live)} ended · "
+            f"{self.turn_scores} turn scores · {self.fired} alerts",
+            title_justify="left",
+            expand=True,
+        )
+        for name in ("session", "turns", "ER", "IP", "EX", "risk", "since the start"):
+            table.add_column(name, justify="left" if name.startswith("s") else "right")
+        worst = sorted(live, key=lambda c: -(c.score.low_empathy_risk or 0.0))
+        for card in worst[:ROWS]:
+            table.add_row(
+                card.score.session_id,
+                str(card.score.turns),
+                *(_mean(card.score, name) for name in MECHANISMS),
+                _risk(card.score.low_empathy_risk),
+                sparkline(card.risks),
+            )
+        if len(worst) > ROWS:
+            table.caption = f"and {len(worst) - ROWS} more"
+        return table
+
+    def _newest(self) -> Table:
+        table = Table(title="newest counsellor turns", title_justify="left", expand=True)
+        for name in ("session", "turn", "stage", "levels", "strategy", "confidence"):
+            table.add_column(name)
+        for score in self.newest:
+            table.add_row(*turn_cells(score))
+        return table
+
+    def _alerts(self) -> RenderableType:
+        if not self.alerts:
+            return Text("all quiet", style="green")
+        lines = [alert_line(alert) for alert in self.alerts]
+        return Text("\n").join(lines)
+
+
+def sparkline(values: list[float], width: int = 24) -> str:
+    """Values in [0, 1] as bars.
+
+    >>> sparkline([0.0, 0.5, 1.0])
+    '▁▅█'
+    """
+    return "".join(BARS[round(value * (len(BARS) - 1))] for value in values[-width:])
+
+
+def turn_cells(score: TurnScore) -> tuple[str, ...]:
+    """One turn score as cells."""
+    levels = " ".join(
+        f"{SHORT[name]} {level.level}"
+        for name in MECHANISMS
+        if (level := getattr(score.expressed, name)) is not None
+    )
+    strategy = score.expressed.strategy or {}
+    return (
+        score.session_id,
+        str(score.seq),
+        score.stage.value,
+        levels,
+        max(strategy, key=strategy.__getitem__).replace("_", " ") if strategy else "",
+        f"{score.confidence:.2f}",
+    )
+
+
+def alert_line(alert: Alert) -> Text:
+    """One transition in words."""
+    style = {AlertState.FIRING: "bold red", AlertState.RESOLVED: "green"}.get(alert.state, "yellow")
+    where = f"after turn {alert.seq}" if alert.seq is not None else "at the end"
+    return Text(
+        f"ALERT {alert.state.value:9} {alert.rule} · {alert.session_id} · "
+        f"risk {alert.value:.2f} (threshold {alert.threshold:.2f}) {where}",
+        style=style,
+    )
+
+
+@asynccontextmanager
+async def messages(settings: Settings, from_start: bool) -> AsyncIterator[AIOKafkaConsumer]:
+    """A started consumer of the score and alert topics, outside any group."""
+    client = AIOKafkaConsumer(
+        settings.turn_score_topic,
+        settings.session_score_topic,
+        settings.alert_topic,
+        **client_options(settings),
+        auto_offset_reset="earliest" if from_start else "latest",
+    )
+    try:
+        await client.start()
+    except KafkaError as problem:
+        await client.stop()
+        raise BrokerUnavailable(
+            f"no Kafka broker answers at {settings.kafka_brokers}; check RAPPORT_KAFKA_BROKERS"
+        ) from problem
+    try:
+        yield client
+    finally:
+        await client.stop()
+
+
+async def show(settings: Settings, console: Console, from_start: bool = False) -> None:
+    """Show the wall until cancelled; plain lines where the output is not a terminal."""
+    wall = Wall()
+    async with messages(settings, from_start) as client:
+        if not console.is_terminal:
+            async for record in client:
+                _print_line(console, _decoder.decode(record.value))
+            return
+        with Live(wall.render(), console=console, refresh_per_second=4) as live:
+            async for record in client:
+                wall.take(_decoder.decode(record.value))
+                live.update(wall.render())
+
+
+def _print_line(console: Console, message: Output) -> None:
+    match message:
+        case TurnScore(role=Role.COUNSELLOR):
+            console.print("score", *turn_cells(message), _risk(message.low_empathy_risk))
+        case Alert():
+            console.print(alert_line(message))
+        case SessionScore(status=SessionStatus.CLOSED):
+            console.print("ended", message.session_id, "risk", _risk(message.low_empathy_risk))
+        case _:
+            pass
+
+
+def _mean(score: SessionScore, name: str) -> str:
+    mechanism = score.mechanisms.get(name)
+    return f"{mechanism.mean:.2f}" if mechanism else "–"
+
+
+def _risk(risk: float | None) -> str:
+    return "–" if risk is None else f"{risk:.2f}"

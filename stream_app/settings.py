@@ -1,0 +1,133 @@
+"""Configuration by environment variables ``RAPPORT_*``; ``rapport config`` prints it."""
+
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.providers import Provider
+
+Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class SecurityProtocol(Enum):
+    """How the Kafka brokers are reached."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+class SaslMechanism(Enum):
+    """SASL mechanisms that both Kafka clients speak."""
+
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+class LogFormat(Enum):
+    """``console`` for people, ``json`` for machines."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; times in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="RAPPORT_", extra="ignore", frozen=True)
+
+    kafka_brokers: str = Field("127.0.0.1:9092", description="host:port, separated by commas")
+    kafka_security: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    kafka_sasl_mechanism: SaslMechanism = SaslMechanism.SCRAM_SHA_512
+    kafka_username: str | None = None
+    kafka_password: SecretStr | None = None
+    kafka_ca_file: Path | None = None
+    kafka_group: str = "rapport"
+    kafka_session_timeout: float = Field(30.0, ge=1.0)
+    topic_prefix: str = Field("dialogue", pattern=r"^[a-zA-Z0-9._-]+$")
+    topic_partitions: int = Field(6, ge=1)
+    topic_replication: int = Field(1, ge=1)
+    declare_topics: bool = Field(True, description="Create missing topics at start")
+
+    database_url: SecretStr = Field(
+        SecretStr("sqlite:///rapport.db"), description="sqlite:/// or postgresql://"
+    )
+    database_retry_for: float = Field(
+        240.0, ge=0.0, description="Retry a commit this long before the worker gives up and exits"
+    )
+
+    bundle: Path = Field(DEFAULT_BUNDLE, description="Folder of the model bundle")
+    provider: Provider = Provider.AUTO
+    threads: int = Field(1, ge=1, description="Intra-op threads of a worker")
+
+    batch_max: int = Field(256, ge=1, description="Events in one batch and one transaction")
+    batch_within: float = Field(0.02, gt=0.0, description="Longest wait for a batch to fill")
+    cache_sessions: int = Field(20_000, ge=1, description="Session states kept in memory")
+
+    window_before: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")
+    window_after: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")
+    reorder_turns: int = Field(4, ge=0, description="Turns that wait for one that is missing")
+    reorder_wait: float = Field(30.0, ge=0.0, description="The same in event time")
+    idle_timeout: float = Field(1800.0, gt=0.0, description="Quiet for so long = idle")
+    idle_check_every: float = Field(2.0, gt=0.0)
+
+    alert_enter: Ratio | None = Field(None, description="Default: the bundle's threshold")
+    alert_exit: Ratio | None = Field(None, description="Default: the bundle's threshold")
+    alert_for_turns: int = Field(2, ge=1)
+    alert_cooldown_turns: int = Field(5, ge=0)
+
+    require_consent: bool = Field(
+        True, description="Neither score nor store turns of a session without consent: true"
+    )
+    redact: bool = Field(True, description="Mask personal details before text is stored")
+
+    log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
+    log_format: LogFormat = LogFormat.CONSOLE
+
+    @property
+    def turns_topic(self) -> str:
+        """Events in."""
+        return f"{self.topic_prefix}.turns"
+
+    @property
+    def dead_letter_topic(self) -> str:
+        """Events that were set aside."""
+        return f"{self.topic_prefix}.dead-letters"
+
+    @property
+    def turn_score_topic(self) -> str:
+        """Turn scores out."""
+        return f"{self.topic_prefix}.turn-scores"
+
+    @property
+    def session_score_topic(self) -> str:
+        """Session scores out."""
+        return f"{self.topic_prefix}.session-scores"
+
+    @property
+    def alert_topic(self) -> str:
+        """Alert transitions out."""
+        return f"{self.topic_prefix}.alerts"
+
+    @property
+    def topics(self) -> list[str]:
+        """All topics."""
+        return [
+            self.turns_topic,
+            self.dead_letter_topic,
+            self.turn_score_topic,
+            self.session_score_topic,
+            self.alert_topic,
+        ]
+
+    @property
+    def idle_after(self) -> timedelta:
+        """The idle timeout as a duration."""
+        return timedelta(seconds=self.idle_timeout)

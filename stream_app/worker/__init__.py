@@ -1,0 +1,1 @@
+"""The Kafka side: a Faust app around the pure pipeline."""

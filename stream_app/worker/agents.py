@@ -1,0 +1,162 @@
+"""The agent on ``dialogue.turns``: take a batch, commit it, publish, acknowledge. In that order.
+
+An exception must not leave the agent's body: Faust would acknowledge, or skip, what was in hand.
+What cannot be retried crashes the process, and whoever supervises it starts it again; the batch is
+then read again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import faust
+import structlog
+
+from stream_app.contracts import scores
+from stream_app.contracts.cloudevents import headers_of
+from stream_app.core.pipeline import BatchResult, SetAside, Source
+from stream_app.settings import Settings
+from stream_app.worker.app import assigned_partitions
+from stream_app.worker.processor import BatchProcessor, Committed, Record
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+QUIET_AFTER = 5.0
+"""Seconds without a record after which the log counts as read to its end."""
+LEFT_BEHIND_AFTER = timedelta(seconds=60)
+
+
+class TurnAgent:
+    """Feeds the processor; one per worker."""
+
+    def __init__(self, app: faust.App, settings: Settings, processor: BatchProcessor) -> None:
+        self._app = app
+        self._settings = settings
+        self._processor = processor
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="batch")
+        self._turn_of = asyncio.Lock()
+        self._newest: datetime | None = None
+        self._last_record = time.monotonic()
+        self.on_batch: Callable[[BatchResult], None] | None = None
+
+    def attach(self) -> None:
+        """Register the agent, the timer and the rebalance hook with the app."""
+        topic = self._app.topic(
+            self._settings.turns_topic,
+            key_type=bytes,
+            value_type=bytes,
+            key_serializer="raw",
+            value_serializer="raw",
+        )
+        self._app.agent(topic, name="turns", concurrency=1)(self._consume)
+        self._app.timer(self._settings.idle_check_every, on_leader=False)(self._look_after_idle)
+        self._app.on_partitions_revoked.connect(self._on_revoked)
+
+    async def _consume(self, stream: Any) -> None:
+        settings = self._settings
+        async for events in stream.noack_take(settings.batch_max, within=settings.batch_within):
+            try:
+                await self._batch(events)
+            except asyncio.CancelledError:
+                raise
+            except Exception as problem:  # noqa: BLE001  # nothing may leave the agent's body
+                log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
+                await self._app.crash(problem)
+                await self._app.wait_until_stopped()
+            for event in events:
+                event.ack()
+            await self._app.consumer.commit()
+
+    async def _batch(self, events: Sequence[Any]) -> None:
+        records = [_record(event) for event in events]
+        self._last_record = time.monotonic()
+        async with self._turn_of:
+            committed = await self._blocking(lambda: self._processor.handle(records))
+            await self._publish(committed)
+        self._newest = max(
+            (score.occurred_at for score in committed.result.turn_scores), default=self._newest
+        )
+        if self.on_batch is not None:
+            self.on_batch(committed.result)
+
+    async def _look_after_idle(self) -> None:
+        """Find idle sessions, and messages that a worker which died left in the outbox."""
+        try:
+            partitions = assigned_partitions(self._app, self._settings.turns_topic)
+            now = self._now()
+            if not partitions or now is None:
+                return
+            async with self._turn_of:
+                left = await self._blocking(
+                    lambda: self._processor.left_behind(datetime.now(UTC) - LEFT_BEHIND_AFTER)
+                )
+                for committed in left:
+                    await self._publish(committed)
+                rested = await self._blocking(
+                    lambda: self._processor.rest(now - self._settings.idle_after, partitions)
+                )
+                if rested is not None:
+                    await self._publish(rested)
+                    if self.on_batch is not None:
+                        self.on_batch(rested.result)
+        except asyncio.CancelledError:
+            raise
+        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
+            log.error("idle.failed", reason=type(problem).__name__, detail=str(problem))
+
+    def _now(self) -> datetime | None:
+        """Event time while the log is being read; wall time once it has been read to its end."""
+        if time.monotonic() - self._last_record > QUIET_AFTER:
+            return datetime.now(UTC)
+        return self._newest
+
+    async def _publish(self, committed: Committed) -> None:
+        """Send all messages and wait for the brokers; then the outbox row may go."""
+        producer = await self._app.maybe_start_producer()
+        sending = [
+            await producer.send(m.topic, m.key, m.value, None, None, None)
+            for m in committed.messages
+        ]
+        sending += [
+            await self._send_dead_letter(producer, item) for item in committed.result.dead_letters
+        ]
+        await asyncio.gather(*sending)
+        if committed.outbox_id is not None:
+            await self._blocking(lambda: self._processor.published(committed))
+
+    async def _send_dead_letter(self, producer: Any, item: SetAside) -> Any:
+        letter = item.letter
+        log.warning(
+            "event.dead_letter",
+            reason=letter.reason,
+            partition=letter.partition,
+            offset=letter.offset,
+        )
+        return await producer.send(
+            self._settings.dead_letter_topic,
+            letter.dead_letter_id.encode(),
+            item.raw,
+            None,
+            None,
+            [("rapport-dead-letter", scores.encode(letter))],
+        )
+
+    async def _on_revoked(self, *_: Any, **__: Any) -> None:
+        self._processor.cache.outdate()
+
+    async def _blocking(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+
+def _record(event: Any) -> Record:
+    message = event.message
+    return Record(
+        source=Source(message.topic, message.partition, message.offset),
+        value=event.value or b"",
+        headers=headers_of(message.headers),
+        produced_at=(datetime.fromtimestamp(message.timestamp, UTC) if message.timestamp else None),
+    )

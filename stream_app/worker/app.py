@@ -1,0 +1,72 @@
+"""The Faust app: configured so that nothing is acknowledged before it is committed.
+
+Faust's own tables, web server and declared topics stay off; what it does under failure and why
+each setting is as it is: ``docs/decisions/0002-faust-delivery.md``.
+"""
+
+from typing import Any
+
+import faust
+from faust.types import TP
+
+from stream_app.settings import SecurityProtocol, Settings
+from stream_app.worker import topics
+
+
+def create(settings: Settings) -> faust.App:
+    """A Faust app without agents."""
+    return faust.App(
+        settings.kafka_group,
+        broker=";".join(
+            f"kafka://{address.strip()}" for address in settings.kafka_brokers.split(",")
+        ),
+        broker_credentials=_credentials(settings),
+        broker_client_id="rapport-worker",
+        broker_session_timeout=settings.kafka_session_timeout,
+        broker_heartbeat_interval=settings.kafka_session_timeout / 4,
+        broker_rebalance_timeout=settings.database_retry_for + 60.0,
+        broker_max_poll_interval=settings.database_retry_for + 120.0,
+        broker_commit_interval=0.5,
+        broker_check_crcs=False,
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=1024 * 1024,
+        stream_buffer_maxsize=2048,
+        stream_wait_empty=True,
+        stream_publish_on_commit=False,
+        producer_acks=-1,
+        producer_linger=0.005,
+        producer_threaded=False,
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        table_standby_replicas=1,
+        store="memory://",
+        web_enabled=False,
+        autodiscover=False,
+        value_serializer="raw",
+        key_serializer="raw",
+        loghandlers=[],
+    )
+
+
+def assigned_partitions(app: faust.App, topic: str) -> list[int]:
+    """Partitions of ``topic`` that this worker holds now."""
+    held: set[TP] = app.consumer.assignment()
+    return sorted(tp.partition for tp in held if tp.topic == topic)
+
+
+def _credentials(settings: Settings) -> Any:
+    match settings.kafka_security:
+        case SecurityProtocol.PLAINTEXT:
+            return None
+        case SecurityProtocol.SSL:
+            return faust.SSLCredentials(topics.ssl_context(settings))
+        case protocol:
+            password = settings.kafka_password.get_secret_value() if settings.kafka_password else ""
+            return faust.SASLCredentials(
+                username=settings.kafka_username,
+                password=password,
+                mechanism=settings.kafka_sasl_mechanism.value,
+                ssl_context=(
+                    topics.ssl_context(settings) if protocol is SecurityProtocol.SASL_SSL else None
+                ),
+            )

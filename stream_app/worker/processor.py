@@ -1,0 +1,223 @@
+"""One batch from bytes to the committed transaction; blocking, so that it runs in a thread.
+
+Also holds the session cache. It is dropped whenever partitions move and whenever something went
+wrong: the database knows better.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import structlog
+from msgspec import Struct
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from stream_app.contracts import cloudevents, scores
+from stream_app.contracts.events import Event, decode
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
+from stream_app.core.session import Versioned
+from stream_app.errors import ContractError, StoreUnavailable
+from stream_app.store.outbox import Message
+from stream_app.store.repository import StaleState, Store
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+
+class Record(Struct, frozen=True):
+    """One Kafka record as it came."""
+
+    source: Source
+    value: bytes
+    headers: dict[str, bytes]
+    produced_at: datetime | None
+
+
+class OutTopics(Struct, frozen=True):
+    """Where scores and alerts are published."""
+
+    turn_scores: str
+    session_scores: str
+    alerts: str
+
+
+class Committed(Struct, frozen=True):
+    """A batch that is in the database, and what remains to be published."""
+
+    result: BatchResult
+    messages: list[Message]
+    outbox_id: int | None
+
+
+class SessionCache:
+    """The most recently used session states, at most ``limit``."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._states: OrderedDict[str, Versioned] = OrderedDict()
+        self._outdated = threading.Event()
+        self.hits = 0
+        self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def get(self, session_id: str) -> Versioned | None:
+        """The cached state, if any."""
+        found = self._states.get(session_id)
+        if found is None:
+            self.misses += 1
+        else:
+            self.hits += 1
+            self._states.move_to_end(session_id)
+        return found
+
+    def put(self, states: dict[str, Versioned]) -> None:
+        """Remember these states and forget the least recently used ones."""
+        for session_id, versioned in states.items():
+            self._states[session_id] = versioned
+            self._states.move_to_end(session_id)
+        while len(self._states) > self._limit:
+            self._states.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._states.clear()
+
+    def outdate(self) -> None:
+        """From any thread: forget everything before the next batch."""
+        self._outdated.set()
+
+    def refresh(self) -> None:
+        """Forget what was declared outdated."""
+        if self._outdated.is_set():
+            self._outdated.clear()
+            self.clear()
+
+
+class BatchProcessor:
+    """Decodes, scores and commits. Not thread-safe: one call at a time."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        store: Store,
+        topics: OutTopics,
+        cache: SessionCache,
+        retry_for: float,
+    ) -> None:
+        self._pipeline = pipeline
+        self._store = store
+        self._topics = topics
+        self._retry_for = retry_for
+        self.cache = cache
+
+    def handle(self, records: Sequence[Record]) -> Committed:
+        """Process one batch; when it returns, everything is in the database.
+
+        Raises:
+            StoreUnavailable: the database stayed away for longer than the retry time.
+            StoreError: the database refused the batch.
+        """
+        self.cache.refresh()
+        batch = [
+            Received(r.source, r.value, _event(r.value, r.headers), r.produced_at) for r in records
+        ]
+        session_ids = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
+        return self._committed(
+            lambda: self._pipeline.process(batch, self._states(sorted(session_ids)))
+        )
+
+    def rest(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
+        """Score what is due in sessions that were last active before ``before``."""
+        self.cache.refresh()
+        if not self._quiet(before, partitions):
+            return None
+        return self._committed(lambda: self._pipeline.rest(self._quiet(before, partitions)))
+
+    def left_behind(self, before: datetime) -> list[Committed]:
+        """Batches whose messages another worker committed and did not get to publish."""
+        entries = self._retrying(lambda: self._store.left_behind(before))
+        return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
+
+    def published(self, committed: Committed) -> None:
+        """The messages are out."""
+        outbox_id = committed.outbox_id
+        if outbox_id is not None:
+            self._retrying(lambda: self._store.sent([outbox_id]))
+
+    def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
+        cached = {key: self.cache.get(key) for key in session_ids}
+        states = {key: versioned for key, versioned in cached.items() if versioned is not None}
+        missing = [key for key in session_ids if key not in states]
+        loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
+        return states | loaded
+
+    def _quiet(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
+        found = self._retrying(
+            lambda: self._store.quiet_sessions(self._pipeline.bundle_id, before, partitions)
+        )
+        return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
+
+    def _committed(self, work: Callable[[], BatchResult]) -> Committed:
+        """Do the work and commit it; done again from the database when a state was stale."""
+        try:
+            try:
+                return self._commit(work())
+            except StaleState as stale:
+                log.warning("state.stale", detail=str(stale))
+                self.cache.clear()
+                return self._commit(work())
+        except BaseException:
+            self.cache.clear()
+            raise
+
+    def _commit(self, result: BatchResult) -> Committed:
+        messages = list(self._messages(result))
+        outbox_id = self._retrying(lambda: self._store.commit(result, messages))
+        self.cache.put(result.sessions)
+        return Committed(result, messages, outbox_id)
+
+    def _messages(self, result: BatchResult) -> Iterator[Message]:
+        topics = self._topics
+        for topic, outputs in (
+            (topics.turn_scores, result.turn_scores),
+            (topics.session_scores, result.session_scores),
+            (topics.alerts, result.alerts),
+        ):
+            for output in outputs:
+                yield Message(topic, output.session_id.encode(), scores.encode(output))
+
+    def _retrying(self, call: Callable[[], T]) -> T:
+        """Wait for a database that is away, with back-off and jitter."""
+        return Retrying(
+            retry=retry_if_exception_type(StoreUnavailable),
+            wait=wait_random_exponential(multiplier=0.1, max=5.0),
+            stop=stop_after_delay(self._retry_for),
+            before_sleep=_say_retry,
+            reraise=True,
+        )(call)
+
+
+def _say_retry(attempt: RetryCallState) -> None:
+    log.warning(
+        "store.unavailable", attempt=attempt.attempt_number, waited_s=attempt.seconds_since_start
+    )
+
+
+def _event(raw: bytes, headers: dict[str, bytes]) -> Event | ContractError:
+    try:
+        event = decode(raw)
+        if cloudevents.is_cloud_event(headers):
+            cloudevents.check(headers, event)
+    except ContractError as problem:
+        return problem
+    return event

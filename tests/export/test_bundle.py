@@ -1,0 +1,205 @@
+"""A tiny trained model becomes a bundle that says what the model says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+
+from tokenizers import Tokenizer  # noqa: E402
+
+from export import __main__ as command  # noqa: E402
+from export import bundle, gate, parity, quantize  # noqa: E402
+from export.onnx_graphs import export_graphs  # noqa: E402
+from models import multitask, train  # noqa: E402
+from models.batches import FINAL, tokenise  # noqa: E402
+from models.calibrate import calibrate  # noqa: E402
+from models.data.corpora import Conversation, load_corpora  # noqa: E402
+from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
+from models.labels import HEADS  # noqa: E402
+from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(scope="module")
+def conversations(tmp_path_factory: pytest.TempPathFactory) -> list[Conversation]:
+    return load_corpora(write_corpora(tmp_path_factory.mktemp("corpora"), size=24))
+
+
+@pytest.fixture(scope="module")
+def trained(
+    conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Folder of a tiny model after a few steps."""
+    folder = tmp_path_factory.mktemp("model")
+    model, tokenizer = tiny_model(), tiny_tokenizer()
+    segments = tokenise(conversations, tokenizer)
+    train.fit(model, segments, train.Recipe(epochs=1, pairs_a_step=12, bf16=False))
+    about = dict.fromkeys(bundle.TRAINING_KEYS, "made up") | {
+        "seed": 17,
+        "data": train.describe(conversations),
+    }
+    multitask.save(model, tokenizer, folder, about)
+    calibrate(predict(model.eval(), segments, FINAL)).write(folder / "calibration.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def graphs(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    model, _ = multitask.load(trained)
+    return export_graphs(model, tmp_path_factory.mktemp("graphs"))
+
+
+def test_exported_graphs_agree_with_the_model(trained: Path, graphs: tuple[Path, Path]) -> None:
+    model, _ = multitask.load(trained)
+    figures = parity.check_parity(model, *graphs)
+    assert figures["encoder_max_abs_difference"] <= parity.TOLERANCE
+    assert figures["head_max_abs_difference"] <= parity.TOLERANCE
+
+
+def test_parity_refuses_another_models_graphs(graphs: tuple[Path, Path]) -> None:
+    with pytest.raises(parity.ParityError, match="differs"):
+        parity.check_parity(tiny_model(seed=9).eval(), *graphs)
+
+
+def test_parity_refuses_what_is_not_finite() -> None:
+    with pytest.raises(parity.ParityError, match="finite"):
+        parity.difference(torch.zeros(2), torch.tensor([0.0, float("nan")]))
+
+
+def test_graph_inputs_and_outputs_are_the_contract(graphs: tuple[Path, Path]) -> None:
+    encoder, head = (parity.session(path) for path in graphs)
+    assert [i.name for i in encoder.get_inputs()] == ["input_ids", "attention_mask"]
+    assert [o.name for o in encoder.get_outputs()] == ["vectors", "rationale_logits"]
+    assert [o.name for o in head.get_outputs()] == [spec.name for spec in HEADS]
+    assert {i.name: i.type for i in head.get_inputs()} == {
+        "target": "tensor(float)",
+        "target_role": "tensor(int64)",
+        "context": "tensor(float)",
+        "context_role": "tensor(int64)",
+        "context_distance": "tensor(int64)",
+        "context_mask": "tensor(int64)",
+    }
+
+
+def test_an_fp32_bundle_explains_itself(
+    trained: Path, conversations: list[Conversation], tmp_path: Path
+) -> None:
+    written = command.build(trained, tmp_path, command.Profile.fp32, conversations)
+    content = json.loads((tmp_path / "bundle.json").read_text(encoding="utf-8"))
+    assert content == json.loads(json.dumps(written))
+    assert content["encoder"]["batch_independent"] is True
+    assert content["files"] == {
+        name: bundle.sha256(tmp_path / name)
+        for name in ("encoder.onnx", "head.onnx", "tokenizer.json")
+    }
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert tokenizer.truncation is None
+    assert tokenizer.padding is None
+    card = (tmp_path / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "not a diagnosis" in card
+    accuracy = 100 * content["metrics"]["test"]["strategy"]["accuracy"]
+    assert f"{accuracy:.1f}" in card
+
+
+def test_heads_in_the_manifest_match_the_table(
+    trained: Path, conversations: list[Conversation], tmp_path: Path
+) -> None:
+    content = command.build(trained, tmp_path, command.Profile.fp32, conversations)
+    for entry, spec in zip(content["heads"], HEADS, strict=True):
+        assert entry["labels"] == list(spec.labels)
+        assert entry["temperature"] > 0
+        assert (entry["rationale"] is None) == (spec.kind == "categorical")
+    assert content["heads"][-1]["roles"] == ["client"]
+    assert content["heads"][-1]["dimension"] == "client"
+
+
+def test_eight_bit_rows_are_within_half_a_step() -> None:
+    table = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
+    table[3] = 0
+    rows, scales = quantize.quantize_rows(table)
+    assert rows.dtype == np.int8
+    assert (np.abs(rows * scales - table) <= scales / 2 + 1e-7).all()
+
+
+@pytest.mark.parametrize("name", list(command.QUANTISERS))
+def test_quantised_encoders_load_and_stay_close(
+    name: str, graphs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    encoder, head = graphs
+    command.QUANTISERS[name][0](encoder, tmp_path / "small.onnx")
+    ids, mask = torch.tensor([[1, 9, 12, 15, 2]]), torch.ones(1, 5, dtype=torch.long)
+    expected, _ = parity.OnnxModel(encoder, head).encode(ids, mask)
+    given, _ = parity.OnnxModel(tmp_path / "small.onnx", head).encode(ids, mask)
+    similarity = torch.nn.functional.cosine_similarity(expected, given, dim=-1)
+    assert similarity.min() > 0.98
+
+
+def test_block_quantised_turns_do_not_depend_on_their_batch(
+    graphs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    encoder, head = graphs
+    quantize.weights_int8(encoder, tmp_path / "small.onnx")
+    scorer = parity.OnnxModel(tmp_path / "small.onnx", head)
+    ids = torch.randint(3, 30, (6, 9), generator=torch.Generator().manual_seed(0))
+    together, _ = scorer.encode(ids, torch.ones_like(ids))
+    for row in range(6):
+        alone, _ = scorer.encode(ids[row : row + 1], torch.ones(1, 9, dtype=torch.long))
+        torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=0)
+
+
+def predictions(labels: list[int]) -> Predictions:
+    logits = 10.0 * np.eye(2)[labels]
+    return Predictions({"h": HeadOutputs(logits, np.eye(2)[[0, 1] * 50])}, {}, {"h": logits})
+
+
+def test_the_gate_counts_changed_labels() -> None:
+    labels = [0, 1] * 50
+    one, three = labels.copy(), labels.copy()
+    one[0] = 1
+    three[0] = three[2] = three[4] = 1
+    assert gate.compare(predictions(labels), predictions(labels))["passes"]
+    close = gate.compare(predictions(labels), predictions(one))
+    assert close["heads"]["h"]["agreement"] == 0.99
+    assert not gate.compare(predictions(labels), predictions(three))["passes"]
+
+
+def test_the_fastest_candidate_that_passes_is_chosen() -> None:
+    def entry(*, passes: bool, speed: float) -> dict[str, object]:
+        return {"passes": passes, "speed_ratio": speed}
+
+    figures = {
+        "candidates": {
+            "fastest": entry(passes=False, speed=3.0),
+            "faster": entry(passes=True, speed=1.5),
+            "fast": entry(passes=True, speed=1.2),
+        }
+    }
+    assert gate.fastest_passing(figures) == "faster"
+    figures["candidates"] = {"fastest": entry(passes=False, speed=3.0)}
+    assert gate.fastest_passing(figures) is None
+
+
+def test_an_int8_bundle_is_built_or_refused_by_the_gate(
+    trained: Path,
+    conversations: list[Conversation],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gate, "LEAST_AGREEMENT", 0.0)
+    monkeypatch.setattr(gate, "LARGEST_F1_DIFFERENCE", 1.0)
+    content = command.build(trained, tmp_path, command.Profile.int8, conversations)
+    figures = content["metrics"]["quantisation"]
+    chosen = figures["candidates"][figures["chosen"]]
+    assert content["encoder"]["batch_independent"] is chosen["batch_independent"]
+    assert set(figures["candidates"]) == set(command.QUANTISERS)
+    monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
+    with pytest.raises(command.GateError, match="fp32"):
+        command.build(trained, tmp_path, command.Profile.int8, conversations)

@@ -1,0 +1,151 @@
+"""A tiny model on made-up data: it learns, resumes, calibrates and comes back from disk."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from typer.testing import CliRunner  # noqa: E402
+
+from models import multitask, train  # noqa: E402
+from models.batches import FINAL, PROVISIONAL, Segment, collate, tokenise  # noqa: E402
+from models.calibrate import Calibration, fit_temperature, fit_threshold  # noqa: E402
+from models.data.corpora import load_corpora  # noqa: E402
+from models.evaluate.predict import HeadOutputs, RationaleOutput, predict  # noqa: E402
+from models.evaluate.report import markdown, measure  # noqa: E402
+from models.labels import HEADS  # noqa: E402
+from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
+
+RECIPE = train.Recipe(epochs=2, pairs_a_step=8, head_rate=3e-3, encoder_rate=1e-3, bf16=False)
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpora(tmp_path_factory.mktemp("corpora"), size=36)
+
+
+@pytest.fixture(scope="module")
+def segments(corpora: Path) -> list[Segment]:
+    return tokenise(load_corpora(corpora), tiny_tokenizer())
+
+
+def loss_of(model: multitask.MultitaskModel, segments: list[Segment]) -> float:
+    counts = train.label_counts(segments)
+    losses = {name: train.HeadLoss("cross_entropy", c) for name, c in counts.items()}
+    with torch.no_grad():
+        step = collate(segments, FINAL, random.Random(0))
+        return train.run_step(model.eval(), step, losses, bf16=False).item()
+
+
+def test_training_lowers_the_loss(segments: list[Segment]) -> None:
+    model = tiny_model()
+    before = loss_of(model, segments)
+    train.fit(model, segments, RECIPE)
+    assert loss_of(model, segments) < before - 0.1
+
+
+def test_resuming_gives_the_model_of_an_unbroken_run(
+    segments: list[Segment], tmp_path: Path
+) -> None:
+    whole = tiny_model()
+    train.fit(whole, segments, RECIPE)
+
+    class Interrupted(Exception):
+        pass
+
+    def stop(epoch: int) -> None:
+        raise Interrupted
+
+    checkpoint = tmp_path / "checkpoint.pt"
+    with pytest.raises(Interrupted):
+        train.fit(tiny_model(), segments, RECIPE, checkpoint=checkpoint, after_epoch=stop)
+    resumed = tiny_model(seed=5)
+    train.fit(resumed, segments, RECIPE, checkpoint=checkpoint, resume=True)
+    for first, second in zip(whole.parameters(), resumed.parameters(), strict=True):
+        torch.testing.assert_close(first, second)
+
+
+def test_frozen_embeddings_do_not_move(segments: list[Segment]) -> None:
+    model = tiny_model()
+    model.encoder.freeze_embeddings()
+    before = model.encoder.backbone.embeddings.word_embeddings.weight.clone()
+    train.fit(model, segments, RECIPE, max_steps=2)
+    assert torch.equal(before, model.encoder.backbone.embeddings.word_embeddings.weight)
+
+
+def test_encoding_order_does_not_change_vectors(segments: list[Segment]) -> None:
+    """Each turn's vectors come back at the turn's own place, however chunks were cut."""
+    model = tiny_model().eval()
+    small = collate(segments[:5], FINAL, random.Random(0), chunk_tokens=1)
+    large = collate(segments[:5], FINAL, random.Random(0), chunk_tokens=4096)
+    with torch.no_grad():
+        first, _ = model.encode(small.chunks, small.turns)
+        second, _ = model.encode(large.chunks, large.turns)
+    torch.testing.assert_close(first, second, atol=1e-5, rtol=0)
+
+
+def test_a_saved_model_scores_the_same(segments: list[Segment], tmp_path: Path) -> None:
+    model = tiny_model().eval()
+    multitask.save(model, tiny_tokenizer(), tmp_path, {"seed": 1})
+    loaded, tokenizer = multitask.load(tmp_path)
+    assert tokenizer.truncation is None
+    step = collate(segments[:4], PROVISIONAL, random.Random(0))
+    with torch.no_grad():
+        first, _ = model(step)
+        second, _ = loaded(step)
+    for name, logits in first.items():
+        torch.testing.assert_close(logits, second[name])
+
+
+def test_the_report_has_every_head_and_rationales_for_the_mechanisms(
+    segments: list[Segment],
+) -> None:
+    report = measure(predict(tiny_model().eval(), segments, FINAL))
+    assert list(report) == [head.name for head in HEADS]
+    assert [name for name in report if "rationale" in report[name]] == list(report)[:3]
+    assert len(markdown(report).splitlines()) == 2 + len(HEADS)
+
+
+def test_temperature_undoes_overconfidence() -> None:
+    chance = np.random.default_rng(0)
+    probabilities = chance.dirichlet([1.0, 1.0], size=4000)
+    gold = (chance.random(4000) > probabilities[:, 0]).astype(int)
+    outputs = HeadOutputs(3.0 * np.log(probabilities), np.eye(2)[gold])
+    assert fit_temperature(outputs) == pytest.approx(3.0, rel=0.1)
+
+
+def test_threshold_separates_the_tokens() -> None:
+    outputs = [
+        RationaleOutput(np.array([0.42, 0.44, 0.2]), np.array([1, 1, 0]), predicted_level=2),
+        RationaleOutput(np.array([0.1, 0.31, 0.43]), np.array([0, 0, 1]), predicted_level=1),
+    ]
+    assert fit_threshold(outputs) in (0.35, 0.4)
+
+
+def test_no_rationale_is_shown_for_level_none() -> None:
+    output = RationaleOutput(np.array([0.9, 0.9]), np.array([1, 1]), predicted_level=0)
+    assert output.mask(0.5).tolist() == [0, 0]
+
+
+def test_the_command_writes_a_model_folder(
+    corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multitask, "from_base", lambda: (tiny_model(), tiny_tokenizer()))
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    arguments = [f"--data-dir={corpora}", f"--out={tmp_path}", "--epochs=1", "--max-steps=2"]
+    app = train.typer.Typer()
+    app.command()(train.main)
+    result = CliRunner().invoke(app, [*arguments, "--no-bf16"], catch_exceptions=False)
+    assert result.exit_code == 0
+    about = json.loads((tmp_path / "training.json").read_text(encoding="utf-8"))
+    assert about["seed"] == 17
+    assert [row["items"] for row in about["data"]] == [36, 36, 36]
+    calibration = Calibration.read(tmp_path / "calibration.json")
+    assert set(calibration.temperatures) == {head.name for head in HEADS}
+    multitask.load(tmp_path)

@@ -1,0 +1,109 @@
+"""Made-up corpora in the publishers' formats, and a tiny model with random weights."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import BertConfig
+
+from models.encoder import random_backbone
+from models.multitask import MultitaskModel
+
+WORDS = (
+    "i you we feel am is sorry sad hard better why how what could maybe try talk about work "
+    "sleep that must be really so tell me more . ? !"
+).split()
+
+
+def sentence(chance: random.Random, least: int = 2, most: int = 12) -> str:
+    return " ".join(chance.choices(WORDS, k=chance.randint(least, most)))
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def epitome_row(number: int, chance: random.Random) -> dict[str, Any]:
+    response = sentence(chance, 6)
+    phrase = " ".join(response.split()[:3])
+    row: dict[str, Any] = {
+        "seeker_post_id": f"post-{number}",
+        "response_post_id": f"response-{number}",
+        "seeker_post": sentence(chance),
+        "response_post": response,
+    }
+    for offset, head in enumerate(("emotional_reactions", "interpretations", "explorations")):
+        level = (number + offset) % 3
+        row[head] = {"level": level, "rationales": [phrase] if level else []}
+    return row
+
+
+def esconv_row(number: int, chance: random.Random) -> dict[str, Any]:
+    strategies = ["Question", "Self-disclosure", "Providing Suggestions", "Others", "Information"]
+    dialog: list[dict[str, str]] = []
+    for _ in range(4):
+        dialog.append({"speaker": "seeker", "text": sentence(chance)})
+        strategy = chance.choice(strategies)
+        dialog.append({"speaker": "supporter", "text": sentence(chance), "strategy": strategy})
+    return {"conversation_id": f"esconv-{number}", "dialog": dialog}
+
+
+def annomi_row(number: int, chance: random.Random) -> dict[str, Any]:
+    utterances: list[dict[str, Any]] = []
+    for _ in range(3):
+        note = {
+            "annotator": 1,
+            "behaviour": chance.choice(["question", "reflection", "therapist_input", "other"]),
+            "question": chance.choice([None, "open", "closed"]),
+            "reflection": chance.choice([None, "simple", "complex"]),
+            "input": chance.choice([None, "information", "advice"]),
+        }
+        talk = {"annotator": 1, "talk_type": chance.choice(["change", "neutral", "sustain"])}
+        for speaker, annotation in (("therapist", note), ("client", talk)):
+            utterances.append(
+                {"speaker": speaker, "text": sentence(chance), "annotations": [annotation]}
+            )
+    return {"conversation_id": f"annomi-{number}", "utterances": utterances}
+
+
+def write_corpora(folder: Path, size: int = 60) -> Path:
+    """All the files the loaders ask for, with `size` rows a corpus."""
+    chance = random.Random(0)
+    numbers = range(size)
+    write_rows(folder / "epitome_reddit.jsonl.gz", [epitome_row(n, chance) for n in numbers])
+    third = size // 3
+    for part, file in enumerate(("esconv_train", "esconv_valid", "esconv_failed")):
+        rows = [esconv_row(n, chance) for n in range(part * third, (part + 1) * third)]
+        write_rows(folder / f"{file}.jsonl.gz", rows)
+    write_rows(folder / "annomi.jsonl.gz", [annomi_row(n, chance) for n in numbers])
+    return folder
+
+
+def tiny_tokenizer() -> Tokenizer:
+    vocabulary = {word: index for index, word in enumerate(["[PAD]", "[CLS]", "[SEP]", "[UNK]"])}
+    for word in WORDS:
+        vocabulary[word] = len(vocabulary)
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    return tokenizer
+
+
+def tiny_model(seed: int = 0) -> MultitaskModel:
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=64,
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=192,
+    )
+    return MultitaskModel(config, random_backbone(config))
