@@ -21,7 +21,7 @@ from export.quantize import dynamic_int8, weights_int8
 from models import multitask
 from models.batches import FINAL, PROVISIONAL, Segment, tokenise
 from models.calibrate import Calibration
-from models.data.corpora import Conversation, load_corpora, resolve_data_dir
+from models.data import Conversation, load_corpora, resolve_data_dir
 from models.data.split import split
 from models.evaluate.predict import predict
 from models.evaluate.report import markdown, measure

@@ -37,7 +37,7 @@ def export_graphs(model: MultitaskModel, folder: Path) -> tuple[Path, Path]:
     _export(
         model.encoder,
         example_turns(),
-        dict.fromkeys(ENCODER_INPUTS, {0: batch, 1: tokens}),
+        {name: {0: batch, 1: tokens} for name in ENCODER_INPUTS},
         ENCODER_OUTPUTS,
         encoder,
     )

@@ -19,7 +19,6 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-
 BLOCK = 64
 ACCURACY_LEVEL = 4
 """Of MatMulNBits: activations in 8 bits block by block, so no turn sees another."""
@@ -79,6 +78,7 @@ def quantize_embeddings(model: onnx.ModelProto) -> onnx.ModelProto:
         helper.make_node("Cast", [f"{name}_q"], [f"{name}_f"], to=TensorProto.FLOAT),
         helper.make_node("Mul", [f"{name}_f", f"{name}_s"], [output]),
     ]
+    del graph.value_info[:]  # the exporter's recorded shapes contradict its folded weights
     position = list(graph.node).index(gather)
     graph.node.remove(gather)
     for offset, node in enumerate(nodes):
@@ -92,4 +92,3 @@ def quantize_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     largest = np.abs(table).max(axis=1, keepdims=True)
     scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)
     return np.rint(table / scales).astype(np.int8), scales
-

@@ -10,6 +10,7 @@ length, and every labelled turn is scored from the vectors:
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -100,6 +101,11 @@ FINAL = Window(after=1.0)
 ALONE = Window(after=0.0, context=0.0)
 
 
+def dice(*parts: object) -> random.Random:
+    """Random numbers that depend on the parts alone."""
+    return random.Random("/".join(map(str, parts)))  # noqa: S311 (nothing secret is drawn)
+
+
 def tokenise(conversations: list[Conversation], tokenizer: Tokenizer) -> list[Segment]:
     """Segments of at most about 30 scored turns, each with its full windows."""
     tokenizer.enable_truncation(MAX_TOKENS)
@@ -118,7 +124,7 @@ def tokenise(conversations: list[Conversation], tokenizer: Tokenizer) -> list[Se
 def _segments(corpus: str, turns: list[TokenisedTurn], longest: int = 30) -> Iterator[Segment]:
     pieces = max(1, round(len(turns) / longest))
     cuts = [round(piece * len(turns) / pieces) for piece in range(pieces + 1)]
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in itertools.pairwise(cuts):
         first, last = max(0, start - BEFORE), min(len(turns), stop + AFTER)
         yield Segment(corpus, turns[first:last], range(start - first, stop - first))
 

@@ -31,9 +31,9 @@ def load_tokenizer(path: Path | None = None) -> Tokenizer:
 
 def base_config() -> PretrainedConfig:
     """Configuration of the base model, with the attention that exports cleanly."""
-    config = AutoConfig.from_pretrained(base_model_dir(), local_files_only=True)
-    config._attn_implementation = "eager"
-    return config
+    return AutoConfig.from_pretrained(
+        base_model_dir(), local_files_only=True, attn_implementation="eager"
+    )
 
 
 def load_backbone() -> nn.Module:

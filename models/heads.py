@@ -7,7 +7,6 @@ pooled vector a turn, so a head can be run again when following turns arrive.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from models.labels import HEADS

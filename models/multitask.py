@@ -66,7 +66,9 @@ def from_base() -> tuple[MultitaskModel, Tokenizer]:
     return model, load_tokenizer()
 
 
-def save(model: MultitaskModel, tokenizer: Tokenizer, folder: Path, about: dict[str, object]) -> None:
+def save(
+    model: MultitaskModel, tokenizer: Tokenizer, folder: Path, about: dict[str, object]
+) -> None:
     """Write weights, configuration, tokenizer and `about` (how it was trained)."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), folder / "model.pt")

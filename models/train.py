@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import sys
 import time
 from collections.abc import Callable
@@ -16,9 +15,10 @@ import typer
 from torch import Tensor, nn
 
 from models import multitask
-from models.batches import FINAL, TRAINING, Segment, Step, collate, epoch_steps, tokenise
+from models.batches import FINAL, TRAINING, Segment, Step, collate, dice, epoch_steps, tokenise
 from models.calibrate import calibrate
-from models.data.corpora import CORPORA, Conversation, load_corpora, resolve_data_dir
+from models.data import load_corpora
+from models.data.corpora import CORPORA, Conversation, resolve_data_dir
 from models.data.split import DESCRIPTION, split
 from models.evaluate.predict import predict
 from models.evaluate.report import markdown, mean_macro_f1, measure
@@ -134,7 +134,7 @@ def fit(
     """Train in place. The order of the data depends on the seed and the epoch alone."""
     losses = {name: HeadLoss(recipe.loss, c) for name, c in label_counts(segments).items()}
     plan = [
-        epoch_steps(segments, REPEATS, recipe.pairs_a_step, random.Random(f"{recipe.seed}/{e}"))
+        epoch_steps(segments, REPEATS, recipe.pairs_a_step, dice(recipe.seed, e))
         for e in range(recipe.epochs)
     ]
     planned = sum(map(len, plan))
@@ -152,7 +152,7 @@ def fit(
     for epoch in range(first_epoch, recipe.epochs):
         model.train()
         torch.manual_seed(recipe.seed * 1000 + epoch)
-        chance = random.Random(f"{recipe.seed}/{epoch}/windows")
+        chance = dice(recipe.seed, epoch, "windows")
         running = 0.0
         for number, members in enumerate(plan[epoch], start=1):
             if max_steps is not None and done >= max_steps:

@@ -1,5 +1,13 @@
 """Loaders of the public corpora, all giving the same small conversation type."""
 
-from models.data.corpora import Conversation, MissingCorpusError, Turn, load_corpora
+from pathlib import Path
 
-__all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora"]
+from models.data import annomi, epitome, esconv
+from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
+
+__all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora", "resolve_data_dir"]
+
+
+def load_corpora(data_dir: Path) -> list[Conversation]:
+    """Every conversation of the three corpora, in file order."""
+    return [*epitome.load(data_dir), *esconv.load(data_dir), *annomi.load(data_dir)]

@@ -121,10 +121,3 @@ def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, A
         for line in lines:
             if line.strip():
                 yield json.loads(line)
-
-
-def load_corpora(data_dir: Path) -> list[Conversation]:
-    """Every conversation of the three corpora, in file order."""
-    from models.data import annomi, epitome, esconv
-
-    return [*epitome.load(data_dir), *esconv.load(data_dir), *annomi.load(data_dir)]

@@ -12,7 +12,7 @@ import typer
 from models import multitask
 from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
 from models.calibrate import Calibration
-from models.data.corpora import load_corpora, resolve_data_dir
+from models.data import load_corpora, resolve_data_dir
 from models.data.split import split
 from models.evaluate.predict import predict
 from models.evaluate.report import markdown, measure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.batches import Segment, Step, Window, collate
+from models.batches import Segment, Step, Window, collate, dice
 from models.labels import HEADS, RATIONALE_ORDER
 
 Floats = NDArray[np.floating]
@@ -82,7 +81,7 @@ def predict(scorer: Scorer, segments: list[Segment], window: Window) -> Predicti
     targets: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
     everywhere: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
     rationales: dict[str, list[RationaleOutput]] = {name: [] for name in RATIONALE_ORDER}
-    chance = random.Random(0)
+    chance = dice("prediction")
     for start in range(0, len(segments), 8):
         step = collate(segments[start : start + 8], window, chance, chunk_tokens=1024)
         if not len(step.targets.turn):
@@ -112,6 +111,7 @@ def _rationales(
 ) -> Iterator[tuple[str, RationaleOutput]]:
     row_of = {int(turn): row for row, turn in enumerate(step.targets.turn)}
     for chunk, values in zip(step.chunks, chunk_logits, strict=True):
+        probabilities = values.float().sigmoid()
         for row in chunk.rationale_mask.any(-1).any(-1).nonzero().flatten().tolist():
             size = int(chunk.attention_mask[row].sum())
             inner = slice(1, size - 1)
@@ -119,8 +119,9 @@ def _rationales(
             for index, name in enumerate(RATIONALE_ORDER):
                 if not chunk.rationale_mask[row, 0, index]:
                     continue
-                yield name, RationaleOutput(
-                    probabilities=values[row, inner, index].float().sigmoid().numpy(),
+                output = RationaleOutput(
+                    probabilities=probabilities[row, inner, index].numpy(),
                     gold=chunk.rationale[row, inner, index].int().numpy(),
                     predicted_level=int(logits[name][target_row].argmax()),
                 )
+                yield name, output

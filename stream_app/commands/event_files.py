@@ -56,8 +56,13 @@ def timed_events(path: Path) -> Iterator[TimedEvent]:
 
 
 def sample_sessions() -> list[Path]:
-    """The sessions that ship with Rapport."""
-    return sorted(SAMPLES.glob("*.jsonl"))
+    """The sessions that ship with Rapport, domains in turn; the one with broken events last."""
+    return sorted(SAMPLES.glob("*.jsonl"), key=_showing_order)
+
+
+def _showing_order(path: Path) -> tuple[bool, str, str]:
+    number = next(part for part in path.stem.split("-") if part.isdigit())
+    return path.stem.startswith("broken"), number, path.stem
 
 
 def sample_events(path: Path, session_id: str, start: datetime, speed: float) -> list[TimedEvent]:

@@ -20,7 +20,7 @@ from export.onnx_graphs import export_graphs  # noqa: E402
 from models import multitask, train  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
-from models.data.corpora import Conversation, load_corpora  # noqa: E402
+from models.data import Conversation, load_corpora  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
 from models.labels import HEADS  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
@@ -34,9 +34,7 @@ def conversations(tmp_path_factory: pytest.TempPathFactory) -> list[Conversation
 
 
 @pytest.fixture(scope="module")
-def trained(
-    conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def trained(conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a tiny model after a few steps."""
     folder = tmp_path_factory.mktemp("model")
     model, tokenizer = tiny_model(), tiny_tokenizer()

@@ -142,9 +142,7 @@ def test_empty_tokens_overlap_nothing() -> None:
 
 
 def test_an_epoch_goes_through_each_corpus_as_often_as_asked() -> None:
-    segments = [
-        Segment(corpus, [], range(0)) for corpus in ["epitome"] * 32 + ["esconv"] * 7
-    ]
+    segments = [Segment(corpus, [], range(0)) for corpus in ["epitome"] * 32 + ["esconv"] * 7]
     steps = epoch_steps(segments, {"epitome": 2, "esconv": 1}, 16, random.Random(0))
     assert len(steps) == 4
     drawn = [id(segment) for step in steps for segment in step]

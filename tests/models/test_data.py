@@ -8,16 +8,16 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models.data import annomi, epitome, esconv, load_corpora  # noqa: E402
-from models.data.corpora import (  # noqa: E402
+from models.data import annomi, epitome, esconv, load_corpora
+from models.data.corpora import (
     CORPORA,
     MissingCorpusError,
     default_data_dir,
     resolve_data_dir,
 )
-from models.data.split import part_of, split  # noqa: E402
-from models.labels import CLIENT, COUNSELLOR, STRATEGIES  # noqa: E402
-from tests.models.tiny import write_corpora, write_rows  # noqa: E402
+from models.data.split import part_of, split
+from models.labels import CLIENT, COUNSELLOR, STRATEGIES
+from tests.models.tiny import write_corpora, write_rows
 
 
 def level(number: int, *phrases: str) -> dict[str, object]:

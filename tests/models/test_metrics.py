@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-from models.evaluate import metrics  # noqa: E402
+from models.evaluate import metrics
 
 
 def test_accuracy_and_macro_f1() -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner  # noqa: E402
 from models import multitask, train  # noqa: E402
 from models.batches import FINAL, PROVISIONAL, Segment, collate, tokenise  # noqa: E402
 from models.calibrate import Calibration, fit_temperature, fit_threshold  # noqa: E402
-from models.data.corpora import load_corpora  # noqa: E402
+from models.data import load_corpora  # noqa: E402
 from models.evaluate.predict import HeadOutputs, RationaleOutput, predict  # noqa: E402
 from models.evaluate.report import markdown, measure  # noqa: E402
 from models.labels import HEADS  # noqa: E402

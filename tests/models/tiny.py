@@ -16,9 +16,10 @@ from models.encoder import random_backbone
 from models.multitask import MultitaskModel
 
 WORDS = (
-    "i you we feel am is sorry sad hard better why how what could maybe try talk about work "
-    "sleep that must be really so tell me more . ? !"
-).split()
+    *("i", "you", "we", "me", "feel", "am", "is", "be", "sorry", "sad", "hard", "better", "why"),
+    *("how", "what", "could", "maybe", "must", "try", "talk", "tell", "about", "work", "sleep"),
+    *("that", "really", "so", "more", ".", "?", "!"),
+)
 
 
 def sentence(chance: random.Random, least: int = 2, most: int = 12) -> str:

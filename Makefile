@@ -1,0 +1,72 @@
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+TRAIN := .venv-train
+
+.DEFAULT_GOAL := help
+
+.PHONY: help install demo test test-models check format schemas lock train-env train bundle bench clean
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+$(STAMP): requirements/service.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --require-hashes -r requirements/service.txt
+	$(BIN)/python -m pip install -q --no-deps -e .
+	@touch $@
+
+$(DEV_STAMP): $(STAMP) requirements/dev.txt
+	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	@touch $@
+
+install: $(STAMP) ## Create .venv with the rapport command (the service, no torch)
+
+demo: install ## Broker, worker, store and sample sessions on this machine; Ctrl-C stops it
+	$(BIN)/rapport up
+
+test: $(DEV_STAMP) check ## Everything that CI runs
+	$(BIN)/python -m pytest
+
+check: $(DEV_STAMP) ## Lint, types and import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV_STAMP) ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schemas: install ## Write the JSON Schemas anew
+	$(BIN)/python -m stream_app.contracts.schema
+
+lock: ## Resolve the dependencies anew (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu pyproject.toml -o requirements/service.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
+
+$(TRAIN)/.installed: requirements/train.txt
+	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
+	$(TRAIN)/bin/python -m pip install -q --require-hashes -r requirements/train.txt
+	$(TRAIN)/bin/python -m pip install -q --no-deps -e .
+	@touch $@
+
+train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and export/
+
+test-models: train-env ## Tests of models/ and export/
+	$(TRAIN)/bin/python -m pytest tests/models tests/export
+
+train: train-env ## Train the default model on the corpora (DATA=folder)
+	$(TRAIN)/bin/python -m models.train --out build/model $(if $(DATA),--data-dir $(DATA))
+
+bundle: train-env ## Export the trained model as the default bundle
+	$(TRAIN)/bin/python -m export --model build/model --out stream_app/bundles/default
+
+bench: install ## Whole path beside the bare ONNX sessions
+	$(BIN)/rapport bench
+
+clean: ## Remove environments and caches
+	rm -rf $(VENV) $(TRAIN) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

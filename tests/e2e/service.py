@@ -1,0 +1,197 @@
+"""The real service for tests: embedded broker, worker processes, SQLite."""
+
+import asyncio
+import json
+import signal
+import time
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from pydantic import SecretStr
+
+from stream_app import bootstrap
+from stream_app.commands import replay, score, up
+from stream_app.commands.event_files import TimedEvent
+from stream_app.settings import Settings
+from stream_app.store import tables
+from stream_app.worker import broker
+from stream_app.worker.topics import client_options
+
+PATIENCE = 120.0
+FLOAT_TOLERANCE = 1e-4
+
+
+class Service:
+    """Broker and database for one test; workers are started and stopped at will."""
+
+    def __init__(self, folder: Path, **changes: Any) -> None:
+        self._stack = ExitStack()
+        self.folder = folder
+        address = self._stack.enter_context(broker.running())
+        self.settings = Settings().model_copy(
+            update={
+                "kafka_brokers": address,
+                "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
+                "database_url": SecretStr(f"sqlite:///{folder}/rapport.db"),
+                "topic_partitions": 3,
+                "idle_check_every": 0.5,
+                **changes,
+            }
+        )
+        up.prepare(self.settings)
+        self.store = bootstrap.store(self.settings)
+        self._workers: list[Any] = []
+
+    def close(self) -> None:
+        """Stop everything."""
+        self._stack.close()
+        self.store.close()
+
+    def start_worker(self) -> Any:
+        """Start a worker process."""
+        log = self.folder / "worker.log"
+        worker = self._stack.enter_context(up.worker_process(self.settings, log))
+        self._workers.append(worker)
+        return worker
+
+    def kill(self, worker: Any) -> None:
+        """SIGKILL: no chance to finish anything."""
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+
+    def send(self, values: list[bytes], per_second: float = 0.0) -> None:
+        """Produce events in their order, keyed by session id where there is one."""
+        events = [
+            TimedEvent(i / per_second if per_second else 0.0, key_of(value), value)
+            for i, value in enumerate(values)
+        ]
+        asyncio.run(replay.send(self.settings, events, speed=1.0 if per_second else 0.0))
+
+    def rows(self, table: sa.Table) -> list[Any]:
+        """All rows of a table."""
+        with self.store.engine.connect() as connection:
+            return list(connection.execute(sa.select(table)).mappings())
+
+    def count(self, table: sa.Table) -> int:
+        """Number of rows."""
+        with self.store.engine.connect() as connection:
+            return int(connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0)
+
+    def wait_for(self, condition: Any, what: str) -> None:
+        """Poll until ``condition()`` holds; fails with the end of the worker's log."""
+        give_up = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > give_up:
+                tail = (self.folder / "worker.log").read_text("utf-8", "replace")[-3000:]
+                raise AssertionError(f"never happened: {what}\n{tail}")
+            time.sleep(0.1)
+
+    def messages(self, topic: str) -> list[Any]:
+        """Everything that is in a topic."""
+        return asyncio.run(self._messages(topic))
+
+    async def _messages(self, topic: str) -> list[Any]:
+        consumer = AIOKafkaConsumer(**client_options(self.settings))
+        await consumer.start()
+        try:
+            partitions = [TopicPartition(topic, p) for p in range(self.settings.topic_partitions)]
+            consumer.assign(partitions)
+            await consumer.seek_to_beginning(*partitions)
+            found: list[Any] = []
+            while batch := await consumer.getmany(timeout_ms=1500):
+                found += [record for records in batch.values() for record in records]
+            return found
+        finally:
+            await consumer.stop()
+
+
+def key_of(value: bytes) -> bytes:
+    """The session id of an event that may be broken."""
+    try:
+        return str(json.loads(value)["session_id"]).encode()
+    except (ValueError, KeyError, TypeError):
+        return b""
+
+
+def scored_offline(settings: Settings, values: list[bytes], batch: int) -> dict[Any, Any]:
+    """``rapport score`` over the same events: rows by key."""
+    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    out = BytesIO()
+    score.run(pipeline, iter(values), out, batch, with_alerts=True)
+    rows = [json.loads(line) for line in out.getvalue().splitlines()]
+    keyed = {offline_key(row): row for row in rows}
+    assert len(keyed) == len(rows), "a row was written twice"
+    return keyed
+
+
+def offline_key(row: dict[str, Any]) -> Any:
+    """What identifies a line of ``rapport score``."""
+    match row["type"]:
+        case "turn_score":
+            return ("turn_score", row["session_id"], row["seq"], row["stage"], row["bundle"])
+        case "session_score":
+            return ("session_score", row["session_id"], row["bundle"])
+        case _:
+            return ("alert", row["alert_id"])
+
+
+def stored(service: Service) -> dict[Any, Any]:
+    """The database's rows in the shape of ``rapport score``'s lines."""
+    found: dict[Any, Any] = {}
+    points: dict[str, list[Any]] = {}
+    for row in service.rows(tables.turn_scores):
+        found["turn_score", row["session_id"], row["seq"], row["stage"], row["bundle"]] = {
+            name: row[name]
+            for name in (
+                "role",
+                "late",
+                "truncated",
+                "expressed",
+                "perceived",
+                "client",
+                "confidence",
+                "abstained",
+                "low_empathy_risk",
+            )
+        }
+        if row["low_empathy_risk"] is not None:
+            points.setdefault(row["session_id"], []).append([row["seq"], row["low_empathy_risk"]])
+    for row in service.rows(tables.session_scores):
+        values = {name: value for name, value in row.items() if not name.endswith("_at")}
+        values["risk_by_turn"] = sorted(points.get(row["session_id"], []))
+        found["session_score", row["session_id"], row["bundle"]] = values
+    for row in service.rows(tables.alerts):
+        values = {name: value for name, value in row.items() if not name.endswith("_at")}
+        found["alert", row["alert_id"]] = values
+    return found
+
+
+def differences(offline: dict[Any, Any], database: dict[Any, Any]) -> list[str]:
+    """Where the database differs from the offline run; empty if nowhere."""
+    found = [f"lost: {key}" for key in offline.keys() - database.keys()]
+    found += [f"not in the offline run: {key}" for key in database.keys() - offline.keys()]
+    for key in offline.keys() & database.keys():
+        expected = dict(offline[key])
+        if "risk_by_turn" in expected:
+            expected["risk_by_turn"] = sorted(expected["risk_by_turn"])
+        for name, value in database[key].items():
+            if not alike(expected[name], value):
+                found.append(f"{key} {name}: {expected[name]} ≠ {value}")
+    return found
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Equal, numbers within the tolerance that is promised."""
+    match one, other:
+        case dict(), dict():
+            return one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
+        case list(), list():
+            return len(one) == len(other) and all(map(alike, one, other))
+        case float(), float() | int():
+            return abs(one - other) <= FLOAT_TOLERANCE
+        case _:
+            return bool(one == other)

@@ -1,0 +1,112 @@
+"""What the worker leaves in the database is what ``rapport score`` says of the same events."""
+
+import json
+
+import pytest
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.store import tables
+from tests.e2e.service import Service, differences, scored_offline, stored
+
+
+def all_ended(service: Service, sessions: int) -> bool:
+    open_ones = [row for row in service.rows(tables.session_scores) if row["status"] == "open"]
+    return service.count(tables.session_scores) == sessions and not open_ones
+
+
+def sessions_in(log: list[bytes]) -> int:
+    ended = [value for value in log if b'"session_end"' in value]
+    return len({json.loads(value)["session_id"] for value in ended})
+
+
+@pytest.mark.parametrize("batch", [1, 50])
+def test_database_equals_the_offline_run(
+    service: Service, sample_log: list[bytes], batch: int
+) -> None:
+    service.start_worker()
+    service.send(sample_log)
+    service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
+    offline = scored_offline(service.settings, sample_log, batch)
+    assert len(offline) > 1700
+    assert differences(offline, stored(service)) == []
+
+
+def test_sessions_without_an_end_are_rested_when_the_log_is_read(service: Service) -> None:
+    log = [
+        json.dumps(
+            {
+                "type": "turn",
+                "session_id": f"open-{session}",
+                "seq": seq,
+                "speaker_id": "s",
+                "role": "seeker" if seq % 2 == 0 else "supporter",
+                "text": f"This is what I say at {seq}, and how do you feel about it?",
+                "occurred_at": f"2024-05-01T10:{seq:02}:00+02:00",
+                "consent": True,
+            }
+        ).encode()
+        for seq in range(9)
+        for session in range(3)
+    ]
+    service.start_worker()
+    service.send(log)
+    service.wait_for(
+        lambda: (
+            [row["status"] for row in service.rows(tables.session_scores)]
+            == [SessionStatus.IDLE.value] * 3
+        ),
+        "all sessions idle",
+    )
+    assert differences(scored_offline(service.settings, log, 256), stored(service)) == []
+
+
+def test_kill_in_the_middle_leaves_no_trace(tmp_path, sample_log: list[bytes]) -> None:
+    service = Service(tmp_path, batch_max=16)
+    try:
+        first = service.start_worker()
+        service.send(sample_log)
+        service.wait_for(lambda: service.count(tables.turns) > 100, "some turns are stored")
+        service.kill(first)
+        between = service.count(tables.turns)
+        service.start_worker()
+        service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
+        assert 100 < between < service.count(tables.turns)
+        offline = scored_offline(service.settings, sample_log, 256)
+        assert differences(offline, stored(service)) == []
+    finally:
+        service.close()
+
+
+def test_two_workers_share_the_log_and_one_survives_the_other(
+    tmp_path, sample_log: list[bytes]
+) -> None:
+    service = Service(tmp_path, batch_max=16)
+    try:
+        workers = [service.start_worker(), service.start_worker()]
+        service.send(sample_log[: len(sample_log) // 2])
+        service.wait_for(lambda: service.count(tables.turns) > 50, "some turns are stored")
+        service.kill(workers[0])
+        service.send(sample_log[len(sample_log) // 2 :])
+        service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
+        offline = scored_offline(service.settings, sample_log, 256)
+        assert differences(offline, stored(service)) == []
+    finally:
+        service.close()
+
+
+def test_published_messages_are_the_rows(service: Service, sample_log: list[bytes]) -> None:
+    service.start_worker()
+    service.send(sample_log)
+    service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
+    service.wait_for(lambda: service.count(tables.outbox) == 0, "the outbox is empty")
+    published = {
+        (body["session_id"], body["seq"], body["stage"])
+        for record in service.messages(service.settings.turn_score_topic)
+        if (body := json.loads(record.value))["type"] == "turn_score"
+    }
+    rows = {(r["session_id"], r["seq"], r["stage"]) for r in service.rows(tables.turn_scores)}
+    assert published == rows
+    alerts = {
+        json.loads(r.value)["alert_id"] for r in service.messages(service.settings.alert_topic)
+    }
+    assert alerts == {row["alert_id"] for row in service.rows(tables.alerts)}
