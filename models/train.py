@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -18,7 +18,7 @@ from models import multitask
 from models.batches import FINAL, TRAINING, Segment, Step, collate, dice, epoch_steps, tokenise
 from models.calibrate import calibrate
 from models.data import load_corpora
-from models.data.corpora import CORPORA, Conversation, resolve_data_dir
+from models.data.corpora import describe, resolve_data_dir
 from models.data.split import DESCRIPTION, split
 from models.evaluate.predict import predict
 from models.evaluate.report import markdown, mean_macro_f1, measure
@@ -121,6 +121,14 @@ def run_step(
     return total_loss(logits, [values.float() for values in rationale_logits], step, losses)
 
 
+@dataclass
+class Progress:
+    """Where a run stands: finished epochs and optimiser steps."""
+
+    epochs: int = 0
+    steps: int = 0
+
+
 def fit(
     model: multitask.MultitaskModel,
     segments: list[Segment],
@@ -134,28 +142,23 @@ def fit(
     """Train in place. The order of the data depends on the seed and the epoch alone."""
     losses = {name: HeadLoss(recipe.loss, c) for name, c in label_counts(segments).items()}
     plan = [
-        epoch_steps(segments, REPEATS, recipe.pairs_a_step, dice(recipe.seed, e))
-        for e in range(recipe.epochs)
+        epoch_steps(segments, REPEATS, recipe.pairs_a_step, dice(recipe.seed, epoch))
+        for epoch in range(recipe.epochs)
     ]
-    planned = sum(map(len, plan))
+    steps = min(sum(map(len, plan)), max_steps or math.inf)
     optimiser = optimiser_for(model, recipe)
-    schedule = schedule_for(optimiser, min(planned, max_steps or planned), recipe.warm_up)
-    first_epoch, done = 0, 0
+    schedule = schedule_for(optimiser, int(steps), recipe.warm_up)
+    parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
+    progress = Progress()
     if resume and checkpoint is not None and checkpoint.is_file():
-        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        model.load_state_dict(state["model"])
-        optimiser.load_state_dict(state["optimiser"])
-        schedule.load_state_dict(state["schedule"])
-        first_epoch, done = state["epochs"], state["steps"]
-        print(f"resumed after epoch {first_epoch} ({done} steps)", flush=True)
-    started = time.monotonic()
-    for epoch in range(first_epoch, recipe.epochs):
+        progress = _restore(checkpoint, parts)
+    for epoch in range(progress.epochs, recipe.epochs):
         model.train()
         torch.manual_seed(recipe.seed * 1000 + epoch)
         chance = dice(recipe.seed, epoch, "windows")
-        running = 0.0
-        for number, members in enumerate(plan[epoch], start=1):
-            if max_steps is not None and done >= max_steps:
+        log = _StepLog(epoch + 1, len(plan[epoch]))
+        for members in plan[epoch]:
+            if progress.steps >= steps:
                 break
             loss = run_step(model, collate(members, TRAINING, chance), losses, bf16=recipe.bf16)
             loss.backward()
@@ -163,27 +166,43 @@ def fit(
             optimiser.step()
             schedule.step()
             optimiser.zero_grad(set_to_none=True)
-            done += 1
-            running += loss.item()
-            if number % 20 == 0:
-                minutes = (time.monotonic() - started) / 60
-                print(
-                    f"epoch {epoch + 1} step {number}/{len(plan[epoch])} "
-                    f"loss {running / 20:.3f} minutes {minutes:.1f}",
-                    flush=True,
-                )
-                running = 0.0
+            progress.steps += 1
+            log.add(loss.item())
+        progress.epochs += 1
         if checkpoint is not None:
-            state = {
-                "model": model.state_dict(),
-                "optimiser": optimiser.state_dict(),
-                "schedule": schedule.state_dict(),
-                "epochs": epoch + 1,
-                "steps": done,
-            }
-            torch.save(state, checkpoint)
+            states = {name: part.state_dict() for name, part in parts.items()}
+            torch.save(states | asdict(progress), checkpoint)
         if after_epoch is not None:
             after_epoch(epoch)
+        if progress.steps >= steps:
+            return
+
+
+def _restore(checkpoint: Path, parts: dict[str, Any]) -> Progress:
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    for name, part in parts.items():
+        part.load_state_dict(state[name])
+    print(f"resumed after epoch {state['epochs']} ({state['steps']} steps)", flush=True)
+    return Progress(state["epochs"], state["steps"])
+
+
+class _StepLog:
+    """Prints the mean loss of every twenty steps."""
+
+    def __init__(self, epoch: int, planned: int) -> None:
+        self.epoch, self.planned = epoch, planned
+        self.started = time.monotonic()
+        self.losses: list[float] = []
+
+    def add(self, loss: float) -> None:
+        self.losses.append(loss)
+        if len(self.losses) % 20 == 0:
+            print(
+                f"epoch {self.epoch} step {len(self.losses)}/{self.planned} "
+                f"loss {sum(self.losses[-20:]) / 20:.3f} "
+                f"minutes {(time.monotonic() - self.started) / 60:.1f}",
+                flush=True,
+            )
 
 
 def main(
@@ -244,24 +263,6 @@ def main(
     calibrate(predict(model.eval(), segments["validation"], FINAL)).write(out / "calibration.json")
     best.unlink()
     print(f"model written to {out}")
-
-
-def describe(conversations: list[Conversation]) -> list[dict[str, object]]:
-    """The corpora behind the conversations: files, sizes and licences."""
-    rows: list[dict[str, object]] = []
-    for corpus in CORPORA.values():
-        own = [item for item in conversations if item.corpus == corpus.name]
-        rows.append(
-            {
-                "name": corpus.title,
-                "file": ", ".join(corpus.files),
-                "items": len(own),
-                "turns": sum(bool(turn.labels) for item in own for turn in item.turns),
-                "licence": corpus.licence,
-                "url": corpus.url,
-            }
-        )
-    return rows
 
 
 if __name__ == "__main__":

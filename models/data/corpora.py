@@ -121,3 +121,21 @@ def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, A
         for line in lines:
             if line.strip():
                 yield json.loads(line)
+
+
+def describe(conversations: list[Conversation]) -> list[dict[str, object]]:
+    """The corpora behind the conversations: files, sizes and licences."""
+    rows: list[dict[str, object]] = []
+    for corpus in CORPORA.values():
+        own = [item for item in conversations if item.corpus == corpus.name]
+        rows.append(
+            {
+                "name": corpus.title,
+                "file": ", ".join(corpus.files),
+                "items": len(own),
+                "turns": sum(bool(turn.labels) for item in own for turn in item.turns),
+                "licence": corpus.licence,
+                "url": corpus.url,
+            }
+        )
+    return rows

@@ -21,6 +21,7 @@ from models import multitask, train  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
+from models.data.corpora import describe  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
 from models.labels import HEADS  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
@@ -42,7 +43,7 @@ def trained(conversations: list[Conversation], tmp_path_factory: pytest.TempPath
     train.fit(model, segments, train.Recipe(epochs=1, pairs_a_step=12, bf16=False))
     about = dict.fromkeys(bundle.TRAINING_KEYS, "made up") | {
         "seed": 17,
-        "data": train.describe(conversations),
+        "data": describe(conversations),
     }
     multitask.save(model, tokenizer, folder, about)
     calibrate(predict(model.eval(), segments, FINAL)).write(folder / "calibration.json")
