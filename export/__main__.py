@@ -80,7 +80,7 @@ def build(
         out.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(chosen.encoder, out / bundle.ENCODER)
         shutil.copyfile(head, out / bundle.HEAD)
-    tokenizer.save(str(out / bundle.TOKENIZER))
+    tokenizer.save(str(out / bundle.TOKENIZER), pretty=False)
     content = bundle.manifest(
         out,
         profile=profile.value,

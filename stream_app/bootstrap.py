@@ -9,6 +9,7 @@ from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy
 from stream_app.core.ports import Scorer
 from stream_app.core.window import WindowPolicy
+from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
@@ -23,9 +24,20 @@ def scorer(settings: Settings) -> OnnxScorer:
     return OnnxScorer(bundles.load(settings.bundle), settings.provider, settings.threads)
 
 
-def pipeline(settings: Settings, scorer: Scorer) -> Pipeline:
-    """The pure core over a scorer."""
-    return Pipeline(scorer, policy(settings, scorer))
+def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
+    """The pure core over a scorer.
+
+    Raises:
+        BundleError: the window that is set does not fit the bundle.
+    """
+    chosen = policy(settings, scorer)
+    slots = scorer.bundle.manifest.head.slots
+    if chosen.window.before + chosen.window.after > slots:
+        raise BundleError(
+            f"RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
+            f"{chosen.window.before + chosen.window.after}; {scorer.bundle_id} takes {slots} turns"
+        )
+    return Pipeline(scorer, chosen)
 
 
 def policy(settings: Settings, scorer: Scorer) -> Policy:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr, ValidationError
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from stream_app import __version__, bootstrap, logs
@@ -123,7 +124,7 @@ def score(
         settings = settings.model_copy(update={"require_consent": False})
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     events = command.with_progress(event_files.raw_events(source), show=sys.stderr.isatty())
-    with command.opened(out) as stream:
+    with command.opened(out, source) as stream:
         summary = command.run(pipeline, events, stream, batch, alerts)
     for letter in summary.dead_letters:
         typer.echo(
@@ -170,7 +171,7 @@ def config() -> None:
     """Print the settings in force; secrets are masked."""
     settings = Settings()
     for name, info in Settings.model_fields.items():
-        line = f"RAPPORT_{name.upper()}={_shown(getattr(settings, name))}"
+        line = f"RAPPORT_{name.upper()}={_shown(name, getattr(settings, name))}"
         typer.echo(f"{line:60} # {info.description}" if info.description else line)
 
 
@@ -185,7 +186,7 @@ def doctor() -> None:
     healthy = True
     for finding in examine(settings):
         mark = "[green]ok[/]" if finding.healthy else "[bold red]problem[/]"
-        console.print(f"{mark:24} {finding.name:9} {finding.detail}", highlight=False)
+        console.print(f"{mark:24} {finding.name:9} {escape(finding.detail)}", highlight=False)
         healthy &= finding.healthy
     raise typer.Exit(0 if healthy else 1)
 
@@ -216,15 +217,14 @@ def _root(
     """Parse the options that come before the command."""
 
 
-def _shown(value: object) -> str:
+def _shown(name: str, value: object) -> str:
     match value:
-        case SecretStr():
-            from sqlalchemy import make_url
+        case SecretStr() if name == "database_url":
+            from stream_app.store.repository import shown_url
 
-            secret = value.get_secret_value()
-            if "://" not in secret:
-                return "********"
-            return make_url(secret).render_as_string(hide_password=True)
+            return shown_url(value.get_secret_value())
+        case SecretStr():
+            return "********"
         case None:
             return ""
         case _:

@@ -13,6 +13,7 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import schema
+from stream_app.store.repository import shown_url
 from stream_app.worker.topics import client_options
 
 
@@ -69,7 +70,7 @@ def _database(settings: Settings) -> str:
             f"the schema is at {current or 'nothing'}, this release needs {newest}: "
             "run `rapport db upgrade`"
         )
-    return f"{store.engine.url.render_as_string(hide_password=True)}, schema {current}"
+    return f"{shown_url(store.engine.url)}, schema {current}"
 
 
 def _broker(settings: Settings) -> str:

@@ -30,15 +30,17 @@ class InputError(RapportError):
 
 
 def raw_events(path: Path) -> Iterator[bytes]:
-    """The events in a JSON lines file or a ConvoKit folder, as bytes of the wire contract."""
+    """The events in a JSON lines file or a ConvoKit folder, as bytes of the wire contract.
+
+    A blank line comes as ``b""``, so that a count of events is a line number.
+    """
     if path.is_dir():
         yield from _convokit(path)
         return
     try:
         with path.open("rb") as lines:
             for line in lines:
-                if line.strip():
-                    yield line.rstrip(b"\r\n")
+                yield line.rstrip(b"\r\n") if line.strip() else b""
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror}") from problem
 
@@ -47,12 +49,12 @@ def timed_events(path: Path) -> Iterator[TimedEvent]:
     """The events of a file in its order, timed by their ``occurred_at``; bytes unchanged."""
     start: datetime | None = None
     at = 0.0
-    for value in raw_events(path):
-        session_id, moment = _glance(value)
+    for value in filter(None, raw_events(path)):
+        key, moment = _glance(value)
         if moment is not None:
             start = start or moment
             at = max(at, (moment - start).total_seconds())
-        yield TimedEvent(at, session_id.encode(), value)
+        yield TimedEvent(at, key, value)
 
 
 def sample_sessions() -> list[Path]:
@@ -118,13 +120,14 @@ def _sample_value(
     return msgspec.json.encode(body)
 
 
-def _glance(value: bytes) -> tuple[str, datetime | None]:
-    """Session id and time of an event that may be broken."""
+def _glance(value: bytes) -> tuple[bytes, datetime | None]:
+    """Key and time of an event that may be broken."""
     try:
         body = msgspec.json.decode(value)
-        return str(body["session_id"]), datetime.fromisoformat(body["occurred_at"])
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError, UnicodeDecodeError):
-        return "", None
+        key, moment = str(body["session_id"]).encode(), datetime.fromisoformat(body["occurred_at"])
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return b"", None
+    return key, moment if moment.tzinfo else None
 
 
 def _convokit(folder: Path) -> Iterator[bytes]:
@@ -133,7 +136,7 @@ def _convokit(folder: Path) -> Iterator[bytes]:
     try:
         speakers = json.loads((folder / "speakers.json").read_text("utf-8"))
         conversations = json.loads((folder / "conversations.json").read_text("utf-8"))
-        lines = utterances.read_text("utf-8").splitlines()
+        lines = utterances.read_text("utf-8").rstrip("\n").split("\n")
     except (OSError, ValueError) as problem:
         raise InputError(
             f"{folder} is not a ConvoKit corpus with {CONVOKIT_UTTERANCES}, speakers.json and "
@@ -141,38 +144,52 @@ def _convokit(folder: Path) -> Iterator[bytes]:
         ) from problem
     counts: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
-        utterance = json.loads(line)
-        session_id = utterance.get("conversation_id") or utterance["root"]
-        speaker = utterance.get("speaker") or utterance["user"]
-        meta = _meta(conversations.get(session_id)) | _meta(speakers.get(speaker))
-        meta |= utterance.get("meta") or {}
-        if meta.get("role") not in ROLE_ALIASES:
+        try:
+            yield _convokit_turn(json.loads(line), conversations, speakers, counts)
+        except InputError as problem:
+            raise InputError(f"{utterances}, line {number}: {problem}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
             raise InputError(
-                f"{utterances}, line {number}: neither the utterance nor its speaker has a role in "
-                f"`meta`; one of {', '.join(ROLE_ALIASES)} is needed"
-            )
-        seq = counts[session_id] = counts.get(session_id, -1) + 1
-        at = datetime.fromtimestamp(float(utterance.get("timestamp") or seq), UTC)
-        optional = {
-            key: meta[key]
-            for key in ("domain", "lang", "consent", "channel", "team")
-            if key in meta
-        }
-        yield msgspec.json.encode(
-            {
-                "type": "turn",
-                "session_id": session_id,
-                "seq": seq,
-                "turn_id": str(utterance["id"]),
-                "speaker_id": str(speaker),
-                "role": meta["role"],
-                "text": utterance["text"],
-                "occurred_at": at.isoformat(),
-                **optional,
-            }
+                f"{utterances}, line {number}: not a ConvoKit utterance ({type(problem).__name__})"
+            ) from None
+
+
+def _convokit_turn(
+    utterance: dict[str, Any],
+    conversations: dict[str, Any],
+    speakers: dict[str, Any],
+    counts: dict[str, int],
+) -> bytes:
+    session_id = utterance.get("conversation_id") or utterance["root"]
+    speaker = utterance.get("speaker") or utterance["user"]
+    meta = _meta(conversations.get(session_id)) | _meta(speakers.get(speaker))
+    meta |= utterance.get("meta") or {}
+    if meta.get("role") not in ROLE_ALIASES:
+        raise InputError(
+            "neither the utterance nor its speaker has a role in `meta`; "
+            f"one of {', '.join(ROLE_ALIASES)} is needed"
         )
+    seq = counts[session_id] = counts.get(session_id, -1) + 1
+    at = datetime.fromtimestamp(float(utterance.get("timestamp") or seq), UTC)
+    optional = {
+        key: meta[key] for key in ("domain", "lang", "consent", "channel", "team") if key in meta
+    }
+    return msgspec.json.encode(
+        {
+            "type": "turn",
+            "session_id": session_id,
+            "seq": seq,
+            "turn_id": str(utterance["id"]),
+            "speaker_id": str(speaker),
+            "role": meta["role"],
+            "text": utterance["text"],
+            "occurred_at": at.isoformat(),
+            **optional,
+        }
+    )
 
 
 def _meta(item: dict[str, Any] | None) -> dict[str, Any]:
     """``meta`` of a speaker or conversation; older corpora leave the wrapper out."""
-    return dict((item or {}).get("meta") or {})
+    item = item or {}
+    return dict(item.get("meta", item) or {})

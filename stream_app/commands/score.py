@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from stream_app.commands.event_files import InputError
 from stream_app.contracts import scores
 from stream_app.contracts.events import decode
 from stream_app.contracts.scores import DeadLetter, SessionScore
@@ -50,7 +51,7 @@ def run(
         summary.counts.update(result.counts)
         summary.dead_letters.extend(item.letter for item in result.dead_letters)
 
-    numbered = enumerate(events)
+    numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
         take(pipeline.process([_received(line, raw) for line, raw in chunk], states))
     take(pipeline.rest({key: known for key, known in states.items() if not known.state.closed}))
@@ -61,9 +62,20 @@ def run(
     return summary
 
 
-def opened(path: Path | None) -> AbstractContextManager[IO[bytes]]:
-    """The output file, or standard output."""
-    return path.open("wb") if path else nullcontext(sys.stdout.buffer)
+def opened(path: Path | None, source: Path) -> AbstractContextManager[IO[bytes]]:
+    """The output file, or standard output.
+
+    Raises:
+        InputError: the file cannot be written, or is the input.
+    """
+    if path is None:
+        return nullcontext(sys.stdout.buffer)
+    try:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise InputError(f"{path} is the input; write to another file")
+        return path.open("wb")
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written: {problem.strerror}") from problem
 
 
 def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:

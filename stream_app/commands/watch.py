@@ -84,7 +84,7 @@ class Wall:
         worst = sorted(live, key=lambda c: -(c.score.low_empathy_risk or 0.0))
         for card in worst[:ROWS]:
             table.add_row(
-                card.score.session_id,
+                Text(card.score.session_id),
                 str(card.score.turns),
                 *(_mean(card.score, name) for name in MECHANISMS),
                 _risk(card.score.low_empathy_risk),
@@ -99,7 +99,7 @@ class Wall:
         for name in ("session", "turn", "stage", "levels", "strategy", "confidence"):
             table.add_column(name)
         for score in self.newest:
-            table.add_row(*turn_cells(score))
+            table.add_row(*map(Text, turn_cells(score)))
         return table
 
     def _alerts(self) -> RenderableType:
@@ -187,11 +187,13 @@ async def show(settings: Settings, console: Console, from_start: bool = False) -
 def _print_line(console: Console, message: Output) -> None:
     match message:
         case TurnScore(role=Role.COUNSELLOR):
-            console.print("score", *turn_cells(message), _risk(message.low_empathy_risk))
+            cells = *turn_cells(message), _risk(message.low_empathy_risk)
+            console.print("score", *cells, markup=False)
         case Alert():
             console.print(alert_line(message))
         case SessionScore(status=SessionStatus.CLOSED):
-            console.print("ended", message.session_id, "risk", _risk(message.low_empathy_risk))
+            cells = message.session_id, "risk", _risk(message.low_empathy_risk)
+            console.print("ended", *cells, markup=False)
         case _:
             pass
 

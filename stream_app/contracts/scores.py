@@ -148,7 +148,7 @@ class DeadLetter(Struct, frozen=True, tag_field="type", tag="dead_letter", kw_on
     """Why an event was set aside.
 
     Travels as the header ``rapport-dead-letter`` of a record on ``dialogue.dead-letters`` whose
-    value holds the original bytes, unchanged.
+    value holds the original bytes, unchanged; only their first 64 KiB if the brokers refuse more.
     """
 
     dead_letter_id: Annotated[str, Meta(description="topic:partition:offset of the original")]
@@ -157,6 +157,7 @@ class DeadLetter(Struct, frozen=True, tag_field="type", tag="dead_letter", kw_on
     topic: str
     partition: int
     offset: int
+    size: Annotated[int, Meta(ge=0, description="Bytes of the original")]
 
 
 Output = TurnScore | SessionScore | Alert

@@ -375,6 +375,7 @@ def _set_aside(result: BatchResult, received: Received, error: ContractError) ->
         topic=source.topic,
         partition=source.partition,
         offset=source.offset,
+        size=len(received.raw),
     )
     result.dead_letters.append(SetAside(letter, received.raw))
     result.counts["dead-letter"] += 1

@@ -15,8 +15,10 @@ from stdnum import luhn
 MASK: Final = "•"
 PHONE_REGIONS: Final = ("GB", "US")
 
-_EMAIL = re.compile(r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
-_CARD = re.compile(r"\d(?:[ -]?\d){12,18}")
+_EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
+_DIGITS = re.compile(r"\d(?:[ -]?\d){12,}")
+_GROUP = re.compile(r"\d+")
+_CARD_LENGTHS: Final = range(13, 20)
 _INTRODUCTION = re.compile(
     r"\b(?:[Mm]y name(?:'s| is)|[Ii](?:'m| am) called|[Cc]all me|[Tt]his is|[Ii](?:'m| am))\s+"
     r"(?P<name>[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})\b"
@@ -60,9 +62,23 @@ def _emails(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cards(text: str) -> Iterator[tuple[int, int]]:
-    for match in _CARD.finditer(text):
-        if luhn.is_valid(re.sub(r"\D", "", match.group())):
-            yield match.span()
+    for match in _DIGITS.finditer(text):
+        yield from _cards_among(list(_GROUP.finditer(text, *match.span())))
+
+
+def _cards_among(groups: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Whole groups of digits that make a card number; an expiry date or code may follow it."""
+    first = 0
+    while first < len(groups):
+        digits, found = "", first
+        for last in range(first, len(groups)):
+            digits += groups[last].group()
+            if len(digits) > _CARD_LENGTHS[-1]:
+                break
+            if len(digits) in _CARD_LENGTHS and luhn.is_valid(digits):
+                found = last + 1
+                yield groups[first].start(), groups[last].end()
+        first = max(found, first + 1)
 
 
 def _phones(text: str) -> Iterator[tuple[int, int]]:

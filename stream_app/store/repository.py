@@ -12,9 +12,15 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 import structlog
-from sqlalchemy import Connection, Engine, Table, event
+from sqlalchemy import URL, Connection, Engine, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    StatementError,
+)
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import BatchResult
@@ -29,6 +35,11 @@ from stream_app.store.rows import Row
 log = structlog.get_logger(__name__)
 
 PSEUDONYM_KEY: Final = "pseudonym_key"
+SCHEMA_MISSING: Final = (
+    "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
+)
+_DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
+_UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
 _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
@@ -247,20 +258,9 @@ class Store:
         try:
             with self.engine.begin() as connection:
                 yield connection
-        except (OperationalError, InterfaceError) as problem:
-            if _is_schema_missing(problem):
-                raise StoreError(
-                    "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
-                ) from problem
-            raise StoreUnavailable(f"the database does not answer: {_reason(problem)}") from problem
-        except DBAPIError as problem:
-            if problem.connection_invalidated:
-                raise StoreUnavailable("the connection to the database was lost") from problem
-            if _is_schema_missing(problem):
-                raise StoreError(
-                    "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
-                ) from problem
-            raise StoreError(f"the database refused the work: {_reason(problem)}") from problem
+        except StatementError as problem:
+            # `from None`: later lines of the driver's message may quote the row
+            raise _worded(problem) from None
 
 
 def open_store(url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Store:
@@ -273,22 +273,38 @@ def open_store(url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     """
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as problem:
-        raise StoreError("RAPPORT_DATABASE_URL is not a database URL") from problem
-    if parsed.drivername == "postgresql":
-        parsed = parsed.set(drivername="postgresql+psycopg")
+    except (ArgumentError, ValueError):  # a ValueError quotes the port, which may be a password
+        raise StoreError("RAPPORT_DATABASE_URL is not a database URL") from None
     if parsed.get_backend_name() not in _INSERTS:
         raise StoreError(
             f"RAPPORT_DATABASE_URL names {parsed.get_backend_name()}; "
             "Rapport writes to postgresql and sqlite"
         )
     if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
-        Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
-    engine = sa.create_engine(parsed, pool_pre_ping=parsed.get_backend_name() == "postgresql")
+        folder = Path(str(parsed.database)).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise StoreError(f"{folder} cannot be made: {problem.strerror}") from problem
+    engine = sa.create_engine(
+        parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
+        pool_pre_ping=parsed.get_backend_name() == "postgresql",
+        hide_parameters=True,
+    )
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
         event.listen(engine, "begin", _begin_immediate)
     return Store(engine, now)
+
+
+def shown_url(url: str | URL) -> str:
+    """A database URL as it may be shown: without its passwords."""
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        return "********"
+    secrets_in_query = {name: "masked" for name in parsed.query if "pass" in name.lower()}
+    return parsed.update_query_dict(secrets_in_query).render_as_string(hide_password=True)
 
 
 def _tune_sqlite(connection: Any, _record: object) -> None:
@@ -303,16 +319,29 @@ def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
+def _worded(problem: StatementError) -> StoreError:
+    if not isinstance(problem, DBAPIError):
+        return StoreError(f"the work cannot be written: {_reason(problem)}")
+    if _is_schema_missing(problem):
+        return StoreError(SCHEMA_MISSING)
+    if isinstance(problem, OperationalError | InterfaceError):
+        return StoreUnavailable(f"the database does not answer: {_reason(problem)}")
+    if problem.connection_invalidated:
+        return StoreUnavailable("the connection to the database was lost")
+    return StoreError(f"the database refused the work: {_reason(problem)}")
+
+
 def _is_schema_missing(problem: DBAPIError) -> bool:
     text = str(problem.orig).lower()
     return (
         "no such table" in text
         or "no such column" in text
-        or ("relation" in text and "does not exist" in text)
+        or "has no column named" in text
+        or getattr(problem.orig, "sqlstate", None) in _UNDEFINED
     )
 
 
-def _reason(problem: DBAPIError) -> str:
+def _reason(problem: StatementError) -> str:
     """The first line of the driver's message; never the statement, which holds the rows."""
     return str(problem.orig).partition("\n")[0][:200]
 

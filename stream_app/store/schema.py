@@ -29,7 +29,12 @@ def downgrade(store: Store, revision: str) -> None:
 
 
 def revisions(store: Store) -> tuple[str | None, str | None]:
-    """The revision of the database and the newest one."""
+    """The revision of the database and the newest one.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached.
+    """
+    store.ping()
     with store.engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
     return current, ScriptDirectory.from_config(config(store)).get_current_head()

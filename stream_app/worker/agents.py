@@ -14,9 +14,13 @@ from typing import Any, TypeVar
 
 import faust
 import structlog
+from aiokafka.errors import MessageSizeTooLargeError
+from faust.exceptions import ProducerSendError
 
 from stream_app.contracts import scores
 from stream_app.contracts.cloudevents import headers_of
+from stream_app.contracts.events import MAX_EVENT_BYTES
+from stream_app.contracts.scores import DeadLetter
 from stream_app.core.pipeline import BatchResult, SetAside, Source
 from stream_app.settings import Settings
 from stream_app.worker.app import assigned_partitions
@@ -67,6 +71,7 @@ class TurnAgent:
                 log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
                 await self._app.crash(problem)
                 await self._app.wait_until_stopped()
+                return  # a crash counts as stopped: acknowledging now would lose the batch
             for event in events:
                 event.ack()
             await self._app.consumer.commit()
@@ -121,14 +126,14 @@ class TurnAgent:
             await producer.send(m.topic, m.key, m.value, None, None, None)
             for m in committed.messages
         ]
-        sending += [
-            await self._send_dead_letter(producer, item) for item in committed.result.dead_letters
-        ]
         await asyncio.gather(*sending)
+        for item in committed.result.dead_letters:
+            await self._send_dead_letter(producer, item)
         if committed.outbox_id is not None:
             await self._blocking(lambda: self._processor.published(committed))
 
-    async def _send_dead_letter(self, producer: Any, item: SetAside) -> Any:
+    async def _send_dead_letter(self, producer: Any, item: SetAside) -> None:
+        """Send the original bytes; only their beginning if the brokers refuse so many."""
         letter = item.letter
         log.warning(
             "event.dead_letter",
@@ -136,14 +141,23 @@ class TurnAgent:
             partition=letter.partition,
             offset=letter.offset,
         )
-        return await producer.send(
+        try:
+            await self._send_raw(producer, letter, item.raw)
+        except (ProducerSendError, MessageSizeTooLargeError):
+            if len(item.raw) <= MAX_EVENT_BYTES:
+                raise
+            await self._send_raw(producer, letter, item.raw[:MAX_EVENT_BYTES])
+
+    async def _send_raw(self, producer: Any, letter: DeadLetter, value: bytes) -> None:
+        sent = await producer.send(
             self._settings.dead_letter_topic,
             letter.dead_letter_id.encode(),
-            item.raw,
+            value,
             None,
             None,
             [("rapport-dead-letter", scores.encode(letter))],
         )
+        await sent
 
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
         self._processor.cache.outdate()

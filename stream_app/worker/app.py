@@ -35,6 +35,7 @@ def create(settings: Settings) -> faust.App:
         stream_publish_on_commit=False,
         producer_acks=-1,
         producer_linger=0.005,
+        producer_max_request_size=32 * 1024 * 1024,
         producer_threaded=False,
         topic_disable_leader=True,
         topic_allow_declare=False,

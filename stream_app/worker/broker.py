@@ -26,6 +26,7 @@ def running(port: int = 0) -> Iterator[str]:
         BrokerUnavailable: it is not shipped for this platform, or does not come up.
     """
     address = f"127.0.0.1:{port or free_port()}"
+    _check_free(address)
     url = f"tcp://{address}"
     process = subprocess.Popen(  # noqa: S603  # our own wheel's binary, no shell
         [
@@ -60,6 +61,19 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _check_free(address: str) -> None:
+    """Whoever listens there already would be taken for our broker."""
+    host, _, port = address.partition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except OSError as problem:
+            raise BrokerUnavailable(
+                f"the embedded broker cannot listen on {address}: {problem.strerror}"
+            ) from problem
 
 
 def _binary() -> str:

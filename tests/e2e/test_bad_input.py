@@ -1,13 +1,13 @@
 """Whatever stands in the log, it is set aside or follows a rule, and the next good event counts."""
 
+import asyncio
 import json
 from typing import Any
 
-import pytest
+from aiokafka import AIOKafkaProducer
 
-from stream_app.contracts.events import decode
-from stream_app.errors import ContractError
 from stream_app.store import tables
+from stream_app.worker.topics import client_options
 from tests.e2e.service import Service
 
 SECRET = "zanzibar"
@@ -74,11 +74,22 @@ def test_each_bad_event_is_set_aside_with_its_bytes_and_a_reason_without_text(
     assert sorted(scored) == list(range(len(BAD) - 2))
 
 
-def test_ten_megabytes_of_text_are_refused_before_they_are_parsed() -> None:
-    with pytest.raises(ContractError) as refused:
-        decode(turn(text="zanzibar " * 1_200_000))
-    assert refused.value.code == "too-large"
-    assert SECRET not in str(refused.value)
+def test_ten_megabytes_of_text_are_set_aside_whole(service: Service) -> None:
+    service.start_worker()
+    huge = turn(seq=1, text="zanzibar " * 1_200_000)
+    asyncio.run(send_huge(service, [turn(), huge, turn(seq=1)]))
+    service.wait_for(lambda: service.count(tables.turns) == 2, "the next turn is stored")
+    [record] = service.messages(service.settings.dead_letter_topic)
+    letter = json.loads(dict(record.headers)["rapport-dead-letter"])
+    assert (letter["reason"], letter["size"]) == ("too-large", len(huge))
+    assert record.value == huge
+
+
+async def send_huge(service: Service, values: list[bytes]) -> None:
+    options = client_options(service.settings)
+    async with AIOKafkaProducer(**options, max_request_size=2**25) as producer:
+        for value in values:
+            await producer.send_and_wait(service.settings.turns_topic, value, key=b"s")
 
 
 def test_seq_backwards_conflict_and_turn_after_the_end(service: Service) -> None:
