@@ -150,13 +150,15 @@ def _drain(state: WindowState, policy: WindowPolicy) -> list[Target]:
 
 
 def _accept(state: WindowState, turn: EncodedTurn, policy: WindowPolicy) -> list[Target]:
+    """Finals of earlier turns come first, so that the risk after this turn rests on them."""
     before = state.history[-policy.before :] if policy.before else []
     context = [Neighbour(other, i - len(before)) for i, other in enumerate(before)]
-    targets = [Target(turn, Stage.PROVISIONAL, context)]
     state.history.append(turn)
     state.unfinished.append(turn.seq)
+    targets = [Target(turn, Stage.PROVISIONAL, context)]
     if len(state.unfinished) > policy.after:
-        targets.append(_final(state, state.unfinished.pop(0), policy))
+        complete = _final(state, state.unfinished.pop(0), policy)
+        targets.insert(0 if policy.after else 1, complete)
     del state.history[: -(policy.before + policy.after + 1)]
     return targets
 

@@ -35,9 +35,7 @@ from stream_app.store.rows import Row
 log = structlog.get_logger(__name__)
 
 PSEUDONYM_KEY: Final = "pseudonym_key"
-SCHEMA_MISSING: Final = (
-    "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
-)
+SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
 _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {

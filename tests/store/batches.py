@@ -1,0 +1,70 @@
+"""Batches for the store: events as bytes through the real pipeline over a scorer without a model."""
+
+import json
+from typing import Any
+
+from stream_app.contracts.events import decode
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received, Source
+from stream_app.core.session import Versioned
+from stream_app.core.window import WindowPolicy
+from stream_app.store.repository import Store
+from tests.fakes import FakeScorer
+
+SCORER = FakeScorer()
+BUNDLE = SCORER.bundle_id
+EAGER = AlertRule(enter=0.0, exit=0.0, for_turns=1)
+"""Every risk is an alert."""
+
+
+def turn(seq: int = 0, **changes: Any) -> bytes:
+    """A turn with consent; the client speaks at even places."""
+    event = {
+        "type": "turn",
+        "session_id": "s",
+        "seq": seq,
+        "speaker_id": "joan@example.org",
+        "role": "counsellor" if seq % 2 else "client",
+        "text": f"That must have been hard, the {seq}th time. How do you feel about it?",
+        "occurred_at": f"2026-01-05T10:{seq % 60:02}:00Z",
+        "consent": True,
+    }
+    return json.dumps({**event, **changes}).encode()
+
+
+def end(**changes: Any) -> bytes:
+    """The end of a session."""
+    event = {"type": "session_end", "session_id": "s", "occurred_at": "2026-01-05T11:00:00Z"}
+    return json.dumps({**event, **changes}).encode()
+
+
+def outcome(**changes: Any) -> bytes:
+    """A rating."""
+    event = {"type": "outcome", "session_id": "s", "kind": "rating", "value": 4.0}
+    return json.dumps({**event, "occurred_at": "2026-01-05T11:05:00Z", **changes}).encode()
+
+
+def pipeline() -> Pipeline:
+    """The real core."""
+    return Pipeline(SCORER, Policy(WindowPolicy(), EAGER))
+
+
+def received(values: list[bytes], partition: int = 0) -> list[Received]:
+    """Events as they come from the log."""
+    return [
+        Received(Source("t", partition, offset), value, decode(value))
+        for offset, value in enumerate(values)
+    ]
+
+
+def process(
+    values: list[bytes], states: dict[str, Versioned] | None = None, partition: int = 0
+) -> BatchResult:
+    """One batch through the core."""
+    return pipeline().process(received(values, partition), {} if states is None else states)
+
+
+def prepare(store: Store, redact: bool = True) -> Store:
+    """What a worker does before its first batch."""
+    store.prepare(BUNDLE, "0" * 64, {"name": "fake"}, redact)
+    return store

@@ -1,0 +1,216 @@
+"""One transaction a batch: everything, once, or nothing."""
+
+import copy
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.core.pipeline import BatchResult
+from stream_app.errors import StoreError
+from stream_app.store import tables
+from stream_app.store.outbox import Message
+from stream_app.store.repository import StaleState, Store
+from tests.store.batches import BUNDLE, end, outcome, pipeline, process, turn
+from tests.store.reading import contents, dump, rows
+
+LOG = [turn(seq) for seq in range(9)]
+MESSAGES = [Message("scores", b"s", b"\x00\xff"), Message("alerts", b"s", b"{}")]
+FUTURE = datetime.now(UTC) + timedelta(days=1)
+
+
+def loaded(store: Store, *session_ids: str) -> dict:
+    return store.load_states(session_ids or ["s"], BUNDLE)
+
+
+def test_a_batch_is_written_to_all_tables(store: Store) -> None:
+    result = process([*LOG, end(), outcome()])
+    store.commit(result, MESSAGES)
+    counts = {name: len(found) for name, found in contents(store).items()}
+    assert counts == {
+        "alerts": len(result.alerts),
+        "bundles": 1,
+        "installation": 1,
+        "outbox": 1,
+        "outcomes": 1,
+        "session_scores": 1,
+        "session_states": 1,
+        "sessions": 1,
+        "turn_scores": 18,
+        "turns": 9,
+    }
+    assert result.alerts
+    [session] = rows(store, tables.session_scores)
+    assert (session["turns"], session["counsellor_turns"], session["status"]) == (9, 4, "closed")
+    scores = rows(store, tables.turn_scores)
+    assert [(s["seq"], s["stage"]) for s in scores][:2] == [(0, "final"), (0, "provisional")]
+    assert {s["empathy_total"] for s in scores if s["role"] == "client"} == {None}
+    counsellors = [s for s in scores if s["role"] == "counsellor"]
+    for score in counsellors:
+        assert score["emotional_reactions"] == score["expressed"]["emotional_reactions"]["level"]
+
+
+def test_the_same_batch_twice_changes_nothing(store: Store) -> None:
+    store.commit(process([*LOG, outcome()]))
+    before = contents(store)
+    again = process([*LOG, outcome()], loaded(store))
+    assert again.counts["duplicate"] == len(LOG)
+    store.commit(again)
+    assert contents(store) == before
+
+
+def test_rows_written_again_with_a_newer_state_are_equal_but_for_the_version(store: Store) -> None:
+    """The pipeline's own copy of a batch meets rows that are there already."""
+    result = process([*LOG, outcome()])
+    store.commit(result)
+    before = contents(store)
+    store.commit(result)
+    after = contents(store)
+    assert [row.pop("version") for row in after["session_states"]] == [2]
+    assert [row.pop("version") for row in before["session_states"]] == [1]
+    assert after == before
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_a_log_in_two_batches_leaves_the_rows_of_one(store: Store, cut: int) -> None:
+    store.commit(process(LOG[:cut], partition=3))
+    store.commit(process(LOG[cut:], loaded(store), partition=3))
+    whole = process(LOG, partition=3)
+    [state] = rows(store, tables.session_states)
+    assert state["version"] == 2
+    known = loaded(store)["s"]
+    assert known.state == whole.sessions["s"].state
+    assert (known.version, known.partition) == (2, 3)
+    assert len(rows(store, tables.turn_scores)) == len(whole.turn_scores)
+
+
+def test_states_of_unknown_sessions_and_other_bundles_are_left_out(store: Store) -> None:
+    store.commit(process([turn(), turn(session_id="t")]))
+    assert loaded(store, "s", "t", "nobody").keys() == {"s", "t"}
+    assert store.load_states(["s"], "another bundle") == {}
+    assert store.load_states([], BUNDLE) == {}
+
+
+def test_versions_move_on_with_the_commit(store: Store) -> None:
+    states: dict = {}
+    for seq in range(3):
+        store.commit(process([turn(seq)], states))
+    assert states["s"].version == 3
+    assert rows(store, tables.session_states)[0]["version"] == 3
+
+
+def test_stale_state_writes_nothing_at_all(store: Store, other: Store) -> None:
+    store.commit(process(LOG[:3]))
+    mine, theirs = loaded(store), loaded(other)
+    other.commit(process(LOG[3:5], theirs))
+    before = contents(store)
+    result = process([*LOG[3:], turn(session_id="new"), end(), outcome()], mine)
+    with pytest.raises(StaleState):
+        store.commit(result, MESSAGES)
+    assert contents(store) == before
+    assert mine["s"].version == 1
+
+
+def test_a_new_session_that_two_workers_saw_belongs_to_the_first(
+    store: Store, other: Store
+) -> None:
+    mine, theirs = process(LOG[:3]), process(LOG[:5])
+    other.commit(theirs)
+    before = contents(store)
+    with pytest.raises(StaleState, match="1 of 1"):
+        store.commit(mine, MESSAGES)
+    assert contents(store) == before
+    store.commit(process(LOG, loaded(store)))
+    assert len(rows(store, tables.turns)) == 9
+
+
+def test_one_stale_session_among_many_stops_the_whole_batch(store: Store, other: Store) -> None:
+    store.commit(process([turn(session_id=name) for name in "abc"]))
+    states = loaded(store, *"abc")
+    other.commit(process([turn(1, session_id="b")], loaded(other, "b")))
+    with pytest.raises(StaleState, match="1 of 4"):
+        store.commit(process([turn(1, session_id=name) for name in "abcd"], states))
+    assert {row["session_id"] for row in rows(store, tables.turns) if row["seq"] == 1} == {"b"}
+
+
+def test_quiet_sessions_are_open_old_and_in_our_partitions(store: Store) -> None:
+    def at(hour: int) -> str:
+        return f"2026-01-05T{hour:02}:00:00Z"
+
+    store.commit(process([turn(session_id="old", occurred_at=at(3))], partition=1))
+    store.commit(process([turn(session_id="older", occurred_at=at(2))], partition=2))
+    store.commit(process([turn(session_id="fresh", occurred_at=at(9))], partition=1))
+    store.commit(
+        process([turn(session_id="ended", occurred_at=at(1)), end(session_id="ended")], partition=1)
+    )
+    before = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+    def quiet(**changes: object) -> list[str]:
+        wanted = {"bundle": BUNDLE, "before": before, "partitions": None, **changes}
+        return list(store.quiet_sessions(**wanted))
+
+    assert quiet() == ["older", "old"]
+    assert quiet(limit=1) == ["older"]
+    assert quiet(partitions=[0, 1]) == ["old"]
+    assert quiet(partitions=[]) == []
+    assert quiet(bundle="another") == []
+    assert quiet(before=before + timedelta(seconds=1)) == ["older", "old", "fresh"]
+    zone = before.astimezone(datetime.fromisoformat("2026-01-05T00:00:00+09:00").tzinfo)
+    assert quiet(before=zone) == ["older", "old"]
+    store.commit(pipeline().rest(store.quiet_sessions(BUNDLE, before, [2])))
+    assert quiet() == ["old"]
+    statuses = {row["session_id"]: row["status"] for row in rows(store, tables.session_scores)}
+    assert statuses["older"] == SessionStatus.IDLE.value
+
+
+def test_messages_stay_in_the_outbox_until_they_are_sent(store: Store) -> None:
+    first = store.commit(process([turn()]), MESSAGES)
+    second = store.commit(process([turn(session_id="t")]), MESSAGES[:1])
+    assert store.commit(process([turn(session_id="u")])) is None
+    assert [(e.id, e.messages) for e in store.left_behind(FUTURE)] == [
+        (first, MESSAGES),
+        (second, MESSAGES[:1]),
+    ]
+    assert [e.id for e in store.left_behind(FUTURE, limit=1)] == [first]
+    assert store.left_behind(datetime.now(UTC) - timedelta(minutes=1)) == []
+    store.sent([first])
+    store.sent([first])
+    assert [e.id for e in store.left_behind(FUTURE)] == [second]
+
+
+def test_times_come_back_as_utc(store: Store) -> None:
+    store.commit(process([turn(occurred_at="2026-06-05T23:30:00.123456+05:30")]))
+    expected = datetime(2026, 6, 5, 18, 0, 0, 123456, tzinfo=UTC)
+    [row] = rows(store, tables.turns)
+    assert row["occurred_at"] == expected
+    assert row["occurred_at"].tzinfo is UTC
+    assert row["stored_at"].tzinfo is UTC
+    assert rows(store, tables.sessions)[0]["started_at"] == expected
+    assert loaded(store)["s"].state.started_at == expected
+
+
+def test_a_time_without_a_zone_is_refused_without_a_word_of_the_turn(store: Store) -> None:
+    result = process([turn(text="zanzibar")])
+    result.turns[0] = copy.replace(result.turns[0]) if hasattr(copy, "replace") else result.turns[0]
+    naive = naive_copy(result)
+    with pytest.raises(StoreError, match="without a zone") as refused:
+        store.commit(naive)
+    assert "zanzibar" not in str(refused.value)
+    assert rows(store, tables.turns) == []
+
+
+def naive_copy(result: BatchResult) -> BatchResult:
+    from msgspec import structs
+
+    stored = result.turns[0]
+    turn_ = structs.replace(stored.turn, occurred_at=datetime(2026, 1, 1))  # noqa: DTZ001
+    return structs.replace(result, turns=[structs.replace(stored, turn=turn_)])
+
+
+def test_withheld_turns_leave_a_count_and_no_words(store: Store) -> None:
+    store.commit(process([turn(consent=False, text="zanzibar"), turn(1, consent=None)]))
+    assert rows(store, tables.turns) == []
+    assert rows(store, tables.turn_scores) == []
+    [session] = rows(store, tables.session_scores)
+    assert session["withheld_turns"] == 2
+    assert "zanzibar" not in dump(store)

@@ -1,0 +1,76 @@
+"""The scripts in ``migrations/`` make the tables of ``store.tables``, there and back."""
+
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+
+from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.store import schema, tables
+from stream_app.store.repository import Store
+from stream_app.worker.broker import free_port
+from tests.store.batches import prepare, process, turn
+from tests.store.reading import rows
+
+Opened = Callable[[str], Store]
+
+
+def table_names(store: Store) -> set[str]:
+    return set(sa.inspect(store.engine).get_table_names()) - {"alembic_version"}
+
+
+def test_up_and_down_and_up_again(empty_url: str, opened: Opened) -> None:
+    store = opened(empty_url)
+    assert schema.revisions(store)[0] is None
+    schema.upgrade(store)
+    current, newest = schema.revisions(store)
+    assert current == newest
+    command.check(schema.config(store))
+    schema.downgrade(store, "base")
+    assert table_names(store) == set()
+    schema.upgrade(store)
+    prepare(store).commit(process([turn()]))
+    assert len(rows(store, tables.turns)) == 1
+
+
+def test_migrations_make_exactly_the_tables_of_the_metadata(store: Store) -> None:
+    inspector = sa.inspect(store.engine)
+    assert table_names(store) == set(tables.metadata.tables)
+    for name, table in tables.metadata.tables.items():
+        columns = {column["name"]: column["nullable"] for column in inspector.get_columns(name)}
+        assert columns == {column.name: column.nullable for column in table.columns}
+        assert inspector.get_pk_constraint(name)["name"] == table.primary_key.name
+        indexes = {index["name"]: index["column_names"] for index in inspector.get_indexes(name)}
+        assert indexes == {index.name: list(index.columns.keys()) for index in table.indexes}
+
+
+def test_upgrade_of_the_newest_schema_changes_nothing(store: Store) -> None:
+    store.commit(process([turn()]))
+    schema.upgrade(store)
+    assert len(rows(store, tables.turns)) == 1
+
+
+@pytest.mark.parametrize("use", [prepare, lambda store: store.commit(process([turn()]))])
+def test_missing_tables_say_what_to_run(
+    empty_url: str, opened: Opened, use: Callable[[Store], object]
+) -> None:
+    with pytest.raises(StoreError, match="rapport db upgrade") as refused:
+        use(opened(empty_url))
+    assert not isinstance(refused.value, StoreUnavailable)
+
+
+@pytest.mark.parametrize("table", ["turns", "session_states"])
+def test_an_old_table_says_what_to_run(store: Store, table: str) -> None:
+    column = {"turns": "produced_at", "session_states": "partition"}[table]
+    with store.engine.begin() as connection:
+        connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+    with pytest.raises(StoreError, match="rapport db upgrade") as refused:
+        store.commit(process([turn()]))
+    assert not isinstance(refused.value, StoreUnavailable)
+
+
+def test_revisions_of_an_unreachable_server_are_not_a_traceback(opened: Opened) -> None:
+    away = opened(f"postgresql://rapport@127.0.0.1:{free_port()}/rapport")
+    with pytest.raises(StoreUnavailable):
+        schema.revisions(away)

@@ -1,0 +1,56 @@
+"""The compose file names settings that exist, pins its images and hands out no passwords."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stream_app.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+
+
+def test_every_rapport_variable_is_a_setting(compose: dict[str, Any]) -> None:
+    known = {f"RAPPORT_{name.upper()}" for name in Settings.model_fields}
+    used = {
+        name
+        for service in compose["services"].values()
+        for name in service["environment"]
+        if name.startswith("RAPPORT_")
+    }
+    assert used
+    assert used <= known
+
+
+def test_images_are_pinned_and_long_running_services_are_looked_after(
+    compose: dict[str, Any],
+) -> None:
+    for name, service in compose["services"].items():
+        if "image" in service:
+            assert re.fullmatch(r"[\w/.-]+:\d[\w.]*", service["image"]), name
+            assert service["healthcheck"], name
+        if name != "migrate":
+            assert service["restart"] == "unless-stopped", name
+            assert service["deploy"]["resources"]["limits"]["memory"], name
+
+
+def test_passwords_must_be_given(compose: dict[str, Any]) -> None:
+    text = (ROOT / "docker-compose.yml").read_text("utf-8")
+    assert re.search(r"PASSWORD:-", text) is None
+    assert (
+        "${RAPPORT_DB_PASSWORD:?"
+        in compose["services"]["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    )
+
+
+def test_workers_start_after_the_migration(compose: dict[str, Any]) -> None:
+    needs = compose["services"]["worker"]["depends_on"]
+    assert needs["migrate"] == {"condition": "service_completed_successfully"}
+    assert needs["kafka"] == {"condition": "service_healthy"}
