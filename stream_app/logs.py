@@ -24,7 +24,10 @@ def configure(level: str, form: LogFormat) -> None:
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if form is LogFormat.JSON
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,  # Rich's shows locals: the dialogue
+        )
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

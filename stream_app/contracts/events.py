@@ -152,6 +152,8 @@ def decode(raw: bytes) -> Event:
         raise _undecodable(raw) from None
     except UnicodeDecodeError:
         raise ContractError("not-utf-8", "the event is not valid UTF-8") from None
+    except RecursionError:
+        raise ContractError("schema", "the event is nested too deeply") from None
     _check(raw, event)
     return event
 

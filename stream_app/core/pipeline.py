@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Event, Outcome, Role, SessionEnd, Turn, utc
@@ -29,6 +30,8 @@ from stream_app.core.risk import low_empathy_risk
 from stream_app.core.session import SessionState, Versioned, pack, session_score, unpack
 from stream_app.core.window import EncodedTurn, Placement, Target, WindowPolicy
 from stream_app.errors import ContractError
+
+WITHHELD_OUTCOMES_KEPT = 64
 
 
 class Source(Struct, frozen=True):
@@ -96,6 +99,13 @@ class _Due(Struct):
     alerting: bool = True
 
 
+class _Admission(Struct):
+    """By position in the batch: encodings of turns that may be scored; outcomes to be kept."""
+
+    encodings: dict[int, Encoding] = field(default_factory=dict)
+    outcomes: set[int] = field(default_factory=set)
+
+
 class _Places(Struct):
     """What the placing pass collects."""
 
@@ -118,7 +128,7 @@ class Pipeline:
     def process(self, batch: list[Received], states: dict[str, Versioned]) -> BatchResult:
         """Process a batch; ``states`` holds the known sessions and is updated in place."""
         result = BatchResult()
-        encodings = self._admit(batch, states)
+        admission = self._admit(batch, states)
         places = _Places()
         for index, received in enumerate(batch):
             event = received.event
@@ -126,11 +136,16 @@ class Pipeline:
                 case ContractError():
                     _set_aside(result, received, event)
                 case Turn():
-                    self._place_turn(received, event, encodings.get(index), states, result, places)
+                    encoding = admission.encodings.get(index)
+                    self._place_turn(received, event, encoding, states, result, places)
                 case SessionEnd():
                     self._place_end(received, event, states, result, places)
+                case Outcome() if index in admission.outcomes:
+                    result.outcomes.append(event)
+                    result.counts["outcome"] += 1
                 case Outcome():
-                    self._take_outcome(event, states, result)
+                    result.sessions[event.session_id] = states[event.session_id]
+                    result.counts["withheld"] += 1
         self._fold(places, result)
         for session_id, versioned in result.sessions.items():
             status = SessionStatus.CLOSED if versioned.state.closed else SessionStatus.OPEN
@@ -165,36 +180,51 @@ class Pipeline:
             return not self._policy.require_consent
         return state.consent
 
+    def _takes(self, outcome: Outcome, state: SessionState) -> bool:
+        """Whether consent covers an outcome; one that it did not stays out when read again."""
+        key = zlib.crc32(msgspec.json.encode(outcome))
+        if key in state.withheld_outcomes:
+            return False
+        if not self._may_score(state):
+            state.withheld_outcomes.append(key)
+            del state.withheld_outcomes[:-WITHHELD_OUTCOMES_KEPT]
+            return False
+        return True
+
     def _state(self, session_id: str, states: dict[str, Versioned]) -> SessionState:
         if session_id not in states:
             states[session_id] = Versioned(SessionState(session_id, self._scorer.bundle_id))
         return states[session_id].state
 
-    def _admit(
-        self, batch: list[Received], states: dict[str, Versioned]
-    ) -> dict[int, Encoding | None]:
-        """Encodings by position in the batch, for turns that are new; None = withheld."""
-        admitted: dict[int, Encoding | None] = {}
+    def _admit(self, batch: list[Received], states: dict[str, Versioned]) -> "_Admission":
+        """Which turns are new, and what consent allows, in the order of the log."""
+        admission = _Admission()
         texts: dict[int, str] = {}
         seen: set[tuple[str, int]] = set()
+        ended = {session_id for session_id, known in states.items() if known.state.closed}
         for index, received in enumerate(batch):
-            turn = received.event
-            if not isinstance(turn, Turn) or (turn.session_id, turn.seq) in seen:
-                continue
-            state = self._state(turn.session_id, states)
-            placement = window.placement_of(state.window, turn.seq, _digest(turn))
-            if placement in (Placement.DUPLICATE, Placement.CONFLICT):
-                continue
-            seen.add((turn.session_id, turn.seq))
-            if turn.consent is not None:
-                state.consent = turn.consent
-            if self._may_score(state):
-                texts[index] = turn.text
-            else:
-                admitted[index] = None
+            event = received.event
+            match event:
+                case SessionEnd():
+                    ended.add(event.session_id)
+                case Outcome():
+                    if self._takes(event, self._state(event.session_id, states)):
+                        admission.outcomes.add(index)
+                case Turn() if (event.session_id, event.seq) not in seen:
+                    state = self._state(event.session_id, states)
+                    placement = window.placement_of(state.window, event.seq, _digest(event))
+                    if placement in (Placement.DUPLICATE, Placement.CONFLICT):
+                        continue
+                    seen.add((event.session_id, event.seq))
+                    if event.consent is not None and event.session_id not in ended:
+                        state.consent = event.consent
+                    if self._may_score(state):
+                        texts[index] = event.text
+                case _:
+                    pass
         encoded = self._scorer.encode(list(texts.values()))
-        admitted.update(zip(texts, encoded, strict=True))
-        return admitted
+        admission.encodings.update(zip(texts, encoded, strict=True))
+        return admission
 
     def _place_turn(
         self,
@@ -262,15 +292,6 @@ class Pipeline:
         result.sessions[end.session_id] = states[end.session_id]
         states[end.session_id].partition = received.source.partition
         result.counts["ended"] += 1
-
-    def _take_outcome(
-        self, outcome: Outcome, states: dict[str, Versioned], result: BatchResult
-    ) -> None:
-        if self._may_score(self._state(outcome.session_id, states)):
-            result.outcomes.append(outcome)
-            result.counts["outcome"] += 1
-        else:
-            result.counts["withheld"] += 1
 
     def _fold(self, places: _Places, result: BatchResult) -> None:
         targets = [due.target for due in places.due if due.target is not None]

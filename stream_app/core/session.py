@@ -30,6 +30,7 @@ class SessionState(Struct):
     ended_at: datetime | None = None
     end_reason: str | None = None
     withheld_turns: int = 0
+    withheld_outcomes: list[int] = field(default_factory=list)
     window: WindowState = field(default_factory=WindowState)
     aggregates: Aggregates = field(default_factory=Aggregates)
     alert: AlertStatus = field(default_factory=AlertStatus)

@@ -200,6 +200,7 @@ class Store:
         written = 0
         if new:
             insert = self._insert(table).on_conflict_do_nothing()
+            insert = insert.execution_options(preserve_rowcount=True)  # psycopg forgets it
             written += connection.execute(insert, new).rowcount
         if known:
             update = (

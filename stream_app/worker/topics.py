@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.conn import collect_hosts
 from aiokafka.errors import (
     KafkaConnectionError,
     KafkaError,
@@ -25,7 +26,18 @@ log = structlog.get_logger(__name__)
 
 
 def client_options(settings: Settings) -> dict[str, Any]:
-    """What every aiokafka client needs to reach the brokers."""
+    """What every aiokafka client needs to reach the brokers.
+
+    Raises:
+        BrokerUnavailable: the addresses or the authority's file cannot be used.
+    """
+    try:
+        collect_hosts(settings.kafka_brokers)
+    except ValueError:
+        raise BrokerUnavailable(
+            f"RAPPORT_KAFKA_BROKERS is {settings.kafka_brokers!r}; "
+            "it should be host:port, separated by commas"
+        ) from None
     options: dict[str, Any] = {
         "bootstrap_servers": settings.kafka_brokers,
         "security_protocol": settings.kafka_security.value,
@@ -43,7 +55,10 @@ def client_options(settings: Settings) -> dict[str, Any]:
 
 def ssl_context(settings: Settings) -> ssl.SSLContext:
     """Trusts the system's authorities, or the given one."""
-    return ssl.create_default_context(cafile=settings.kafka_ca_file)
+    try:
+        return ssl.create_default_context(cafile=settings.kafka_ca_file)
+    except OSError as problem:
+        raise BrokerUnavailable(f"RAPPORT_KAFKA_CA_FILE cannot be used: {problem}") from problem
 
 
 async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str]:

@@ -1,4 +1,4 @@
-"""Batches for the store: events as bytes through the real pipeline over a scorer without a model."""
+"""Batches: events as bytes through the real pipeline over a scorer without a model."""
 
 import json
 from typing import Any

@@ -39,8 +39,12 @@ class Server:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         self.port = free_port()
         subprocess.run(
-            [self._bin / "initdb", "-D", self.folder / "data", "-U", "rapport", "-A", "trust"]
-            + ["-E", "UTF8", "--no-locale", "--no-sync"],
+            [
+                self._bin / "initdb",
+                f"--pgdata={self.folder}/data",
+                *("--username=rapport", "--auth=trust", "--encoding=UTF8"),
+                *("--no-locale", "--no-sync"),
+            ],
             cwd=self.folder,
             check=True,
             stdout=subprocess.DEVNULL,

@@ -49,6 +49,13 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
         assert score["emotional_reactions"] == score["expressed"]["emotional_reactions"]["level"]
 
 
+def test_an_outcome_that_comes_twice_in_one_batch_is_one_row_with_the_last_value(
+    store: Store,
+) -> None:
+    store.commit(process([turn(), outcome(outcome_id="o"), outcome(outcome_id="o", value=2.0)]))
+    assert [row["value"] for row in rows(store, tables.outcomes)] == [2.0]
+
+
 def test_the_same_batch_twice_changes_nothing(store: Store) -> None:
     store.commit(process([*LOG, outcome()]))
     before = contents(store)

@@ -116,7 +116,9 @@ def test_a_url_is_shown_without_its_secrets(url: str) -> None:
 
 def test_a_url_without_secrets_is_shown_as_it_is() -> None:
     assert shown_url("sqlite:///rapport.db") == "sqlite:///rapport.db"
-    assert shown_url("postgresql://u@h:5/db?connect_timeout=3").endswith("u@h:5/db?connect_timeout=3")
+    assert shown_url("postgresql://u@h:5/db?connect_timeout=3").endswith(
+        "u@h:5/db?connect_timeout=3"
+    )
 
 
 def test_sqlite_under_a_lock_is_unavailable_and_then_goes_on(
@@ -178,7 +180,9 @@ def test_a_connection_that_is_cut_inside_the_transaction_is_unavailable(
     def cut(*_: object) -> None:
         with killer.engine.connect() as connection:
             connection.execute(
-                sa.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :d"),
+                sa.text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :d"
+                ),
                 {"d": store.engine.url.database},
             )
 

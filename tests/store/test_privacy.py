@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stream_app.store.privacy import MASK, Privacy, redact
+from stream_app.store.privacy import MASK, Privacy, _cards, redact
 
 HIDDEN = [
     "joan@example.org",
@@ -25,11 +25,9 @@ INTRODUCTIONS = ["my name is {}", "My name's {}", "I'm called {}", "Call me {}",
 
 @pytest.mark.parametrize("detail", HIDDEN)
 def test_a_detail_is_masked_and_the_rest_stays(detail: str) -> None:
-    masked = redact(f"Please use {detail}, will you?")
-    assert masked == f"Please use {MASK * len(detail)}, will you?".replace(
-        MASK * len(detail), masked[11 : 11 + len(detail)]
+    assert (
+        redact(f"Please use {detail}, will you?") == f"Please use {MASK * len(detail)}, will you?"
     )
-    assert not any(char.isalnum() for char in masked[11 : 11 + len(detail)])
 
 
 @pytest.mark.parametrize("introduction", INTRODUCTIONS)
@@ -47,23 +45,21 @@ def test_a_card_is_found_when_its_code_or_expiry_date_follows(behind: str) -> No
         assert len(masked) == len(f"it is {card}{behind}")
 
 
-def test_digits_that_are_neither_card_nor_telephone_stay() -> None:
-    for text in ("Order 4111 1111 1111 1112 is late", "in 2019", "room 12345", "I am 41"):
-        assert redact(text).replace(MASK, "") == text or "4111" in text
-    assert "Order" in redact("Order 4111111111111112 is late")
+@pytest.mark.parametrize("text", ["in 2019", "room 12345", "I am 41", "reference " + "9" * 23])
+def test_digits_that_are_neither_card_nor_telephone_stay(text: str) -> None:
+    assert redact(text) == text
 
 
 def test_only_a_valid_luhn_number_counts_as_a_card() -> None:
-    valid, invalid = "6011 0000 0000 0004 ", "6011 0000 0000 0005 "
-    assert redact(valid.strip()) == MASK * 19
-    assert "6011" not in redact(valid)
-    assert redact("reference 99999999999999999999999") == "reference 99999999999999999999999"
-    assert redact(invalid.strip()) != MASK * 19
+    assert list(_cards("6011 0000 0000 0004")) == [(0, 19)]
+    assert list(_cards("6011 0000 0000 0005")) == []
+    assert list(_cards("0" * 12)) == []
+    assert list(_cards("0" * 20)) == []
 
 
 def test_a_sentence_without_details_stays() -> None:
     for text in (
-        "I am so tired of this, and I'm Not Sure it will end.".replace("Not Sure", "not sure"),
+        "I am so tired of this, and I'm not sure it will end.",
         "You said it @ four, didn't you?",
         "This is hard.",
         "",
@@ -85,7 +81,20 @@ def test_pseudonyms_depend_on_the_key_and_the_speaker() -> None:
 
 
 PIECES = st.sampled_from(
-    [*HIDDEN, "I'm Joan", "call me Al", " ", ", ", "\n", "@", "+", "12", "٣٤٥٦٧٨٩٠", "\U0001f642", "é"]
+    [
+        *HIDDEN,
+        "I'm Joan",
+        "call me Al",
+        " ",
+        ", ",
+        "\n",
+        "@",
+        "+",
+        "12",
+        "٣٤٥٦٧٨٩٠",
+        "\U0001f642",
+        "é",
+    ]
 )
 
 
@@ -106,6 +115,6 @@ def test_details_are_found_between_any_words(before: str, detail: str, after: st
 
 @pytest.mark.parametrize("text", ["a" * 60_000 + " @", "1 " * 30_000, "a@" * 30_000, "+1" * 30_000])
 def test_the_longest_event_does_not_hold_up_a_worker(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     redact(text)
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 4.0

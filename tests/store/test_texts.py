@@ -15,7 +15,7 @@ from tests.store.reading import dump, rows
 FAMILY = "\N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN}\N{ZERO WIDTH JOINER}\N{GIRL}"
 TEXTS = [
     "x" * (MAX_EVENT_BYTES - 1000),
-    f"{FAMILY} \N{RED HEART}\N{VARIATION SELECTOR-16} \U0001f642",
+    f"{FAMILY} \N{HEAVY BLACK HEART}\N{VARIATION SELECTOR-16} \U0001f642",
     "\N{RIGHT-TO-LEFT MARK}שלום, \u2067أنا متعب\u2069 tonight",
     "e\u0301 \u2028 \u0085 \t\r\n ' \" \\ %s :name $1 ; --",
     "\U0010ffff\ufeff\x7f\x1b",

@@ -1,0 +1,39 @@
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Rapport = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def rapport(tmp_path: Path) -> Rapport:
+    """Runs the command as a user does, in an empty folder."""
+
+    def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "stream_app.cli", *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def log_settings_kept() -> object:
+    """For commands that run in this process: they set logging up for the whole of it."""
+    root = logging.getLogger()
+    handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.disable(disabled)

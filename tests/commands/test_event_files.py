@@ -1,0 +1,162 @@
+"""Events from JSON lines, the shipped samples and ConvoKit folders."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.commands.event_files import (
+    InputError,
+    raw_events,
+    sample_events,
+    sample_sessions,
+    timed_events,
+)
+from stream_app.contracts.events import Domain, SessionEnd, Turn, decode
+from stream_app.errors import ContractError
+from tests.store.batches import turn
+
+NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
+
+
+def test_lines_come_as_they_are_and_blank_ones_keep_their_place(tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    lines = [turn(), b'  {"odd": 1}  ', b"", b"\xff\x00 not json", turn(1)]
+    file.write_bytes(b"\r\n".join(lines))
+    assert list(raw_events(file)) == lines
+    assert [event.value for event in timed_events(file)] == [line for line in lines if line]
+
+
+def test_events_are_timed_by_what_they_say_and_never_go_back(tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    times = ["10:00:00Z", "10:00:07Z", "10:00:03Z", "10:00:59", "12:00:09+02:00"]
+    lines = [turn(occurred_at=f"2026-01-05T{time}") for time in times]
+    file.write_bytes(b"\n".join([*lines, b"oops", turn(session_id="\ud800")]))
+    events = list(timed_events(file))
+    assert [event.at for event in events] == [0.0, 7.0, 7.0, 7.0, 9.0, 9.0, 9.0]
+    assert [event.key for event in events] == [b"s"] * 5 + [b""] * 2
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.jsonl"):
+        list(raw_events(tmp_path / "gone.jsonl"))
+
+
+def shipped(path: Path) -> list[Any]:
+    found = []
+    for event in sample_events(path, "id", NOW, 1.0):
+        try:
+            found.append(decode(event.value))
+        except ContractError as problem:
+            found.append(problem)
+    return found
+
+
+def test_the_samples_show_enough_sessions_turns_and_domains() -> None:
+    paths = sample_sessions()
+    assert len(paths) >= 24
+    turns = [event for path in paths for event in shipped(path) if isinstance(event, Turn)]
+    assert len(turns) >= 700
+    assert {turn.domain for turn in turns} == set(Domain)
+
+
+def test_every_shipped_session_decodes_and_ends_but_the_broken_one() -> None:
+    *good, broken = sample_sessions()
+    for path in good:
+        events = shipped(path)
+        assert not [event for event in events if isinstance(event, ContractError)], path
+        assert sum(isinstance(event, SessionEnd) for event in events) == 1, path
+        assert {event.session_id for event in events} == {"id"}
+    reasons = {e.code for e in shipped(broken) if isinstance(e, ContractError)}
+    assert {"schema", "not-json", "not-utf-8", "nul-byte", "empty-text"} <= reasons
+
+
+def test_speed_shortens_the_pauses_also_in_the_events() -> None:
+    path = sample_sessions()[0]
+    slow, fast = (sample_events(path, "id", NOW, speed) for speed in (1.0, 4.0))
+    assert fast[-1].at == pytest.approx(slow[-1].at / 4)
+    elapsed = (decode(fast[-1].value).occurred_at - NOW).total_seconds()
+    assert elapsed == pytest.approx(fast[-1].at, abs=1e-5)
+
+
+def convokit(folder: Path, *utterances: dict[str, Any] | str, **files: Any) -> Path:
+    """A small corpus; the speakers have roles."""
+    speakers = {"joan": {"meta": {"role": "seeker"}}, "bo": {"meta": {"role": "listener"}}}
+    contents = {"speakers": speakers, "conversations": {}, **files}
+    for name, content in contents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    lines = [u if isinstance(u, str) else json.dumps(u, ensure_ascii=False) for u in utterances]
+    (folder / "utterances.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    return folder
+
+
+def utterance(number: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": f"u{number}",
+        "conversation_id": "c1",
+        "speaker": "joan",
+        "text": f"Text {number}.",
+        "timestamp": 1_700_000_000 + number,
+        "meta": {},
+        **changes,
+    }
+
+
+def test_a_corpus_becomes_turns_numbered_within_their_conversation(tmp_path: Path) -> None:
+    folder = convokit(
+        tmp_path,
+        utterance(1),
+        utterance(2, conversation_id="c2", speaker="bo"),
+        utterance(3, speaker="bo", text="One\u2028two\u0085three"),
+        utterance(4, conversation_id=None, root="c2", speaker=None, user="joan"),
+        conversations={"c1": {"meta": {"domain": "peer-support", "consent": True}}},
+    )
+    turns = [decode(raw) for raw in raw_events(folder)]
+    assert [(t.session_id, t.seq, t.turn_id) for t in turns] == [
+        ("c1", 0, "u1"),
+        ("c2", 0, "u2"),
+        ("c1", 1, "u3"),
+        ("c2", 1, "u4"),
+    ]
+    assert [t.speaker_role.value for t in turns] == ["client", "counsellor", "counsellor", "client"]
+    assert [t.consent for t in turns] == [True, None, True, None]
+    assert turns[2].text == "One\u2028two\u0085three"
+    assert turns[0].domain is Domain.PEER_SUPPORT
+    assert turns[0].occurred_at == datetime.fromtimestamp(1_700_000_001, UTC)
+
+
+def test_an_utterances_own_role_counts_before_its_speakers(tmp_path: Path) -> None:
+    folder = convokit(tmp_path, utterance(1, meta={"role": "therapist"}))
+    [event] = raw_events(folder)
+    assert json.loads(event)["role"] == "therapist"
+
+
+def test_older_corpora_leave_the_meta_wrapper_out(tmp_path: Path) -> None:
+    folder = convokit(tmp_path, utterance(1), speakers={"joan": {"role": "patient"}})
+    [event] = raw_events(folder)
+    assert json.loads(event)["role"] == "patient"
+
+
+@pytest.mark.parametrize(
+    ("bad", "word"),
+    [
+        (utterance(2, speaker="nobody"), "role"),
+        (utterance(2, meta={"role": "zanzibar"}), "role"),
+        ("{ oops", "utterance"),
+        ("[]", "utterance"),
+        ({"id": "u", "speaker": "joan"}, "utterance"),
+        (utterance(2, timestamp="yesterday"), "utterance"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named_by_file_and_number(
+    tmp_path: Path, bad: Any, word: str
+) -> None:
+    with pytest.raises(InputError, match=rf"utterances\.jsonl, line 2.*{word}"):
+        list(raw_events(convokit(tmp_path, utterance(1), bad)))
+
+
+def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"speakers\.json"):
+        list(raw_events(tmp_path))

@@ -1,0 +1,21 @@
+"""The service runs without what training needs."""
+
+import json
+import subprocess
+import sys
+
+SCRIPT = """
+import importlib, json, pkgutil, sys
+import stream_app.bootstrap, stream_app.cli, stream_app.commands
+for module in pkgutil.iter_modules(stream_app.commands.__path__):
+    importlib.import_module(f"stream_app.commands.{module.name}")
+print(json.dumps(sorted(sys.modules)))
+"""
+FORBIDDEN = {"torch", "transformers", "sklearn", "models", "export"}
+
+
+def test_no_command_imports_torch_or_our_training_code() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "stream_app.commands.up" in loaded
+    assert not {name.partition(".")[0] for name in loaded} & FORBIDDEN

@@ -1,0 +1,125 @@
+"""``rapport config``, ``doctor``, ``db upgrade`` and how errors are told."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from stream_app import cli
+from stream_app.worker import broker
+from tests.commands.conftest import Rapport
+
+SECRET = "zanzibar"
+
+
+@pytest.fixture
+def say(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    log_settings_kept: object,
+):
+    """Runs a command in this process: exit status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+
+    def run(*arguments: str, **environment: str) -> tuple[int, str, str]:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["rapport", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code
+        captured = capsys.readouterr()
+        return int(code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RAPPORT_DATABASE_URL", f"postgresql://u:{SECRET}@host/db"),
+        ("RAPPORT_DATABASE_URL", f"postgresql://host/db?user=u&password={SECRET}"),
+        ("RAPPORT_DATABASE_URL", SECRET),
+        ("RAPPORT_KAFKA_PASSWORD", SECRET),
+        ("RAPPORT_KAFKA_PASSWORD", f"a://{SECRET}"),
+    ],
+)
+def test_config_masks_secrets(say, name: str, value: str) -> None:
+    status, out, err = say("config", **{name: value})
+    assert status == 0
+    assert SECRET not in out + err
+    assert f"{name}=" in out
+
+
+def test_config_prints_what_is_in_force(say) -> None:
+    _, out, _ = say("config", RAPPORT_BATCH_MAX="17", RAPPORT_KAFKA_SECURITY="SASL_SSL")
+    assert "RAPPORT_BATCH_MAX=17 " in out
+    assert "RAPPORT_KAFKA_SECURITY=SASL_SSL\n" in out
+    assert "RAPPORT_DATABASE_URL=sqlite:///rapport.db " in out
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RAPPORT_BATCH_MAX", SECRET),
+        ("RAPPORT_BATCH_MAX", "0"),
+        ("RAPPORT_KAFKA_SECURITY", SECRET),
+        ("RAPPORT_ALERT_ENTER", "1.5"),
+        ("RAPPORT_TOPIC_PREFIX", f"{SECRET} !"),
+    ],
+)
+def test_a_bad_value_is_one_line_that_names_the_variable(say, name: str, value: str) -> None:
+    status, out, err = say("config", **{name: value})
+    assert status == 2
+    assert err.startswith(f"{name}: ")
+    assert SECRET not in out + err
+    assert len(err.splitlines()) == 1
+
+
+def test_upgrade_creates_the_tables_once(say, tmp_path: Path) -> None:
+    assert say("db", "upgrade")[1].startswith("schema none → ")
+    assert (tmp_path / "rapport.db").exists()
+    status, out, _ = say("db", "upgrade")
+    assert status == 0
+    before, _, after = out.removeprefix("schema ").strip().partition(" → ")
+    assert before == after != "none"
+
+
+def test_an_error_of_ours_is_a_line_and_not_a_traceback(say) -> None:
+    away = f"postgresql://u:{SECRET}@127.0.0.1:{broker.free_port()}/db"
+    status, _, err = say("db", "upgrade", RAPPORT_DATABASE_URL=away)
+    assert status == 1
+    assert err.startswith("rapport: the database does not answer")
+    assert SECRET not in err
+
+
+def test_doctor_says_what_to_do(say) -> None:
+    status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=f"127.0.0.1:{broker.free_port()}")
+    assert status == 1
+    assert "run `rapport db upgrade`" in out
+    assert "RAPPORT_KAFKA_BROKERS" in out
+    assert "consent is required" in out
+
+
+@pytest.mark.parametrize("bad", ["host:zanzibar", ""])
+def test_doctor_goes_on_after_an_address_that_is_none(say, bad: str) -> None:
+    status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=bad)
+    assert status == 1
+    assert "RAPPORT_KAFKA_BROKERS" in out
+    assert "privacy" in out
+
+
+def test_doctor_shows_brackets_in_a_finding_as_they_are(say, tmp_path: Path) -> None:
+    _, out, _ = say("doctor", RAPPORT_BUNDLE=str(tmp_path / "[red]x"))
+    assert "[red]x" in out
+
+
+def test_doctor_is_content_with_a_broker_and_an_upgraded_database(rapport: Rapport) -> None:
+    with broker.running() as address:
+        assert rapport("db", "upgrade").returncode == 0
+        done = rapport("doctor", RAPPORT_KAFKA_BROKERS=address)
+    assert done.returncode == 0, done.stdout
+    assert "problem" not in done.stdout
+    assert "the first worker will create the topics" in done.stdout

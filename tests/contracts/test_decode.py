@@ -1,0 +1,172 @@
+"""The only way in: what is taken, what is refused, and that no refusal quotes the dialogue."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.contracts import cloudevents
+from stream_app.contracts.events import (
+    ROLE_ALIASES,
+    Outcome,
+    Role,
+    SessionEnd,
+    Turn,
+    WireRole,
+    decode,
+)
+from stream_app.errors import ContractError
+from tests.fakes import end, outcome, turn
+
+SECRET = "zanzibar"
+
+
+def refusal(raw: bytes) -> ContractError:
+    with pytest.raises(ContractError) as caught:
+        decode(raw)
+    return caught.value
+
+
+def test_the_three_events_are_taken() -> None:
+    assert isinstance(decode(turn()), Turn)
+    assert isinstance(decode(end()), SessionEnd)
+    assert isinstance(decode(outcome()), Outcome)
+
+
+def test_every_role_word_has_a_role() -> None:
+    assert {role.value for role in WireRole} == ROLE_ALIASES.keys()
+    for word, role in ROLE_ALIASES.items():
+        event = decode(turn(role=word))
+        assert isinstance(event, Turn)
+        assert event.speaker_role is role
+    assert ROLE_ALIASES["therapist"] is Role.COUNSELLOR
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert isinstance(decode(turn(mood="fine")), Turn)
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (b"", "not-json"),
+        (b"zanzibar", "not-json"),
+        (b"{}", "schema"),
+        (b"[]", "schema"),
+        (b"7", "schema"),
+        (b"null", "schema"),
+        (turn() + turn(), "not-json"),
+        (b"[" * 5000, "schema"),
+        (b'{"type":"turn","x":' + b"[" * 60_000, "schema"),
+        (turn()[:-1] + b',"x":' + b"[" * 30_000 + b"]" * 30_000 + b"}", "schema"),
+        (b'{"type":"turn","seq":1e400}', "schema"),
+        (turn(text="x" * 10_000_000), "too-large"),
+        (turn(text=""), "empty-text"),
+        (turn(text=" \n\u2003"), "empty-text"),
+        (turn(text=None), "schema"),
+        (turn(text=["zanzibar"]), "schema"),
+        (turn(text="a\x00b"), "nul-byte"),
+        (turn().replace(b"I say", b"I \x00say"), "not-json"),
+        (turn(session="a\x00b"), "nul-byte"),
+        (turn().replace(b"I say", b"I \xc3\x28say"), "not-utf-8"),
+        (turn().replace(b"I say", b"\\ud800 say"), "not-json"),
+        (turn(seq=-1), "schema"),
+        (turn(seq=2**31), "schema"),
+        (turn(seq=1.5), "schema"),
+        (turn(seq="zanzibar"), "schema"),
+        (turn(role="zanzibar"), "schema"),
+        (turn(type="zanzibar"), "schema"),
+        (turn(domain="zanzibar"), "schema"),
+        (turn(session="z" * 10_000), "schema"),
+        (turn(session=""), "schema"),
+        (turn(occurred_at="2026-01-05T10:00:00"), "schema"),
+        (turn(occurred_at="zanzibar"), "schema"),
+        (turn(consent="zanzibar"), "schema"),
+        (turn(audio="zanzibar"), "media"),
+        (turn(video={}), "media"),
+        (turn(keystrokes=[]), "media"),
+        (outcome(value=0.5), "schema"),
+        (outcome(value=5.5), "schema"),
+        (outcome(kind="zanzibar"), "schema"),
+    ],
+)
+def test_bad_input_is_refused_with_its_reason(raw: bytes, code: str) -> None:
+    problem = refusal(raw)
+    assert problem.code == code
+    assert problem.detail
+    assert SECRET not in problem.detail
+
+
+def test_a_missing_field_is_named() -> None:
+    body = json.loads(turn())
+    del body["text"]
+    assert "`text`" in refusal(json.dumps(body).encode()).detail
+
+
+def test_the_word_media_inside_the_text_is_fine() -> None:
+    assert isinstance(decode(turn(text='He said "audio" to me.')), Turn)
+
+
+SECRETS = st.sampled_from([SECRET, [SECRET], {SECRET: SECRET}, f"\x00{SECRET}", SECRET * 10_000])
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | SECRETS, st.lists, max_leaves=3)
+
+
+@given(st.dictionaries(st.sampled_from([*json.loads(turn()), SECRET]), JSON))
+def test_no_refusal_quotes_what_was_sent(changes: dict[str, Any]) -> None:
+    body = {**json.loads(turn()), **changes}
+    try:
+        decode(json.dumps(body).encode())
+    except ContractError as problem:
+        refused = problem
+    else:
+        return
+    assert SECRET not in refused.detail
+
+
+@given(st.binary(max_size=300))
+def test_random_bytes_are_refused(raw: bytes) -> None:
+    assert refusal(raw).code in {"not-json", "not-utf-8", "schema"}
+
+
+@given(st.data())
+def test_a_damaged_turn_is_taken_or_refused(data: st.DataObject) -> None:
+    raw = bytearray(turn())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        event = decode(bytes(raw))
+    except ContractError:
+        return
+    assert event.session_id
+
+
+def headers(**changes: bytes | None) -> dict[str, bytes]:
+    good = dict(cloudevents.binary_headers(decode(turn()), "e-1", "chat"))
+    merged = {**good, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def test_a_cloud_event_that_agrees_with_its_data_is_taken() -> None:
+    assert cloudevents.is_cloud_event(headers())
+    cloudevents.check(headers(), decode(turn()))
+    assert not cloudevents.is_cloud_event({})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ce_specversion": b"0.3"},
+        {"ce_id": None},
+        {"ce_source": b""},
+        {"ce_type": b"rapport.outcome"},
+        {"ce_partitionkey": b"zanzibar"},
+        {"content-type": b"text/plain"},
+    ],
+)
+def test_a_cloud_event_that_contradicts_its_data_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ContractError) as caught:
+        cloudevents.check(headers(**change), decode(turn()))
+    assert caught.value.code == "cloudevent"
+    assert SECRET not in caught.value.detail

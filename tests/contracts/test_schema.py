@@ -1,0 +1,69 @@
+"""The schemas that are checked in are those of the structs, and judge as the decoder does."""
+
+import json
+
+import jsonschema
+import msgspec
+import pytest
+
+from stream_app.contracts import schema, scores
+from stream_app.contracts.events import decode
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import Pipeline, Policy
+from stream_app.core.window import WindowPolicy
+from stream_app.errors import ContractError
+from tests.fakes import FakeScorer, end, outcome, received, turn
+
+
+@pytest.mark.parametrize("name", schema.MESSAGES)
+def test_the_file_is_what_the_struct_says(name: str) -> None:
+    path = schema.SCHEMA_DIR / f"{name}.v{schema.VERSION}.json"
+    assert path.read_text("utf-8") == schema.text(name), "run `make schemas`"
+
+
+@pytest.mark.parametrize("name", schema.MESSAGES)
+def test_the_file_is_a_schema(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema.build(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("turn", turn()),
+        ("turn", turn(role="listener", domain="peer-support", lang="en-GB", team=None)),
+        ("turn", turn(seq=-1)),
+        ("turn", turn(seq=2**31)),
+        ("turn", turn(role="wizard")),
+        ("turn", turn(text="")),
+        ("turn", turn(text=3)),
+        ("turn", turn(session="z" * 201)),
+        ("session_end", end()),
+        ("session_end", end(reason="r" * 201)),
+        ("outcome", outcome()),
+        ("outcome", outcome(kind="sneeze")),
+        ("outcome", outcome(seq=-1)),
+    ],
+)
+def test_schema_and_decoder_agree(name: str, raw: bytes) -> None:
+    try:
+        decode(raw)
+        taken = True
+    except ContractError:
+        taken = False
+    assert jsonschema.Draft202012Validator(schema.build(name)).is_valid(json.loads(raw)) is taken
+
+
+def test_what_goes_out_fits_its_schema_and_comes_back_the_same() -> None:
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule(enter=0.0, for_turns=1)))
+    log = [turn(seq=n) for n in range(8)] + [b"broken", end()]
+    result = pipeline.process(received(log), {})
+    outputs = [*result.turn_scores, *result.session_scores, *result.alerts]
+    outputs += [aside.letter for aside in result.dead_letters]
+    kinds = set()
+    for output in outputs:
+        raw = scores.encode(output)
+        body = json.loads(raw)
+        kinds.add(body["type"])
+        jsonschema.Draft202012Validator(schema.build(body["type"])).validate(body)
+        assert msgspec.json.decode(raw, type=type(output)) == output
+    assert kinds == {"turn_score", "session_score", "alert", "dead_letter"}

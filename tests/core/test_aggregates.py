@@ -1,0 +1,105 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.contracts.events import Role
+from stream_app.core.aggregates import RECENT, Aggregates, Contribution
+from stream_app.core.risk import RiskModel, features, low_empathy_risk
+
+LEVELS = st.tuples(*[st.integers(0, 2)] * 3)
+AFTER = 3
+
+
+def item(seq: int, levels: tuple[int, int, int] = (0, 0, 0), **kinds: str) -> Contribution:
+    return Contribution(seq, levels, kinds.get("question"), kinds.get("reflection"))
+
+
+def test_means_shares_and_ratios() -> None:
+    aggregates = Aggregates()
+    aggregates.count_turn(Role.CLIENT, 30, late=False)
+    for seq, (levels, kinds) in enumerate(
+        [
+            ((2, 0, 1), {"question": "open"}),
+            ((1, 0, 0), {"question": "closed", "reflection": "simple"}),
+            ((0, 0, 2), {"reflection": "complex"}),
+            ((0, 0, 0), {"question": "none", "reflection": "complex"}),
+        ]
+    ):
+        aggregates.count_turn(Role.COUNSELLOR, 5, late=False)
+        aggregates.observe(item(seq, levels, **kinds), AFTER)
+    summary = aggregates.summary()
+    assert summary.counsellor_turns == 4
+    assert summary.mechanisms["emotional_reactions"].mean == 0.75
+    assert summary.mechanisms["emotional_reactions"].share == 0.5
+    assert summary.mechanisms["interpretations"].share == 0.0
+    assert summary.empathy_total_mean == 1.5
+    assert summary.talk_share == 0.4
+    assert summary.reflection_to_question == 1.5
+    assert summary.complex_reflection_share == pytest.approx(2 / 3)
+    assert summary.open_question_share == 0.5
+
+
+def test_nothing_yet_is_none_and_not_zero() -> None:
+    summary = Aggregates().summary()
+    assert summary.mechanisms == {}
+    assert summary.talk_share is summary.reflection_to_question is summary.empathy_total_mean
+    assert summary.talk_share is None
+
+
+def test_the_recent_mean_looks_at_five_turns() -> None:
+    aggregates = Aggregates()
+    for seq in range(20):
+        aggregates.observe(item(seq, (2 if seq >= 20 - RECENT else 0, 0, 0)), AFTER)
+    mechanism = aggregates.summary().mechanisms["emotional_reactions"]
+    assert (mechanism.recent_mean, mechanism.mean) == (2.0, 0.5)
+
+
+@given(st.lists(st.tuples(LEVELS, LEVELS), min_size=1, max_size=30))
+def test_replacing_provisional_by_final_leaves_what_finals_alone_leave(
+    turns: list[tuple[tuple[int, int, int], tuple[int, int, int]]],
+) -> None:
+    both, finals = Aggregates(), Aggregates()
+    for seq, (provisional, _) in enumerate(turns):
+        if seq >= AFTER:
+            both.observe(item(seq - AFTER, turns[seq - AFTER][1]), AFTER)
+        both.observe(item(seq, provisional), AFTER)
+    for seq in range(max(0, len(turns) - AFTER), len(turns)):
+        both.observe(item(seq, turns[seq][1]), AFTER)
+    for seq, (_, final) in enumerate(turns):
+        finals.observe(item(seq, final), AFTER)
+    assert both == finals
+
+
+def test_a_late_turn_counts_but_is_not_recent() -> None:
+    aggregates = Aggregates()
+    for seq in (0, 1, 3, 4):
+        aggregates.observe(item(seq), AFTER)
+    aggregates.observe(item(2, (2, 2, 2)), AFTER)
+    mechanism = aggregates.summary().mechanisms["explorations"]
+    assert (mechanism.mean, mechanism.recent_mean) == (0.4, 0.0)
+
+
+def test_risk_is_none_without_a_model_or_before_enough_turns() -> None:
+    summary = Aggregates().summary()
+    assert low_empathy_risk(None, summary) is None
+    assert low_empathy_risk(RiskModel(0.0, {}), summary) is None
+
+
+def test_risk_is_the_logistic_function_of_the_weighted_features() -> None:
+    aggregates = Aggregates()
+    for seq in range(4):
+        aggregates.observe(item(seq, (1, 0, 2)), AFTER)
+    summary = aggregates.summary()
+    model = RiskModel(0.25, {"emotional_reactions_mean": -1.0, "explorations_recent": 0.5})
+    expected = 1 / (1 + math.exp(-(0.25 - 1.0 * 1 + 0.5 * 2)))
+    assert low_empathy_risk(model, summary) == pytest.approx(expected)
+    assert set(model.weights) <= features(summary).keys()
+
+
+@given(st.floats(allow_nan=False))
+def test_risk_stays_a_probability(intercept: float) -> None:
+    risk = low_empathy_risk(RiskModel(intercept, {}, 0), Aggregates().summary())
+    assert risk is not None
+    assert 0.0 <= risk <= 1.0

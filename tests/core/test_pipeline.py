@@ -1,0 +1,162 @@
+"""What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
+
+from stream_app.contracts.scores import AlertState, SessionStatus, Stage
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import BatchResult, Pipeline, Policy
+from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.window import WindowPolicy
+from tests.fakes import FakeScorer, end, outcome, received, turn
+
+EAGER = AlertRule(enter=0.0, exit=0.0, for_turns=1)
+
+
+def pipeline(**changes: object) -> Pipeline:
+    policy = {"window": WindowPolicy(), "alert": AlertRule(), **changes}
+    return Pipeline(FakeScorer(), Policy(**policy))
+
+
+def processed(log: list[bytes], **changes: object) -> BatchResult:
+    return pipeline(**changes).process(received(log), {})
+
+
+def final_rows(result: BatchResult) -> list[int]:
+    return sorted(s.seq for s in result.turn_scores if s.stage is Stage.FINAL)
+
+
+def test_each_turn_gets_a_provisional_and_a_final_score() -> None:
+    result = processed([turn(seq=n) for n in range(6)] + [end()])
+    keys = [(score.seq, score.stage) for score in result.turn_scores]
+    assert len(keys) == len(set(keys)) == 12
+    [session] = result.session_scores
+    assert (session.status, session.turns, session.counsellor_turns) == (
+        SessionStatus.CLOSED,
+        6,
+        3,
+    )
+
+
+def test_a_final_score_sees_more_than_the_provisional_one() -> None:
+    result = processed([turn(seq=n) for n in range(5)])
+    by_stage = {s.stage: s for s in result.turn_scores if s.seq == 1}
+    assert by_stage[Stage.FINAL].expressed != by_stage[Stage.PROVISIONAL].expressed
+
+
+def test_the_risk_stands_on_the_first_score_of_a_counsellor_turn() -> None:
+    result = processed([turn(seq=n) for n in range(6)])
+    with_risk = {(s.seq, s.stage) for s in result.turn_scores if s.low_empathy_risk is not None}
+    assert with_risk == {(n, Stage.PROVISIONAL) for n in (1, 3, 5)}
+    assert [seq for seq, _ in result.session_scores[0].risk_by_turn] == [1, 3, 5]
+
+
+def test_a_rationale_is_shown_only_where_the_level_is_above_none() -> None:
+    result = processed([turn(seq=n) for n in range(20)])
+    levels = [s.expressed.explorations for s in result.turn_scores if s.expressed.explorations]
+    assert {level.level for level in levels} == {0, 1, 2}
+    assert all(bool(level.rationale) is (level.level > 0) for level in levels)
+
+
+def test_without_consent_nothing_is_scored_or_kept_but_counted() -> None:
+    result = processed([turn(seq=0, consent=None), turn(seq=1, consent=None), outcome(), end()])
+    assert result.turns == result.turn_scores == result.outcomes == []
+    assert result.session_scores[0].withheld_turns == 2
+    assert result.counts["withheld"] == 3
+    assert b"I say" not in pack(result.sessions["s"].state)
+
+
+def test_consent_counts_from_the_turn_that_gives_it_to_the_turn_that_takes_it_back() -> None:
+    said = [None, True, None, None, False, None]
+    result = processed([turn(seq=n, consent=c) for n, c in enumerate(said)] + [end()])
+    assert [stored.turn.seq for stored in result.turns] == [1, 2, 3]
+    assert final_rows(result) == [1, 2, 3]
+    assert result.session_scores[0].withheld_turns == 3
+
+
+def test_consent_given_elsewhere_does_not_overrule_a_refusal() -> None:
+    log = [turn("a", consent=None), turn("b", consent=False)]
+    result = processed(log, require_consent=False)
+    assert [stored.turn.session_id for stored in result.turns] == ["a"]
+
+
+def test_a_repeated_turn_does_not_bring_withdrawn_consent_back() -> None:
+    result = processed(
+        [turn(seq=0), turn(seq=1, consent=False), turn(seq=0), turn(seq=2, consent=None)]
+    )
+    assert [stored.turn.seq for stored in result.turns] == [0]
+
+
+def test_a_dead_letter_keeps_the_bytes_and_the_place() -> None:
+    result = pipeline().process(received([turn(), b"{", turn(seq=1)], first_offset=7), {})
+    [aside] = result.dead_letters
+    assert aside.raw == b"{"
+    assert (aside.letter.topic, aside.letter.partition, aside.letter.offset) == ("turns", 0, 8)
+    assert (aside.letter.reason, aside.letter.size) == ("not-json", 1)
+    assert [stored.turn.seq for stored in result.turns] == [0, 1]
+
+
+def test_a_conflicting_duplicate_is_set_aside_and_the_first_one_stands() -> None:
+    result = processed([turn(), turn(text="Something else.")])
+    assert [a.letter.reason for a in result.dead_letters] == ["conflicting-duplicate"]
+    assert [stored.turn.text for stored in result.turns] == ["I say this at 0 in s."]
+
+
+def test_after_the_end_only_repeats_and_late_turns_are_taken() -> None:
+    log = [turn(seq=0), turn(seq=2), end(), turn(seq=0), turn(seq=1), turn(seq=3), end()]
+    result = processed(log)
+    assert [a.letter.reason for a in result.dead_letters] == ["after-end"]
+    assert [(stored.turn.seq, stored.late) for stored in result.turns] == [
+        (0, False),
+        (2, False),
+        (1, True),
+    ]
+    assert final_rows(result) == [0, 1, 2]
+    assert result.counts["duplicate"] == 2
+
+
+def test_a_session_that_is_over_raises_no_alert() -> None:
+    log = [turn(seq=0), turn(seq=2), end(), turn(seq=1)]
+    assert processed(log, alert=EAGER).alerts == []
+
+
+def test_an_alert_that_fires_is_resolved_by_the_end() -> None:
+    result = processed([turn(seq=0), turn(seq=1), end()], alert=EAGER)
+    assert [alert.state for alert in result.alerts] == [
+        AlertState.PENDING,
+        AlertState.FIRING,
+        AlertState.RESOLVED,
+    ]
+
+
+def test_outcomes_are_kept_with_consent_and_counted_without() -> None:
+    result = processed([turn(), outcome(), outcome("unknown")])
+    assert [o.session_id for o in result.outcomes] == ["s"]
+    assert result.counts["withheld"] == 1
+
+
+def test_resting_a_session_leaves_its_state_as_it_was() -> None:
+    states: dict[str, Versioned] = {}
+    worker = pipeline()
+    worker.process(received([turn(seq=n) for n in (0, 1, 3)]), states)
+    before = pack(states["s"].state)
+    rested = worker.rest(states)
+    assert pack(states["s"].state) == before
+    assert final_rows(rested) == [0, 1, 3]
+    assert rested.session_scores[0].status is SessionStatus.IDLE
+    assert rested.session_scores[0].turns == 3
+    assert rested.alerts == []
+
+
+def test_a_session_that_goes_on_after_a_rest_ends_as_if_it_had_not_rested() -> None:
+    first, second = [turn(seq=n) for n in (0, 1, 3)], [turn(seq=2), turn(seq=4), end()]
+    undisturbed = rows(processed(first + second))
+    states: dict[str, Versioned] = {}
+    worker = pipeline()
+    found = rows(worker.process(received(first), states))
+    found |= rows(worker.rest(states))
+    states = {key: Versioned(unpack(pack(value.state))) for key, value in states.items()}
+    found |= rows(worker.process(received(second), states))
+    assert found == undisturbed
+
+
+def rows(result: BatchResult) -> dict[object, object]:
+    found: dict[object, object] = {(s.seq, s.stage): s for s in result.turn_scores}
+    return found | {"counsellor_turns": result.session_scores[0].counsellor_turns}

@@ -1,0 +1,157 @@
+"""However a log is cut, interleaved, repeated or read again: the store ends the same."""
+
+import itertools
+import json
+import random
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received
+from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.window import WindowPolicy
+from tests.fakes import FakeScorer, end, one, outcome, turn
+
+PIPELINE = Pipeline(
+    FakeScorer(), Policy(WindowPolicy(), AlertRule(enter=0.5, exit=0.4, for_turns=2))
+)
+RELAXED = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class Database:
+    """Upserts by key, as the store does; states travel as bytes."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, Any] = {}
+        self.states: dict[str, bytes] = {}
+
+    def run(self, log: list[Received], cuts: list[int]) -> None:
+        """Process a log in batches that end at ``cuts``."""
+        edges = sorted({0, len(log), *(cut % (len(log) + 1) for cut in cuts)})
+        for start, stop in itertools.pairwise(edges):
+            states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
+            self.store(PIPELINE.process(log[start:stop], states))
+
+    def rest(self) -> "Database":
+        """What is left when all have gone quiet."""
+        states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
+        self.store(PIPELINE.rest({k: v for k, v in states.items() if not v.state.closed}))
+        return self
+
+    def store(self, result: BatchResult) -> None:
+        for s in result.turn_scores:
+            self.rows["score", s.session_id, s.seq, s.stage] = s
+        for s in result.session_scores:
+            self.rows["session", s.session_id] = msgspec.structs.replace(s, risk_by_turn=[])
+        for alert in result.alerts:
+            self.rows.setdefault(("alert", alert.alert_id), alert)
+        for stored in result.turns:
+            self.rows.setdefault(("turn", stored.turn.session_id, stored.turn.seq), stored.turn)
+        for o in result.outcomes:
+            self.rows["outcome", o.session_id, o.occurred_at] = o
+        for key, versioned in result.sessions.items():
+            self.states[key] = pack(versioned.state)
+
+
+@st.composite
+def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
+    """One session: turns with holes, repeats, broken events, maybe an end and what comes after."""
+    consent = draw(st.sampled_from([True, True, True, None, False]))
+    yes_at = draw(st.integers(0, 2))
+    log = []
+    for seq in range(draw(st.integers(1, 12))):
+        kind = draw(st.sampled_from(["turn"] * 8 + ["hole", "twice", "broken", "other text", "no"]))
+        if kind == "broken":
+            log.append(b"broken")
+        if kind != "hole":
+            log.append(turn(name, seq, consent=consent if seq == yes_at else None))
+        if kind == "no":
+            log[-1] = turn(name, seq, consent=False)
+        if kind == "twice":
+            log.append(turn(name, seq))
+        if kind == "other text":
+            log.append(turn(name, seq, text="Not what I said."))
+    if draw(st.booleans()):
+        log.append(end(name))
+        log.append(turn(name, draw(st.integers(0, 14))))
+    log.insert(draw(st.integers(0, len(log))), outcome(name))
+    return log
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[list[bytes]]:
+    """Some sessions, each in its own order."""
+    return [draw(session_logs(name)) for name in "abc"[: draw(st.integers(1, 3))]]
+
+
+def interleaved(sessions: list[list[bytes]], seed: int) -> list[Received]:
+    """One log in which every session keeps its order."""
+    choose = random.Random(seed)
+    rest = [list(log) for log in sessions]
+    merged = []
+    while live := [log for log in rest if log]:
+        merged.append(choose.choice(live).pop(0))
+    return [one(raw, offset) for offset, raw in enumerate(merged)]
+
+
+def ended(log: list[Received], cuts: list[int]) -> dict[Any, Any]:
+    database = Database()
+    database.run(log, cuts)
+    return database.rest().rows
+
+
+@RELAXED
+@given(logs(), st.lists(st.integers(0, 60), max_size=8), st.integers(0, 9), st.integers(0, 9))
+def test_batches_and_interleaving_do_not_matter(
+    sessions: list[list[bytes]], cuts: list[int], one_seed: int, other_seed: int
+) -> None:
+    whole = ended(interleaved(sessions, one_seed), [])
+    assert ended(interleaved(sessions, other_seed), cuts) == whole
+
+
+@RELAXED
+@given(logs(), st.lists(st.integers(0, 60), max_size=4), st.integers(0, 60), st.integers(0, 60))
+def test_reading_a_part_of_the_log_again_does_not_matter(
+    sessions: list[list[bytes]], cuts: list[int], stop: int, back: int
+) -> None:
+    """A worker dies after its commit and before its acknowledgement."""
+    log = interleaved(sessions, 1)
+    stop %= len(log) + 1
+    database = Database()
+    database.run(log[:stop], cuts)
+    database.run(log[max(0, stop - back) :], cuts)
+    assert database.rest().rows == ended(log, [])
+
+
+@RELAXED
+@given(logs(), st.integers(1, 40))
+def test_idle_checks_in_between_do_not_matter(sessions: list[list[bytes]], every: int) -> None:
+    log = interleaved(sessions, 1)
+    database = Database()
+    for start in range(0, len(log), every):
+        database.run(log[start : start + every], [])
+        database.rest()
+    assert database.rest().rows == ended(log, [])
+
+
+@RELAXED
+@given(st.integers(5, 20), st.randoms(use_true_random=False), st.lists(st.integers(0, 40)))
+def test_disorder_within_the_bound_does_not_matter(
+    turns: int, shuffle: random.Random, cuts: list[int]
+) -> None:
+    """Each turn moves by at most two places: no more than four turns ever wait."""
+    log = [turn(seq=seq) for seq in range(turns)]
+    order = sorted(range(turns), key=lambda seq: seq + shuffle.choice([0.0, 1.1, 2.1]))
+    shuffled = [one(log[seq], offset) for offset, seq in enumerate(order)]
+    in_order = [one(raw, offset) for offset, raw in enumerate(log)]
+    assert ended(shuffled, cuts) == ended(in_order, [])
+
+
+def test_these_tests_can_fail() -> None:
+    """A lost turn shows."""
+    log = [one(turn(seq=seq), seq) for seq in range(6)]
+    assert ended(log, []) != ended(log[:2] + log[3:], [])
+    assert json.loads(turn(seq=2))["seq"] == 2

@@ -1,0 +1,170 @@
+"""Which turn is scored when, and what it sees.
+
+In the drawings [n] is the turn that is scored, numbers are the seqs it sees.
+"""
+
+from datetime import timedelta
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Stage
+from stream_app.core.window import (
+    MAX_GAPS,
+    EncodedTurn,
+    Placement,
+    Target,
+    WindowPolicy,
+    WindowState,
+    flush,
+    push,
+)
+from tests.fakes import START
+
+POLICY = WindowPolicy(before=2, after=2, reorder_turns=2, reorder_wait=timedelta(seconds=30))
+Drawing = list[tuple[str, list[tuple[int, int]]]]
+
+
+def encoded(seq: int, **changes: object) -> EncodedTurn:
+    values = {
+        "seq": seq,
+        "role": Role.CLIENT,
+        "occurred_at": START + timedelta(seconds=5 * seq),
+        "digest": seq,
+        "words": 1,
+        "vectors": b"",
+        "rationales": {},
+        **changes,
+    }
+    return EncodedTurn(**values)
+
+
+def drawn(targets: list[Target]) -> Drawing:
+    """Each target as stage and seq, with the (seq, distance) pairs that it sees."""
+    return [
+        (f"{t.stage.value[0]}{t.turn.seq}", [(n.turn.seq, n.distance) for n in t.context])
+        for t in targets
+    ]
+
+
+def pushed(state: WindowState, *seqs: int, policy: WindowPolicy = POLICY) -> Drawing:
+    return [item for seq in seqs for item in drawn(push(state, encoded(seq), policy)[1])]
+
+
+def test_provisional_sees_what_precedes_and_final_also_what_follows() -> None:
+    """
+    ::
+
+        p0  [0]                 p3   1  2 [3]
+        p1   0 [1]              f1   0 [1] 2  3
+        p2   0  1 [2]
+        f0  [0] 1  2
+    """
+    assert pushed(WindowState(), 0, 1, 2, 3) == [
+        ("p0", []),
+        ("p1", [(0, -1)]),
+        ("f0", [(1, 1), (2, 2)]),
+        ("p2", [(0, -2), (1, -1)]),
+        ("f1", [(0, -1), (2, 1), (3, 2)]),
+        ("p3", [(1, -2), (2, -1)]),
+    ]
+
+
+def test_the_end_makes_everything_final_with_what_there_is() -> None:
+    state = WindowState()
+    pushed(state, 0, 1, 2)
+    assert drawn(flush(state, POLICY)) == [("f1", [(0, -1), (2, 1)]), ("f2", [(0, -2), (1, -1)])]
+    assert flush(state, POLICY) == []
+
+
+def test_without_a_window_a_turn_is_final_at_once() -> None:
+    policy = WindowPolicy(before=0, after=0)
+    assert pushed(WindowState(), 0, 1, policy=policy) == [
+        ("p0", []),
+        ("f0", []),
+        ("p1", []),
+        ("f1", []),
+    ]
+
+
+def test_only_following_turns() -> None:
+    policy = WindowPolicy(before=0, after=1)
+    assert pushed(WindowState(), 0, 1, policy=policy) == [
+        ("p0", []),
+        ("f0", [(1, 1)]),
+        ("p1", []),
+    ]
+
+
+def test_turns_out_of_order_are_put_in_order() -> None:
+    in_order, shuffled = WindowState(), WindowState()
+    assert pushed(shuffled, 1, 2, 0, 4, 3) == pushed(in_order, 0, 1, 2, 3, 4)
+    assert shuffled == in_order
+
+
+def test_a_gap_is_given_up_when_too_many_turns_wait() -> None:
+    """``reorder_turns`` is 2: with 2, 3 and 4 waiting, 1 is given up."""
+    state = WindowState()
+    pushed(state, 0)
+    assert pushed(state, 2, 3) == []
+    assert [name for name, _ in pushed(state, 4)] == ["p2", "f0", "p3", "f2", "p4"]
+    assert state.gaps == [(1, 1)]
+    assert state.next_seq == 5
+
+
+def test_a_gap_is_given_up_when_the_wait_is_over_in_event_time() -> None:
+    state = WindowState()
+    pushed(state, 0, 2)
+    late = encoded(3, occurred_at=START + timedelta(seconds=41))
+    placement, targets = push(state, late, POLICY)
+    assert placement is Placement.WAITING
+    assert [t.turn.seq for t in targets if t.stage is Stage.PROVISIONAL] == [2, 3]
+    assert state.gaps == [(1, 1)]
+
+
+def test_a_late_turn_is_final_at_once_and_seen_by_nobody() -> None:
+    """
+    ::
+
+        0  .  2  3  4   then 1:   f1   0 [1] 2  3
+    """
+    policy = WindowPolicy(before=3, after=3, reorder_turns=2)
+    state = WindowState()
+    pushed(state, 0, 2, 3, 4, policy=policy)
+    placement, targets = push(state, encoded(1, late=True), policy)
+    assert placement is Placement.LATE
+    assert drawn(targets) == [("f1", [(0, -1), (2, 1), (3, 2), (4, 3)])]
+    assert [turn.seq for turn in state.history] == [0, 2, 3, 4]
+    assert push(state, encoded(1), policy) == (Placement.DUPLICATE, [])
+
+
+def test_a_late_turn_splits_its_gap() -> None:
+    state = WindowState()
+    pushed(state, 0, 5, 6, 7)
+    assert state.gaps == [(1, 4)]
+    push(state, encoded(2), POLICY)
+    assert state.gaps == [(1, 1), (3, 4)]
+
+
+def test_the_same_turn_again_is_a_duplicate_and_another_one_a_conflict() -> None:
+    state = WindowState()
+    pushed(state, 0, 2)
+    assert push(state, encoded(0), POLICY) == (Placement.DUPLICATE, [])
+    assert push(state, encoded(0, digest=99), POLICY) == (Placement.CONFLICT, [])
+    assert push(state, encoded(2), POLICY) == (Placement.DUPLICATE, [])
+    assert push(state, encoded(2, digest=99), POLICY) == (Placement.CONFLICT, [])
+
+
+def test_a_withheld_turn_keeps_its_place_and_is_not_seen() -> None:
+    state = WindowState()
+    pushed(state, 0)
+    assert push(state, encoded(1, withheld=True), POLICY) == (Placement.ACCEPTED, [])
+    assert pushed(state, 2) == [("p2", [(0, -1)])]
+
+
+def test_the_state_stays_small() -> None:
+    state = WindowState()
+    for seq in range(0, 4000, 2):
+        push(state, encoded(seq), POLICY)
+    assert len(state.history) <= POLICY.before + POLICY.after + 1
+    assert len(state.gaps) <= MAX_GAPS
+    assert len(state.waiting) <= POLICY.reorder_turns
+    assert len(state.digests) <= 64

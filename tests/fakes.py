@@ -1,0 +1,113 @@
+"""A scorer without a model, and builders of events."""
+
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from stream_app.contracts.events import Role, decode
+from stream_app.contracts.scores import MECHANISMS, Expressed, Level
+from stream_app.core.pipeline import Received, Source
+from stream_app.core.ports import Encoding, HeadScores
+from stream_app.core.risk import RiskModel
+from stream_app.core.window import Target
+from stream_app.errors import ContractError
+
+START = datetime(2026, 1, 5, 10, tzinfo=UTC)
+
+
+class FakeScorer:
+    """Scores by hashing: any difference in the turn or in its window gives other numbers."""
+
+    bundle_id = "fake-1-fp32"
+    window = (3, 3)
+    risk = RiskModel(1.0, {f"{name}_mean": -0.8 for name in MECHANISMS}, min_counsellor_turns=1)
+
+    def encode(self, texts: list[str]) -> list[Encoding]:
+        """The text's hash, and its first word as rationale of everything."""
+        return [
+            Encoding(
+                vectors=hashlib.sha256(text.encode()).digest(),
+                rationales={name: [(0, len(text.split()[0]))] for name in MECHANISMS},
+                truncated=len(text) > 1000,
+            )
+            for text in texts
+        ]
+
+    def score(self, targets: list[Target]) -> list[HeadScores]:
+        """Numbers from the hash of everything that the heads may see."""
+        return [self._score(target) for target in targets]
+
+    def _score(self, target: Target) -> HeadScores:
+        seen = hashlib.sha256(target.turn.vectors + target.turn.role.value.encode())
+        for neighbour in target.context:
+            seen.update(neighbour.turn.vectors)
+            seen.update(f"{neighbour.turn.role.value}{neighbour.distance}".encode())
+        digest = seen.digest()
+        if target.turn.role is Role.CLIENT:
+            share = digest[0] / 255
+            talk = {"change": share, "neutral": 1 - share, "sustain": 0.0}
+            return HeadScores(Expressed(), {}, {"talk_type": talk}, max(share, 1 - share), [])
+        levels = [byte % 3 for byte in digest[:3]]
+        return HeadScores(
+            Expressed(
+                **{
+                    name: Level(level, [1 / 3] * 3, target.turn.rationales[name] if level else [])
+                    for name, level in zip(MECHANISMS, levels, strict=True)
+                },
+                empathy_total=sum(levels),
+                question={"none": 0.2, ("open", "closed")[digest[3] % 2]: 0.8},
+                reflection={"none": 0.2, ("simple", "complex")[digest[4] % 2]: 0.8},
+            ),
+            {},
+            {},
+            digest[5] / 255,
+            [],
+        )
+
+
+def turn(session: str = "s", seq: Any = 0, **changes: Any) -> bytes:
+    """A turn on the wire; the client speaks at even places."""
+    place = seq if isinstance(seq, int) else 0
+    return json.dumps(
+        {
+            "type": "turn",
+            "session_id": session,
+            "seq": seq,
+            "speaker_id": "c" if place % 2 == 0 else "h",
+            "role": "client" if place % 2 == 0 else "counsellor",
+            "text": f"I say this at {seq} in {session}.",
+            "occurred_at": (START + timedelta(seconds=5 * min(place, 10_000))).isoformat(),
+            "consent": True,
+            **changes,
+        }
+    ).encode()
+
+
+def end(session: str = "s", **changes: Any) -> bytes:
+    """The end of a session on the wire."""
+    at = (START + timedelta(hours=1)).isoformat()
+    return json.dumps(
+        {"type": "session_end", "session_id": session, "occurred_at": at, **changes}
+    ).encode()
+
+
+def outcome(session: str = "s", **changes: Any) -> bytes:
+    """A rating on the wire."""
+    at = (START + timedelta(hours=2)).isoformat()
+    body = {"type": "outcome", "session_id": session, "kind": "rating", "value": 2.0}
+    return json.dumps({**body, "occurred_at": at, **changes}).encode()
+
+
+def received(log: list[bytes], first_offset: int = 0) -> list[Received]:
+    """Events as they come from the log."""
+    return [one(raw, first_offset + i) for i, raw in enumerate(log)]
+
+
+def one(raw: bytes, offset: int) -> Received:
+    """One event of the log."""
+    source = Source("turns", 0, offset)
+    try:
+        return Received(source, raw, decode(raw))
+    except ContractError as problem:
+        return Received(source, raw, problem)

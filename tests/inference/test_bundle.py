@@ -1,0 +1,95 @@
+"""A bundle is read only if it is whole."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import BundleError
+from stream_app.inference import bundle as bundles
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(bundles.DEFAULT_BUNDLE, tmp_path / "bundle"))
+
+
+def change(folder: Path, **changes: Any) -> None:
+    path = folder / bundles.MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **changes}), "utf-8")
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(BundleError) as caught:
+        bundles.load(folder)
+    return str(caught.value)
+
+
+def test_the_shipped_bundle_is_whole_and_small() -> None:
+    bundle = bundles.load()
+    assert bundle.manifest.profile == "int8"
+    assert bundle.manifest.risk is not None
+    size = sum(path.stat().st_size for path in bundle.path.iterdir())
+    assert size <= 30_000_000
+    assert (bundle.path / "MODEL_CARD.md").is_file()
+
+
+def test_the_shipped_bundle_has_the_heads_of_the_contract() -> None:
+    heads = {head.name: head for head in bundles.load().manifest.heads}
+    assert heads.keys() >= {
+        "emotional_reactions",
+        "interpretations",
+        "explorations",
+        "strategy",
+        "question",
+        "reflection",
+        "input",
+        "talk_type",
+    }
+    assert all(heads[name].rationale for name in list(heads)[:3])
+
+
+def test_a_folder_without_a_manifest_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    assert "RAPPORT_BUNDLE" in refusal(tmp_path)
+
+
+def test_a_damaged_file_is_refused(copy: Path) -> None:
+    path = copy / "head.onnx"
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(bytes(raw))
+    assert "damaged" in refusal(copy)
+
+
+def test_a_missing_file_is_refused(copy: Path) -> None:
+    (copy / "tokenizer.json").unlink()
+    assert "missing" in refusal(copy)
+
+
+def test_another_format_is_refused(copy: Path) -> None:
+    change(copy, format=99)
+    assert "format 99" in refusal(copy)
+
+
+def test_a_manifest_that_is_none_is_refused(copy: Path) -> None:
+    (copy / bundles.MANIFEST).write_text("[]", "utf-8")
+    assert "not a bundle manifest" in refusal(copy)
+
+
+def test_a_graph_without_a_hash_is_refused(copy: Path) -> None:
+    change(copy, files={})
+    assert "no SHA-256" in refusal(copy)
+
+
+def test_a_file_outside_the_folder_is_refused(copy: Path) -> None:
+    files = json.loads((copy / bundles.MANIFEST).read_text("utf-8"))["files"]
+    change(copy, files={**files, "../outside": "0" * 64})
+    assert "missing" in refusal(copy)
+
+
+def test_a_head_that_the_wire_contract_lacks_is_refused(copy: Path) -> None:
+    heads = json.loads((copy / bundles.MANIFEST).read_text("utf-8"))["heads"]
+    change(copy, heads=[{**heads[0], "name": "charm"}])
+    assert "charm" in refusal(copy)

@@ -1,0 +1,163 @@
+"""The shipped bundle through ONNX Runtime: the same scores whatever else is in the call."""
+
+import json
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from stream_app import bootstrap
+from stream_app.commands.event_files import sample_sessions
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import MECHANISMS, Stage
+from stream_app.core.ports import HeadScores
+from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.errors import ProviderError
+from stream_app.inference.bundle import load
+from stream_app.inference.providers import Provider
+from stream_app.inference.scorer import OnnxScorer
+from stream_app.settings import Settings
+from tests.fakes import START
+
+WARM = "I am so sorry, that must have been frightening for you. What went through your mind?"
+
+
+@pytest.fixture(scope="module")
+def scorer() -> OnnxScorer:
+    return bootstrap.scorer(Settings())
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    lines = [line for path in sample_sessions()[:3] for line in path.read_text("utf-8").split("\n")]
+    return [turn["text"] for line in lines if line and (turn := json.loads(line)).get("seq")]
+
+
+def encoded(
+    scorer: OnnxScorer, texts: list[str], role: Role = Role.COUNSELLOR
+) -> list[EncodedTurn]:
+    return [
+        EncodedTurn(
+            seq=seq,
+            role=role,
+            occurred_at=START + timedelta(seconds=seq),
+            digest=seq,
+            words=1,
+            vectors=encoding.vectors,
+            rationales=encoding.rationales,
+            truncated=encoding.truncated,
+        )
+        for seq, encoding in enumerate(scorer.encode(texts))
+    ]
+
+
+def targets(turns: list[EncodedTurn]) -> list[Target]:
+    return [
+        Target(
+            turn, Stage.PROVISIONAL, [Neighbour(other, -1 - i) for i, other in enumerate(before)]
+        )
+        for n, turn in enumerate(turns)
+        for before in [turns[max(0, n - 3) : n][::-1]]
+    ]
+
+
+def numbers(scores: HeadScores) -> list[float]:
+    levels = [getattr(scores.expressed, name) for name in MECHANISMS]
+    strategy = scores.expressed.strategy or {}
+    return [p for level in levels for p in level.probabilities] + list(strategy.values())
+
+
+def test_a_turn_scores_the_same_alone_and_among_others(
+    scorer: OnnxScorer, texts: list[str]
+) -> None:
+    together = scorer.score(targets(encoded(scorer, texts)))
+    alone = [encoded(scorer, [text])[0] for text in texts]
+    one_by_one = [scorer.score([target])[0] for target in targets(alone)]
+    assert len(texts) > 80
+    for one, other in zip(together, one_by_one, strict=True):
+        np.testing.assert_allclose(numbers(one), numbers(other), atol=1e-4)
+        for name in MECHANISMS:
+            assert getattr(one.expressed, name).level == getattr(other.expressed, name).level
+            assert (
+                getattr(one.expressed, name).rationale == getattr(other.expressed, name).rationale
+            )
+
+
+def test_probabilities_sum_to_one_and_levels_are_their_peak(
+    scorer: OnnxScorer, texts: list[str]
+) -> None:
+    for scores in scorer.score(targets(encoded(scorer, texts[:20]))):
+        for name in MECHANISMS:
+            level = getattr(scores.expressed, name)
+            assert sum(level.probabilities) == pytest.approx(1.0)
+            assert level.level == int(np.argmax(level.probabilities))
+        assert scores.expressed.empathy_total == sum(
+            getattr(scores.expressed, name).level for name in MECHANISMS
+        )
+
+
+def test_a_warm_answer_is_seen_with_its_words(scorer: OnnxScorer) -> None:
+    [client] = encoded(scorer, ["I was attacked on my way home."], Role.CLIENT)
+    [answer] = encoded(scorer, [WARM])
+    [scores] = scorer.score([Target(answer, Stage.PROVISIONAL, [Neighbour(client, -1)])])
+    reaction, exploration = scores.expressed.emotional_reactions, scores.expressed.explorations
+    assert reaction is not None
+    assert exploration is not None
+    assert reaction.level > 0
+    assert exploration.level > 0
+    assert any("sorry" in WARM[start:end] for start, end in reaction.rationale)
+    assert any("mind" in WARM[start:end] for start, end in exploration.rationale)
+
+
+def test_the_context_matters(scorer: OnnxScorer) -> None:
+    [answer] = encoded(scorer, ["That must have been hard."])
+    near, far = (
+        encoded(scorer, [text], Role.CLIENT)[0]
+        for text in ("My father died last week.", "Can you tell me your opening hours?")
+    )
+    one, other = scorer.score(
+        [Target(answer, Stage.PROVISIONAL, [Neighbour(turn, -1)]) for turn in (near, far)]
+    )
+    assert numbers(one) != pytest.approx(numbers(other), abs=1e-3)
+
+
+def test_client_turns_get_client_heads_only(scorer: OnnxScorer) -> None:
+    [turn] = encoded(scorer, ["I want to stop drinking."], Role.CLIENT)
+    [scores] = scorer.score([Target(turn, Stage.PROVISIONAL, [])])
+    assert scores.expressed.strategy is None
+    assert scores.client["talk_type"].keys() == {"change", "neutral", "sustain"}
+
+
+def test_a_very_long_text_is_cut_and_says_so(scorer: OnnxScorer) -> None:
+    [long] = scorer.encode(["word " * 12_000])
+    [endless] = scorer.encode(["x" * 60_000])
+    [short] = scorer.encode(["word"])
+    assert (long.truncated, endless.truncated, short.truncated) == (True, True, False)
+
+
+def test_odd_texts_give_finite_vectors(scorer: OnnxScorer) -> None:
+    odd = [
+        "🙂",
+        "…",
+        "\u200b",
+        "مرحبا كيف حالك",
+        "e\u0301" * 50,
+        "\x07",
+        "<script>alert(1)</script>",
+    ]
+    for encoding in scorer.encode(odd):
+        assert np.isfinite(np.frombuffer(encoding.vectors, np.float16)).all()
+
+
+def test_nothing_to_score_is_nothing(scorer: OnnxScorer) -> None:
+    assert scorer.encode([]) == []
+    assert scorer.score([]) == []
+
+
+def test_asking_for_cuda_without_cuda_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ProviderError, match="gpu"):
+        OnnxScorer(load(), Provider.CUDA)
+
+
+def test_the_provider_in_use_is_what_the_session_says(scorer: OnnxScorer) -> None:
+    assert scorer.provider is Provider.CPU

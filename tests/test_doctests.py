@@ -1,0 +1,20 @@
+"""The examples in docstrings are true."""
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = [
+    "stream_app.commands.watch",
+    "stream_app.core.risk",
+    "stream_app.inference.batching",
+    "stream_app.store.privacy",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert tried > 0
+    assert failed == 0

@@ -1,0 +1,287 @@
+"""Commit, publish, acknowledge: the agent's order, with fakes that write a journal."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from inspect import signature
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from faust.types import TP
+
+from stream_app.core.pipeline import BatchResult, Received, Source
+from stream_app.errors import ContractError, StoreUnavailable
+from stream_app.settings import Settings
+from stream_app.store.outbox import Message
+from stream_app.worker import agents
+from stream_app.worker import app as faust_app
+from stream_app.worker.agents import TurnAgent
+from stream_app.worker.processor import BatchProcessor, Committed, Record, SessionCache
+from tests.store.batches import pipeline, process, turn
+
+SETTINGS = Settings()
+NEWEST = datetime(2026, 1, 5, 10, 1, tzinfo=UTC)
+NOT_AN_EVENT = Received(Source("t", 0, 7), b"\xff raw", ContractError("schema", "no"))
+
+
+class World:
+    """App, producer, consumer, stream and processor in one; what happens is in ``journal``."""
+
+    def __init__(self) -> None:
+        self.journal: list[str] = []
+        self.sent: list[tuple[Any, ...]] = []
+        self.handled: list[list[Record]] = []
+        self.batches: list[list[Any]] = []
+        self.left: list[Committed] = []
+        self.rest_calls: list[tuple[datetime, list[int]]] = []
+        self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
+        self.consumer = self
+        self.cache = SessionCache(9)
+        self.problem: Exception | None = None
+        self.delivery: Exception | None = None
+        self.outcome = Committed(process([turn(), turn(1)]), [Message("out", b"s", b"v")], 4)
+
+    def batch(self, *values: bytes) -> None:
+        """One more batch for the stream."""
+        first = sum(map(len, self.batches))
+        self.batches.append(
+            [
+                SimpleNamespace(
+                    value=value,
+                    message=SimpleNamespace(
+                        topic="t", partition=2, offset=first + i, timestamp=1.5, headers=None
+                    ),
+                    ack=lambda n=first + i: self.journal.append(f"ack {n}"),
+                )
+                for i, value in enumerate(values)
+            ]
+        )
+
+    async def noack_take(self, most: int, within: float) -> AsyncIterator[list[Any]]:
+        assert (most, within) == (SETTINGS.batch_max, SETTINGS.batch_within)
+        for events in self.batches:
+            self.journal.append("take")
+            yield events
+
+    def handle(self, records: list[Record]) -> Committed:
+        self.handled.append(records)
+        if self.problem is not None:
+            raise self.problem
+        self.journal.append("committed")
+        return self.outcome
+
+    def published(self, committed: Committed) -> None:
+        self.journal.append(f"published {committed.outbox_id}")
+
+    def left_behind(self, before: datetime) -> list[Committed]:
+        assert timedelta(seconds=59) < datetime.now(UTC) - before < timedelta(seconds=90)
+        return self.left
+
+    def rest(self, before: datetime, partitions: list[int]) -> Committed | None:
+        if self.problem is not None:
+            raise self.problem
+        self.rest_calls.append((before, partitions))
+        return None
+
+    def assignment(self) -> set[TP]:
+        return self.partitions
+
+    async def maybe_start_producer(self) -> "World":
+        return self
+
+    async def send(self, *record: Any) -> asyncio.Future[None]:
+        self.sent.append(record)
+        self.journal.append(f"send {record[0]}")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def deliver() -> None:
+            if self.delivery is not None:
+                future.set_exception(self.delivery)
+            else:
+                self.journal.append(f"delivered {record[0]}")
+                future.set_result(None)
+
+        loop.call_later(0.02, deliver)
+        return future
+
+    async def commit(self) -> None:
+        self.journal.append("offsets")
+
+    async def crash(self, problem: Exception) -> None:
+        self.journal.append(f"crash {type(problem).__name__}")
+
+    async def wait_until_stopped(self) -> None:
+        """Comes back at once: to Faust, a crashed service is a stopped one."""
+
+    def agent(self) -> TurnAgent:
+        return TurnAgent(self, SETTINGS, self)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_commit_comes_before_publish_and_publish_before_acknowledge(world: World) -> None:
+    world.batch(turn(), turn(1))
+    await world.agent()._consume(world)
+    assert world.journal == [
+        "take",
+        "committed",
+        "send out",
+        "delivered out",
+        "published 4",
+        "ack 0",
+        "ack 1",
+        "offsets",
+    ]
+    assert world.sent == [("out", b"s", b"v", None, None, None)]
+
+
+async def test_each_batch_is_finished_before_the_next_is_taken(world: World) -> None:
+    world.batch(turn())
+    world.batch(turn(1))
+    await world.agent()._consume(world)
+    second = world.journal.index("take", 1)
+    assert world.journal[second - 2 :] == ["ack 0", "offsets", *world.journal[second:]]
+    assert world.journal.count("offsets") == 2
+
+
+async def test_records_carry_where_they_stood_and_when_they_were_produced(world: World) -> None:
+    world.batch(turn(), None)  # type: ignore[arg-type]  # a tombstone
+    await world.agent()._consume(world)
+    [[record, tombstone]] = world.handled
+    assert record.value == turn()
+    assert (record.source.topic, record.source.partition, record.source.offset) == ("t", 2, 0)
+    assert record.produced_at == datetime.fromtimestamp(1.5, UTC)
+    assert tombstone.value == b""
+
+
+async def test_nothing_is_acknowledged_when_the_processor_gives_up(world: World) -> None:
+    world.problem = StoreUnavailable("away")
+    world.batch(turn())
+    world.batch(turn(1))
+    await world.agent()._consume(world)
+    assert world.journal == ["take", "crash StoreUnavailable"]
+
+
+async def test_nothing_is_acknowledged_when_a_message_does_not_get_out(world: World) -> None:
+    world.delivery = ConnectionError("no broker")
+    world.batch(turn())
+    await world.agent()._consume(world)
+    assert world.journal == ["take", "committed", "send out", "crash ConnectionError"]
+
+
+async def test_cancellation_is_not_a_crash_and_acknowledges_nothing(world: World) -> None:
+    world.batch(turn())
+    running = asyncio.create_task(world.agent()._consume(world))
+    while "send out" not in world.journal:
+        await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert world.journal == ["take", "committed", "send out"]
+
+
+async def test_a_dead_letter_keeps_its_bytes_and_tells_why_in_a_header(world: World) -> None:
+    world.outcome = Committed(pipeline().process([NOT_AN_EVENT], {}), [], None)
+    world.batch(b"\xff raw")
+    await world.agent()._consume(world)
+    [(topic, key, value, _, _, headers)] = world.sent
+    assert (topic, key, value) == (SETTINGS.dead_letter_topic, b"t:0:7", b"\xff raw")
+    assert b'"reason":"schema"' in dict(headers)["rapport-dead-letter"]
+    assert world.journal[-4:] == [
+        f"send {topic}",
+        f"delivered {topic}",
+        "ack 0",
+        "offsets",
+    ]
+
+
+async def test_on_batch_hears_of_each_batch_after_it_is_out(world: World) -> None:
+    agent = world.agent()
+    agent.on_batch = lambda result: world.journal.append(f"heard {len(result.turns)}")
+    world.batch(turn())
+    await agent._consume(world)
+    assert world.journal.index("published 4") < world.journal.index("heard 2")
+    assert world.journal.index("heard 2") < world.journal.index("ack 0")
+
+
+async def test_idle_sessions_are_looked_for_in_event_time_while_the_log_is_read(
+    world: World,
+) -> None:
+    agent = world.agent()
+    await agent._look_after_idle()
+    assert world.rest_calls == []
+    world.batch(turn())
+    await agent._consume(world)
+    await agent._look_after_idle()
+    assert world.rest_calls == [(NEWEST - SETTINGS.idle_after, [2])]
+
+
+async def test_idle_sessions_are_looked_for_in_wall_time_when_the_log_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
+    await world.agent()._look_after_idle()
+    [(before, partitions)] = world.rest_calls
+    assert abs(datetime.now(UTC) - SETTINGS.idle_after - before) < timedelta(seconds=30)
+    assert partitions == [2]
+
+
+async def test_a_worker_without_partitions_looks_after_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
+    world.partitions = {TP("another", 5)}
+    await world.agent()._look_after_idle()
+    assert world.rest_calls == []
+
+
+async def test_messages_that_were_left_behind_are_published_and_then_deleted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
+    world.left = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
+    await world.agent()._look_after_idle()
+    assert world.journal == ["send late", "delivered late", "published 9"]
+
+
+async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
+    world.problem = StoreUnavailable("away")
+    agent = world.agent()
+    await agent._look_after_idle()
+    assert world.rest_calls == []
+    world.problem = None
+    await agent._look_after_idle()
+    assert len(world.rest_calls) == 1
+
+
+async def test_revoked_partitions_outdate_the_cache(world: World) -> None:
+    forgotten: list[bool] = []
+    world.cache.outdate = lambda: forgotten.append(True)  # type: ignore[method-assign]
+    app = faust_app.create(SETTINGS)
+    TurnAgent(app, SETTINGS, world).attach()  # type: ignore[arg-type]
+    await app.on_partitions_revoked.send({TP("t", 1)})
+    assert forgotten == [True]
+
+
+async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> None:
+    app = faust_app.create(SETTINGS)
+    TurnAgent(app, SETTINGS, world).attach()  # type: ignore[arg-type]
+    [agent] = app.agents.values()
+    assert list(agent.channel.topics) == [SETTINGS.turns_topic]
+    assert (agent.channel.key_serializer, agent.channel.value_serializer) == ("raw", "raw")
+    assert agent.concurrency == 1
+
+
+def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
+    for name in ("handle", "rest", "left_behind", "published"):
+        real: Callable[..., Any] = getattr(BatchProcessor, name)
+        fake: Callable[..., Any] = getattr(World, name)
+        assert list(signature(real).parameters) == list(signature(fake).parameters)

@@ -1,0 +1,115 @@
+"""The Faust app is configured so that nothing is acknowledged before it is committed."""
+
+import ssl
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from faust import SASLCredentials, SSLCredentials
+from faust.types import TP
+from pydantic import SecretStr
+
+from stream_app.errors import BrokerUnavailable
+from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
+from stream_app.worker import app as faust_app
+from stream_app.worker.topics import client_options
+
+RETRY_FOR = 100.0
+DEMANDED = {
+    "broker_commit_interval": 0.5,
+    "broker_session_timeout": 30.0,
+    "consumer_auto_offset_reset": "earliest",
+    "consumer_max_fetch_size": 1024 * 1024,
+    "stream_wait_empty": True,
+    "stream_publish_on_commit": False,
+    "producer_acks": -1,
+    "producer_linger": 0.005,
+    "producer_threaded": False,
+    "topic_disable_leader": True,
+    "topic_allow_declare": False,
+    "table_standby_replicas": 1,
+    "web_enabled": False,
+    "value_serializer": "raw",
+    "key_serializer": "raw",
+    "processing_guarantee": "at_least_once",
+}
+
+
+def settings(**changes: Any) -> Settings:
+    return Settings().model_copy(update={"database_retry_for": RETRY_FOR, **changes})
+
+
+def seconds(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+@pytest.mark.parametrize("name", DEMANDED)
+async def test_the_app_has_the_setting(name: str) -> None:
+    value = seconds(getattr(faust_app.create(settings()).conf, name))
+    assert getattr(value, "value", value) == DEMANDED[name]
+
+
+async def test_a_batch_with_all_its_retries_fits_into_a_rebalance_and_that_into_a_poll() -> None:
+    conf = faust_app.create(settings()).conf
+    rebalance, poll = seconds(conf.broker_rebalance_timeout), seconds(conf.broker_max_poll_interval)
+    assert RETRY_FOR < rebalance < poll
+
+
+async def test_the_buffer_pushes_back_and_heartbeats_fit_into_the_session() -> None:
+    conf = faust_app.create(settings(kafka_session_timeout=6.0)).conf
+    assert 1024 <= conf.stream_buffer_maxsize <= 4096
+    assert seconds(conf.broker_heartbeat_interval) * 3 < seconds(conf.broker_session_timeout) == 6.0
+
+
+async def test_the_group_and_all_brokers_are_ours() -> None:
+    conf = faust_app.create(settings(kafka_group="g", kafka_brokers="one:1, two:2")).conf
+    assert conf.id == "g"
+    assert [str(url) for url in conf.broker] == ["kafka://one:1", "kafka://two:2"]
+    assert conf.broker_credentials is None
+
+
+def test_assigned_partitions_are_those_of_the_topic() -> None:
+    held = {TP("turns", 3), TP("turns", 0), TP("other", 1)}
+    app: Any = SimpleNamespace(consumer=SimpleNamespace(assignment=lambda: held))
+    assert faust_app.assigned_partitions(app, "turns") == [0, 3]
+
+
+@pytest.mark.parametrize("mechanism", SaslMechanism)
+@pytest.mark.parametrize("protocol", [SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT])
+async def test_both_clients_log_in_alike(
+    protocol: SecurityProtocol, mechanism: SaslMechanism
+) -> None:
+    secured = settings(
+        kafka_security=protocol,
+        kafka_sasl_mechanism=mechanism,
+        kafka_username="u",
+        kafka_password=SecretStr("p"),
+    )
+    credentials = faust_app.create(secured).conf.broker_credentials
+    assert isinstance(credentials, SASLCredentials)
+    assert (credentials.username, credentials.password) == ("u", "p")
+    assert credentials.mechanism.value == mechanism.value
+    assert (credentials.ssl_context is None) == (protocol is SecurityProtocol.SASL_PLAINTEXT)
+    options = client_options(secured)
+    assert options["sasl_mechanism"] == mechanism.value
+    assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("u", "p")
+    assert options["security_protocol"] == protocol.value == credentials.protocol.value
+    assert ("ssl_context" in options) == (protocol is SecurityProtocol.SASL_SSL)
+
+
+async def test_ssl_checks_the_broker() -> None:
+    secured = settings(kafka_security=SecurityProtocol.SSL)
+    credentials = faust_app.create(secured).conf.broker_credentials
+    assert isinstance(credentials, SSLCredentials)
+    for context in (credentials.context, client_options(secured)["ssl_context"]):
+        assert context.verify_mode is ssl.CERT_REQUIRED
+        assert context.check_hostname
+
+
+def test_an_authority_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BrokerUnavailable, match="RAPPORT_KAFKA_CA_FILE"):
+        client_options(
+            settings(kafka_security=SecurityProtocol.SSL, kafka_ca_file=tmp_path / "ca.pem")
+        )

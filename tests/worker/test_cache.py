@@ -1,0 +1,54 @@
+"""The session cache is bounded and forgets what was not used for longest."""
+
+import pytest
+
+from stream_app.core.session import SessionState, Versioned
+from stream_app.worker.processor import SessionCache
+
+
+def states(names: str) -> dict[str, Versioned]:
+    return {name: Versioned(SessionState(name, "bundle")) for name in names}
+
+
+def held(cache: SessionCache, names: str) -> str:
+    return "".join(name for name in names if cache.get(name) is not None)
+
+
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [("", "cde"), ("a", "ade"), ("ba", "abe"), ("abc", "bce"), ("cba", "abe")],
+)
+def test_the_least_recently_used_states_are_forgotten(used: str, left: str) -> None:
+    cache = SessionCache(3)
+    cache.put(states("abc"))
+    for name in used:
+        cache.get(name)
+    cache.put(states("de") if used in ("", "a") else states("e"))
+    assert held(cache, "abcde") == left
+
+
+def test_putting_a_state_again_counts_as_use() -> None:
+    cache = SessionCache(2)
+    cache.put(states("ab"))
+    cache.put(states("a"))
+    cache.put(states("c"))
+    assert held(cache, "abc") == "ac"
+
+
+def test_it_holds_no_more_than_its_limit() -> None:
+    cache = SessionCache(2)
+    cache.put(states("abcdef"))
+    assert len(cache) == 2
+    assert held(cache, "abcdef") == "ef"
+
+
+def test_outdating_takes_effect_at_the_next_refresh_and_once() -> None:
+    cache = SessionCache(9)
+    cache.put(states("ab"))
+    cache.outdate()
+    assert len(cache) == 2
+    cache.refresh()
+    assert len(cache) == 0
+    cache.put(states("a"))
+    cache.refresh()
+    assert len(cache) == 1

@@ -1,0 +1,316 @@
+"""Batches through the processor: retries, stale states, rest, the outbox."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from stream_app.contracts.cloudevents import binary_headers
+from stream_app.contracts.events import decode
+from stream_app.core.pipeline import Source
+from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.store import tables
+from stream_app.store.repository import StaleState, Store
+from stream_app.worker.processor import BatchProcessor, OutTopics, Record, SessionCache
+from tests.store.batches import end, outcome, pipeline, turn
+from tests.store.reading import rows
+
+Open = Callable[..., Store]
+TOPICS = OutTopics("turn-scores", "session-scores", "alerts")
+LOG = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
+LOG += [end(session_id="a"), outcome(session_id="a")]
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def processor(store: Store, retry_for: float = 30.0, cached: int = 100) -> BatchProcessor:
+    return BatchProcessor(pipeline(), store, TOPICS, SessionCache(cached), retry_for)
+
+
+def records(values: list[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
+    return [Record(Source("t", 0, i), value, headers or {}, None) for i, value in enumerate(values)]
+
+
+def scored(store: Store) -> dict[str, Any]:
+    """What a reader sees; not who wrote it when."""
+    found = {
+        table.name: rows(store, table)
+        for table in (
+            tables.turn_scores,
+            tables.session_scores,
+            tables.alerts,
+            tables.outcomes,
+            tables.sessions,
+        )
+    }
+    found["turns"] = [(r["session_id"], r["seq"], r["text"]) for r in rows(store, tables.turns)]
+    return found
+
+
+@pytest.fixture
+def undisturbed(open_prepared: Open) -> dict[str, Any]:
+    """The rows of one worker that nothing happened to."""
+    store = open_prepared("undisturbed")
+    processor(store).handle(records(LOG))
+    return scored(store)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between attempts, which are not slept."""
+    slept: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=slept.append))
+    return slept
+
+
+class Failing:
+    """Stands before a method of the store and raises the given errors first."""
+
+    def __init__(self, call: Callable[..., Any], *problems: Exception) -> None:
+        self._call = call
+        self._problems = list(problems)
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __call__(self, *args: Any) -> Any:
+        self.calls.append(args)
+        if self._problems:
+            raise self._problems.pop(0)
+        return self._call(*args)
+
+
+@pytest.mark.parametrize("method", ["commit", "load_states"])
+def test_a_store_that_is_away_is_tried_again_with_growing_pauses(
+    open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any], method: str
+) -> None:
+    store = open_prepared()
+    away = Failing(getattr(store, method), *[StoreUnavailable("away")] * 12)
+    setattr(store, method, away)
+    processor(store).handle(records(LOG))
+    assert len(away.calls) == 13
+    assert len(pauses) == 12
+    assert 0.0 <= max(pauses[:3]) <= 0.4
+    assert 0.4 < max(pauses) <= 5.0
+    assert scored(store) == undisturbed
+
+
+def test_it_gives_up_when_the_retry_time_is_over_and_forgets_its_states(
+    open_prepared: Open, pauses: list[float]
+) -> None:
+    store = open_prepared()
+    worker = processor(store, retry_for=0.2)
+    worker.handle(records([turn(0)]))
+    away = Failing(store.commit, *[StoreUnavailable("away")] * 1_000_000)
+    store.commit = away
+    with pytest.raises(StoreUnavailable):
+        worker.handle(records([turn(1)]))
+    assert len(away.calls) > 1
+    assert len(worker.cache) == 0
+
+
+def test_what_cannot_be_retried_is_raised_at_once(open_prepared: Open, pauses: list[float]) -> None:
+    store = open_prepared()
+    refusing = Failing(store.commit, StoreError("refused"))
+    store.commit = refusing
+    with pytest.raises(StoreError, match="refused"):
+        processor(store).handle(records([turn()]))
+    assert len(refusing.calls) == 1
+    assert pauses == []
+
+
+def test_a_batch_that_failed_is_scored_the_same_when_it_is_read_again(
+    open_prepared: Open, undisturbed: dict[str, Any]
+) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    worker.handle(records(LOG[:7]))
+    store.commit = Failing(store.commit, StoreError("refused"))
+    with pytest.raises(StoreError):
+        worker.handle(records(LOG[7:]))
+    worker.handle(records(LOG[7:]))
+    assert scored(store) == undisturbed
+
+
+def test_a_stale_state_is_read_again_and_the_work_redone(
+    open_prepared: Open, undisturbed: dict[str, Any]
+) -> None:
+    """``one`` keeps its cache while its partition was with ``two`` for a while."""
+    one, two = processor(open_prepared()), processor(open_prepared())
+    one.handle(records(LOG[:5]))
+    two.handle(records(LOG[5:11]))
+    committed = one.handle(records(LOG[11:]))
+    assert committed.result.sessions["a"].version == 3
+    assert scored(open_prepared()) == undisturbed
+
+
+def test_a_zombie_that_repeats_a_batch_changes_nothing(
+    open_prepared: Open, undisturbed: dict[str, Any]
+) -> None:
+    zombie, heir = processor(open_prepared()), processor(open_prepared())
+    zombie.handle(records(LOG[:5]))
+    heir.handle(records(LOG))
+    committed = zombie.handle(records(LOG[5:11]))
+    assert committed.result.counts["duplicate"] == 6
+    assert committed.messages == []
+    assert scored(open_prepared()) == undisturbed
+
+
+def test_a_state_that_stays_stale_is_not_tried_for_ever(open_prepared: Open) -> None:
+    store = open_prepared()
+    stale = Failing(store.commit, *[StaleState("moved on")] * 10)
+    store.commit = stale
+    with pytest.raises(StaleState):
+        processor(store).handle(records([turn()]))
+    assert len(stale.calls) == 2
+
+
+def test_a_commit_whose_answer_was_lost_is_not_done_twice(
+    open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any]
+) -> None:
+    store = open_prepared()
+    commit = store.commit
+
+    def through_but_unheard(result: Any, messages: Any) -> int | None:
+        versions = {key: known.version for key, known in result.sessions.items()}
+        commit(result, messages)
+        for key, version in versions.items():
+            result.sessions[key].version = version
+        store.commit = commit
+        raise StoreUnavailable("the connection was lost")
+
+    worker = processor(store)
+    worker.handle(records(LOG[:7]))
+    store.commit = through_but_unheard
+    worker.handle(records(LOG[7:]))
+    assert scored(store) == undisturbed
+    assert len(store.left_behind(LATER)) == 2
+
+
+def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    store.load_states = loading = Failing(store.load_states)
+    for seq in range(3):
+        worker.handle(records([turn(seq), turn(seq, session_id="t")]))
+    assert [call[0] for call in loading.calls] == [["s", "t"], [], []]
+    assert (worker.cache.hits, worker.cache.misses) == (4, 2)
+
+
+def test_outdated_states_are_dropped_before_the_next_batch(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    worker.handle(records([turn(0)]))
+    store.load_states = loading = Failing(store.load_states)
+    worker.cache.outdate()
+    assert len(worker.cache) == 1
+    worker.handle(records([turn(1)]))
+    worker.handle(records([turn(2)]))
+    assert [call[0] for call in loading.calls] == [["s"], []]
+
+
+@pytest.mark.parametrize("cached", [1, 2])
+def test_a_cache_smaller_than_a_batch_changes_no_row(
+    open_prepared: Open, undisturbed: dict[str, Any], cached: int
+) -> None:
+    store = open_prepared()
+    worker = processor(store, cached=cached)
+    for start in range(0, len(LOG), 4):
+        worker.handle(records(LOG[start : start + 4]))
+        assert len(worker.cache) <= cached
+    assert scored(store) == undisturbed
+
+
+def test_quiet_sessions_are_rested_once(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    worker.handle(records(LOG))
+    newest = datetime(2026, 1, 5, 10, 8, tzinfo=UTC)
+    assert worker.rest(newest, [0]) is None
+    assert worker.rest(LATER, [1]) is None
+    rested = worker.rest(LATER, [0])
+    assert rested is not None
+    assert rested.result.sessions.keys() == {"b"}
+    assert rested.outbox_id is not None
+    assert {m.key for m in rested.messages} == {b"b"}
+    statuses = {r["session_id"]: r["status"] for r in rows(store, tables.session_scores)}
+    assert statuses == {"a": "closed", "b": "idle"}
+    finals = [r for r in rows(store, tables.turn_scores) if r["stage"] == "final"]
+    assert len(finals) == 18
+    assert worker.rest(LATER, [0]) is None
+
+
+@pytest.mark.parametrize("cut", [3, 8, 13])
+def test_a_session_that_was_rested_goes_on_as_if_it_had_not(
+    open_prepared: Open, undisturbed: dict[str, Any], cut: int
+) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    worker.handle(records(LOG[:cut]))
+    assert worker.rest(LATER, [0]) is not None
+    worker.handle(records(LOG[cut:]))
+    assert scored(store) == undisturbed
+
+
+def test_resting_with_a_stale_state_starts_from_the_database(open_prepared: Open) -> None:
+    one, two = processor(open_prepared()), processor(open_prepared())
+    one.handle(records([turn(0)]))
+    two.handle(records([turn(1)]))
+    rested = one.rest(LATER, [0])
+    assert rested is not None
+    assert rested.result.session_scores[0].turns == 2
+
+
+def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepared: Open) -> None:
+    dead, heir = processor(open_prepared()), processor(open_prepared())
+    committed = dead.handle(records(LOG))
+    assert heir.left_behind(datetime.now(UTC) - timedelta(seconds=60)) == []
+    [left] = heir.left_behind(LATER)
+    assert left.messages == committed.messages
+    assert {message.topic for message in left.messages} == set(structs.astuple(TOPICS))
+    heir.published(left)
+    assert heir.left_behind(LATER) == []
+    dead.published(committed)
+
+
+def test_messages_are_the_scores_keyed_by_session(open_prepared: Open) -> None:
+    committed = processor(open_prepared()).handle(records([turn(), turn(1)]))
+    sent = [(m.topic, m.key, json.loads(m.value)["type"]) for m in committed.messages]
+    assert sent[:2] == [("turn-scores", b"s", "turn_score")] * 2
+    assert ("session-scores", b"s", "session_score") in sent
+    assert not any(b"must have been hard" in message.value for message in committed.messages)
+
+
+def test_a_batch_of_bad_events_only_is_set_aside_and_writes_nothing(open_prepared: Open) -> None:
+    store = open_prepared()
+    committed = processor(store).handle(records([b"", b"{", turn(text="")]))
+    reasons = [item.letter.reason for item in committed.result.dead_letters]
+    assert reasons == ["not-json", "not-json", "empty-text"]
+    assert [item.raw for item in committed.result.dead_letters] == [b"", b"{", turn(text="")]
+    assert committed.outbox_id is None
+    assert not any(scored(store).values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ce_type", b"rapport.session_end"),
+        ("ce_partitionkey", b"another"),
+        ("ce_specversion", b"2.0"),
+        ("ce_id", b""),
+        ("content-type", b"text/plain"),
+    ],
+)
+def test_a_cloud_event_that_contradicts_its_data_is_set_aside(
+    open_prepared: Open, name: str, value: bytes
+) -> None:
+    store = open_prepared()
+    headers = dict(binary_headers(decode(turn()), "id", "/test"))
+    committed = processor(store).handle(records([turn()], headers | {name: value}))
+    [item] = committed.result.dead_letters
+    assert item.letter.reason == "cloudevent"
+    assert item.raw == turn()
+    assert rows(store, tables.turns) == []
+    assert processor(store).handle(records([turn()], headers)).result.dead_letters == []
+    assert len(rows(store, tables.turns)) == 1
