@@ -16,12 +16,12 @@ import typer
 from export import bundle, gate
 from export.card import model_card
 from export.onnx_graphs import export_graphs
-from export.parity import OnnxModel, check_parity
+from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, weights_int8
 from models import multitask
 from models.batches import FINAL, PROVISIONAL, Segment, tokenise
 from models.calibrate import Calibration
-from models.data import Conversation, load_corpora, resolve_data_dir
+from models.data import Conversation, load_for_command
 from models.data.split import split
 from models.evaluate.predict import predict
 from models.evaluate.report import markdown, measure
@@ -48,11 +48,15 @@ def main(
     threads: int = 2,
 ) -> None:
     """Export a trained model, check it, measure it on the test split and write the bundle."""
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    for noisy in (None, "torch.onnx", "onnxruntime.quantization.matmul_nbits_quantizer"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
     torch.set_num_threads(threads)
     training = json.loads((model / "training.json").read_text(encoding="utf-8"))
-    parts = split(load_corpora(resolve_data_dir(data_dir)), training["seed"])
-    content = build(model, out, profile, parts["test"], threads)
+    parts = split(load_for_command(data_dir), training["seed"])
+    try:
+        content = build(model, out, profile, parts["test"], threads)
+    except (GateError, ParityError) as problem:
+        raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")
 

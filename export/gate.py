@@ -17,7 +17,8 @@ from models.evaluate.metrics import macro_f1
 from models.evaluate.predict import Predictions
 
 LEAST_AGREEMENT = 0.98
-LARGEST_F1_DIFFERENCE = 0.01
+LARGEST_F1_LOSS = 0.01
+"""A gain is no reason to refuse: with 140 turns one changed label can be a point."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ def compare(reference: Predictions, candidate: Predictions) -> dict[str, Any]:
             "macro_f1_difference": round(difference, 4),
         }
     passes = all(
-        values["agreement"] >= LEAST_AGREEMENT
-        and abs(values["macro_f1_difference"]) <= LARGEST_F1_DIFFERENCE
+        values["agreement"] >= LEAST_AGREEMENT and values["macro_f1_difference"] >= -LARGEST_F1_LOSS
         for values in heads.values()
     )
     return {"passes": passes, "heads": heads}
@@ -104,7 +104,7 @@ def report(candidates: list[Candidate], segments: list[Segment]) -> dict[str, An
     speeds = throughput(candidates, segments)
     return {
         "least_agreement": LEAST_AGREEMENT,
-        "largest_macro_f1_difference": LARGEST_F1_DIFFERENCE,
+        "largest_macro_f1_loss": LARGEST_F1_LOSS,
         "reference": {
             "turns_per_second": speeds[reference.name],
             "encoder_bytes": reference.encoder.stat().st_size,

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from models import multitask
 from models.batches import FINAL, TRAINING, Segment, Step, collate, dice, epoch_steps, tokenise
 from models.calibrate import calibrate
-from models.data import load_corpora
-from models.data.corpora import describe, resolve_data_dir
+from models.data import load_for_command
+from models.data.corpora import describe
 from models.data.split import DESCRIPTION, split
 from models.evaluate.predict import predict
 from models.evaluate.report import markdown, mean_macro_f1, measure
@@ -220,7 +220,7 @@ def main(
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     recipe = Recipe(epochs=epochs, seed=seed, loss=loss, bf16=bf16)
-    conversations = load_corpora(resolve_data_dir(data_dir))
+    conversations = load_for_command(data_dir)
     parts = split(conversations, seed)
     model, tokenizer = multitask.from_base()
     segments = {part: tokenise(parts[part], tokenizer) for part in ("train", "validation")}

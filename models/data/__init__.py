@@ -5,9 +5,17 @@ from pathlib import Path
 from models.data import annomi, epitome, esconv
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
 
-__all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora", "resolve_data_dir"]
+__all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora", "load_for_command"]
 
 
 def load_corpora(data_dir: Path) -> list[Conversation]:
     """Every conversation of the three corpora, in file order."""
     return [*epitome.load(data_dir), *esconv.load(data_dir), *annomi.load(data_dir)]
+
+
+def load_for_command(data_dir: Path | None) -> list[Conversation]:
+    """As `load_corpora` from the given or default folder; a missing file ends the command."""
+    try:
+        return load_corpora(resolve_data_dir(data_dir))
+    except MissingCorpusError as problem:
+        raise SystemExit(f"error: {problem}") from problem

@@ -12,7 +12,7 @@ import typer
 from models import multitask
 from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
 from models.calibrate import Calibration
-from models.data import load_corpora, resolve_data_dir
+from models.data import load_for_command
 from models.data.split import split
 from models.evaluate.predict import predict
 from models.evaluate.report import markdown, measure
@@ -34,7 +34,7 @@ def main(
     torch.set_num_threads(threads)
     trained, tokenizer = multitask.load(model)
     seed = json.loads((model / "training.json").read_text(encoding="utf-8"))["seed"]
-    parts = split(load_corpora(resolve_data_dir(data_dir)), seed)
+    parts = split(load_for_command(data_dir), seed)
     segments = tokenise(dict(parts)[part], tokenizer)
     calibration = Calibration.read(model / "calibration.json")
     reports, pages = {}, [f"# Metrics on the {part} part (per cent)"]

@@ -38,7 +38,7 @@ def check(headers: Mapping[str, bytes], event: Event) -> None:
     for required in ("ce_id", "ce_source", "ce_type"):
         if not headers.get(required):
             raise ContractError("cloudevent", f"the header {required} is missing")
-    content_type = headers.get("content-type", CONTENT_TYPE.encode())
+    content_type = headers.get("content-type") or CONTENT_TYPE.encode()
     if not content_type.startswith(CONTENT_TYPE.encode()):
         raise ContractError("cloudevent", "the content-type is not application/json")
     declared = headers["ce_type"].removeprefix(TYPE_PREFIX.encode())

@@ -145,11 +145,12 @@ def decode(raw: bytes) -> Event:
             "too-large", f"the event has {len(raw)} bytes; {MAX_EVENT_BYTES} are allowed"
         )
     try:
+        raw.decode("utf-8")  # msgspec does not look into the names of unknown fields
         event = _decoder.decode(raw)
     except msgspec.ValidationError as problem:
-        raise _validation_error(raw, problem) from None
+        raise _validation_error(problem) from None
     except msgspec.DecodeError:
-        raise _undecodable(raw) from None
+        raise ContractError("not-json", "the event is not one JSON document") from None
     except UnicodeDecodeError:
         raise ContractError("not-utf-8", "the event is not valid UTF-8") from None
     except RecursionError:
@@ -164,6 +165,12 @@ def _check(raw: bytes, event: Event) -> None:
         raise ContractError("nul-byte", "a string contains a NUL character")
     if rb"\ud" in raw.lower() and any(_has_surrogate(s) for s in _strings(event)):
         raise ContractError("not-utf-8", "a string contains a lone surrogate")
+    try:
+        utc(event.occurred_at)
+    except OverflowError:
+        raise ContractError(
+            "schema", "a time that no year from 1 to 9999 of UTC holds - at `$.occurred_at`"
+        ) from None
     match event:
         case Turn():
             if not event.text.strip():
@@ -173,7 +180,7 @@ def _check(raw: bytes, event: Event) -> None:
         case _:
             pass
     if any(b'"%s"' % name.encode() in raw for name in _FORBIDDEN_MEDIA):
-        fields = msgspec.json.decode(raw)
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         if found := sorted(_FORBIDDEN_MEDIA & fields.keys()):
             raise ContractError("media", f"text only: the field `{found[0]}` is refused")
 
@@ -186,20 +193,8 @@ def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _undecodable(raw: bytes) -> ContractError:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return ContractError("not-utf-8", "the event is not valid UTF-8")
-    return ContractError("not-json", "the event is not one JSON document")
-
-
-def _validation_error(raw: bytes, problem: msgspec.ValidationError) -> ContractError:
+def _validation_error(problem: msgspec.ValidationError) -> ContractError:
     """Msgspec names types and paths; only an unknown tag or enum word would quote the input."""
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return ContractError("not-utf-8", "the event is not valid UTF-8")
     message = str(problem)
     if message.startswith("Invalid enum value"):
         path = message.rpartition("`")[0].rpartition("`")[2]

@@ -14,6 +14,8 @@ from stream_app.errors import ProviderError
 
 log = structlog.get_logger(__name__)
 
+ort.disable_telemetry_events()  # some builds report home; nothing leaves this process
+
 
 class Provider(Enum):
     """What was asked for; ``auto`` takes CUDA where it really runs, else the CPU."""

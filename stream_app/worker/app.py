@@ -4,6 +4,8 @@ Faust's own tables, web server and declared topics stay off; what it does under 
 each setting is as it is: ``docs/decisions/0002-faust-delivery.md``.
 """
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import faust
@@ -41,6 +43,7 @@ def create(settings: Settings) -> faust.App:
         topic_allow_declare=False,
         table_standby_replicas=1,
         store="memory://",
+        datadir=Path(tempfile.gettempdir()) / "rapport-faust",  # empty, and made in any case
         web_enabled=False,
         autodiscover=False,
         value_serializer="raw",

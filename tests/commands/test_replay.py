@@ -1,5 +1,6 @@
 """Samples are merged into one stream."""
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -24,16 +25,13 @@ def test_all_sessions_are_shown_whole_and_in_time(concurrent: int) -> None:
     assert all(one.at <= two.at for one, two in pairwise(events))
     for number, key in enumerate(KEYS):
         path = SAMPLES[number % 5]
-        whole = sample_events(path, key.decode(), min_start(), 1.0)
+        whole = sample_events(path, key.decode(), START, 1.0)
         assert len([event for event in events if event.key == key]) == len(whole)
     assert {event.key for event in events} == set(KEYS)
     assert [e.at for e in events] == [e.at for e in shown(12, concurrent)]
 
 
-def min_start():  # noqa: ANN201
-    from datetime import UTC, datetime
-
-    return datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("concurrent", [1, 3])

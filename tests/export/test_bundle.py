@@ -193,7 +193,7 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 0.0)
-    monkeypatch.setattr(gate, "LARGEST_F1_DIFFERENCE", 1.0)
+    monkeypatch.setattr(gate, "LARGEST_F1_LOSS", 1.0)
     content = command.build(trained, tmp_path, command.Profile.int8, conversations)
     figures = content["metrics"]["quantisation"]
     chosen = figures["candidates"][figures["chosen"]]

@@ -94,14 +94,14 @@ class Server:
             else:
                 return
 
-    def stop(self) -> None:
-        """Stop at once; connections are cut."""
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Cut all connections and stop; SIGINT is PostgreSQL's "fast", SIGQUIT its "immediate"."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)  # "fast shutdown"
+            self._process.send_signal(how)
             self._process.wait(PATIENCE)
             self._process = None
 
     def remove(self) -> None:
         """Stop and leave nothing behind."""
-        self.stop()
+        self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder)

@@ -1,6 +1,7 @@
 """The Faust app is configured so that nothing is acknowledged before it is committed."""
 
 import ssl
+import tempfile
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +69,11 @@ async def test_the_group_and_all_brokers_are_ours() -> None:
     assert conf.id == "g"
     assert [str(url) for url in conf.broker] == ["kafka://one:1", "kafka://two:2"]
     assert conf.broker_credentials is None
+
+
+async def test_fausts_empty_folders_are_not_made_where_the_worker_was_started() -> None:
+    conf = faust_app.create(settings()).conf
+    assert conf.datadir.parent == conf.tabledir.parents[2] == Path(tempfile.gettempdir())
 
 
 def test_assigned_partitions_are_those_of_the_topic() -> None:

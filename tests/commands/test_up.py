@@ -1,0 +1,102 @@
+"""``rapport up`` starts everything, and whatever ends it, nothing stays."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the broker ships for Linux only")
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "up.log"
+
+
+@pytest.fixture
+def start(tmp_path: Path, output: Path) -> Iterator[object]:
+    """Starts ``rapport up``; kills it if the test did not end it."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(*arguments: str) -> subprocess.Popen[bytes]:
+        with output.open("wb") as log:
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "stream_app.cli", "up", *arguments],
+                    cwd=tmp_path,
+                    env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "200"},
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def await_words(output: Path, words: str) -> None:
+    give_up = time.monotonic() + PATIENCE
+    while words not in output.read_text("utf-8"):
+        assert time.monotonic() < give_up, f"never said: {words}\n{output.read_text('utf-8')}"
+        time.sleep(0.05)
+
+
+def assert_nothing_is_left(output: Path, children: list[psutil.Process], folder: Path) -> None:
+    text = output.read_text("utf-8")
+    found = re.search(r"worker pid (\d+)", text)
+    assert found, text
+    assert not psutil.pid_exists(int(found[1]))
+    psutil.wait_procs(children, timeout=5)
+    assert not [child for child in children if child.is_running()]
+    assert not list(folder.rglob("*.db"))
+    assert not list(folder.rglob("worker.log"))
+    assert not (folder / "rapport-data").exists()
+
+
+def test_it_shows_scores_and_ends_after_the_time_given(start, output: Path, tmp_path: Path) -> None:
+    process = start("--for", "8", "--speed", "50")
+    await_words(output, "worker pid")
+    children = psutil.Process(process.pid).children()
+    assert len(children) == 2
+    assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
+    text = output.read_text("utf-8")
+    assert re.search(r"^ready: first score after \d+\.\d s$", text, re.MULTILINE), text
+    assert re.search(r"^score demo-\S+ \d+ (provisional|final) ER", text, re.MULTILINE), text
+    assert "nothing is left running" in text
+    assert_nothing_is_left(output, children, tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_ends_it_cleanly(
+    start, output: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    process = start("--speed", "50")
+    await_words(output, "ready: first score")
+    children = psutil.Process(process.pid).children()
+    assert len(children) == 2
+    process.send_signal(number)
+    assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
+    assert "Traceback" not in output.read_text("utf-8")
+    assert_nothing_is_left(output, children, tmp_path)
+
+
+def test_a_worker_that_dies_ends_it_with_a_word(start, output: Path, tmp_path: Path) -> None:
+    process = start("--speed", "50")
+    await_words(output, "ready: first score")
+    [pid] = re.findall(r"worker pid (\d+)", output.read_text("utf-8"))
+    children = psutil.Process(process.pid).children()
+    os.kill(int(pid), signal.SIGKILL)
+    assert process.wait(PATIENCE) == 1
+    assert "the worker stopped by itself" in output.read_text("utf-8")
+    assert_nothing_is_left(output, children, tmp_path)

@@ -1,0 +1,110 @@
+"""The wall: worst session first, and no word of any turn."""
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+from rich.console import Console
+
+from stream_app.commands.watch import BARS, ROWS, Wall, _print_line, sparkline
+from stream_app.contracts.scores import Output, SessionScore, SessionStatus
+from tests.store.batches import end, process, turn
+
+HOSTILE = "[/b] [red]x[/red] [link=file:///]y"
+
+
+def messages(session_id: str, *, ended: bool = False, text: str = "zanzibar") -> list[Output]:
+    log = [turn(seq, session_id=session_id, text=f"{text} {seq}") for seq in range(4)]
+    result = process([*log, end(session_id=session_id)] if ended else log)
+    return [*result.turn_scores, *result.session_scores, *result.alerts]
+
+
+def wall(risks: dict[str, float | None]) -> Wall:
+    filled = Wall()
+    for session_id, risk in risks.items():
+        for message in messages(session_id):
+            is_summary = isinstance(message, SessionScore)
+            filled.take(structs.replace(message, low_empathy_risk=risk) if is_summary else message)
+    return filled
+
+
+def seen(show: Callable[[Console], None]) -> str:
+    console = Console(record=True, width=200, file=StringIO())
+    show(console)
+    return console.export_text()
+
+
+def test_the_worst_session_stands_first_and_unknown_risk_last() -> None:
+    text = seen(lambda c: c.print(wall({"mild": 0.2, "none": None, "bad": 0.9})._sessions()))
+    assert text.index("bad") < text.index("mild") < text.index("none")
+    assert "0.90" in text
+    assert "3 live sessions · 0 ended · 15 turn scores" in text
+
+
+def test_no_word_of_a_turn_is_shown() -> None:
+    filled = wall({"s": 0.5})
+    text = seen(lambda console: console.print(filled.render()))
+    assert "zanzibar" not in text
+    assert "newest counsellor turns" in text
+    assert "ALERT" in text
+
+
+def test_sessions_that_ended_leave_the_wall_and_are_counted() -> None:
+    filled = wall({"live": 0.1})
+    for message in messages("over", ended=True):
+        filled.take(message)
+    text = seen(lambda console: console.print(filled._sessions()))
+    assert "1 live sessions · 1 ended" in text
+    assert "over" not in text
+
+
+def test_only_the_worst_rows_are_shown() -> None:
+    filled = wall({f"session-{n:02}": n / 20 for n in range(ROWS + 3)})
+    text = seen(lambda console: console.print(filled._sessions()))
+    assert "and 3 more" in text
+    assert f"session-{ROWS + 2:02}" in text
+    assert "session-00" not in text
+
+
+def test_an_empty_wall_is_quiet() -> None:
+    assert "all quiet" in seen(lambda console: console.print(Wall().render()))
+
+
+def test_a_session_id_that_looks_like_markup_is_shown_as_it_is() -> None:
+    filled = wall({HOSTILE: 0.5})
+    assert HOSTILE in seen(lambda console: console.print(filled.render()))
+
+
+@pytest.mark.parametrize("session_id", ["s", HOSTILE])
+def test_plain_lines_tell_scores_alerts_and_ends(session_id: str) -> None:
+    def show(console: Console) -> None:
+        for message in messages(session_id, ended=True):
+            _print_line(console, message)
+
+    lines = seen(show).splitlines()
+    assert [line.split()[0] for line in lines].count("score") == 4
+    assert f"ended {session_id} risk" in "\n".join(lines)
+    assert any(line.startswith("ALERT") for line in lines)
+    assert "zanzibar" not in "\n".join(lines)
+    assert all(session_id in line for line in lines)
+
+
+def test_idle_sessions_are_not_live() -> None:
+    filled = wall({"s": 0.5})
+    filled.take(structs.replace(filled.cards["s"].score, status=SessionStatus.IDLE))
+    assert "0 live sessions · 1 ended" in seen(lambda console: console.print(filled.render()))
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=60))
+def test_a_sparkline_has_a_bar_for_each_of_the_last_values(values: list[float]) -> None:
+    line = sparkline(values)
+    assert len(line) == min(24, len(values))
+    order = [BARS.index(bar) for bar in line]
+    assert all(
+        (one <= two) or (a > b)
+        for one, two, a, b in zip(order, order[1:], values[-24:], values[-24:][1:], strict=False)
+    )
+    assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
