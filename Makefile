@@ -63,7 +63,8 @@ train: train-env ## Train the default model on the corpora (DATA=folder)
 	$(TRAIN)/bin/python -m models.train --out build/model $(if $(DATA),--data-dir $(DATA))
 
 bundle: train-env ## Export the trained model as the default bundle
-	$(TRAIN)/bin/python -m export --model build/model --out stream_app/bundles/default
+	$(TRAIN)/bin/python -m export --model build/model --out stream_app/bundles/default $(if $(DATA),--data-dir $(DATA))
+	$(TRAIN)/bin/python -m models.risk $(if $(DATA),--data-dir $(DATA))
 
 bench: install ## Whole path beside the bare ONNX sessions
 	$(BIN)/rapport bench

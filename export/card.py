@@ -67,12 +67,14 @@ def model_card(manifest: dict[str, Any]) -> str:
         + _beside_published(metrics["test"])
         + "\n\n"
         + PROTOCOL_NOTE,
+        "## Session risk\n\n" + _risk(manifest),
         "## Export\n\n" + _export(manifest),
         "## Limits\n\n" + LIMITS.format(max_tokens=manifest["encoder"]["max_tokens"]),
         "## How to rebuild\n\n"
         "Install the `train` extra, put the corpora in one folder, then\n\n"
         f"```\n{training['command']}\npython -m models.evaluate --model build/model\n"
-        f"python -m export --model build/model --out FOLDER --profile {manifest['profile']}\n```",
+        f"python -m export --model build/model --out FOLDER --profile {manifest['profile']}\n"
+        "python -m models.risk --bundle FOLDER\n```",
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -119,6 +121,41 @@ def _beside_published(test: report.Metrics) -> str:
         cells = [f"{100 * ours[c]:.1f} ({published[c]:.1f})" for c in columns if c in ours]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "Ours (published), per cent, Reddit.\n\n" + "\n".join(lines)
+
+
+RISK_NOTE = """\
+The probability that the person who was listened to will rate the session low: a logistic model
+over the aggregates after each counsellor turn, fitted on ESConv chats (failed, or rated 1-2 by
+the seeker for empathy, against rated 4-5; a rating of 3 is left out). Only the aggregates of
+expressed empathy, questions, reflections and talk share go in, not what the client says. The
+alert threshold is the one that gave ten false alarms per 100 good sessions on the training and
+validation parts."""
+
+
+def _risk(manifest: dict[str, Any]) -> str:
+    risk, figures = manifest["risk"], manifest["metrics"].get("risk")
+    if risk is None or figures is None:
+        return "This bundle has no risk model: `python -m models.risk` fits one."
+    lines = [
+        "| part | sessions (low) | AUROC end | after 10 turns | after 6 | Brier | false alarms "
+        "per 100 good | found per 100 low |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for part, row in figures.items():
+        early = [
+            f"{row[f'auroc_after_{turns}']:.2f} (n {row[f'sessions_after_{turns}']})"
+            for turns in (10, 6)
+        ]
+        lines.append(
+            f"| {part} | {row['sessions']} ({row['low']}) | {row['auroc_end']:.2f} "
+            f"| {' | '.join(early)} | {row['brier_end']:.3f} "
+            f"| {row['false_alarms_per_100_good']:.0f} | {row['detected_per_100_low']:.0f} |"
+        )
+    weights = ", ".join(f"{name} {value:+.2f}" for name, value in risk["weights"].items())
+    threshold = f"Alert from {risk['enter']:.2f}, cleared below {risk['exit']:.2f}."
+    return "\n\n".join(
+        [RISK_NOTE, threshold, "\n".join(lines), f"Weights on the raw features: {weights}."]
+    )
 
 
 def _export(manifest: dict[str, Any]) -> str:

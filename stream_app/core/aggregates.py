@@ -63,15 +63,19 @@ class Aggregates(Struct):
         else:
             self.counsellor_words += words
 
-    def observe(self, item: Contribution, after: int) -> None:
-        """Add a counsellor turn, or replace its provisional values. ``after``: window's size."""
+    def observe(self, item: Contribution, after: int, late: bool = False) -> None:
+        """Add a counsellor turn, or replace its provisional values. ``after``: window's size.
+
+        A late turn is final at once and never recent; among the latest it could push out a turn
+        whose final values are still to come.
+        """
+        if late:
+            self.settled.add(item)
+            return
         for i, known in enumerate(self.latest):
             if known.seq == item.seq:
                 self.latest[i] = item
                 return
-        if self.latest and item.seq < self.latest[-1].seq:
-            self.settled.add(item)  # late: final at once, never recent
-            return
         self.latest.append(item)
         while len(self.latest) > max(RECENT, after + 1):
             self.settled.add(self.latest.pop(0))

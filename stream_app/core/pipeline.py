@@ -331,7 +331,7 @@ class Pipeline:
     ) -> TurnScore:
         """Add a counsellor's score to the session; the first score of a turn moves the risk."""
         state = due.state
-        state.aggregates.observe(contribution(score), self._policy.window.after)
+        state.aggregates.observe(contribution(score), self._policy.window.after, score.late)
         if due.target is None or not _is_first(due.target):
             return score
         state.risk = low_empathy_risk(self._scorer.risk, state.aggregates.summary())

@@ -76,7 +76,7 @@ def test_a_late_turn_counts_but_is_not_recent() -> None:
     aggregates = Aggregates()
     for seq in (0, 1, 3, 4):
         aggregates.observe(item(seq), AFTER)
-    aggregates.observe(item(2, (2, 2, 2)), AFTER)
+    aggregates.observe(item(2, (2, 2, 2)), AFTER, late=True)
     mechanism = aggregates.summary().mechanisms["explorations"]
     assert (mechanism.mean, mechanism.recent_mean) == (0.4, 0.0)
 

@@ -168,3 +168,12 @@ def test_the_state_stays_small() -> None:
     assert len(state.gaps) <= MAX_GAPS
     assert len(state.waiting) <= POLICY.reorder_turns
     assert len(state.digests) <= 64
+
+
+def test_a_turn_may_wait_exactly_as_long_as_the_wait() -> None:
+    state = WindowState()
+    pushed(state, 0, 2)
+    just = encoded(2).occurred_at + POLICY.reorder_wait
+    assert push(state, encoded(3, occurred_at=just), POLICY) == (Placement.WAITING, [])
+    over = just + timedelta(microseconds=1)
+    assert push(state, encoded(4, occurred_at=over), POLICY)[1] != []

@@ -1,8 +1,11 @@
 """What the worker leaves in the database is what ``rapport score`` says of the same events."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import tables
@@ -60,8 +63,15 @@ def test_sessions_without_an_end_are_rested_when_the_log_is_read(service: Servic
     assert differences(scored_offline(service.settings, log, 256), stored(service)) == []
 
 
-def test_kill_in_the_middle_leaves_no_trace(tmp_path, sample_log: list[bytes]) -> None:
-    service = Service(tmp_path, batch_max=16)
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_kill_in_the_middle_leaves_no_trace(
+    tmp_path: Path, sample_log: list[bytes], database: str, request: pytest.FixtureRequest
+) -> None:
+    changes: dict[str, Any] = {"batch_max": 16}
+    if database == "postgresql":
+        url = request.getfixturevalue("server").new_database()
+        changes["database_url"] = SecretStr(url)
+    service = Service(tmp_path, **changes)
     try:
         first = service.start_worker()
         service.send(sample_log)

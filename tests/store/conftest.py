@@ -5,18 +5,7 @@ import pytest
 
 from stream_app.store import schema
 from stream_app.store.repository import Store, open_store
-from tests.store import postgres
 from tests.store.batches import prepare
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[postgres.Server]:
-    folder = postgres.binaries()
-    if folder is None:
-        pytest.skip("PostgreSQL's server (initdb, postgres) is not installed")
-    running = postgres.Server(folder)
-    yield running
-    running.remove()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,0 +1,229 @@
+"""Input at the edges of JSON, UTF-8 and time: never an error of another kind, never a quotation."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.contracts import cloudevents
+from stream_app.contracts.events import (
+    MAX_EVENT_BYTES,
+    MAX_ID_CHARS,
+    Outcome,
+    Turn,
+    decode,
+    utc,
+)
+from stream_app.errors import ContractError
+from tests.fakes import end, outcome, turn
+
+MARKER = "qqzanzibarqq"
+
+
+def refusal(raw: bytes) -> ContractError:
+    with pytest.raises(ContractError) as caught:
+        decode(raw)
+    return caught.value
+
+
+def with_field(raw_field: bytes, event: bytes | None = None) -> bytes:
+    """The event with one more field, written as it is."""
+    return (event or turn())[:-1] + b"," + raw_field + b"}"
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (with_field(b'"x":"\xff"'), "not-utf-8"),
+        (with_field(b'"\xff":1'), "not-utf-8"),
+        (with_field(b'"\xff":"audio"'), "not-utf-8"),
+        (b"\xff\xfe" + turn().decode().encode("utf-16-le"), "not-utf-8"),
+        (turn(text="X").replace(b"X", b"\xed\xa0\x80"), "not-utf-8"),
+        (turn(text="X").replace(b"X", rb"\udfff"), "not-json"),
+        (turn(text="X").replace(b"X", rb"\uD800\uD800"), "not-json"),
+        (turn(session="X").replace(b'"X"', rb'"\ud800"'), "not-json"),
+        (b"\xef\xbb\xbf" + turn(), "not-json"),
+        (turn(text="X").replace(b"X", b"a\tb"), "not-json"),
+        (outcome(value=7).replace(b"7", b"NaN"), "not-json"),
+        (outcome(value=7).replace(b"7", b"Infinity"), "not-json"),
+        (outcome(value=7).replace(b"7", b"1e400"), "schema"),
+        (turn(seq=7).replace(b": 7", b": 1" + b"0" * 5000), "schema"),
+        (turn(seq=True), "schema"),
+        (turn(seq="1"), "schema"),
+        (json.dumps(MARKER).encode(), "schema"),
+        (b"true", "schema"),
+        (turn(speaker_id="a\x00b"), "nul-byte"),
+        (turn(turn_id="a\x00b"), "nul-byte"),
+        (turn(lang="\x00"), "nul-byte"),
+        (end(reason="a\x00b"), "nul-byte"),
+        (turn(role="client\x00"), "schema"),
+        (turn(type="turn\x00"), "schema"),
+        (turn(lang="x" * 36), "schema"),
+        (turn(team=""), "schema"),
+        (turn(type=None), "schema"),
+        (turn(type=[MARKER]), "schema"),
+        (turn(role={MARKER: MARKER}), "schema"),
+        (turn(occurred_at=1_767_607_200), "schema"),
+        (turn(occurred_at="2026-01-05"), "schema"),
+        (turn(occurred_at="2026-13-05T10:00:00Z"), "schema"),
+        (turn(occurred_at="0001-01-01T00:00:00+14:00"), "schema"),
+        (end(occurred_at="9999-12-31T23:59:59-14:00"), "schema"),
+        (outcome(kind="rating", value=-0.0), "schema"),
+        (with_field(b'"audio":null'), "media"),
+        (with_field(b'"audio":1e400'), "media"),
+        (with_field(b'"video":"x"', end()), "media"),
+        (with_field(b'"keystrokes":[1]', outcome()), "media"),
+    ],
+)
+def test_odd_input_is_refused_with_its_reason(raw: bytes, code: str) -> None:
+    problem = refusal(raw)
+    assert problem.code == code
+    assert MARKER not in problem.detail
+
+
+def test_an_unknown_field_may_hold_what_no_known_field_may() -> None:
+    """It is skipped, also beside the word that starts the search for media fields."""
+    plain = decode(turn())
+    assert decode(with_field(b'"x":1e400')) == plain
+    assert decode(with_field(b'"x":1e400,"y":"audio"')) == plain
+    assert decode(with_field(rb'"x":"\u0000"')) == plain
+    assert decode(with_field(b'"x":{"audio":1}')) == plain
+
+
+def test_the_last_of_two_fields_of_one_name_counts() -> None:
+    event = decode(with_field(b'"text":"the last word"'))
+    assert isinstance(event, Turn)
+    assert event.text == "the last word"
+
+
+def test_the_largest_event_that_fits_is_taken() -> None:
+    room = MAX_EVENT_BYTES - len(turn(text=""))
+    assert isinstance(decode(turn(text="x" * room)), Turn)
+    assert refusal(turn(text="x" * (room + 1))).code == "too-large"
+
+
+def test_the_limits_themselves_are_within() -> None:
+    event = decode(turn(session="s" * MAX_ID_CHARS, seq=2**31 - 1))
+    assert (len(event.session_id), event.seq) == (MAX_ID_CHARS, 2**31 - 1)
+    for value in (1, 5.0):
+        rating = decode(outcome(value=value))
+        assert isinstance(rating, Outcome)
+        assert rating.value == value
+
+
+def test_characters_beyond_ascii_arrive_whole() -> None:
+    text = "Ça va ? e\u0301 \U0001f9d1\u200d\U0001f91d\u200d\U0001f9d1 مرحبا"
+    for ascii_only in (True, False):
+        body = json.loads(turn()) | {"text": text}
+        event = decode(json.dumps(body, ensure_ascii=ascii_only).encode())
+        assert isinstance(event, Turn)
+        assert event.text == text
+
+
+def test_one_instant_in_any_zone_is_the_same_instant() -> None:
+    here, there = (
+        decode(turn(occurred_at=at))
+        for at in ("2026-01-05T10:00:00+05:30", "2026-01-05T04:30:00.000Z")
+    )
+    assert utc(here.occurred_at) == utc(there.occurred_at)
+    assert utc(here.occurred_at).utcoffset() == utc(there.occurred_at).utcoffset()
+
+
+@pytest.mark.parametrize("consent", [True, False, None])
+def test_consent_is_given_refused_or_left_open(consent: bool | None) -> None:
+    event = decode(turn(consent=consent))
+    assert isinstance(event, Turn)
+    assert event.consent is consent
+
+
+WORDS = st.sampled_from(
+    [
+        MARKER,
+        f"{MARKER} - at `$.{MARKER}`",
+        f"`{MARKER}`",
+        f"\n{MARKER}",
+        f"\x00{MARKER}",
+        f"'{MARKER}'",
+        f"Expected `str`, got `{MARKER}`",
+        MARKER * 50,
+    ]
+)
+VALUES = st.recursive(
+    WORDS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(WORDS, inner, max_size=2),
+    max_leaves=4,
+)
+EVENTS = st.sampled_from([turn(), end(), outcome()]).map(json.loads)
+PLACES = st.sampled_from(
+    [*{**json.loads(turn()), **json.loads(end()), **json.loads(outcome())}, "lang", "team", MARKER]
+)
+
+
+@given(EVENTS, st.dictionaries(PLACES, VALUES, max_size=3), st.sets(PLACES, max_size=2))
+def test_no_reason_quotes_any_word_of_the_event(
+    body: dict[str, Any], changes: dict[str, Any], dropped: set[str]
+) -> None:
+    changed = {key: value for key, value in {**body, **changes}.items() if key not in dropped}
+    try:
+        decode(json.dumps(changed).encode())
+    except ContractError as problem:
+        said = f"{problem.code} {problem.detail} {problem} {problem!r}"
+    else:
+        return
+    assert MARKER not in said
+
+
+@given(st.binary(max_size=40), st.integers(0, 300), st.booleans())
+def test_bytes_thrown_into_an_event_never_break_the_decoder(
+    junk: bytes, place: int, media: bool
+) -> None:
+    raw = with_field(b'"x":"audio"') if media else turn()
+    codes = {"not-json", "not-utf-8", "schema", "nul-byte", "empty-text", "media"}
+    try:
+        decode(raw[:place] + junk + raw[place:])
+    except ContractError as problem:
+        code = problem.code
+    else:
+        return
+    assert code in codes
+
+
+def cloud_headers() -> dict[str, Any]:
+    return dict(cloudevents.binary_headers(decode(turn()), "e-1", "chat"))
+
+
+def test_the_headers_of_an_event_agree_with_it() -> None:
+    for raw in (turn(), end(), outcome()):
+        event = decode(raw)
+        headers = cloudevents.headers_of(cloudevents.binary_headers(event, "e-1", "chat"))
+        cloudevents.check(headers, event)
+
+
+def test_the_last_header_of_a_name_counts_and_none_is_none() -> None:
+    assert cloudevents.headers_of([("a", b"1"), ("a", b"2")]) == {"a": b"2"}
+    assert cloudevents.headers_of({"a": b"1"}) == {"a": b"1"}
+    assert cloudevents.headers_of(None) == {}
+
+
+@pytest.mark.parametrize("name", ["ce_id", "ce_source", "ce_type", "ce_specversion"])
+def test_a_required_header_without_a_value_is_refused(name: str) -> None:
+    """Kafka allows a header whose value is null."""
+    with pytest.raises(ContractError) as caught:
+        cloudevents.check({**cloud_headers(), name: None}, decode(turn()))
+    assert caught.value.code == "cloudevent"
+
+
+def test_an_optional_header_without_a_value_is_as_good_as_none() -> None:
+    nulls = {"content-type": None, "ce_partitionkey": None}
+    cloudevents.check({**cloud_headers(), **nulls}, decode(turn()))
+
+
+def test_a_content_type_may_name_its_charset() -> None:
+    with_charset = {"content-type": b"application/json; charset=utf-8"}
+    cloudevents.check({**cloud_headers(), **with_charset}, decode(turn()))
+
+
+def test_a_type_without_the_prefix_names_the_event_as_well() -> None:
+    cloudevents.check({**cloud_headers(), "ce_type": b"turn"}, decode(turn()))

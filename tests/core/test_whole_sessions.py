@@ -1,0 +1,205 @@
+"""What holds of a session however badly its turns arrive: far out of order, late, after its end."""
+
+import itertools
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Stage
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import BatchResult, Pipeline, Policy
+from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.window import WindowPolicy
+from tests.fakes import START, FakeScorer, end, outcome, received, turn
+
+PIPELINE = Pipeline(
+    FakeScorer(), Policy(WindowPolicy(), AlertRule(enter=0.5, exit=0.4, for_turns=2))
+)
+QUICK = settings(max_examples=150, deadline=None)
+
+
+def at(seconds: int) -> str:
+    return (START + timedelta(seconds=seconds)).isoformat()
+
+
+def processed(log: list[bytes]) -> BatchResult:
+    return PIPELINE.process(received(log), {})
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[bytes]:
+    """Any roles and pauses; any order of arrival, or a run of turns that is held up."""
+    count = draw(st.integers(1, 18))
+    first, last, held = (draw(st.integers(0, count)) for _ in range(3))
+    lost = list(range(first, last))
+    others = [seq for seq in range(count) if seq not in lost]
+    order = [*others[:held], *lost, *others[held:]]
+    if draw(st.booleans()):
+        order = draw(st.permutations(order))
+    return [
+        turn(
+            seq=seq,
+            role=draw(st.sampled_from(["client", "counsellor", "counsellor"])),
+            occurred_at=at(draw(st.integers(0, 90))),
+        )
+        for seq in order
+    ]
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[bytes]:
+    """The same with an end, outcomes, repeats and consent that comes and goes."""
+    log = draw(turns())
+    log += draw(st.lists(st.sampled_from([*log, outcome(), outcome(value=4.0)]), max_size=6))
+    log += draw(
+        st.lists(st.builds(turn, seq=st.integers(0, 25), consent=st.booleans()), max_size=3)
+    )
+    log.insert(draw(st.integers(0, len(log))), end())
+    return log
+
+
+@QUICK
+@given(turns())
+def test_every_turn_is_counted_and_scored_final_exactly_once(log: list[bytes]) -> None:
+    """Also the turns that fill a gap after it was given up, many at a time."""
+    result = processed([*log, end()])
+    finals = [score.seq for score in result.turn_scores if score.stage is Stage.FINAL]
+    firsts = [score.seq for score in result.turn_scores if score.stage is Stage.PROVISIONAL]
+    late = [stored.turn.seq for stored in result.turns if stored.late]
+    assert sorted(finals) == sorted(firsts + late) == list(range(len(log)))
+    [session] = result.session_scores
+    roles = [stored.turn.speaker_role for stored in result.turns]
+    assert session.turns == len(log)
+    assert session.counsellor_turns == roles.count(Role.COUNSELLOR)
+    assert session.late_turns == len(late)
+
+
+@QUICK
+@given(turns())
+def test_the_mean_level_is_that_of_the_final_rows(log: list[bytes]) -> None:
+    result = processed([*log, end()])
+    totals = [
+        score.expressed.empathy_total
+        for score in result.turn_scores
+        if score.stage is Stage.FINAL and score.expressed.empathy_total is not None
+    ]
+    mean = result.session_scores[0].empathy_total_mean
+    assert mean == (sum(totals) / len(totals) if totals else None)
+
+
+def test_late_turns_do_not_push_out_a_turn_whose_final_score_is_to_come() -> None:
+    """
+    ::
+
+        0  .  .  .  .  .  6  7   then 1 2 3 4 5 late, then 8 completes 0
+    """
+    log = [turn(seq=seq, role="client", occurred_at=at(40 * seq)) for seq in (6, 7)]
+    log += [turn(seq=seq, role="counsellor", occurred_at=at(seq)) for seq in range(1, 6)]
+    log += [turn(seq=8, role="counsellor", occurred_at=at(400))]
+    result = processed([turn(seq=0, role="counsellor"), *log])
+    assert result.counts["late"] == 5
+    assert result.session_scores[0].counsellor_turns == 7
+
+
+def cut(log: list[bytes], cuts: list[int]) -> tuple[SessionState, dict[Any, Any]]:
+    """State and rows after the log in batches that end at ``cuts``; states travel as bytes."""
+    edges = sorted({0, len(log), *(place % (len(log) + 1) for place in cuts)})
+    events = received(log)
+    rows: dict[Any, Any] = {}
+    stored: dict[str, bytes] = {}
+    for start, stop in itertools.pairwise(edges):
+        result = PIPELINE.process(
+            events[start:stop], {key: Versioned(unpack(raw)) for key, raw in stored.items()}
+        )
+        stored |= {key: pack(versioned.state) for key, versioned in result.sessions.items()}
+        rows |= {(s.seq, s.stage): s for s in result.turn_scores}
+        rows |= {alert.alert_id: alert for alert in result.alerts}
+        rows |= {aside.letter.offset: aside.letter for aside in result.dead_letters}
+        rows |= {(o.kind, o.value): o for o in result.outcomes}
+        for session in result.session_scores:
+            rows["session"] = msgspec.structs.replace(session, risk_by_turn=[])
+    return unpack(stored["s"]), rows
+
+
+@QUICK
+@given(logs(), st.lists(st.integers(0, 40), max_size=6))
+def test_the_state_is_the_same_however_the_log_is_cut(log: list[bytes], cuts: list[int]) -> None:
+    whole_state, whole_rows = cut(log, [])
+    state, rows = cut(log, cuts)
+    assert pack(state) == pack(whole_state)
+    assert rows == whole_rows
+
+
+@QUICK
+@given(turns(), st.integers(0, 40))
+def test_reading_again_leaves_the_state_as_it_was(log: list[bytes], back: int) -> None:
+    once = PIPELINE.process(received(log), {})
+    before = pack(once.sessions["s"].state)
+    states = {"s": Versioned(unpack(before))}
+    again = PIPELINE.process(received(log)[max(0, len(log) - back) :], states)
+    assert pack(states["s"].state) == before
+    assert again.turns == again.turn_scores == again.alerts == again.dead_letters == []
+
+
+@QUICK
+@given(turns())
+def test_resting_changes_no_state_and_no_final_score_that_follows(log: list[bytes]) -> None:
+    states: dict[str, Versioned] = {}
+    rested: dict[Any, Any] = {}
+    for event in received([*log, end()]):
+        for result in (PIPELINE.process([event], states), PIPELINE.rest(states)):
+            rested |= {(s.seq, s.stage): s for s in result.turn_scores}
+    undisturbed = processed([*log, end()])
+    assert pack(states["s"].state) == pack(undisturbed.sessions["s"].state)
+    assert rested == {(s.seq, s.stage): s for s in undisturbed.turn_scores}
+
+
+@given(st.text(alphabet="quixotic zebra", min_size=12, max_size=60).filter(str.strip))
+def test_a_stored_state_holds_no_text(text: str) -> None:
+    state = processed([turn(text=text), turn(seq=2, text=text)]).sessions["s"].state
+    assert text.encode() not in pack(state)
+    assert unpack(pack(state)) == state
+
+
+def test_the_place_in_the_log_of_a_session_is_remembered() -> None:
+    states: dict[str, Versioned] = {}
+    event = received([turn()])[0]
+    moved = msgspec.structs.replace(
+        event, source=msgspec.structs.replace(event.source, partition=5)
+    )
+    PIPELINE.process([moved], states)
+    assert states["s"].partition == 5
+
+
+def test_a_quiet_session_calls_nobody_for_a_turn_that_is_still_waiting() -> None:
+    """The alert comes when the turn is in order, or at the end; an idle check may be repeated."""
+    eager = AlertRule(enter=0.0, exit=0.0, for_turns=1)
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), eager))
+    states: dict[str, Versioned] = {}
+    pipeline.process(received([turn(seq=0), turn(seq=3)]), states)
+    rested = pipeline.rest(states)
+    assert rested.session_scores[0].low_empathy_risk is not None
+    assert rested.alerts == []
+    assert len(pipeline.process(received([end()], first_offset=2), states).alerts) == 3
+
+
+def test_a_session_begins_and_is_last_active_with_its_turns_in_any_order() -> None:
+    result = processed([turn(seq=seq, occurred_at=at(10 * seq)) for seq in (1, 2, 0)])
+    [session] = result.session_scores
+    assert session.started_at == START
+    assert session.last_activity_at == START + timedelta(seconds=20)
+
+
+def test_facts_of_a_session_come_from_the_turns_that_state_them() -> None:
+    log = [turn(seq=0), turn(seq=1, domain="peer-support", team="t"), turn(seq=2, channel="chat")]
+    state = processed([*log, turn(seq=3, team="other", lang="en")]).sessions["s"].state
+    assert (state.domain, state.team, state.channel, state.lang) == (
+        "peer-support",
+        "t",
+        "chat",
+        "en",
+    )

@@ -1,0 +1,160 @@
+"""What is refused in a bundle folder, shown on one without a model in it."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import BundleError
+from stream_app.inference.bundle import FORMAT, MANIFEST, load
+
+FILES = {"encoder.onnx": b"encoder", "head.onnx": b"head", "tokenizer.json": b"{}"}
+HEAD = {
+    "name": "emotional_reactions",
+    "dimension": "expressed",
+    "kind": "level",
+    "roles": ["counsellor"],
+    "labels": ["0", "1", "2"],
+}
+
+
+def sha(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+def manifest() -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "name": "tiny",
+        "version": "1",
+        "profile": "fp32",
+        "encoder": {
+            "file": "encoder.onnx",
+            "hidden_size": 4,
+            "max_tokens": 8,
+            "batch_independent": True,
+        },
+        "head": {"file": "head.onnx", "slots": 6},
+        "tokenizer": {"file": "tokenizer.json"},
+        "window": {"before": 3, "after": 3},
+        "heads": [HEAD],
+        "files": {name: sha(raw) for name, raw in FILES.items()},
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A whole bundle, beside which another file lies."""
+    path = tmp_path / "tiny"
+    path.mkdir()
+    for name, raw in FILES.items():
+        (path / name).write_bytes(raw)
+    (path / MANIFEST).write_text(json.dumps(manifest()), "utf-8")
+    (tmp_path / "outside").write_bytes(b"outside")
+    return path
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(BundleError) as caught:
+        load(folder)
+    return str(caught.value)
+
+
+def test_a_whole_bundle_is_read_with_its_identity(folder: Path) -> None:
+    bundle = load(folder)
+    assert bundle.manifest.bundle_id == "tiny-1-fp32"
+    assert bundle.digest == sha((folder / MANIFEST).read_bytes())
+    assert bundle.file("head.onnx").read_bytes() == b"head"
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert "no model bundle at" in refusal(tmp_path / "nowhere")
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    assert "no model bundle at" in refusal(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside", "..", ".", "", "./head.onnx", "/etc/hostname", "sub/x"]
+)
+def test_a_file_that_is_not_directly_in_the_folder_is_refused(folder: Path, name: str) -> None:
+    """Even when it exists and has the hash that is stated."""
+    (folder / "sub").mkdir()
+    (folder / "sub" / "x").write_bytes(b"outside")
+    body = manifest()
+    body["files"][name] = sha(b"outside")
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    assert "missing" in refusal(folder)
+
+
+@pytest.mark.parametrize("part", ["encoder", "head", "tokenizer"])
+def test_a_part_outside_the_folder_is_refused(folder: Path, part: str) -> None:
+    body = manifest()
+    body[part]["file"] = "../outside"
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    assert "no SHA-256 for ../outside" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_checked(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"something else")
+    assert f"{name} is damaged" in refusal(folder)
+    (folder / name).unlink()
+    assert f"{name} is missing" in refusal(folder)
+
+
+def drop_heads(body: dict[str, Any]) -> None:
+    del body["heads"]
+
+
+def wrong_kind(body: dict[str, Any]) -> None:
+    body["heads"] = [{**HEAD, "kind": "ordinal"}]
+
+
+def wrong_role(body: dict[str, Any]) -> None:
+    body["heads"] = [{**HEAD, "roles": ["wizard"]}]
+
+
+def wrong_window(body: dict[str, Any]) -> None:
+    body["window"] = {"before": "three", "after": 3}
+
+
+def unknown_risk_field(body: dict[str, Any]) -> None:
+    body["risk"] = {"intercept": 0.0, "weights": {}, "horoscope": 1}
+
+
+@pytest.mark.parametrize(
+    "damage", [drop_heads, wrong_kind, wrong_role, wrong_window, unknown_risk_field]
+)
+def test_a_manifest_of_another_shape_is_refused(
+    folder: Path, damage: Callable[[dict[str, Any]], None]
+) -> None:
+    body = manifest()
+    damage(body)
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    assert "is not a bundle manifest" in refusal(folder)
+
+
+def test_a_torn_manifest_is_refused(folder: Path) -> None:
+    raw = (folder / MANIFEST).read_bytes()
+    (folder / MANIFEST).write_bytes(raw[: len(raw) // 2])
+    assert "is not a bundle manifest" in refusal(folder)
+
+
+def test_an_expressed_head_needs_a_place_in_the_contract_and_a_perceived_one_a_name(
+    folder: Path,
+) -> None:
+    def with_head(dimension: str) -> Path:
+        body = manifest()
+        charm = {**HEAD, "name": "charm", "kind": "binary", "dimension": dimension}
+        body["heads"].append(charm)
+        (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+        return folder
+
+    assert "wire contract lacks: charm" in refusal(with_head("expressed"))
+    assert [head.name for head in load(with_head("perceived")).manifest.heads][-1] == "charm"
