@@ -52,7 +52,8 @@ class EncoderChunk:
     """Turns of similar length encoded together.
 
     `turns` [n] are positions in the step; `input_ids` and `attention_mask` are [n, tokens];
-    `rationale` and `rationale_mask` are float [n, tokens, 3].
+    `rationale` and `rationale_mask` are float [n, tokens, 3]. `context_only` turns are encoded
+    without gradients in training: a third of the cost.
     """
 
     turns: Tensor
@@ -60,6 +61,7 @@ class EncoderChunk:
     attention_mask: Tensor
     rationale: Tensor
     rationale_mask: Tensor
+    context_only: bool = False
 
 
 @dataclass
@@ -176,7 +178,11 @@ def collate(
         context_mask=torch.tensor(columns["mask"], dtype=torch.long).view(-1, SLOTS),
         labels=_labels([turns[index].turn for index in target_turns]),
     )
-    return Step(len(turns), encoder_chunks(turns, chunk_tokens), targets)
+    labelled = set(target_turns)
+    chunks = encoder_chunks(turns, chunk_tokens, target_turns)
+    others = [index for index in range(len(turns)) if index not in labelled]
+    chunks += encoder_chunks(turns, chunk_tokens, others, context_only=True)
+    return Step(len(turns), chunks, targets)
 
 
 def _slots(segment: Segment, position: int, window: Window, chance: random.Random) -> list[int]:
@@ -201,21 +207,28 @@ def _labels(turns: list[Turn]) -> dict[str, tuple[Tensor, Tensor]]:
     return labels
 
 
-def encoder_chunks(turns: list[TokenisedTurn], chunk_tokens: int) -> list[EncoderChunk]:
-    """Turns sorted by length and cut so that a chunk has at most `chunk_tokens` with padding."""
-    order = sorted(range(len(turns)), key=lambda index: len(turns[index].ids))
+def encoder_chunks(
+    turns: list[TokenisedTurn],
+    chunk_tokens: int,
+    chosen: list[int] | None = None,
+    *,
+    context_only: bool = False,
+) -> list[EncoderChunk]:
+    """The chosen turns (all by default) sorted by length, at most `chunk_tokens` with padding."""
+    indices = range(len(turns)) if chosen is None else chosen
+    order = sorted(indices, key=lambda index: len(turns[index].ids))
     chunks, current = [], []
     for index in order:
         if current and len(turns[index].ids) * (len(current) + 1) > chunk_tokens:
-            chunks.append(_chunk(turns, current))
+            chunks.append(_chunk(turns, current, context_only))
             current = []
         current.append(index)
     if current:
-        chunks.append(_chunk(turns, current))
+        chunks.append(_chunk(turns, current, context_only))
     return chunks
 
 
-def _chunk(turns: list[TokenisedTurn], indices: list[int]) -> EncoderChunk:
+def _chunk(turns: list[TokenisedTurn], indices: list[int], context_only: bool) -> EncoderChunk:
     width = max(len(turns[index].ids) for index in indices)
     shape = (len(indices), width)
     ids, attention = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
@@ -228,7 +241,7 @@ def _chunk(turns: list[TokenisedTurn], indices: list[int]) -> EncoderChunk:
         if turn.rationale is not None:
             rationale[row, :size] = torch.tensor(turn.rationale)
             counted[row, :size] = torch.tensor(turn.rationale_mask)
-    return EncoderChunk(torch.tensor(indices), ids, attention, rationale, counted)
+    return EncoderChunk(torch.tensor(indices), ids, attention, rationale, counted, context_only)
 
 
 def epoch_steps(

@@ -90,3 +90,9 @@ class TurnEncoder(nn.Module):
         """Keep the word embeddings as pretrained: half the parameters, and few are seen."""
         for parameter in self.backbone.embeddings.parameters():
             parameter.requires_grad = False
+
+    def freeze_layers(self, count: int) -> None:
+        """Keep the lowest transformer layers as pretrained: a backward pass ends above them."""
+        for layer in self.backbone.encoder.layer[:count]:
+            for parameter in layer.parameters():
+                parameter.requires_grad = False

@@ -19,22 +19,19 @@ RATIONALE_ORDER = ("emotional_reactions", "interpretations", "explorations")
 class HeadSpec:
     """One classification head.
 
-    `kind` is "level" for ordered levels 0, 1, 2 and "categorical" otherwise; `role` is the
-    speaker whose turns the head scores; `corpus` names what it is learned from; `weight`
-    multiplies its loss.
+    `kind` is "level" for ordered levels 0, 1, 2, "binary" for no and yes, else "categorical";
+    `role` is the speaker whose turns the head scores; `dimension` says whether it measures
+    empathy as the counsellor expresses it, as the client perceives it, or the client's own talk;
+    `corpus` names what it is learned from; `weight` multiplies its loss.
     """
 
     name: str
     labels: tuple[str, ...]
     role: int
     corpus: str
-    kind: Literal["level", "categorical"] = "categorical"
+    kind: Literal["level", "categorical", "binary"] = "categorical"
     weight: float = 1.0
-
-    @property
-    def dimension(self) -> Literal["expressed", "client"]:
-        """What the head measures: empathy expressed by the counsellor, or the client's talk."""
-        return "expressed" if self.role == COUNSELLOR else "client"
+    dimension: Literal["expressed", "perceived", "client"] = "expressed"
 
     @property
     def rationale_index(self) -> int | None:
@@ -52,6 +49,27 @@ STRATEGIES = (
     "information",
     "others",
 )
+
+EMPATHIC_INTENTS = (
+    "acknowledging",
+    "agreeing",
+    "consoling",
+    "encouraging",
+    "questioning",
+    "suggesting",
+    "sympathizing",
+    "wishing",
+    "neutral",
+)
+"""Response intents of Welivita & Pu (2020) on EmpatheticDialogues, and neutral."""
+
+NO_YES = ("no", "yes")
+
+PERCEIVED = ("engagement", "understanding", "sympathy", "helpfulness")
+"""Perceived empathy (Xu & Jiang, section 3): one probability each."""
+
+OUTCOME_HEADS = (*PERCEIVED, "satisfaction")
+"""Learned after the others, from what listeners said of sessions (`models/perceived.py`)."""
 
 HEADS: tuple[HeadSpec, ...] = (
     *(HeadSpec(name, LEVELS, COUNSELLOR, "epitome", "level") for name in RATIONALE_ORDER),
@@ -72,7 +90,20 @@ HEADS: tuple[HeadSpec, ...] = (
         "annomi",
         weight=0.5,
     ),
-    HeadSpec("talk_type", ("change", "neutral", "sustain"), CLIENT, "annomi", weight=0.5),
+    HeadSpec(
+        "talk_type",
+        ("change", "neutral", "sustain"),
+        CLIENT,
+        "annomi",
+        weight=0.5,
+        dimension="client",
+    ),
+    HeadSpec("empathic_intent", EMPATHIC_INTENTS, COUNSELLOR, "empathetic_intents", weight=0.5),
+    *(
+        HeadSpec(name, NO_YES, COUNSELLOR, "outcomes", "binary", dimension="perceived")
+        for name in PERCEIVED
+    ),
+    HeadSpec("satisfaction", NO_YES, CLIENT, "outcomes", "binary", dimension="client"),
 )
 
 HEADS_BY_NAME = {head.name: head for head in HEADS}

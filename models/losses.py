@@ -6,12 +6,13 @@ returns the mean over the rows, so that annotator votes can be used as they are.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-LossName = Literal["cross_entropy", "weighted", "focal", "ldam"]
+LossName = Literal["cross_entropy", "weighted", "focal", "ldam", "ordinal"]
+LOSSES: tuple[str, ...] = get_args(LossName)
 
 
 def inverse_sqrt_weights(counts: Tensor) -> Tensor:
@@ -62,6 +63,16 @@ def ldam(
     return terms.sum(-1).mean()
 
 
+def ordinal(logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Cross-entropy plus the squared earth mover's distance between ordered labels.
+
+    The distance compares cumulative probabilities, so that "strong" for "none" costs more than
+    "weak" for "none" (Hou et al. 2017).
+    """
+    gaps = logits.softmax(-1).cumsum(-1) - target.cumsum(-1)
+    return cross_entropy(logits, target, weights) + gaps.pow(2).sum(-1).mean()
+
+
 class HeadLoss(nn.Module):
     """The chosen loss for one head, with the label counts of its training split."""
 
@@ -85,6 +96,8 @@ class HeadLoss(nn.Module):
                 return focal(logits, target)
             case "ldam":
                 return ldam(logits, target, self.counts, scale=1.0)
+            case "ordinal":
+                return ordinal(logits, target, self.weights)
 
 
 def rationale_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:

@@ -33,7 +33,13 @@ class MultitaskModel(nn.Module):
 
     def encode(self, chunks: list[EncoderChunk], turns: int) -> tuple[Tensor, list[Tensor]]:
         """Vectors [turns, 2, hidden] in the order of the step, and rationale logits by chunk."""
-        outputs = [self.encoder(chunk.input_ids, chunk.attention_mask) for chunk in chunks]
+        training, outputs = self.training, []
+        for chunk in chunks:
+            # Turns that are context alone get no gradient and no dropout: a third of the cost.
+            self.encoder.train(training and not chunk.context_only)
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not chunk.context_only):
+                outputs.append(self.encoder(chunk.input_ids, chunk.attention_mask))
+        self.encoder.train(training)
         order = torch.cat([chunk.turns for chunk in chunks])
         vectors = torch.cat([vector for vector, _ in outputs])
         positions = torch.empty(turns, dtype=torch.long)

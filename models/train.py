@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,17 +14,15 @@ import typer
 from torch import Tensor, nn
 
 from models import multitask
-from models.batches import FINAL, TRAINING, Segment, Step, collate, dice, epoch_steps, tokenise
-from models.calibrate import calibrate
+from models.batches import TRAINING, Segment, Step, collate, dice, epoch_steps, tokenise
+from models.data import contrast as context_contrast
 from models.data import load_for_command
-from models.data.corpora import describe
-from models.data.split import DESCRIPTION, split
-from models.evaluate.predict import predict
-from models.evaluate.report import markdown, mean_macro_f1, measure
+from models.data.corpora import Conversation, Part, describe, resolve_data_dir
+from models.data.split import DESCRIPTION, split, split_fold
 from models.labels import HEADS
-from models.losses import HeadLoss, LossName, rationale_loss
+from models.losses import LOSSES, HeadLoss, LossName, rationale_loss
 
-REPEATS = {"epitome": 2, "esconv": 1, "annomi": 2}
+REPEATS = {"epitome": 2, "esconv": 1, "annomi": 1, "empathetic_intents": 1, "contrast": 1}
 RATIONALE_WEIGHT = 0.5
 """Lambda of the rationale loss (EPITOME, section 5.4)."""
 
@@ -43,6 +40,8 @@ class Recipe:
     pairs_a_step: int = 16
     loss: LossName = "weighted"
     bf16: bool = True
+    frozen_layers: int = 0
+    contrast: bool = True
 
 
 def label_counts(segments: list[Segment]) -> dict[str, Tensor]:
@@ -137,7 +136,6 @@ def fit(
     checkpoint: Path | None = None,
     resume: bool = False,
     max_steps: int | None = None,
-    after_epoch: Callable[[int], None] | None = None,
 ) -> None:
     """Train in place. The order of the data depends on the seed and the epoch alone."""
     losses = {name: HeadLoss(recipe.loss, c) for name, c in label_counts(segments).items()}
@@ -172,8 +170,6 @@ def fit(
         if checkpoint is not None:
             states = {name: part.state_dict() for name, part in parts.items()}
             torch.save(states | asdict(progress), checkpoint)
-        if after_epoch is not None:
-            after_epoch(epoch)
         if progress.steps >= steps:
             return
 
@@ -205,63 +201,93 @@ class _StepLog:
             )
 
 
+def train(
+    conversations: list[Conversation],
+    parts: dict[Part, list[Conversation]],
+    recipe: Recipe,
+    out: Path,
+    *,
+    data_dir: Path,
+    split_words: str,
+    resume: bool = False,
+    max_steps: int | None = None,
+) -> multitask.MultitaskModel:
+    """Train on the training part for the recipe's epochs and save the model in `out`.
+
+    `conversations` are all that were loaded, for the record of the data; contrast examples are
+    made from the training part alone.
+    """
+    torch.manual_seed(recipe.seed)
+    training = list(parts["train"])
+    if recipe.contrast:
+        training += context_contrast.load(training, data_dir, recipe.seed)
+    model, tokenizer = multitask.from_base()
+    model.encoder.freeze_layers(recipe.frozen_layers)
+    out.mkdir(parents=True, exist_ok=True)
+    checkpoint = out / "checkpoint.pt"
+    fit(
+        model,
+        tokenise(training, tokenizer),
+        recipe,
+        checkpoint=checkpoint,
+        resume=resume,
+        max_steps=max_steps,
+    )
+    about = {
+        "base_model": "all-MiniLM-L6-v2",
+        "data": describe(conversations),
+        "split": split_words,
+        "split_sizes": {part: len(members) for part, members in parts.items()},
+        "command": "python -m models.train " + " ".join(sys.argv[1:]),
+        "recipe": asdict(recipe),
+        "epochs": recipe.epochs,
+        "seed": recipe.seed,
+    }
+    multitask.save(model, tokenizer, out, about)
+    checkpoint.unlink(missing_ok=True)
+    return model.eval()
+
+
 def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="Where the model is written.")] = Path("build/model"),
+    fold: Annotated[int | None, typer.Option(help="Leave this fold out for testing.")] = None,
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     epochs: int = 3,
     seed: int = 17,
     threads: int = 2,
-    loss: Annotated[str, typer.Option(help="cross_entropy, weighted, focal or ldam")] = "weighted",
+    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = "weighted",
+    frozen_layers: Annotated[int, typer.Option(help="Lowest layers that are not trained.")] = 0,
+    contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
     max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
     bf16: Annotated[bool, typer.Option(help="bfloat16 in the encoder.")] = True,
     resume: Annotated[bool, typer.Option(help="Go on after the last finished epoch.")] = False,
 ) -> None:
-    """Train on the training split; choose the epoch and calibrate on the validation split."""
+    """Train on all but the held-out part: a tenth of the conversations, or one fold."""
     torch.set_num_threads(threads)
-    torch.manual_seed(seed)
-    recipe = Recipe(epochs=epochs, seed=seed, loss=loss, bf16=bf16)
+    recipe = Recipe(
+        epochs=epochs,
+        seed=seed,
+        loss=loss,
+        bf16=bf16,
+        frozen_layers=frozen_layers,
+        contrast=contrast,
+    )
     conversations = load_for_command(data_dir)
-    parts = split(conversations, seed)
-    model, tokenizer = multitask.from_base()
-    segments = {part: tokenise(parts[part], tokenizer) for part in ("train", "validation")}
-    out.mkdir(parents=True, exist_ok=True)
-    best = out / "best.pt"
-    if not resume:
-        best.unlink(missing_ok=True)
-
-    def validate(epoch: int) -> None:
-        report = measure(predict(model.eval(), segments["validation"], FINAL))
-        score = mean_macro_f1(report)
-        print(f"validation after epoch {epoch + 1}: mean macro-F1 {score:.4f}")
-        print(markdown(report), flush=True)
-        if not best.is_file() or score > torch.load(best, weights_only=True)["score"]:
-            torch.save({"model": model.state_dict(), "score": score, "epoch": epoch + 1}, best)
-
-    fit(
-        model,
-        segments["train"],
+    if fold is None:
+        parts, words = split(conversations, seed), DESCRIPTION
+    else:
+        parts, words = split_fold(conversations, fold, folds, seed), f"fold {fold} of {folds}"
+    train(
+        conversations,
+        parts,
         recipe,
-        checkpoint=out / "checkpoint.pt",
+        out,
+        data_dir=resolve_data_dir(data_dir),
+        split_words=words,
         resume=resume,
         max_steps=max_steps,
-        after_epoch=validate,
     )
-    chosen = torch.load(best, map_location="cpu", weights_only=True)
-    model.load_state_dict(chosen["model"])
-    about = {
-        "base_model": "all-MiniLM-L6-v2",
-        "data": describe(conversations),
-        "split": DESCRIPTION,
-        "split_sizes": {part: len(members) for part, members in parts.items()},
-        "command": "python -m models.train " + " ".join(sys.argv[1:]),
-        "recipe": asdict(recipe),
-        "epochs": epochs,
-        "chosen_epoch": chosen["epoch"],
-        "seed": seed,
-    }
-    multitask.save(model, tokenizer, out, about)
-    calibrate(predict(model.eval(), segments["validation"], FINAL)).write(out / "calibration.json")
-    best.unlink()
     print(f"model written to {out}")
 
 

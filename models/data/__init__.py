@@ -2,15 +2,20 @@
 
 from pathlib import Path
 
-from models.data import annomi, epitome, esconv
+from models.data import annomi, empathetic_intents, epitome, esconv
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
 
 __all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora", "load_for_command"]
 
 
 def load_corpora(data_dir: Path) -> list[Conversation]:
-    """Every conversation of the three corpora, in file order."""
-    return [*epitome.load(data_dir), *esconv.load(data_dir), *annomi.load(data_dir)]
+    """Every labelled conversation of the four corpora, in file order."""
+    return [
+        *epitome.load(data_dir),
+        *esconv.load(data_dir),
+        *annomi.load(data_dir),
+        *empathetic_intents.load(data_dir),
+    ]
 
 
 def load_for_command(data_dir: Path | None) -> list[Conversation]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from models.labels import HEADS_BY_NAME
 
@@ -53,6 +53,27 @@ CORPORA = {
             "https://github.com/uccollab/AnnoMI",
             "public, for research",
         ),
+        Corpus(
+            "empathetic_intents",
+            "Empathetic response intents (Welivita & Pu 2020)",
+            ("empathetic_intents.jsonl.gz",),
+            "https://github.com/anuradha1992/EmpatheticIntents",
+            "CC BY-NC 4.0",
+        ),
+        Corpus(
+            "empathetic_dialogues",
+            "EmpatheticDialogues (Rashkin et al. 2019)",
+            ("empathetic_dialogues.jsonl.gz",),
+            "https://github.com/facebookresearch/EmpatheticDialogues",
+            "CC BY-NC 4.0",
+        ),
+        Corpus(
+            "service",
+            "User satisfaction in service dialogues (Sun et al. 2021)",
+            tuple(f"uss_{name}.jsonl.gz" for name in ("sgd", "mwoz", "ccpe", "redial")),
+            "https://github.com/sunnweiwei/user-satisfaction-simulation",
+            "research use",
+        ),
     )
 }
 
@@ -72,13 +93,20 @@ class Turn:
     rationales: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
+Part = Literal["train", "test"]
+
+
 @dataclass
 class Conversation:
-    """Turns in order. `split_key` decides the split: equal keys are never separated."""
+    """Turns in order. `split_key` decides the split: equal keys are never separated.
+
+    `part` is set where the corpus itself decides (people's labels for testing only, say).
+    """
 
     corpus: str
     split_key: str
     turns: list[Turn]
+    part: Part | None = None
 
 
 def one_hot(head: str, label: str) -> tuple[float, ...]:

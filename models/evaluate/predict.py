@@ -102,7 +102,7 @@ def predict(scorer: Scorer, segments: list[Segment], window: Window) -> Predicti
     return Predictions(
         heads,
         rationales,
-        {name: torch.cat(values).numpy() for name, values in everywhere.items() if values},
+        {name: torch.cat(values).float().numpy() for name, values in everywhere.items() if values},
     )
 
 

@@ -1,0 +1,63 @@
+"""`python -m models.crossvalidate --out build/folds`: one model a fold, each tested elsewhere.
+
+Folds hold whole conversations or all responses to one seeker post. A fold that is finished is
+not trained again, so a run that was cut off goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from models.data import load_for_command
+from models.data.corpora import resolve_data_dir
+from models.data.split import split_fold
+from models.losses import LOSSES
+from models.train import Recipe, train
+
+
+def main(
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    out: Annotated[Path, typer.Option(help="Holds a folder for each fold.")] = Path("build/folds"),
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    only: Annotated[list[int] | None, typer.Option(help="Train these folds alone.")] = None,
+    epochs: int = 3,
+    seed: int = 17,
+    threads: int = 2,
+    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = "weighted",
+    frozen_layers: Annotated[int, typer.Option(help="Lowest layers that are not trained.")] = 0,
+    contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
+) -> None:
+    """Train the folds one after the other."""
+    torch.set_num_threads(threads)
+    recipe = Recipe(
+        epochs=epochs, seed=seed, loss=loss, frozen_layers=frozen_layers, contrast=contrast
+    )
+    conversations = load_for_command(data_dir)
+    for fold in only or range(folds):
+        folder = out / str(fold)
+        if (folder / "training.json").is_file():
+            print(f"fold {fold} is finished", flush=True)
+            continue
+        started = time.monotonic()
+        parts = split_fold(conversations, fold, folds, seed)
+        train(
+            conversations,
+            parts,
+            recipe,
+            folder,
+            data_dir=resolve_data_dir(data_dir),
+            split_words=f"fold {fold} of {folds}",
+            resume=True,
+        )
+        print(f"fold {fold}: {(time.monotonic() - started) / 60:.1f} minutes", flush=True)
+    (out / "folds.json").write_text(json.dumps({"folds": folds, "seed": seed}) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,102 @@
+"""Task dialogues and emotional chats as contexts: what was said, and what was answered.
+
+They serve the context contrast in training and the context probe (Lee et al., section 4.5). A
+conversation belongs to one pool, so that no probe meets a context from training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Literal
+
+from models.data.corpora import CORPORA, Turn, read_rows
+from models.labels import CLIENT, COUNSELLOR
+
+Pool = Literal["train", "probe"]
+Kind = Literal["task", "good_news", "bad_news"]
+
+TRAINING_FILES = ("uss_sgd.jsonl.gz", "uss_mwoz.jsonl.gz")
+"""The other service files are for probes alone."""
+TRAINING_SHARE = 0.7
+CONTENT = 3
+"""Users whose mean satisfaction is lower may well be given sympathy."""
+
+GOOD = frozenset(
+    ("joyful", "excited", "proud", "grateful", "hopeful", "confident", "content", "impressed")
+)
+BAD = frozenset(
+    (
+        *("sad", "devastated", "lonely", "afraid", "terrified", "anxious", "angry", "furious"),
+        *("annoyed", "disappointed", "ashamed", "embarrassed", "guilty", "apprehensive"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Up to three turns that precede a reply, the reply that was really given, and their kind."""
+
+    kind: Kind
+    turns: tuple[Turn, ...]
+    reply: str
+    source: str
+
+
+def pool_of(conversation_id: str) -> Pool:
+    """Seven tenths of the conversations are for training."""
+    digest = hashlib.sha256(f"pool:{conversation_id}".encode()).digest()
+    return "train" if int.from_bytes(digest[:8], "big") / 2**64 < TRAINING_SHARE else "probe"
+
+
+def contexts(data_dir: Path, pool: Pool) -> Iterator[Context]:
+    """One context of each conversation of the pool, in file order."""
+    yield from _service(data_dir, pool)
+    yield from _emotional(data_dir, pool)
+
+
+def _service(data_dir: Path, pool: Pool) -> Iterator[Context]:
+    corpus = CORPORA["service"]
+    for file in corpus.files:
+        source = file.removesuffix(".jsonl.gz")
+        for row in read_rows(corpus, file, data_dir):
+            own = pool_of(row["conversation_id"]) if file in TRAINING_FILES else "probe"
+            if own != pool:
+                continue
+            turns = [turn for turn in row["turns"] if turn["text"].strip()]
+            spots = [
+                index
+                for index in range(1, len(turns))
+                if turns[index]["speaker"] == "system"
+                and turns[index - 1]["speaker"] == "user"
+                and turns[index - 1]["satisfaction"]
+                and mean(turns[index - 1]["satisfaction"]) >= CONTENT
+            ]
+            if not spots:
+                continue
+            spot = spots[len(row["conversation_id"]) * 7 % len(spots)]
+            before = tuple(
+                Turn(CLIENT if turn["speaker"] == "user" else COUNSELLOR, turn["text"])
+                for turn in turns[max(0, spot - 3) : spot]
+            )
+            yield Context("task", before, turns[spot]["text"], source)
+
+
+def _emotional(data_dir: Path, pool: Pool) -> Iterator[Context]:
+    corpus = CORPORA["empathetic_dialogues"]
+    for row in read_rows(corpus, corpus.files[0], data_dir):
+        if row["emotion"] in GOOD:
+            kind: Kind = "good_news"
+        elif row["emotion"] in BAD:
+            kind = "bad_news"
+        else:
+            continue
+        said = row["utterances"]
+        if len(said) < 2 or pool_of(row["conversation_id"]) != pool:
+            continue
+        yield Context(
+            kind, (Turn(CLIENT, said[0]["text"]),), said[1]["text"], "empathetic_dialogues"
+        )

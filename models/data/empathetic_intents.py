@@ -1,0 +1,45 @@
+"""Empathetic response intents: listener utterances without context (Welivita & Pu 2020).
+
+Lines that were found by key phrases train the head, those that people labelled only test it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from models.data.corpora import CORPORA, Conversation, Turn, one_hot, read_rows
+from models.labels import COUNSELLOR, EMPATHIC_INTENTS
+
+HEAD = "empathic_intent"
+PEOPLE = "manual_annotations"
+MOST_PER_INTENT = 450
+"""Of the lines found by key phrases two thirds are questions: a balanced sample is enough."""
+PREFIX = re.compile(r"^\s*\d+\s*<SEP>\s*")
+
+
+def load(data_dir: Path) -> Iterator[Conversation]:
+    """Conversations of one turn; the first `MOST_PER_INTENT` training lines of each intent."""
+    corpus = CORPORA["empathetic_intents"]
+    taken = dict.fromkeys(EMPATHIC_INTENTS, 0)
+    for number, row in enumerate(read_rows(corpus, corpus.files[0], data_dir)):
+        text = PREFIX.sub("", row["line"]).strip()
+        by_people = row["source"] == PEOPLE
+        intent = intent_label(row["intent"])
+        if not by_people:
+            if row["split"] != "train" or taken[intent] >= MOST_PER_INTENT:
+                continue
+            taken[intent] += 1
+        turn = Turn(COUNSELLOR, text, {HEAD: one_hot(HEAD, intent)})
+        part = "test" if by_people else "train"
+        yield Conversation("empathetic_intents", str(number), [turn], part=part)
+
+
+def intent_label(name: str) -> str:
+    """The eight intents as they are; the rarer ones of the manual labels count as neutral.
+
+    >>> intent_label("sharing_experience")
+    'neutral'
+    """
+    return name if name in EMPATHIC_INTENTS else "neutral"
