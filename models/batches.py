@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from models.data.corpora import Conversation, Turn
 from models.encoder import MAX_TOKENS
@@ -30,12 +31,16 @@ OFFSETS = (*range(-BEFORE, 0), *range(1, AFTER + 1))
 
 @dataclass
 class TokenisedTurn:
-    """A turn as token ids; `rationale` and `rationale_mask` are rows of three, one a token."""
+    """A turn as token ids; `rationale` and `rationale_mask` are rows of three, one a token.
+
+    `lower` [tokens, hidden] is what the frozen layers make of it (`models/frozen.py`).
+    """
 
     turn: Turn
     ids: list[int]
     rationale: list[list[float]] | None = None
     rationale_mask: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    lower: Tensor | None = None
 
 
 @dataclass
@@ -53,7 +58,8 @@ class EncoderChunk:
 
     `turns` [n] are positions in the step; `input_ids` and `attention_mask` are [n, tokens];
     `rationale` and `rationale_mask` are float [n, tokens, 3]. `context_only` turns are encoded
-    without gradients in training: a third of the cost.
+    without gradients in training: a third of the cost. `lower` [n, tokens, hidden] stands for
+    the frozen layers' output.
     """
 
     turns: Tensor
@@ -62,6 +68,7 @@ class EncoderChunk:
     rationale: Tensor
     rationale_mask: Tensor
     context_only: bool = False
+    lower: Tensor | None = None
 
 
 @dataclass
@@ -152,7 +159,7 @@ def collate(
     segments: list[Segment],
     window: Window,
     chance: random.Random,
-    chunk_tokens: int = 1024,
+    chunk_tokens: int = 512,
 ) -> Step:
     """One step from some segments, every labelled turn of theirs a target."""
     turns: list[TokenisedTurn] = []
@@ -241,7 +248,12 @@ def _chunk(turns: list[TokenisedTurn], indices: list[int], context_only: bool) -
         if turn.rationale is not None:
             rationale[row, :size] = torch.tensor(turn.rationale)
             counted[row, :size] = torch.tensor(turn.rationale_mask)
-    return EncoderChunk(torch.tensor(indices), ids, attention, rationale, counted, context_only)
+    chunk = EncoderChunk(torch.tensor(indices), ids, attention, rationale, counted, context_only)
+    if turns[indices[0]].lower is not None:
+        chunk.lower = pad_sequence(
+            [state for i in indices if (state := turns[i].lower) is not None], batch_first=True
+        )
+    return chunk
 
 
 def epoch_steps(

@@ -17,6 +17,7 @@ import typer
 from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
 from models.data.split import split_fold
+from models.frozen import LowerStates
 from models.losses import LOSSES
 from models.train import Recipe, train
 
@@ -39,6 +40,7 @@ def main(
         epochs=epochs, seed=seed, loss=loss, frozen_layers=frozen_layers, contrast=contrast
     )
     conversations = load_for_command(data_dir)
+    lower = LowerStates()
     for fold in only or range(folds):
         folder = out / str(fold)
         if (folder / "training.json").is_file():
@@ -53,6 +55,7 @@ def main(
             folder,
             data_dir=resolve_data_dir(data_dir),
             split_words=f"fold {fold} of {folds}",
+            lower=lower,
             resume=True,
         )
         print(f"fold {fold}: {(time.monotonic() - started) / 60:.1f} minutes", flush=True)

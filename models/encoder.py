@@ -12,6 +12,9 @@ from transformers import AutoConfig, AutoModel, PretrainedConfig
 
 from models.labels import RATIONALE_ORDER
 
+ABSENT = -1e4
+"""Added to attention scores of padding; finite in every number format."""
+
 MAX_TOKENS = 192
 """Of EPITOME's responses 4 % are longer, of chat turns fewer than 0.1 %."""
 
@@ -65,6 +68,7 @@ class TurnEncoder(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.hidden_size = hidden_size
+        self.frozen_layers = 0
         self.token_projection = nn.Linear(hidden_size, rationale_size)
         self.turn_projection = nn.Linear(2 * hidden_size, rationale_size, bias=False)
         self.rationale_output = nn.Linear(rationale_size, len(RATIONALE_ORDER))
@@ -78,13 +82,34 @@ class TurnEncoder(nn.Module):
         `rationale_logits` [batch, tokens, 3], meaningless where the mask is 0.
         """
         outputs = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
-        states = outputs.last_hidden_state.float()
+        return self._read(outputs.last_hidden_state.float(), attention_mask)
+
+    def _read(self, states: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         weights = attention_mask.unsqueeze(-1).to(states.dtype)
         mean = (states * weights).sum(1) / weights.sum(1).clamp(min=1.0)
         vectors = torch.stack([states[:, 0], mean], dim=1)
         turn = self.turn_projection(vectors.flatten(1)).unsqueeze(1)
         hidden = nn.functional.gelu(self.token_projection(self.dropout(states)) + turn)
         return vectors, self.rationale_output(hidden)
+
+    def lower(self, input_ids: Tensor, attention_mask: Tensor, layers: int) -> Tensor:
+        """Token states [batch, tokens, hidden] above the lowest `layers` layers."""
+        states = self.backbone.embeddings(input_ids=input_ids)
+        return self._through(self.backbone.encoder.layer[:layers], states, attention_mask)
+
+    def upper(
+        self, states: Tensor, attention_mask: Tensor, layers: int
+    ) -> tuple[Tensor, Tensor]:
+        """As `forward`, from the token states above the lowest `layers` layers."""
+        states = self._through(self.backbone.encoder.layer[layers:], states, attention_mask)
+        return self._read(states.float(), attention_mask)
+
+    @staticmethod
+    def _through(layers: nn.ModuleList, states: Tensor, attention_mask: Tensor) -> Tensor:
+        absent = (1 - attention_mask[:, None, None, :]).to(states.dtype) * ABSENT
+        for layer in layers:
+            states = layer(states, absent)
+        return states
 
     def freeze_embeddings(self) -> None:
         """Keep the word embeddings as pretrained: half the parameters, and few are seen."""
@@ -93,6 +118,7 @@ class TurnEncoder(nn.Module):
 
     def freeze_layers(self, count: int) -> None:
         """Keep the lowest transformer layers as pretrained: a backward pass ends above them."""
+        self.frozen_layers = count
         for layer in self.backbone.encoder.layer[:count]:
             for parameter in layer.parameters():
                 parameter.requires_grad = False

@@ -38,13 +38,19 @@ class MultitaskModel(nn.Module):
             # Turns that are context alone get no gradient and no dropout: a third of the cost.
             self.encoder.train(training and not chunk.context_only)
             with torch.set_grad_enabled(torch.is_grad_enabled() and not chunk.context_only):
-                outputs.append(self.encoder(chunk.input_ids, chunk.attention_mask))
+                outputs.append(self._turns(chunk))
         self.encoder.train(training)
         order = torch.cat([chunk.turns for chunk in chunks])
         vectors = torch.cat([vector for vector, _ in outputs])
         positions = torch.empty(turns, dtype=torch.long)
         positions[order] = torch.arange(turns)
         return vectors[positions], [logits for _, logits in outputs]
+
+    def _turns(self, chunk: EncoderChunk) -> tuple[Tensor, Tensor]:
+        if chunk.lower is None:
+            outputs: tuple[Tensor, Tensor] = self.encoder(chunk.input_ids, chunk.attention_mask)
+            return outputs
+        return self.encoder.upper(chunk.lower, chunk.attention_mask, self.encoder.frozen_layers)
 
     def score(self, vectors: Tensor, targets: Targets) -> dict[str, Tensor]:
         """Logits of every head for the step's targets, each [targets, labels]."""

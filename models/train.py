@@ -19,6 +19,7 @@ from models.data import contrast as context_contrast
 from models.data import load_for_command
 from models.data.corpora import Conversation, Part, describe, resolve_data_dir
 from models.data.split import DESCRIPTION, split, split_fold
+from models.frozen import LowerStates
 from models.labels import HEADS
 from models.losses import LOSSES, HeadLoss, LossName, rationale_loss
 
@@ -209,13 +210,14 @@ def train(
     *,
     data_dir: Path,
     split_words: str,
+    lower: LowerStates | None = None,
     resume: bool = False,
     max_steps: int | None = None,
 ) -> multitask.MultitaskModel:
     """Train on the training part for the recipe's epochs and save the model in `out`.
 
     `conversations` are all that were loaded, for the record of the data; contrast examples are
-    made from the training part alone.
+    made from the training part alone. `lower` is handed on between trainings in one process.
     """
     torch.manual_seed(recipe.seed)
     training = list(parts["train"])
@@ -223,11 +225,13 @@ def train(
         training += context_contrast.load(training, data_dir, recipe.seed)
     model, tokenizer = multitask.from_base()
     model.encoder.freeze_layers(recipe.frozen_layers)
+    segments = tokenise(training, tokenizer)
+    (lower or LowerStates()).fill(segments, model.encoder)
     out.mkdir(parents=True, exist_ok=True)
     checkpoint = out / "checkpoint.pt"
     fit(
         model,
-        tokenise(training, tokenizer),
+        segments,
         recipe,
         checkpoint=checkpoint,
         resume=resume,
