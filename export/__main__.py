@@ -6,12 +6,14 @@ import json
 import logging
 import shutil
 import tempfile
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import typer
+from tokenizers import Tokenizer
 
 from export import bundle, gate
 from export.card import model_card
@@ -19,11 +21,11 @@ from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, weights_int8
 from models import multitask
-from models.batches import FINAL, PROVISIONAL, Segment, tokenise
+from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
 from models.data import Conversation, load_for_command
 from models.data.split import split
-from models.evaluate.predict import predict
+from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 
 QUANTISERS = {"dynamic_int8": (dynamic_int8, False), "weights_int8": (weights_int8, True)}
@@ -72,14 +74,13 @@ def build(
         encoder, head = export_graphs(trained, Path(scratch))
         metrics: dict[str, Any] = {"parity": check_parity(trained, encoder, head)}
         print(f"parity: {metrics['parity']}", flush=True)
-        chosen = candidate("fp32", encoder, head, segments, threads, batch_independent=True)
+        held_out = HeldOut(segments, tokenizer, threads)
+        chosen = held_out.candidate("fp32", encoder, head, batch_independent=True)
         if profile is Profile.int8:
-            chosen, metrics["quantisation"] = quantised(chosen, head, segments, threads)
-        scorer = OnnxModel(
-            chosen.encoder, head, threads=threads, alone=not chosen.batch_independent
-        )
+            chosen, metrics["quantisation"] = quantised(chosen, head, held_out)
+        provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
-        metrics["test_provisional"] = measure(predict(scorer, segments, PROVISIONAL), calibration)
+        metrics["test_provisional"] = measure(provisional, calibration)
         print(markdown(metrics["test"]), flush=True)
         out.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(chosen.encoder, out / bundle.ENCODER)
@@ -99,34 +100,39 @@ def build(
     return content
 
 
-def candidate(
-    name: str,
-    encoder: Path,
-    head: Path,
-    segments: list[Segment],
-    threads: int,
-    *,
-    batch_independent: bool,
-) -> gate.Candidate:
-    """An encoder graph with its predictions; its scorer for timing has one thread."""
-    alone = not batch_independent
-    predictions = predict(OnnxModel(encoder, head, threads=threads, alone=alone), segments, FINAL)
-    scorer = OnnxModel(encoder, head, threads=1, alone=alone)
-    return gate.Candidate(name, encoder, batch_independent, scorer, predictions)
+@dataclass(frozen=True)
+class HeldOut:
+    """The turns that encoders are compared on."""
+
+    segments: list[Segment]
+    tokenizer: Tokenizer
+    threads: int
+
+    def candidate(
+        self, name: str, encoder: Path, head: Path, *, batch_independent: bool
+    ) -> gate.Candidate:
+        """An encoder graph with its predictions; its scorer for timing has one thread."""
+        scorer = OnnxModel(encoder, head, threads=1, alone=not batch_independent)
+        empty = gate.Candidate(name, encoder, batch_independent, scorer, Predictions({}))
+        return replace(empty, predictions=self.predict(empty, head, FINAL))
+
+    def predict(self, candidate: gate.Candidate, head: Path, window: Window) -> Predictions:
+        """Predictions with all threads."""
+        alone = not candidate.batch_independent
+        scorer = OnnxModel(candidate.encoder, head, threads=self.threads, alone=alone)
+        return predict(scorer, self.segments, window, self.tokenizer)
 
 
 def quantised(
-    reference: gate.Candidate, head: Path, segments: list[Segment], threads: int
+    reference: gate.Candidate, head: Path, held_out: HeldOut
 ) -> tuple[gate.Candidate, dict[str, Any]]:
     """The fastest quantised encoder that passes the gate, and every candidate's figures."""
     candidates = [reference]
     for name, (quantise, independent) in QUANTISERS.items():
         path = reference.encoder.with_name(f"{name}.onnx")
         quantise(reference.encoder, path)
-        candidates.append(
-            candidate(name, path, head, segments, threads, batch_independent=independent)
-        )
-    figures = gate.report(candidates, segments)
+        candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
+    figures = gate.report(candidates, held_out.segments)
     print(gate.markdown(figures), flush=True)
     chosen = gate.fastest_passing(figures)
     if chosen is None:

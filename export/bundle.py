@@ -14,7 +14,7 @@ from models.labels import HEADS, ROLE_NAMES, HeadSpec
 
 FORMAT = 1
 NAME = "rapport-minilm"
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
@@ -25,7 +25,6 @@ TRAINING_KEYS = (
     "command",
     "seed",
     "epochs",
-    "chosen_epoch",
     "recipe",
 )
 
@@ -78,7 +77,10 @@ def head_entry(head: HeadSpec, calibration: Calibration) -> dict[str, Any]:
         "roles": [ROLE_NAMES[head.role]],
         "labels": list(head.labels),
         "temperature": calibration.temperatures.get(head.name, 1.0),
-        "abstain_below": 0.0,
+        "bias": calibration.biases.get(head.name, []),
+        "offsets": calibration.offsets.get(head.name, []),
+        "label_thresholds": calibration.label_thresholds.get(head.name, {}),
+        "abstain_below": calibration.abstain_below.get(head.name, 0.0),
         "rationale": rationale,
     }
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from export import gate
-from models.evaluate import report
-from models.evaluate.published import EPITOME_REDDIT
+from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
+from models.evaluate import document, report, tables
+from models.evaluate.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES, MICROMODELS
 from models.labels import HEADS_BY_NAME
+
+CROSS_VALIDATED = ("levels", "rationales", "strategies", "annomi", "intents", "calibration")
 
 INTENDED_USE = """\
 To show supervisors, trainers and researchers how empathy is expressed in a conversation, turn by
@@ -31,19 +34,22 @@ LIMITS = """\
   look at macro-F1 rather than accuracy.
 - A turn is encoded without its context, so rationales are chosen from the turn alone; they are
   shown only where the level is above none. Text beyond {max_tokens} tokens of a turn is not read.
-- Expressed empathy is not perceived empathy: what the listener felt is not measured here.
+- Expressed empathy is not perceived empathy. The perceived heads are learned from what listeners
+  said of whole sessions, not of turns, and are weaker than the expressed ones (above).
 - Groups of speakers were not compared: the corpora do not say who is speaking."""
 
-PROTOCOL_NOTE = """\
-The published model is trained on the publisher's whole corpus with RoBERTa-base, two encoders a
-mechanism, and its own split; ours is one small shared encoder for all heads, on the part of the
-corpus that is available here, split by seeker post. The paper does not say how its token
-and span scores are averaged; ours are explained in `models/evaluate/metrics.py`. So the columns
-show the order of magnitude and no more."""
+SHIPPED_NOTE = """\
+Levels are the most probable ones after the offsets in the manifest, which leave the probabilities
+as they are. Each strategy has a threshold of its own for the question whether it is there at all
+(`label_thresholds`). A head abstains (`abstained` in a score) below the lowest confidence at which
+{right} % of the answered turns were right out of fold, but on {most} % of the turns at most. All of
+this, and the calibration (a temperature and a bias for each head), was fitted on out-of-fold
+predictions of the cross-validation, not on the turns that this bundle is measured on below."""
 
 
-def model_card(manifest: dict[str, Any]) -> str:
-    """The card as Markdown."""
+def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) -> str:
+    """The card as Markdown; `files`: the evaluation's JSON by name, by default what docs/ holds."""
+    files = document.read_all(document.FOLDER) if files is None else files
     training, metrics = manifest["training"], manifest["metrics"]
     sections = [
         f"# {manifest['name']} {manifest['version']} ({manifest['profile']})",
@@ -53,30 +59,115 @@ def model_card(manifest: dict[str, Any]) -> str:
         "## Intended use\n\n" + INTENDED_USE,
         "## Heads\n\n" + _heads(manifest),
         "## Data and licences\n\n" + _data(training) + "\n\n" + LICENCE_NOTE,
-        "## Results on the held-out split\n\n"
+        "## Cross-validated results\n\n" + _cross_validated(files),
+        "## Decisions and confidence\n\n"
+        + SHIPPED_NOTE.format(right=round(100 * RIGHT_SHARE), most=round(100 * LARGEST_ABSTENTION))
+        + "\n\n"
+        + _decisions(manifest),
+        "## Perceived empathy\n\n" + _file(files, "perceived"),
+        "## Context probe\n\n" + _file(files, "probes"),
+        "## Session risk\n\n" + _risk(manifest, files),
+        "## This bundle on its own held-out turns\n\n"
         f"Split: {training['split']}. Per cent; with the turns before and after the scored one, "
-        "on the graphs of this bundle. ECE is the expected calibration error before and after "
-        "the temperature fitted on the validation split; majority is the accuracy of always "
-        "giving the commonest label.\n\n"
+        "on the graphs of this bundle. Fewer turns than above, so look there first; majority is "
+        "the accuracy of always giving the commonest label.\n\n"
         + report.markdown(metrics["test"])
         + "\n\n"
         + _unproven(metrics["test"]),
         "With the turns before only (provisional scores):\n\n"
         + report.markdown(metrics["test_provisional"]),
-        "### Beside EPITOME's published figures\n\n"
-        + _beside_published(metrics["test"])
-        + "\n\n"
-        + PROTOCOL_NOTE,
-        "## Session risk\n\n" + _risk(manifest),
         "## Export\n\n" + _export(manifest),
         "## Limits\n\n" + LIMITS.format(max_tokens=manifest["encoder"]["max_tokens"]),
         "## How to rebuild\n\n"
         "Install the `train` extra, put the corpora in one folder, then\n\n"
-        f"```\n{training['command']}\npython -m models.evaluate --model build/model\n"
-        f"python -m export --model build/model --out FOLDER --profile {manifest['profile']}\n"
-        "python -m models.risk --bundle FOLDER\n```",
+        f"```\n{training['command']}\npython -m models.crossvalidate\n"
+        "python -m models.evaluate\npython -m models.calibrate --out build/model/calibration.json\n"
+        f"python -m export --model build/model --out FOLDER --profile {manifest['profile']}\n```",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _file(files: dict[str, Any], name: str) -> str:
+    content = files.get(name)
+    if not content:
+        return document.NOT_YET.format(command=document.COMMANDS[name], name=name)
+    return document.anything(content)
+
+
+def _cross_validated(files: dict[str, Any]) -> str:
+    if missing := [name for name in CROSS_VALIDATED if name not in files]:
+        return document.NOT_YET.format(command=document.COMMANDS[missing[0]], name=missing[0])
+    views = [files[name]["views"]["final"] for name in ("levels", "annomi", "intents")]
+    heads = {name: row for view in views for name, row in view["shipped"].items() if "n" in row}
+    heads |= {"strategy": files["strategies"]["views"]["final"]["classes"]["shipped"]}
+    rows = []
+    for name in HEADS_BY_NAME:
+        if name not in heads:
+            continue
+        row, sure = heads[name], files["calibration"]["rows"][name]
+        rows.append(
+            [
+                *(name, str(row["n"]), tables.percent(row["majority"]["mean"])),
+                *(tables.spread(row[key]) for key in ("accuracy", "macro_f1", "mcc")),
+                *(tables.percent(sure[key]) for key in ("ece_before", "ece_after")),
+                tables.percent(sure["abstain"]["coverage"]),
+                tables.percent(sure["abstain"]["accuracy"]),
+            ]
+        )
+    header = [
+        *("head", "n", "majority", "accuracy", "macro-F1", "MCC", "ECE before", "ECE after"),
+        *("answered", "right of these"),
+    ]
+    mean = files["strategies"]["views"]["final"]["shipped"]["mean"]
+    strategy_rows = [["this model", *(tables.spread(mean[key]) for key in MEASURES)]]
+    strategy_rows += [
+        [name, *(f"{figures[key]:.1f}" for key in MEASURES)]
+        for name, figures in ESCONV_MEAN.items()
+    ]
+    parts = [
+        tables.folds_line(files["levels"])
+        + " Per cent, with the turns before and after; every table with its protocol is in "
+        "`docs/evaluation.md` of the repository.",
+        tables.table(header, rows),
+        "Rationales and levels beside the published figures (EPITOME; micromodels of Lee et al.):",
+        _beside_published(files),
+        "ESConv as seven yes-or-no tasks (Xu & Jiang), means over the tasks:",
+        tables.table(
+            ["model", "macro precision", "macro recall", "macro-F1", "accuracy"], strategy_rows
+        ),
+        "Corpora, splits and token units differ from the papers' (notes in `docs/evaluation.md`).",
+    ]
+    return "\n\n".join(parts)
+
+
+def _beside_published(files: dict[str, Any]) -> str:
+    columns = ("accuracy", "macro_f1", "token_f1", "iou_f1")
+    rows = []
+    for name, published in EPITOME_REDDIT.items():
+        own = files["levels"]["views"]["final"]["shipped"][name] | files["rationales"]["rows"][name]
+        rows.append([name, "this model", *(tables.spread(own[key]) for key in columns)])
+        rows.append([name, "EPITOME", *(f"{published[key]:.1f}" for key in columns)])
+        spans = [f"{MICROMODELS[name][key]:.1f}" for key in columns[2:]]
+        rows.append([name, "micromodels", tables.NONE, tables.NONE, *spans])
+    header = ["mechanism", "source", "accuracy", "macro-F1", "token F1", "IOU-F1"]
+    return tables.table(header, rows, left=2)
+
+
+def _decisions(manifest: dict[str, Any]) -> str:
+    rows = []
+    for head in manifest["heads"]:
+        spans = head["rationale"]
+        rows.append(
+            [
+                head["name"],
+                f"{head['temperature']:.2f}",
+                ", ".join(f"{value:+.1f}" for value in head["offsets"]) or tables.NONE,
+                f"{head['abstain_below']:.2f}",
+                tables.NONE if spans is None else f"{spans['threshold']:.2f}",
+            ]
+        )
+    header = ["head", "temperature", "level offsets", "abstains below", "rationale threshold"]
+    return tables.table(header, rows)
 
 
 def _heads(manifest: dict[str, Any]) -> str:
@@ -110,19 +201,6 @@ def _unproven(test: report.Metrics) -> str:
     )
 
 
-def _beside_published(test: report.Metrics) -> str:
-    columns = ("accuracy", "macro_f1", "token_f1", "iou_f1")
-    lines = [
-        "| mechanism | accuracy | macro-F1 | token F1 | IOU-F1 |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    for name, published in EPITOME_REDDIT.items():
-        ours = test[name] | test[name].get("rationale", {})
-        cells = [f"{100 * ours[c]:.1f} ({published[c]:.1f})" for c in columns if c in ours]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "Ours (published), per cent, Reddit.\n\n" + "\n".join(lines)
-
-
 RISK_NOTE = """\
 The probability that the person who was listened to will rate the session low: a logistic model
 over the aggregates after each counsellor turn, fitted on ESConv chats (failed, or rated 1-2 by
@@ -132,10 +210,12 @@ alert threshold is the one that gave ten false alarms per 100 good sessions on t
 validation parts."""
 
 
-def _risk(manifest: dict[str, Any]) -> str:
+def _risk(manifest: dict[str, Any], files: dict[str, Any]) -> str:
+    if files.get("sessions"):
+        return document.anything(files["sessions"])
     risk, figures = manifest["risk"], manifest["metrics"].get("risk")
     if risk is None or figures is None:
-        return "This bundle has no risk model: `python -m models.risk` fits one."
+        return "This bundle has no risk model yet."
     lines = [
         "| part | sessions (low) | AUROC end | after 10 turns | after 6 | Brier | false alarms "
         "per 100 good | found per 100 low |",

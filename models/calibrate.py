@@ -1,29 +1,95 @@
-"""Fit what is decided after training on the validation split: temperatures and thresholds."""
+"""Fit what is decided after training, on predictions for conversations the model did not see.
+
+    probabilities   softmax(logits / temperature + bias)                 every head
+    level           argmax(log p + offset)                               level heads
+    strategy        p >= threshold of the strategy                       each one by itself
+    rationale       token probability >= threshold, where level > 0      mechanisms
+    abstains        largest probability < abstain_below                  every head
+
+`python -m models.calibrate --folds build/folds --out build/model/calibration.json` fits on all
+out-of-fold predictions, for the bundle. What is evaluated for a fold is fitted on the others.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import torch
+import typer
+from scipy.ndimage import uniform_filter
+from scipy.optimize import minimize
 
-from models.evaluate.metrics import iou_f1, token_f1
-from models.evaluate.predict import HeadOutputs, Predictions, RationaleOutput
+from models.data import load_for_command
+from models.evaluate import metrics
+from models.evaluate.folds import Fold, load_folds
+from models.evaluate.predict import (
+    Floats,
+    HeadOutputs,
+    Ints,
+    Predictions,
+    RationaleOutput,
+    softmax,
+)
+from models.labels import HEADS_BY_NAME, STRATEGIES
 
 THRESHOLDS = [round(0.1 + 0.05 * step, 2) for step in range(17)]
+OFFSET_GRID = np.arange(-2.0, 2.01, 0.1)
+ACCURACY_SLACK = 0.005
+"""Offsets may cost this much accuracy against the most probable level."""
+STRATEGY_GRID = np.arange(0.04, 0.961, 0.02)
+TASKS = STRATEGIES[:-1]
+"""The seven binary tasks of Xu & Jiang, section 5.1: "others" is none of them."""
+RIGHT_SHARE, LARGEST_ABSTENTION = 0.90, 0.30
+"""The risk-coverage point: this share of the answered turns is right, unless more would abstain."""
+BIAS_PENALTY = 1e-3
+FITTED_ON = ("final", "provisional")
+"""The service gives both, with one calibration."""
 
 
 @dataclass
 class Calibration:
-    """Temperature by head (> 0, 1 changes nothing) and rationale threshold by mechanism (0-1)."""
+    """By head: temperature (> 0), bias on the logits, offsets of levels, confidence to answer.
+
+    `thresholds` are those of the rationales (0-1, by mechanism), `label_thresholds` those of
+    each strategy asked for by itself. A head that is missing is left as it is.
+    """
 
     temperatures: dict[str, float] = field(default_factory=dict)
+    biases: dict[str, list[float]] = field(default_factory=dict)
+    offsets: dict[str, list[float]] = field(default_factory=dict)
+    label_thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
     thresholds: dict[str, float] = field(default_factory=dict)
+    abstain_below: dict[str, float] = field(default_factory=dict)
+
+    def probabilities(self, head: str, logits: Floats) -> Floats:
+        """Calibrated probabilities [n, labels] of a head's logits."""
+        bias = np.array(self.biases.get(head, 0.0))
+        return softmax(logits / self.temperatures.get(head, 1.0) + bias)
+
+    def labels(self, head: str, probabilities: Floats) -> Ints:
+        """The label that is shown, [n]: the most probable one, after a level head's offsets."""
+        offsets = np.array(self.offsets.get(head, 0.0))
+        return (np.log(probabilities + 1e-12) + offsets).argmax(-1)
+
+    def strategies(self, probabilities: Floats) -> Ints:
+        """Yes or no for each of the seven tasks, [n, 7]."""
+        thresholds = self.label_thresholds.get("strategy", {})
+        limits = np.array([thresholds.get(task, 0.5) for task in TASKS])
+        return (probabilities[:, : len(TASKS)] >= limits).astype(int)
+
+    def masks(self, head: str, rationales: list[RationaleOutput], levels: Ints) -> list[Ints]:
+        """Rationale tokens of the responses; `levels` [rows of the head]."""
+        threshold = self.thresholds.get(head, 0.5)
+        return [mask(item, threshold, int(levels[item.row])) for item in rationales]
 
     def write(self, path: Path) -> None:
         """Save as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
@@ -32,31 +98,167 @@ class Calibration:
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
 
-def calibrate(predictions: Predictions) -> Calibration:
-    """Calibration from predictions on the validation split."""
-    return Calibration(
-        {name: fit_temperature(outputs) for name, outputs in predictions.heads.items()},
-        {name: fit_threshold(given) for name, given in predictions.rationales.items() if given},
+def mask(item: RationaleOutput, threshold: float, level: int) -> Ints:
+    """Tokens of the words that reach the threshold; none where the level is "none"."""
+    if not level:
+        return np.zeros(len(item.gold), dtype=int)
+    chosen = np.unique(item.words[item.probabilities >= threshold])
+    return np.isin(item.words, chosen).astype(int)
+
+
+def calibrate(parts: Sequence[Predictions]) -> Calibration:
+    """Calibration from the predictions of one or more models, each on turns it did not see."""
+    result = Calibration()
+    for name in parts[0].heads:
+        outputs = joined([part.heads[name] for part in parts])
+        result.temperatures[name], result.biases[name] = fit_temperature_and_bias(outputs)
+        probabilities = result.probabilities(name, outputs.logits)
+        if HEADS_BY_NAME[name].kind == "level":
+            result.offsets[name] = fit_offsets(probabilities, outputs.gold)
+        if name == "strategy":
+            result.label_thresholds[name] = {
+                task: fit_label_threshold(probabilities[:, index], outputs.gold == index)
+                for index, task in enumerate(TASKS)
+            }
+        right = result.labels(name, probabilities) == outputs.gold
+        result.abstain_below[name] = fit_abstention(probabilities.max(-1), right)
+    for name in parts[0].rationales:
+        items, levels = [], []
+        for part in parts:
+            given = result.probabilities(name, part.heads[name].logits)
+            shown = result.labels(name, given)
+            items += part.rationales[name]
+            levels += [int(shown[item.row]) for item in part.rationales[name]]
+        if items:
+            result.thresholds[name] = fit_threshold(items, levels)
+    return result
+
+
+def fitted(folds: list[Fold]) -> Calibration:
+    """Calibration from all the given folds' predictions, as the service sees turns."""
+    return calibrate([fold.views[view] for fold in folds for view in FITTED_ON])
+
+
+def crossfitted(folds: list[Fold]) -> list[Calibration]:
+    """For each fold the calibration fitted on the others; nothing is fitted for a single fold.
+
+    No label of fold k decides how fold k is scored.
+    """
+    if len(folds) < 2:
+        return [Calibration() for _ in folds]
+    return [fitted([other for other in folds if other is not fold]) for fold in folds]
+
+
+def joined(parts: Sequence[HeadOutputs]) -> HeadOutputs:
+    """The outputs one after the other."""
+    return HeadOutputs(
+        np.concatenate([part.logits for part in parts]),
+        np.concatenate([part.target for part in parts]),
     )
 
 
-def fit_temperature(outputs: HeadOutputs) -> float:
-    """The temperature, 0.2-5, that minimises the log loss (Guo et al. 2017)."""
+def fit_temperature_and_bias(outputs: HeadOutputs) -> tuple[float, list[float]]:
+    """Temperature (0.2-5) and bias [labels] that minimise the log loss of the gold labels.
 
-    def log_loss(log_temperature: float) -> float:
-        probabilities = outputs.probabilities(float(np.exp(log_temperature)))
-        return float(-(outputs.target * np.log(probabilities + 1e-12)).sum(-1).mean())
+    The bias undoes what class weights in training did to the labels' frequencies (Alexandari
+    et al. 2020, bias-corrected temperature scaling). Its mean is 0.
+    """
+    labels = outputs.logits.shape[1]
+    gold = outputs.gold
+    rows = np.arange(len(gold))
+    onehot = np.eye(labels)[gold]
 
-    best = minimize_scalar(log_loss, bounds=(np.log(0.2), np.log(5.0)), method="bounded")
-    return round(float(np.exp(best.x)), 4)
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        sharpness, bias = np.exp(-parameters[0]), parameters[1:]
+        probabilities = softmax(outputs.logits * sharpness + bias)
+        gap = (probabilities - onehot) / len(gold)
+        value = -np.log(probabilities[rows, gold] + 1e-12).mean() + BIAS_PENALTY * (bias @ bias)
+        slope = -sharpness * float((gap * outputs.logits).sum())
+        return float(value), np.array([slope, *(gap.sum(0) + 2 * BIAS_PENALTY * bias)])
+
+    bounds = [(np.log(0.2), np.log(5.0)), *[(-5.0, 5.0)] * labels]
+    best = minimize(loss, np.zeros(1 + labels), jac=True, bounds=bounds, method="L-BFGS-B").x
+    bias = best[1:] - best[1:].mean()
+    return round(float(np.exp(best[0])), 4), [round(float(value), 4) for value in bias]
 
 
-def fit_threshold(outputs: list[RationaleOutput]) -> float:
-    """The threshold with the best mean of token F1 and IOU-F1."""
-    gold = [output.gold for output in outputs]
+def fit_offsets(probabilities: Floats, gold: Ints) -> list[float]:
+    """Offsets [0, b, c] on three log-probabilities for the best macro-F1.
+
+    Accuracy may fall by `ACCURACY_SLACK` at most. Macro-F1 is averaged over neighbouring
+    offsets: a peak that rests on two or three rare turns does not hold elsewhere.
+    """
+    scores = np.log(probabilities + 1e-12)
+    size = len(OFFSET_GRID)
+    quality, right = np.empty((size, size)), np.empty((size, size))
+    for row, weak in enumerate(OFFSET_GRID):
+        for column, strong in enumerate(OFFSET_GRID):
+            labels = (scores + np.array([0.0, weak, strong])).argmax(-1)
+            table = np.bincount(gold * 3 + labels, minlength=9).reshape(3, 3)
+            both = table.sum(0) + table.sum(1)
+            present = both > 0
+            quality[row, column] = np.mean(2 * table.diagonal()[present] / both[present])
+            right[row, column] = table.trace() / len(gold)
+    zero = int(np.argmin(abs(OFFSET_GRID)))
+    quality = uniform_filter(quality, 3, mode="nearest")
+    quality[right < right[zero, zero] - ACCURACY_SLACK] = -1.0
+    row, column = np.unravel_index(int(quality.argmax()), quality.shape)
+    return [0.0, round(float(OFFSET_GRID[row]), 2), round(float(OFFSET_GRID[column]), 2)]
+
+
+def fit_label_threshold(probability: Floats, gold: Ints) -> float:
+    """The probability from which a label counts as present, for the best macro-F1 of yes and no."""
+    quality = [metrics.binary_task(gold, probability >= limit).f1 for limit in STRATEGY_GRID]
+    best = int(uniform_filter(np.array(quality), 3, mode="nearest").argmax())
+    return round(float(STRATEGY_GRID[best]), 2)
+
+
+def fit_abstention(confidence: Floats, right: Ints) -> float:
+    """The lowest threshold at which nine tenths of the answered turns are right.
+
+    At most three tenths of the turns are left unanswered; 0 answers everything.
+    """
+    points = metrics.risk_coverage(confidence, right)
+    allowed = [point for point in points if point.coverage >= 1 - LARGEST_ABSTENTION]
+    for point in allowed:
+        if point.accuracy >= RIGHT_SHARE:
+            return 0.0 if point is points[0] else _rounded_down(point.threshold)
+    return _rounded_down(allowed[-1].threshold)
+
+
+def _rounded_down(threshold: float) -> float:
+    return float(np.floor(threshold * 1e4) / 1e4)
+
+
+def fit_threshold(items: list[RationaleOutput], levels: list[int]) -> float:
+    """The threshold with the best sum of token F1 and IOU-F1."""
+    gold = [item.gold for item in items]
 
     def quality(threshold: float) -> float:
-        masks = [output.mask(threshold) for output in outputs]
-        return token_f1(gold, masks) + iou_f1(gold, masks)
+        masks = [mask(item, threshold, level) for item, level in zip(items, levels, strict=True)]
+        return metrics.token_f1(gold, masks) + metrics.iou_f1(gold, masks)
 
     return max(THRESHOLDS, key=quality)
+
+
+def main(
+    folds: Annotated[Path, typer.Option(help="Folder with a model for each fold.")] = Path(
+        "build/folds"
+    ),
+    out: Annotated[Path, typer.Option(help="Where the calibration goes.")] = Path(
+        "build/model/calibration.json"
+    ),
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    threads: int = 2,
+) -> None:
+    """Fit on every fold's out-of-fold predictions, for a model that is shipped."""
+    torch.set_num_threads(threads)
+    loaded = load_folds(folds, load_for_command(data_dir))
+    if not loaded:
+        raise SystemExit(f"error: {folds} holds no trained fold")
+    fitted(loaded).write(out)
+    print(f"fitted on {len(loaded)} folds, written to {out}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,50 +1,51 @@
-"""`python -m models.evaluate --model build/model`: held-out metrics as a table and as files."""
+"""`python -m models.evaluate --folds build/folds`: cross-validated figures as tables and files.
+
+Writes docs/evaluation/*.json, the reliability diagrams and docs/evaluation.md.
+"""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import typer
 
-from models import multitask
-from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
-from models.calibrate import Calibration
 from models.data import load_for_command
-from models.data.split import split
-from models.evaluate.predict import predict
-from models.evaluate.report import markdown, measure
-
-VIEWS = {
-    "final": ("turns before and after", FINAL),
-    "provisional": ("turns before", PROVISIONAL),
-    "alone": ("no context", ALONE),
-}
+from models.evaluate import document, tables
+from models.evaluate.folds import load_folds, plan
+from models.evaluate.report import CrossValidation
 
 
 def main(
-    model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
+    folds: Annotated[Path, typer.Option(help="Folder with a model for each fold.")] = Path(
+        "build/folds"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for the files.")] = document.FOLDER,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    part: Annotated[str, typer.Option(help="train, validation or test")] = "test",
     threads: int = 2,
+    pictures: Annotated[bool, typer.Option(help="Draw the reliability diagrams.")] = True,
 ) -> None:
-    """Measure a model on a held-out part and write metrics.json and metrics.md beside it."""
+    """Evaluate every fold that is trained; say how many there are."""
     torch.set_num_threads(threads)
-    trained, tokenizer = multitask.load(model)
-    seed = json.loads((model / "training.json").read_text(encoding="utf-8"))["seed"]
-    parts = split(load_for_command(data_dir), seed)
-    segments = tokenise(dict(parts)[part], tokenizer)
-    calibration = Calibration.read(model / "calibration.json")
-    reports, pages = {}, [f"# Metrics on the {part} part (per cent)"]
-    for view, (words, window) in VIEWS.items():
-        reports[view] = measure(predict(trained, segments, window), calibration)
-        pages.append(f"## {view.capitalize()}: {words}\n\n{markdown(reports[view])}")
-    page = "\n\n".join(pages) + "\n"
-    (model / "metrics.json").write_text(json.dumps(reports, indent=1) + "\n", encoding="utf-8")
-    (model / "metrics.md").write_text(page, encoding="utf-8")
-    print(page)
+    loaded = load_folds(folds, load_for_command(data_dir))
+    if not loaded:
+        raise SystemExit(
+            f"error: {folds} holds no trained fold: run python -m models.crossvalidate"
+        )
+    planned, _ = plan(folds)
+    results = CrossValidation(loaded, planned).tables()
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in results.items():
+        document.write_json(out / f"{name}.json", table)
+    if pictures:
+        # matplotlib is of the training extra; tables can be had without it.
+        from models.evaluate.pictures import draw_reliability  # noqa: PLC0415
+
+        draw_reliability(results["calibration"], out / "reliability.svg")
+    page = document.write(out)
+    print(tables.everything(results))
+    print(f"{len(loaded)} of {planned} folds; {page} written")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 Span = tuple[int, int]
+Floats = NDArray[np.floating]
+Ints = NDArray[np.integer]
+
+BINS = 15
 
 
 def accuracy(gold: ArrayLike, predicted: ArrayLike) -> float:
@@ -21,38 +26,119 @@ def macro_f1(gold: ArrayLike, predicted: ArrayLike) -> float:
     return float(f1_score(gold, predicted, average="macro", zero_division=0.0))
 
 
-def expected_calibration_error(
-    probabilities: NDArray[np.floating], gold: NDArray[np.integer], bins: int = 15
-) -> float:
-    """Mean gap between confidence and accuracy over equal-width bins, weighted by size, 0-1.
+def mcc(gold: ArrayLike, predicted: ArrayLike) -> float:
+    """Matthews correlation, -1 to 1; 0 for a constant answer (Wu et al. 2021, section 5.1).
 
-    `probabilities` [n, labels], `gold` [n] (Guo et al. 2017).
+    With more than two labels it is Gorodkin's generalisation.
+    """
+    return float(matthews_corrcoef(gold, predicted))
+
+
+class BinaryTask(NamedTuple):
+    """One yes-or-no task: means over the classes "no" and "yes", and the accuracy, 0-1."""
+
+    precision: float
+    recall: float
+    f1: float
+    accuracy: float
+
+
+def binary_task(gold: ArrayLike, predicted: ArrayLike) -> BinaryTask:
+    """Macro precision, recall and F1 and the accuracy (Xu & Jiang, section 5.3).
+
+    `gold` and `predicted` are boolean [n]. A class that is never predicted has precision 0.
+    """
+    truth, given = np.asarray(gold, dtype=bool), np.asarray(predicted, dtype=bool)
+    rows = []
+    for label in (False, True):
+        shared = np.sum((truth == label) & (given == label))
+        precision = shared / max(1, np.sum(given == label))
+        recall = shared / max(1, np.sum(truth == label))
+        f1 = 2 * precision * recall / (precision + recall) if shared else 0.0
+        rows.append((precision, recall, f1))
+    means = np.mean(rows, axis=0).tolist()
+    return BinaryTask(*means, accuracy=float(np.mean(truth == given)))
+
+
+class ReliabilityBin(NamedTuple):
+    """Items whose confidence falls into one of the equal-width bins."""
+
+    share: float
+    confidence: float
+    accuracy: float
+
+
+def reliability(probabilities: Floats, gold: Ints, bins: int = BINS) -> list[ReliabilityBin]:
+    """The bins that are not empty, by rising confidence; `probabilities` [n, labels], `gold` [n].
+
+    Confidence is the largest probability; right means that its label is the gold one.
     """
     confidence = probabilities.max(-1)
     right = probabilities.argmax(-1) == gold
     bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [
-        abs(right[bin_of == number].mean() - confidence[bin_of == number].mean())
-        * (bin_of == number).mean()
+    return [
+        ReliabilityBin(
+            share=float(np.mean(bin_of == number)),
+            confidence=float(confidence[bin_of == number].mean()),
+            accuracy=float(right[bin_of == number].mean()),
+        )
         for number in np.unique(bin_of)
     ]
-    return float(sum(gaps))
+
+
+def expected_calibration_error(probabilities: Floats, gold: Ints, bins: int = BINS) -> float:
+    """Mean gap between confidence and accuracy over equal-width bins, weighted by size, 0-1.
+
+    `probabilities` [n, labels], `gold` [n] (Guo et al. 2017).
+    """
+    found = reliability(probabilities, gold, bins)
+    return float(sum(row.share * abs(row.accuracy - row.confidence) for row in found))
+
+
+def calibration_noise(
+    probabilities: Floats, draws: int = 200, bins: int = BINS, seed: int = 0
+) -> tuple[float, float]:
+    """Mean and 95th percentile of the ECE of a perfectly calibrated model at this n.
+
+    Gold labels are drawn from the probabilities [n, labels] themselves: what is left is noise.
+    """
+    chance = np.random.default_rng(seed)
+    edges = probabilities.cumsum(-1)
+    errors = []
+    for _ in range(draws):
+        gold = (chance.random((len(edges), 1)) > edges[:, :-1]).sum(-1)
+        errors.append(expected_calibration_error(probabilities, gold, bins))
+    return float(np.mean(errors)), float(np.quantile(errors, 0.95))
+
+
+def response_token_f1(gold: ArrayLike, predicted: ArrayLike) -> float:
+    """F1 of one response's rationale tokens, 0-1; two empty masks agree: 1."""
+    truth, given = np.asarray(gold, dtype=bool), np.asarray(predicted, dtype=bool)
+    both = truth.sum() + given.sum()
+    return float(2 * (truth & given).sum() / both) if both else 1.0
 
 
 def token_f1(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
-    """F1 of the rationale tokens over all responses together, 0-1."""
+    """Mean over the responses of the F1 of their rationale tokens, 0-1.
+
+    A response without a rationale that is given none counts 1. That this is how the papers
+    count follows from Lee et al., Table 1: always giving none ("Majority") has there the same
+    T-F1 as IOU-F1, the share of the responses without a rationale.
+    """
+    return float(np.mean([response_token_f1(g, p) for g, p in zip(gold, predicted, strict=True)]))
+
+
+def token_f1_pooled(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
+    """F1 of the rationale tokens over all responses together, 0-1: the stricter count."""
     return float(f1_score(_joined(gold), _joined(predicted), zero_division=0.0))
 
 
 def token_macro_f1(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
-    """Mean of the F1 of the tokens inside and the tokens outside rationales, 0-1.
-
-    Always answering "outside" gives about 0.47, as the weakest baselines of EPITOME's Table 4.
-    """
+    """Mean of the F1 of the tokens inside and the tokens outside rationales, 0-1."""
     return macro_f1(_joined(gold), _joined(predicted))
 
 
-def _joined(masks: Sequence[ArrayLike]) -> NDArray[np.integer]:
+def _joined(masks: Sequence[ArrayLike]) -> Ints:
     return np.concatenate([np.asarray(mask, dtype=int) for mask in masks])
 
 
@@ -91,3 +177,30 @@ def response_iou_f1(gold: ArrayLike, predicted: ArrayLike, threshold: float = 0.
 def iou_f1(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
     """Mean IOU-F1 at 0.5 over the responses, 0-1."""
     return float(np.mean([response_iou_f1(g, p) for g, p in zip(gold, predicted, strict=True)]))
+
+
+class CoveragePoint(NamedTuple):
+    """What answering from a confidence threshold on does: shares of turns, 0-1."""
+
+    threshold: float
+    coverage: float
+    accuracy: float
+
+
+def risk_coverage(confidence: Floats, right: NDArray[np.bool_]) -> list[CoveragePoint]:
+    """Accuracy of the answered turns at every threshold that changes it, by falling coverage.
+
+    `confidence` and `right` are [n]; a turn is answered when its confidence is at least the
+    threshold. The first point answers everything.
+    """
+    order = np.argsort(confidence, kind="stable")
+    sure, hits = confidence[order], right[order]
+    answered = np.arange(len(sure), 0, -1)
+    correct = hits[::-1].cumsum()[::-1]
+    first = np.concatenate([[True], sure[1:] > sure[:-1]])
+    return [
+        CoveragePoint(
+            float(sure[i]), float(answered[i] / len(sure)), float(correct[i] / answered[i])
+        )
+        for i in np.flatnonzero(first)
+    ]

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor
 
-from models.batches import Segment, Step, Window, collate, dice
+from models.batches import Segment, Step, Window, collate, dice, overlaps
+from models.data.corpora import Turn
 from models.labels import HEADS, RATIONALE_ORDER
+from models.multitask import MultitaskModel
+from stream_app.inference.rationale import sentences, words
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
+SEGMENTS_A_STEP = 8
+TOKEN_ARRAYS = ("probabilities", "gold", "words", "sentences")
 
 
 class Scorer(Protocol):
@@ -43,22 +50,29 @@ class HeadOutputs:
 
     def probabilities(self, temperature: float = 1.0) -> Floats:
         """Softmax of the logits divided by the temperature, [n, labels]."""
-        scaled = self.logits / temperature
-        powers = np.exp(scaled - scaled.max(-1, keepdims=True))
-        return powers / powers.sum(-1, keepdims=True)
+        return softmax(self.logits / temperature)
+
+
+def softmax(logits: Floats) -> Floats:
+    """Over the last axis."""
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
 
 
 @dataclass
 class RationaleOutput:
-    """One mechanism's rationale in one response: probabilities and gold mask over its tokens."""
+    """One mechanism's rationale in one response: probabilities, gold mask and place of its tokens.
+
+    Every token of the response counts; the encoder gave none to those beyond its length, so
+    their probability is 0. `words` and `sentences` number what each token belongs to, as the
+    service does. `row` is the response's row in the mechanism's head.
+    """
 
     probabilities: Floats
     gold: Ints
-    predicted_level: int
-
-    def mask(self, threshold: float) -> Ints:
-        """Predicted tokens. A response judged "none" has no rationale to show."""
-        return (self.probabilities >= threshold).astype(int) * int(self.predicted_level > 0)
+    words: Ints
+    sentences: Ints
+    row: int
 
 
 @dataclass
@@ -75,53 +89,144 @@ class Predictions:
 
 
 @torch.inference_mode()
-def predict(scorer: Scorer, segments: list[Segment], window: Window) -> Predictions:
+def predict(
+    scorer: Scorer, segments: list[Segment], window: Window, tokenizer: Tokenizer
+) -> Predictions:
     """Predictions for every labelled turn of the segments, seen through the given window."""
-    logits: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
-    targets: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
-    everywhere: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
-    rationales: dict[str, list[RationaleOutput]] = {name: [] for name in RATIONALE_ORDER}
+    gathered = _Gathered(tokenizer)
+    for members, step in _steps(segments, window):
+        gathered.add(members, step, *scorer(step))
+    return gathered.predictions()
+
+
+@torch.inference_mode()
+def predict_views(
+    model: MultitaskModel,
+    segments: list[Segment],
+    windows: dict[str, Window],
+    tokenizer: Tokenizer,
+) -> dict[str, Predictions]:
+    """As `predict`, through several windows: every turn is encoded once for all of them."""
+    gathered = {view: _Gathered(tokenizer) for view in windows}
+    steps = {view: _steps(segments, window) for view, window in windows.items()}
+    for together in zip(*steps.values(), strict=True):
+        _, first = together[0]
+        vectors, rationale_logits = model.encode(first.chunks, first.turns)
+        for view, (members, step) in zip(steps, together, strict=True):
+            gathered[view].add(members, step, model.score(vectors, step.targets), rationale_logits)
+    return {view: items.predictions() for view, items in gathered.items()}
+
+
+def _steps(segments: list[Segment], window: Window) -> Iterator[tuple[list[Segment], Step]]:
     chance = dice("prediction")
-    for start in range(0, len(segments), 8):
-        step = collate(segments[start : start + 8], window, chance, chunk_tokens=1024)
-        if not len(step.targets.turn):
-            continue
-        step_logits, chunk_logits = scorer(step)
+    for start in range(0, len(segments), SEGMENTS_A_STEP):
+        members = segments[start : start + SEGMENTS_A_STEP]
+        step = collate(members, window, chance, chunk_tokens=1024)
+        if len(step.targets.turn):
+            yield members, step
+
+
+class _Gathered:
+    """Outputs of step after step."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.logits: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
+        self.targets: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
+        self.everywhere: dict[str, list[Tensor]] = {head.name: [] for head in HEADS}
+        self.rationales: dict[str, list[RationaleOutput]] = {name: [] for name in RATIONALE_ORDER}
+        self.counts = dict.fromkeys(self.logits, 0)
+
+    def add(
+        self,
+        members: list[Segment],
+        step: Step,
+        logits: dict[str, Tensor],
+        rationale_logits: list[Tensor],
+    ) -> None:
+        turns = [turn.turn for segment in members for turn in segment.turns]
+        row_of = {int(turn): row for row, turn in enumerate(step.targets.turn)}
+        for name, index, output in self._rationales(step, turns, rationale_logits):
+            rows, _ = step.targets.labels[name]
+            place = int((rows == row_of[index]).nonzero())
+            output.row = self.counts[name] + place
+            self.rationales[name].append(output)
         for head in HEADS:
-            everywhere[head.name].append(step_logits[head.name][step.targets.role == head.role])
+            self.everywhere[head.name].append(logits[head.name][step.targets.role == head.role])
         for name, (rows, target) in step.targets.labels.items():
-            logits[name].append(step_logits[name][rows])
-            targets[name].append(target)
-        for name, output in _rationales(step, step_logits, chunk_logits):
-            rationales[name].append(output)
+            self.logits[name].append(logits[name][rows])
+            self.targets[name].append(target)
+            self.counts[name] += len(rows)
+
+    def _rationales(
+        self, step: Step, turns: list[Turn], rationale_logits: list[Tensor]
+    ) -> Iterator[tuple[str, int, RationaleOutput]]:
+        for chunk, values in zip(step.chunks, rationale_logits, strict=True):
+            probabilities = values.float().sigmoid()
+            for row in chunk.rationale_mask.any(-1).any(-1).nonzero().flatten().tolist():
+                index = int(chunk.turns[row])
+                read = int(chunk.attention_mask[row].sum()) - 2  # without [CLS] and [SEP]
+                turn = turns[index]
+                offsets = self.tokenizer.encode(turn.text, add_special_tokens=False).offsets
+                places = words(offsets, turn.text), sentences(offsets, turn.text)
+                for channel, name in enumerate(RATIONALE_ORDER):
+                    if name not in turn.rationales:
+                        continue
+                    given = np.zeros(len(offsets), np.float32)
+                    given[:read] = probabilities[row, 1 : 1 + read, channel].numpy()
+                    spans = turn.rationales[name]
+                    gold = np.array([overlaps(offset, spans) for offset in offsets], dtype=int)
+                    yield name, index, RationaleOutput(given, gold, *places, row=-1)
+
+    def predictions(self) -> Predictions:
+        heads = {
+            name: HeadOutputs(
+                torch.cat(values).double().numpy(), torch.cat(self.targets[name]).numpy()
+            )
+            for name, values in self.logits.items()
+            if values
+        }
+        everywhere = {
+            name: torch.cat(values).float().numpy()
+            for name, values in self.everywhere.items()
+            if values
+        }
+        return Predictions(heads, self.rationales, everywhere)
+
+
+def save(predictions: Predictions, path: Path) -> None:
+    """Write the outputs on labelled turns as one `.npz`; `everywhere` is left out."""
+    arrays: dict[str, Floats | Ints] = {}
+    for name, outputs in predictions.heads.items():
+        arrays[f"{name}/logits"], arrays[f"{name}/target"] = outputs.logits, outputs.target
+    for name, rationales in predictions.rationales.items():
+        if rationales:
+            arrays[f"{name}/rows"] = np.array([item.row for item in rationales])
+            arrays[f"{name}/sizes"] = np.array([len(item.gold) for item in rationales])
+            for key in TOKEN_ARRAYS:
+                joined = np.concatenate([getattr(item, key) for item in rationales])
+                arrays[f"{name}/{key}"] = joined
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(path, **arrays)
+
+
+def load(path: Path) -> Predictions:
+    """What `save` wrote."""
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = dict(stored)
     heads = {
-        name: HeadOutputs(torch.cat(values).double().numpy(), torch.cat(targets[name]).numpy())
-        for name, values in logits.items()
-        if values
+        name: HeadOutputs(values, arrays[f"{name}/target"])
+        for key, values in arrays.items()
+        if (name := key.removesuffix("/logits")) != key
     }
-    return Predictions(
-        heads,
-        rationales,
-        {name: torch.cat(values).float().numpy() for name, values in everywhere.items() if values},
-    )
-
-
-def _rationales(
-    step: Step, logits: dict[str, Tensor], chunk_logits: list[Tensor]
-) -> Iterator[tuple[str, RationaleOutput]]:
-    row_of = {int(turn): row for row, turn in enumerate(step.targets.turn)}
-    for chunk, values in zip(step.chunks, chunk_logits, strict=True):
-        probabilities = values.float().sigmoid()
-        for row in chunk.rationale_mask.any(-1).any(-1).nonzero().flatten().tolist():
-            size = int(chunk.attention_mask[row].sum())
-            inner = slice(1, size - 1)
-            target_row = row_of[int(chunk.turns[row])]
-            for index, name in enumerate(RATIONALE_ORDER):
-                if not chunk.rationale_mask[row, 0, index]:
-                    continue
-                output = RationaleOutput(
-                    probabilities=probabilities[row, inner, index].numpy(),
-                    gold=chunk.rationale[row, inner, index].int().numpy(),
-                    predicted_level=int(logits[name][target_row].argmax()),
-                )
-                yield name, output
+    rationales: dict[str, list[RationaleOutput]] = {}
+    for name in RATIONALE_ORDER:
+        if f"{name}/sizes" not in arrays:
+            continue
+        cuts = arrays[f"{name}/sizes"].cumsum()[:-1]
+        columns = [np.split(arrays[f"{name}/{key}"], cuts) for key in TOKEN_ARRAYS]
+        rationales[name] = [
+            RationaleOutput(*parts, row=int(row))
+            for *parts, row in zip(*columns, arrays[f"{name}/rows"], strict=True)
+        ]
+    return Predictions(heads, rationales)

@@ -1,6 +1,8 @@
-"""Published figures that ours are shown beside, in per cent."""
+"""Published figures that ours are shown beside, and the targets; all in per cent."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 EPITOME_REDDIT = {
     "emotional_reactions": {
@@ -22,4 +24,137 @@ EPITOME_REDDIT = {
         "iou_f1": 84.48,
     },
 }
-"""Sharma et al. 2020, Table 5, Reddit, full model (RoBERTa-base, two encoders a mechanism)."""
+"""Sharma et al. 2020, Tables 3-5, Reddit, full model (RoBERTa-base, two encoders a mechanism)."""
+
+MICROMODELS = {
+    "emotional_reactions": {
+        "accuracy": 88.26,
+        "macro_f1": 59.52,
+        "token_f1": 70.30,
+        "iou_f1": 69.13,
+    },
+    "interpretations": {
+        "accuracy": 92.71,
+        "macro_f1": 62.73,
+        "token_f1": 54.94,
+        "iou_f1": 54.08,
+    },
+    "explorations": {
+        "accuracy": 95.27,
+        "macro_f1": 61.47,
+        "token_f1": 86.92,
+        "iou_f1": 86.64,
+    },
+}
+"""Lee et al. 2023, Table 1."""
+
+MAJORITY = {
+    "emotional_reactions": {"token_f1": 66.98, "iou_f1": 66.98},
+    "interpretations": {"token_f1": 54.94, "iou_f1": 54.94},
+    "explorations": {"token_f1": 84.53, "iou_f1": 84.53},
+}
+"""Lee et al. 2023, Table 1: never any rationale."""
+
+FLAN_T5_XL_EMH = {
+    "emotional_reactions": {"accuracy": 85.3, "macro_f1": 82.5},
+    "interpretations": {"accuracy": 86.4, "macro_f1": 66.2},
+    "explorations": {"accuracy": 94.9, "macro_f1": 82.3},
+}
+"""Xu & Jiang 2024, Table 15, Flan-T5-xl (3 B)."""
+
+EPITOME_BY_XU = {
+    "emotional_reactions": {"accuracy": 79.4, "macro_f1": 75.8},
+    "interpretations": {"accuracy": 83.4, "macro_f1": 56.7},
+    "explorations": {"accuracy": 94.5, "macro_f1": 81.8},
+}
+"""Xu & Jiang 2024, Table 15: Sharma et al.'s model, run again by them."""
+
+ESCONV_MEAN = {
+    "Sharma et al. (125 M)": {"precision": 83.2, "recall": 68.1, "f1": 70.7, "accuracy": 90.9},
+    "Welivita et al. (125 M)": {"precision": 80.2, "recall": 72.9, "f1": 74.6, "accuracy": 90.8},
+    "Li et al. (355 M)": {"precision": 78.8, "recall": 72.1, "f1": 74.4, "accuracy": 90.8},
+    "BERT-large (340 M)": {"precision": 75.5, "recall": 71.7, "f1": 73.1, "accuracy": 90.8},
+    "Flan-T5-large (770 M)": {"precision": 76.8, "recall": 74.8, "f1": 75.3, "accuracy": 91.2},
+    "Flan-T5-xl (3 B)": {"precision": 78.6, "recall": 73.5, "f1": 75.1, "accuracy": 91.6},
+}
+"""Xu & Jiang 2024, Table 4: means over the seven ESConv tasks."""
+
+ESCONV_TASKS = {
+    "question": (86.1, 88.8, 87.4, 91.2),
+    "restatement_or_paraphrasing": (84.6, 70.9, 75.8, 95.6),
+    "reflection_of_feelings": (68.8, 64.8, 66.5, 92.0),
+    "self_disclosure": (82.4, 86.0, 84.0, 94.3),
+    "affirmation_and_reassurance": (72.1, 72.8, 72.4, 85.0),
+    "providing_suggestions": (75.7, 78.6, 77.0, 86.9),
+    "information": (67.7, 61.4, 63.7, 93.6),
+}
+"""Xu & Jiang 2024, Tables 16 and 17, Flan-T5-large: macro precision, recall, F1, accuracy."""
+
+MEASURES = ("precision", "recall", "f1", "accuracy")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One row of the top table.
+
+    `path` leads to the figure in the JSON files: the file's name, then keys; a figure given as a
+    share is compared in per cent unless `unit` is 1. `most` turns the comparison round.
+    """
+
+    what: str
+    path: tuple[str, ...]
+    wanted: float
+    published: str
+    most: bool = False
+    unit: float = 100.0
+
+
+_SHORT = {"emotional_reactions": "ER", "interpretations": "IP", "explorations": "EX"}
+_LEVEL_TARGETS = {"accuracy": (80, 85, 93), "macro_f1": (75, 64, 73)}
+_RATIONALE_TARGETS = {"token_f1": (72, 60, 88), "iou_f1": (70, 60, 87)}
+_WORDS = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "token_f1": "token F1",
+    "iou_f1": "IOU-F1",
+}
+
+
+def _epitome_targets() -> list[Target]:
+    rows = []
+    for metric, wanted in _LEVEL_TARGETS.items():
+        for name, value in zip(_SHORT, wanted, strict=True):
+            published = f"EPITOME {EPITOME_REDDIT[name][metric]:.1f}"
+            if metric == "macro_f1":
+                published += f"; Flan-T5-xl {FLAN_T5_XL_EMH[name][metric]:.1f}"
+            path = ("levels", "views", "final", "shipped", name, metric, "mean")
+            what = f"EPITOME level {_SHORT[name]}, {_WORDS[metric]}"
+            rows.append(Target(what, path, value, published))
+    for metric, wanted in _RATIONALE_TARGETS.items():
+        for name, value in zip(_SHORT, wanted, strict=True):
+            published = (
+                f"EPITOME {EPITOME_REDDIT[name][metric]:.1f}; "
+                f"micromodels {MICROMODELS[name][metric]:.1f}"
+            )
+            path = ("rationales", "rows", name, metric, "mean")
+            what = f"rationale {_SHORT[name]}, {_WORDS[metric]}"
+            rows.append(Target(what, path, value, published))
+    return rows
+
+
+_STRATEGY_MEAN = ("strategies", "views", "final", "shipped", "mean")
+
+TARGETS: tuple[Target, ...] = (
+    *_epitome_targets(),
+    Target(
+        "ESConv 7 strategies, macro-F1", (*_STRATEGY_MEAN, "f1", "mean"), 75.3, "Flan-T5-large 75.3"
+    ),
+    Target(
+        "ESConv 7 strategies, accuracy",
+        (*_STRATEGY_MEAN, "accuracy", "mean"),
+        91.2,
+        "Flan-T5-large 91.2",
+    ),
+    Target("largest ECE of a head, calibrated", ("calibration", "largest_ece"), 5, "–", most=True),
+)
+"""What this project set itself before training."""

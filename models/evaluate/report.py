@@ -1,4 +1,8 @@
-"""Metrics of a set of predictions as a plain dictionary, and as tables for people."""
+"""From predictions to tables as plain dictionaries: shares are 0-1, `n` counts turns.
+
+A figure over folds is `{"mean", "sd", "folds", "pooled"}`: `pooled` is measured on all folds'
+items together, each scored by the model that did not see it.
+"""
 
 from __future__ import annotations
 
@@ -6,71 +10,308 @@ from typing import Any
 
 import numpy as np
 
-from models.calibrate import Calibration
+from models.calibrate import RIGHT_SHARE, TASKS, Calibration, crossfitted
 from models.evaluate import metrics
-from models.evaluate.predict import Predictions
+from models.evaluate.folds import VIEWS, Fold
+from models.evaluate.predict import Floats, Ints, Predictions
+from models.labels import RATIONALE_ORDER
 
 Metrics = dict[str, dict[str, Any]]
-SHOWN = ("majority", "accuracy", "macro_f1", "ece_before", "ece_after")
+Figures = dict[str, float]
+SHOWN = ("majority", "accuracy", "macro_f1", "mcc", "ece_before", "ece_after")
+ANNOMI_HEADS = ("behaviour", "question", "reflection", "input", "talk_type")
+COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
+DIGITS = 5
 
 
-def measure(predictions: Predictions, calibration: Calibration | None = None) -> Metrics:
-    """Metrics by head; shares are 0-1, `n` counts turns.
-
-    `majority` is the accuracy of always giving the commonest label.
-    """
-    calibration = calibration or Calibration()
-    report: Metrics = {}
-    for name, outputs in predictions.heads.items():
-        temperature = calibration.temperatures.get(name, 1.0)
-        gold = outputs.gold
-        report[name] = {
-            "n": len(gold),
-            "majority": float(np.bincount(gold).max() / len(gold)),
-            "accuracy": metrics.accuracy(gold, outputs.predicted),
-            "macro_f1": metrics.macro_f1(gold, outputs.predicted),
-            "ece_before": metrics.expected_calibration_error(outputs.probabilities(), gold),
-            "ece_after": metrics.expected_calibration_error(
-                outputs.probabilities(temperature), gold
-            ),
-        }
-        responses = predictions.rationales.get(name)
-        if responses:
-            threshold = calibration.thresholds.get(name, 0.5)
-            spans = [response.gold for response in responses]
-            masks = [response.mask(threshold) for response in responses]
-            report[name]["rationale"] = {
-                "n": len(responses),
-                "token_f1": metrics.token_f1(spans, masks),
-                "token_macro_f1": metrics.token_macro_f1(spans, masks),
-                "iou_f1": metrics.iou_f1(spans, masks),
-            }
-    return rounded(report)
-
-
-def rounded(value: Any, digits: int = 4) -> Any:
+def rounded(value: Any, digits: int = DIGITS) -> Any:
     """The same structure with its floats rounded."""
     if isinstance(value, dict):
         return {key: rounded(item, digits) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item, digits) for item in value]
     return round(value, digits) if isinstance(value, float) else value
 
 
-def mean_macro_f1(report: Metrics) -> float:
-    """Mean macro-F1 over the heads: what epochs are compared by."""
-    return float(np.mean([values["macro_f1"] for values in report.values()]))
+def classification(gold: Ints, predicted: Ints) -> Figures:
+    """Accuracy, macro-F1 and Matthews correlation beside the commonest label's accuracy."""
+    return {
+        "majority": float(np.bincount(gold).max() / len(gold)),
+        "accuracy": metrics.accuracy(gold, predicted),
+        "macro_f1": metrics.macro_f1(gold, predicted),
+        "mcc": metrics.mcc(gold, predicted),
+    }
+
+
+def rationale(gold: list[Ints], masks: list[Ints]) -> Figures:
+    """Token and span scores; `always_empty` is what giving no rationale ever would score."""
+    return {
+        "always_empty": float(np.mean([not mask.any() for mask in gold])),
+        "token_f1": metrics.token_f1(gold, masks),
+        "iou_f1": metrics.iou_f1(gold, masks),
+        "token_f1_pooled": metrics.token_f1_pooled(gold, masks),
+        "token_macro_f1": metrics.token_macro_f1(gold, masks),
+    }
+
+
+def measure(predictions: Predictions, calibration: Calibration | None = None) -> Metrics:
+    """Metrics by head of one model's predictions, with the decisions that are shipped."""
+    calibration = calibration or Calibration()
+    report: Metrics = {}
+    for name, outputs in predictions.heads.items():
+        probabilities = calibration.probabilities(name, outputs.logits)
+        predicted = calibration.labels(name, probabilities)
+        gold = outputs.gold
+        report[name] = {
+            "n": len(gold),
+            **classification(gold, predicted),
+            "ece_before": metrics.expected_calibration_error(outputs.probabilities(), gold),
+            "ece_after": metrics.expected_calibration_error(probabilities, gold),
+        }
+        responses = predictions.rationales.get(name)
+        if responses:
+            masks = calibration.masks(name, responses, predicted)
+            figures = rationale([item.gold for item in responses], masks)
+            report[name]["rationale"] = {"n": len(responses), **figures}
+    return rounded(report, 4)
+
+
+def over_folds(figures: list[Figures], pooled: Figures) -> dict[str, dict[str, Any]]:
+    """Mean and standard deviation (n - 1; 0 for one fold) of each figure over the folds."""
+    return {
+        key: {
+            "mean": float(np.mean([row[key] for row in figures])),
+            "sd": float(np.std([row[key] for row in figures], ddof=1)) if len(figures) > 1 else 0.0,
+            "folds": [row[key] for row in figures],
+            "pooled": pooled[key],
+        }
+        for key in pooled
+    }
+
+
+class CrossValidation:
+    """The folds with their cross-fitted calibrations, and the tables made from them."""
+
+    def __init__(self, folds: list[Fold], planned: int) -> None:
+        self.folds = folds
+        self.planned = planned
+        self.calibrations = crossfitted(folds)
+        self.plain = [Calibration() for _ in folds]
+
+    def about(self) -> dict[str, Any]:
+        """Which folds the figures are from."""
+        return {"folds": [fold.number for fold in self.folds], "of": self.planned}
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """All the tables by file name."""
+        return {
+            name: rounded(self.about() | table)
+            for name, table in {
+                "levels": self.levels(),
+                "rationales": self.rationales(),
+                "strategies": self.strategies(),
+                "annomi": self.heads(ANNOMI_HEADS),
+                "intents": self.heads(("empathic_intent",)),
+                "calibration": self.calibration(),
+            }.items()
+        }
+
+    def levels(self) -> dict[str, Any]:
+        """EPITOME levels by view, for the most probable level and for the shipped decision."""
+        views: dict[str, Any] = {}
+        for view in VIEWS:
+            views[view] = {
+                "argmax": {n: self._labels(n, view, tuned=False) for n in RATIONALE_ORDER},
+                "shipped": {n: self._labels(n, view, tuned=True) for n in RATIONALE_ORDER},
+            }
+            for rows in views[view].values():
+                rows["mean"] = _mean_of([rows[name] for name in RATIONALE_ORDER])
+        return {"views": views}
+
+    def heads(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """Other heads by view: the most probable label after calibration, and before."""
+        return {
+            "views": {
+                view: {
+                    "argmax": {n: self._labels(n, view, tuned=False) for n in names},
+                    "shipped": {n: self._labels(n, view, tuned=True) for n in names},
+                }
+                for view in VIEWS
+            }
+        }
+
+    def shipped(self, index: int, head: str, logits: Floats) -> Ints:
+        """The label after this fold's cross-fitted calibration, [n]."""
+        calibration = self.calibrations[index]
+        return calibration.labels(head, calibration.probabilities(head, logits))
+
+    def _labels(self, head: str, view: str, *, tuned: bool) -> dict[str, Any]:
+        outputs = [fold.views[view].heads[head] for fold in self.folds]
+        gold = [item.gold for item in outputs]
+        given = [
+            self.shipped(index, head, item.logits) if tuned else item.predicted
+            for index, item in enumerate(outputs)
+        ]
+        each = [classification(g, p) for g, p in zip(gold, given, strict=True)]
+        pooled = classification(np.concatenate(gold), np.concatenate(given))
+        return {"n": sum(map(len, gold)), **over_folds(each, pooled)}
+
+    def rationales(self) -> dict[str, Any]:
+        """Rationales shown where the shipped level is above none, final view."""
+        rows = {}
+        for head in RATIONALE_ORDER:
+            gold, masks = [], []
+            for index, fold in enumerate(self.folds):
+                predictions = fold.views["final"]
+                items = predictions.rationales[head]
+                levels = self.shipped(index, head, predictions.heads[head].logits)
+                gold.append([item.gold for item in items])
+                masks.append(self.calibrations[index].masks(head, items, levels))
+            each = [rationale(g, m) for g, m in zip(gold, masks, strict=True)]
+            rows[head] = {
+                "n": sum(map(len, gold)),
+                "thresholds": [c.thresholds.get(head, 0.5) for c in self.calibrations],
+                **over_folds(each, rationale(_flat(gold), _flat(masks))),
+            }
+        return {"rows": rows}
+
+    def strategies(self) -> dict[str, Any]:
+        """ESConv: seven binary tasks by view and decision, and the eight classes."""
+        views: dict[str, Any] = {}
+        for view in VIEWS:
+            views[view] = {
+                "argmax": self._tasks(view, tuned=False),
+                "shipped": self._tasks(view, tuned=True),
+                "classes": {
+                    "argmax": self._labels("strategy", view, tuned=False),
+                    "shipped": self._labels("strategy", view, tuned=True),
+                },
+            }
+        return {"views": views}
+
+    def _tasks(self, view: str, *, tuned: bool) -> dict[str, Any]:
+        gold, given = [], []
+        for fold, calibration in zip(self.folds, self.calibrations, strict=True):
+            outputs = fold.views[view].heads["strategy"]
+            if tuned:
+                answers = calibration.strategies(
+                    calibration.probabilities("strategy", outputs.logits)
+                )
+            else:
+                answers = np.eye(outputs.logits.shape[1], dtype=int)[outputs.predicted]
+            gold.append(outputs.gold)
+            given.append(answers)
+        tasks = {
+            task: over_folds(
+                [_task(g == i, a[:, i]) for g, a in zip(gold, given, strict=True)],
+                _task(np.concatenate(gold) == i, np.concatenate(given)[:, i]),
+            )
+            for i, task in enumerate(TASKS)
+        }
+        return {"tasks": tasks, "mean": _mean_of(list(tasks.values()))}
+
+    def calibration(self) -> dict[str, Any]:
+        """ECE before and after, its noise, abstention and reliability bins of every head."""
+        rows = {head: self._calibration(head) for head in self.folds[0].views["final"].heads}
+        return {
+            "bins": metrics.BINS,
+            "rows": rows,
+            "largest_ece": max(row["ece_after"] for row in rows.values()),
+        }
+
+    def _calibration(self, head: str) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for view in ("provisional", "final"):
+            outputs = [fold.views[view].heads[head] for fold in self.folds]
+            gold = np.concatenate([item.gold for item in outputs])
+            before = np.concatenate([item.probabilities() for item in outputs])
+            after = np.concatenate(
+                [
+                    calibration.probabilities(head, item.logits)
+                    for calibration, item in zip(self.calibrations, outputs, strict=True)
+                ]
+            )
+            ending = "" if view == "final" else f"_{view}"
+            row[f"ece_before{ending}"] = metrics.expected_calibration_error(before, gold)
+            row[f"ece_after{ending}"] = metrics.expected_calibration_error(after, gold)
+        noise, noise_high = metrics.calibration_noise(after)
+        decided = [
+            self.shipped(index, head, item.logits) == item.gold
+            for index, item in enumerate(outputs)
+        ]
+        right = np.concatenate(decided)
+        confidence = after.max(-1)
+        cuts = np.cumsum([len(item.gold) for item in outputs])[:-1]
+        limits = [c.abstain_below.get(head, 0.0) for c in self.calibrations]
+        answered = np.concatenate(
+            [part >= limit for part, limit in zip(np.split(confidence, cuts), limits, strict=True)]
+        )
+        return row | {
+            "n": len(gold),
+            "log_loss_before": _log_loss(before, gold),
+            "log_loss_after": _log_loss(after, gold),
+            "noise": noise,
+            "noise_95": noise_high,
+            "abstain": {
+                "thresholds": limits,
+                "coverage": float(answered.mean()),
+                "accuracy": float(right[answered].mean()),
+                "reached": bool(right[answered].mean() >= RIGHT_SHARE),
+            },
+            "risk_coverage": _at_coverages(confidence, right),
+            "reliability": {
+                "before": [list(part) for part in metrics.reliability(before, gold)],
+                "after": [list(part) for part in metrics.reliability(after, gold)],
+            },
+        }
+
+
+def _task(gold: Ints, predicted: Ints) -> Figures:
+    return metrics.binary_task(gold, predicted)._asdict() | {
+        "mcc": metrics.mcc(gold.astype(int), predicted.astype(int))
+    }
+
+
+def _mean_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean over rows of each figure, fold by fold."""
+    keys = [key for key, value in rows[0].items() if isinstance(value, dict)]
+    each = [
+        {key: float(np.mean([row[key]["folds"][fold] for row in rows])) for key in keys}
+        for fold in range(len(rows[0][keys[0]]["folds"]))
+    ]
+    pooled = {key: float(np.mean([row[key]["pooled"] for row in rows])) for key in keys}
+    return over_folds(each, pooled)
+
+
+def _flat(parts: list[list[Ints]]) -> list[Ints]:
+    return [item for part in parts for item in part]
+
+
+def _log_loss(probabilities: Floats, gold: Ints) -> float:
+    return float(-np.log(probabilities[np.arange(len(gold)), gold] + 1e-12).mean())
+
+
+def _at_coverages(confidence: Floats, right: Ints) -> list[dict[str, float]]:
+    """Accuracy of the most confident share of the turns."""
+    hits = right[np.argsort(-confidence, kind="stable")]
+    return [
+        {"coverage": share, "accuracy": float(hits[: max(1, round(share * len(hits)))].mean())}
+        for share in COVERAGES
+    ]
 
 
 def markdown(report: Metrics) -> str:
-    """The heads as a Markdown table, shares in per cent."""
+    """One model's heads as a Markdown table, shares in per cent."""
     lines = [
-        "| head | n | majority | accuracy | macro-F1 | ECE before | ECE after | T-F1 | IOU-F1 |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| head | n | majority | accuracy | macro-F1 | MCC | ECE before | ECE after "
+        "| token F1 | IOU-F1 |",
+        "| --- |" + " ---: |" * 9,
     ]
     for name, values in report.items():
-        rationale = values.get("rationale", {})
+        spans = values.get("rationale", {})
         cells = [
-            *(values[key] for key in SHOWN),
-            *(rationale.get(key) for key in ("token_f1", "iou_f1")),
+            *(values.get(key) for key in SHOWN),
+            *(spans.get(key) for key in ("token_f1", "iou_f1")),
         ]
         shown = " | ".join("–" if cell is None else f"{100 * cell:.1f}" for cell in cells)
         lines.append(f"| {name} | {values['n']} | {shown} |")

@@ -45,7 +45,12 @@ class RationaleSpec(Struct, frozen=True):
 
 
 class HeadSpec(Struct, frozen=True):
-    """One classification head; its logits are the head graph's output of the same name."""
+    """One classification head; its logits are the head graph's output of the same name.
+
+    Probabilities are ``softmax(logits / temperature + bias)``. A level is the largest log
+    probability after ``offsets``, which leave the probabilities as they are. Both lists have one
+    number for each label, or none.
+    """
 
     name: str
     dimension: Dimension
@@ -55,6 +60,15 @@ class HeadSpec(Struct, frozen=True):
     temperature: float = 1.0
     abstain_below: float = 0.0
     rationale: RationaleSpec | None = None
+    bias: list[float] = []
+    offsets: list[float] = []
+
+    def __post_init__(self) -> None:
+        for values in (self.bias, self.offsets):
+            if values and len(values) != len(self.labels):
+                raise ValueError(
+                    f"{self.name}: {len(values)} numbers for {len(self.labels)} labels"
+                )
 
 
 class EncoderSpec(Struct, frozen=True):

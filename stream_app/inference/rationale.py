@@ -1,9 +1,13 @@
 """Rationale spans from token probabilities (Sharma et al. 2020, section 5.2)."""
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.scores import Span
+
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\s*\n\s*")
 
 
 def spans(
@@ -39,3 +43,22 @@ def _whole_word(token: Span, text: str) -> Span:
     while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
         end += 1
     return start, end
+
+
+def words(offsets: list[tuple[int, int]], text: str) -> npt.NDArray[np.int64]:
+    """Number of the word that each token belongs to, rising from 0; [tokens]."""
+    numbers: list[int] = []
+    number, reached = -1, -1
+    for token in offsets:
+        start, end = _whole_word(token, text)
+        if start >= reached:
+            number += 1
+        reached = max(reached, end)
+        numbers.append(number)
+    return np.array(numbers, np.int64)
+
+
+def sentences(offsets: list[tuple[int, int]], text: str) -> npt.NDArray[np.int64]:
+    """Number of the sentence that each token belongs to, rising from 0; [tokens]."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    return np.searchsorted(ends, [start for start, _ in offsets], side="right").astype(np.int64)

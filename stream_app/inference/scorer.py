@@ -17,6 +17,8 @@ from stream_app.inference.rationale import spans
 from stream_app.inference.tokenizer import TextTokenizer
 
 TOKEN_BUDGET = 512
+SMALLEST = 1e-12
+"""Added to probabilities before their logarithm, as in ``models.calibrate``."""
 
 
 class OnnxScorer:
@@ -95,9 +97,7 @@ class OnnxScorer:
         if not targets:
             return []
         logits = self.head.logits(targets)
-        probabilities = {
-            head.name: _softmax(logits[head.name] / head.temperature) for head in self._heads
-        }
+        probabilities = {head.name: _probabilities(head, logits[head.name]) for head in self._heads}
         return [
             self._scores(target, {name: p[row].tolist() for name, p in probabilities.items()})
             for row, target in enumerate(targets)
@@ -136,12 +136,18 @@ class OnnxScorer:
 
 
 def _level(head: HeadSpec, values: list[float], target: Target) -> Level:
-    level = max(range(len(values)), key=values.__getitem__)
+    level = decided(values, head.offsets)
     return Level(level, values, target.turn.rationales.get(head.name, []) if level else [])
 
 
-def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    shifted = logits.astype(np.float64)
+def decided(values: list[float], offsets: list[float]) -> int:
+    """The label with the largest log probability after the offsets."""
+    shifted = np.log(np.array(values) + SMALLEST) + (offsets or 0.0)
+    return int(shifted.argmax())
+
+
+def _probabilities(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    shifted = logits.astype(np.float64) / head.temperature + (head.bias or 0.0)
     shifted -= shifted.max(axis=-1, keepdims=True)
     exponents = np.exp(shifted)
     return np.asarray(exponents / exponents.sum(axis=-1, keepdims=True))

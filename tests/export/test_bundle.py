@@ -23,7 +23,7 @@ from models.calibrate import calibrate  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.data.corpora import describe  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
-from models.labels import HEADS  # noqa: E402
+from models.labels import HEADS, PERCEIVED  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -46,7 +46,8 @@ def trained(conversations: list[Conversation], tmp_path_factory: pytest.TempPath
         "data": describe(conversations),
     }
     multitask.save(model, tokenizer, folder, about)
-    calibrate(predict(model.eval(), segments, FINAL)).write(folder / "calibration.json")
+    predictions = predict(model.eval(), segments, FINAL, tokenizer)
+    calibrate([predictions]).write(folder / "calibration.json")
     return folder
 
 
@@ -115,9 +116,12 @@ def test_heads_in_the_manifest_match_the_table(
     for entry, spec in zip(content["heads"], HEADS, strict=True):
         assert entry["labels"] == list(spec.labels)
         assert entry["temperature"] > 0
-        assert (entry["rationale"] is None) == (spec.kind == "categorical")
+        assert (entry["rationale"] is None) == (spec.kind != "level")
+        assert len(entry["bias"]) in {0, len(spec.labels)}
+        assert len(entry["offsets"]) == (3 if spec.kind == "level" else 0)
+        assert entry["dimension"] == spec.dimension
     assert content["heads"][-1]["roles"] == ["client"]
-    assert content["heads"][-1]["dimension"] == "client"
+    assert [h["name"] for h in content["heads"] if h["dimension"] == "perceived"] == [*PERCEIVED]
 
 
 def test_eight_bit_rows_are_within_half_a_step() -> None:

@@ -11,11 +11,12 @@ pytest.importorskip("torch")
 from models.data import annomi, epitome, esconv, load_corpora
 from models.data.corpora import (
     CORPORA,
+    Conversation,
     MissingCorpusError,
     default_data_dir,
     resolve_data_dir,
 )
-from models.data.split import part_of, split
+from models.data.split import fold_of, fold_part, part_of, split, split_fold
 from models.labels import CLIENT, COUNSELLOR, STRATEGIES
 from tests.models.tiny import write_corpora, write_rows
 
@@ -131,12 +132,25 @@ def test_without_any_data_directory_the_option_is_named(monkeypatch: pytest.Monk
         resolve_data_dir(None)
 
 
-def test_split_is_stable_and_about_eighty_ten_ten() -> None:
+def test_split_is_stable_and_about_ninety_ten() -> None:
     parts = [part_of(f"esconv:{number}", seed=17) for number in range(5000)]
     assert parts == [part_of(f"esconv:{number}", seed=17) for number in range(5000)]
-    assert parts.count("train") == pytest.approx(4000, abs=150)
-    assert parts.count("validation") == pytest.approx(500, abs=100)
-    assert parts.count("test") == pytest.approx(500, abs=100)
+    assert parts.count("train") == pytest.approx(4500, abs=100)
+    assert set(parts) == {"train", "test"}
+
+
+def test_every_item_is_tested_in_one_fold() -> None:
+    for number in range(200):
+        key = f"esconv:{number}"
+        parts = [fold_part(key, fold, folds=5, seed=17) for fold in range(5)]
+        assert parts.count("test") == 1
+        assert parts.index("test") == fold_of(key, seed=17, folds=5)
+
+
+def test_a_conversation_that_brings_its_part_keeps_it_in_every_fold() -> None:
+    people = Conversation("empathetic_intents", "1", [], part="test")
+    for fold in range(3):
+        assert split_fold([people], fold, 3, 17) == {"train": [], "test": [people]}
 
 
 def test_split_depends_on_the_seed() -> None:
@@ -148,18 +162,19 @@ def test_responses_to_one_post_stay_together(tmp_path: Path) -> None:
     rows = [epitome_pair(response_post_id=f"r{number}") for number in range(20)]
     write_rows(tmp_path / "epitome_reddit.jsonl.gz", rows)
     parts = split(list(epitome.load(tmp_path)), seed=3)
-    assert sorted(map(len, parts.values())) == [0, 0, 20]
+    assert sorted(map(len, parts.values())) == [0, 20]
 
 
 def test_all_corpora_load_together(tmp_path: Path) -> None:
     conversations = load_corpora(write_corpora(tmp_path, size=6))
-    assert [c.corpus for c in conversations] == ["epitome"] * 6 + ["esconv"] * 6 + ["annomi"] * 6
+    names = ("epitome", "esconv", "annomi", "empathetic_intents")
+    assert [c.corpus for c in conversations] == [name for name in names for _ in range(6)]
 
 
 @pytest.mark.skipif(default_data_dir() is None, reason="the corpora are not here")
 def test_the_public_corpora_load() -> None:
     conversations = load_corpora(resolve_data_dir(None))
-    for name in CORPORA:
+    for name in {c.corpus for c in conversations}:
         turns = [t for c in conversations if c.corpus == name for t in c.turns]
         assert sum(bool(turn.labels) for turn in turns) > 1000
     for conversation in conversations:

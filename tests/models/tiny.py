@@ -74,6 +74,17 @@ def annomi_row(number: int, chance: random.Random) -> dict[str, Any]:
     return {"conversation_id": f"annomi-{number}", "utterances": utterances}
 
 
+def intent_row(number: int, chance: random.Random) -> dict[str, Any]:
+    """Every third line is labelled by people."""
+    by_people = number % 3 == 0
+    return {
+        "line": f"{number} <SEP> {sentence(chance)}",
+        "intent": chance.choice(["agreeing", "questioning", "wishing", "neutral"]),
+        "source": "manual_annotations" if by_people else "key_phrases",
+        "split": "test" if by_people else "train",
+    }
+
+
 def write_corpora(folder: Path, size: int = 60) -> Path:
     """All the files the loaders ask for, with `size` rows a corpus."""
     chance = random.Random(0)
@@ -84,6 +95,8 @@ def write_corpora(folder: Path, size: int = 60) -> Path:
         rows = [esconv_row(n, chance) for n in range(part * third, (part + 1) * third)]
         write_rows(folder / f"{file}.jsonl.gz", rows)
     write_rows(folder / "annomi.jsonl.gz", [annomi_row(n, chance) for n in numbers])
+    intents = [intent_row(n, chance) for n in numbers]
+    write_rows(folder / "empathetic_intents.jsonl.gz", intents)
     return folder
 
 

@@ -1,0 +1,265 @@
+"""Writes docs/evaluation.md from the JSON in docs/evaluation/: no figure in it is typed by hand.
+
+`python -m models.evaluate.document` needs neither models nor corpora. Files that other commands
+write are taken as they are found; a missing one is said to be missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
+from models.data.corpora import REPOSITORY
+from models.evaluate import tables
+from models.evaluate.published import TARGETS, Target
+
+FOLDER = REPOSITORY / "docs" / "evaluation"
+NOT_YET = "Not measured yet: `{command}` writes `docs/evaluation/{name}.json`."
+COMMANDS = {
+    "levels": "python -m models.evaluate",
+    "rationales": "python -m models.evaluate",
+    "strategies": "python -m models.evaluate",
+    "annomi": "python -m models.evaluate",
+    "intents": "python -m models.evaluate",
+    "calibration": "python -m models.evaluate",
+    "perceived": "python -m models.perceived",
+    "sessions": "python -m models.sessions",
+    "probes": "python -m models.probes",
+    "ablation": "python -m models.ablation",
+}
+
+Content = dict[str, Any]
+
+HEAD = """\
+# Evaluation
+
+Written by `python -m models.evaluate.document` from the files in [evaluation/](evaluation/); do not
+edit it by hand. Figures are in per cent unless something else is said. Folds hold whole
+conversations, or all responses to one seeker post. What is fitted after training (temperatures,
+thresholds, offsets) is fitted for each fold on the predictions of the other folds' models."""
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write one of the evaluation's files."""
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def read_all(folder: Path) -> dict[str, Any]:
+    """The evaluation's files that exist, by name."""
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name in COMMANDS
+        if (path := folder / f"{name}.json").is_file()
+    }
+
+
+def write(folder: Path = FOLDER) -> Path:
+    """Write `evaluation.md` beside the folder and return its path."""
+    path = folder.with_suffix(".md")
+    path.write_text(page(read_all(folder), folder), encoding="utf-8")
+    return path
+
+
+def page(files: dict[str, Any], folder: Path) -> str:
+    """The document as Markdown."""
+    parts = [HEAD, "## Targets\n\n" + targets(files)]
+    for title, name, make in SECTIONS:
+        content = files.get(name)
+        body = make(content) if content else NOT_YET.format(command=COMMANDS[name], name=name)
+        shown = [
+            f"![{words}]({folder.name}/{picture})"
+            for picture, words in PICTURES.get(name, {}).items()
+            if (folder / picture).is_file()
+        ]
+        parts.append("\n\n".join([f"## {title}", body, *shown]))
+    return "\n\n".join(parts) + "\n"
+
+
+def targets(files: dict[str, Any]) -> str:
+    """What was set before training, what is published, and what came out."""
+    rows = []
+    for target in TARGETS:
+        found = lookup(files, target)
+        sign = "≤" if target.most else "≥"
+        digits = 1 if target.unit == 100 else 2
+        wanted = f"{sign} {target.wanted:.{digits}f}".replace(".0", "")
+        if found is None:
+            rows.append([target.what, wanted, target.published, "not measured yet", tables.NONE])
+            continue
+        value = found * target.unit
+        reached = value <= target.wanted if target.most else value >= target.wanted
+        shown = f"{value:.{digits}f}"
+        rows.append([target.what, wanted, target.published, shown, "yes" if reached else "**no**"])
+    return tables.table(["figure", "target", "published", "ours", "reached"], rows)
+
+
+def lookup(files: dict[str, Any], target: Target) -> float | None:
+    """The figure that a target's path leads to; None where there is none."""
+    value: Any = files
+    for key in target.path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _own(make: Callable[[Content], str], notes: str) -> Callable[[Content], str]:
+    def section(content: Content) -> str:
+        return "\n\n".join([tables.folds_line(content), make(content), notes])
+
+    return section
+
+
+def _levels(content: Content) -> str:
+    pairs = content["views"]["final"]["shipped"]["emotional_reactions"]["n"]
+    return _own(tables.levels, tables.LEVEL_NOTES.format(pairs=pairs))(content)
+
+
+def _strategies(content: Content) -> str:
+    turns = content["views"]["final"]["classes"]["shipped"]["n"]
+    return _own(tables.strategies, tables.STRATEGY_NOTES.format(turns=turns))(content)
+
+
+def _calibration(content: Content) -> str:
+    notes = tables.CALIBRATION_NOTES.format(
+        bins=content["bins"],
+        right=round(100 * RIGHT_SHARE),
+        most=round(100 * LARGEST_ABSTENTION),
+    )
+    return "\n\n".join(
+        [
+            tables.folds_line(content),
+            tables.calibration(content),
+            notes,
+            tables.coverage(content),
+        ]
+    )
+
+
+def ablation(rows: Any) -> str:
+    """The levers that were kept, beside the recipe without them."""
+    return _levers(rows, kept=True)
+
+
+def failures(rows: Any) -> str:
+    """The levers that were tried and dropped."""
+    return _levers(rows, kept=False)
+
+
+def _levers(content: Any, *, kept: bool) -> str:
+    every = content if isinstance(content, list) else content.get("rows", [])
+    rows = [row for row in every if bool(row.get("kept", True)) is kept]
+    if not rows:
+        return "Nothing so far."
+    names = list(dict.fromkeys(key for row in rows for key in row.get("figures", {})))
+    cells = [
+        [
+            str(row["lever"]),
+            str(row.get("description", "")),
+            *(_scalar(row.get("figures", {}).get(name)) for name in names),
+        ]
+        for row in rows
+    ]
+    return tables.table(["lever", "what changed", *names], cells, left=2)
+
+
+def anything(content: Any, depth: int = 3) -> str:
+    """Tables of a file whose shape is its writer's: text as it is, rows as tables."""
+    if isinstance(content, list):
+        return _rows([(str(i + 1), row) for i, row in enumerate(content)], number=True)
+    if not isinstance(content, dict):
+        return _scalar(content)
+    if isinstance(content.get("markdown"), str):
+        return content["markdown"]
+    plain = {key: value for key, value in content.items() if not isinstance(value, dict | list)}
+    words = [str(plain.pop(key)) for key in ("description", "note", "notes") if key in plain]
+    parts = words
+    if plain:
+        parts.append(tables.table(["", ""], [[k, _scalar(v)] for k, v in plain.items()]))
+    nested = {key: value for key, value in content.items() if key not in plain | {"note": 0}}
+    nested = {key: value for key, value in nested.items() if isinstance(value, dict | list)}
+    flat = {k: v for k, v in nested.items() if isinstance(v, dict) and _is_flat(v)}
+    if flat:
+        parts.append(_rows(list(flat.items())))
+    for key, value in nested.items():
+        if key not in flat and value:
+            parts.append(f"{'#' * depth} {key}\n\n{anything(value, depth + 1)}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _is_flat(row: Any) -> bool:
+    return isinstance(row, dict) and not any(isinstance(v, dict) for v in row.values())
+
+
+def _rows(rows: list[tuple[str, Any]], *, number: bool = False) -> str:
+    if not all(isinstance(row, dict) for _, row in rows):
+        return ", ".join(_scalar(row) for _, row in rows)
+    names = list(dict.fromkeys(key for _, row in rows for key in row))
+    cells = [[name, *(_scalar(row.get(key)) for key in names)] for name, row in rows]
+    if number:
+        cells = [row[1:] for row in cells]
+    return tables.table(names if number else ["", *names], cells)
+
+
+def _scalar(value: Any) -> str:
+    match value:
+        case None:
+            return tables.NONE
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.3f}"
+        case {"mean": float() as mean, "sd": float() as spread}:
+            return f"{mean:.3f} ± {spread:.3f}"
+        case list():
+            return "–".join(_scalar(item) for item in value)
+        case _:
+            return str(value)
+
+
+Section = tuple[str, str, Callable[[Any], str]]
+
+SECTIONS: tuple[Section, ...] = (
+    ("EPITOME levels", "levels", _levels),
+    ("Rationales", "rationales", _own(tables.rationales, tables.RATIONALE_NOTES)),
+    ("ESConv strategies", "strategies", _strategies),
+    (
+        "Motivational interviewing (AnnoMI)",
+        "annomi",
+        _own(tables.classes, tables.ANNOMI_NOTES),
+    ),
+    (
+        "Empathic intents (EmpatheticDialogues)",
+        "intents",
+        _own(tables.classes, tables.INTENT_NOTES),
+    ),
+    ("Calibration and confidence", "calibration", _calibration),
+    ("Perceived empathy", "perceived", anything),
+    ("Sessions: risk and early detection", "sessions", anything),
+    ("Context probe", "probes", anything),
+    ("Levers, one by one", "ablation", ablation),
+    ("What did not work", "ablation", failures),
+)
+
+PICTURES = {
+    "calibration": {"reliability.svg": "Reliability of every head before and after calibration"},
+    "sessions": {
+        "risk-by-turn.svg": "AUROC of the session risk by turn",
+        "risk-calibration.svg": "Reliability of the session risk",
+    },
+}
+
+
+def main(
+    folder: Annotated[Path, typer.Option(help="Folder with the JSON files.")] = FOLDER,
+) -> None:
+    """Write the document anew."""
+    print(write(folder))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,93 @@
+"""Out-of-fold predictions: each fold's model on the conversations it did not see.
+
+Predictions are kept beside the model, so that a second evaluation takes seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from models import multitask
+from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
+from models.data import Conversation
+from models.data.split import fold_of, key_of, split_fold
+from models.evaluate.predict import Predictions, load, predict_views, save
+
+VIEWS = {"final": FINAL, "provisional": PROVISIONAL, "alone": ALONE}
+VIEW_WORDS = {
+    "final": "turns before and after",
+    "provisional": "turns before",
+    "alone": "no context",
+}
+CACHE_FORMAT = 1
+
+
+@dataclass
+class Fold:
+    """One fold's predictions by view."""
+
+    number: int
+    views: dict[str, Predictions]
+
+
+def finished(folder: Path) -> list[int]:
+    """Numbers of the folds whose model is there."""
+    return sorted(
+        int(path.parent.name)
+        for path in folder.glob("*/training.json")
+        if path.parent.name.isdigit() and (path.parent / "model.pt").is_file()
+    )
+
+
+def plan(folder: Path) -> tuple[int, int]:
+    """Number of folds and seed that the models were trained with."""
+    path = folder / "folds.json"
+    content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return content.get("folds", 5), content.get("seed", 17)
+
+
+def held_out(
+    conversations: list[Conversation], number: int, folds: int, seed: int
+) -> list[Conversation]:
+    """A fold's test part.
+
+    Of conversations that never train (lines labelled by people) each fold takes its own share,
+    so that every item is scored once.
+    """
+    return [
+        item
+        for item in split_fold(conversations, number, folds, seed)["test"]
+        if fold_of(key_of(item), seed, folds) == number
+    ]
+
+
+def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
+    """Predictions of every finished fold, from its cache where the model has not changed."""
+    folds, seed = plan(folder)
+    result = []
+    for number in finished(folder):
+        own = folder / str(number)
+        test = held_out(conversations, number, folds, seed)
+        paths = {view: own / f"predictions_{view}.npz" for view in VIEWS}
+        stamp = own / "predictions.json"
+        wanted = {"model": _digest(own / "model.pt"), "test": len(test), "format": CACHE_FORMAT}
+        known = json.loads(stamp.read_text(encoding="utf-8")) if stamp.is_file() else None
+        if known == wanted and all(path.is_file() for path in paths.values()):
+            result.append(Fold(number, {view: load(path) for view, path in paths.items()}))
+            continue
+        print(f"fold {number}: predicting {len(test)} conversations", flush=True)
+        model, tokenizer = multitask.load(own)
+        views = predict_views(model, tokenise(test, tokenizer), VIEWS, tokenizer)
+        for view, path in paths.items():
+            save(views[view], path)
+        stamp.write_text(json.dumps(wanted) + "\n", encoding="utf-8")
+        result.append(Fold(number, views))
+    return result
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
