@@ -1,8 +1,11 @@
-"""Running aggregates of a session over its counsellor turns.
+"""Running aggregates of a session: what the counsellor did, how the client answered, who spoke.
 
-Everything is kept as integers, so that replacing a provisional level by a final one leaves exactly
-what a run with only final levels would have left.
+Everything is kept as integers, so that replacing a provisional score by a final one leaves exactly
+what a run with only final scores would have left; probabilities and log-odds count in millionths.
 """
+
+import math
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -10,19 +13,31 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, MechanismSummary, TurnScore
 
 RECENT = 5
+RECENT_WORDS = 3
+SHORT_TURN = 4
+"""A turn of at most so many words is short."""
+MILLION: Final = 1_000_000
+LARGEST_LOG_ODDS: Final = 8.0
+PERCEIVED: Final = ("engagement", "understanding", "sympathy", "helpfulness")
+SATISFACTION: Final = "satisfaction"
 
 
 class Contribution(Struct, frozen=True):
-    """What one counsellor turn adds; levels in the order of ``MECHANISMS``."""
+    """What one turn adds; levels in the order of ``MECHANISMS``.
+
+    ``evidence``: by name, log-odds of the binary heads and probabilities of the others' labels, in
+    millionths.
+    """
 
     seq: int
     levels: tuple[int, int, int]
     question: str | None
     reflection: str | None
+    evidence: dict[str, int] = {}
 
 
 class Totals(Struct):
-    """Sums over counsellor turns that can no longer change."""
+    """Sums over turns of one side that can no longer change."""
 
     turns: int = 0
     levels: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -31,6 +46,7 @@ class Totals(Struct):
     closed_questions: int = 0
     simple_reflections: int = 0
     complex_reflections: int = 0
+    evidence: dict[str, int] = field(default_factory=dict)
 
     def add(self, item: Contribution) -> None:
         """Count one turn."""
@@ -42,61 +58,109 @@ class Totals(Struct):
         self.closed_questions += item.question == "closed"
         self.simple_reflections += item.reflection == "simple"
         self.complex_reflections += item.reflection == "complex"
+        for name, value in item.evidence.items():
+            self.evidence[name] = self.evidence.get(name, 0) + value
+
+    def copy(self) -> "Totals":
+        """The same sums, to be added to."""
+        return Totals(
+            turns=self.turns,
+            levels=list(self.levels),
+            present=list(self.present),
+            open_questions=self.open_questions,
+            closed_questions=self.closed_questions,
+            simple_reflections=self.simple_reflections,
+            complex_reflections=self.complex_reflections,
+            evidence=dict(self.evidence),
+        )
+
+
+class Speech(Struct):
+    """How long one side's turns are, in words; ``logs``: sum of log(1 + words) in millionths.
+
+    ``repeats``: turns that follow directly on another one of the same side.
+    """
+
+    turns: int = 0
+    words: int = 0
+    short: int = 0
+    logs: int = 0
+    longest: int = 0
+    repeats: int = 0
+    recent: list[int] = field(default_factory=list)
+
+    def add(self, words: int, *, late: bool, repeats: bool) -> None:
+        """Count one turn; a late one is never recent."""
+        self.turns += 1
+        self.words += words
+        self.short += words <= SHORT_TURN
+        self.logs += round(math.log1p(words) * MILLION)
+        self.longest = max(self.longest, words)
+        self.repeats += repeats
+        if not late:
+            self.recent.append(words)
+            del self.recent[:-RECENT_WORDS]
 
 
 class Aggregates(Struct):
-    """``settled`` plus the latest turns, whose scores may still be replaced."""
+    """``settled`` plus the latest turns, whose scores may still be replaced, for either side."""
 
     settled: Totals = field(default_factory=Totals)
     latest: list[Contribution] = field(default_factory=list)
+    client_settled: Totals = field(default_factory=Totals)
+    client_latest: list[Contribution] = field(default_factory=list)
     turns: int = 0
     late_turns: int = 0
-    client_words: int = 0
-    counsellor_words: int = 0
+    client: Speech = field(default_factory=Speech)
+    counsellor: Speech = field(default_factory=Speech)
+    last_role: Role | None = None
 
     def count_turn(self, role: Role, words: int, late: bool) -> None:
         """Count a turn of either side when it is accepted."""
         self.turns += 1
         self.late_turns += late
-        if role is Role.CLIENT:
-            self.client_words += words
-        else:
-            self.counsellor_words += words
+        speech = self.client if role is Role.CLIENT else self.counsellor
+        speech.add(words, late=late, repeats=not late and role is self.last_role)
+        if not late:
+            self.last_role = role
 
-    def observe(self, item: Contribution, after: int, late: bool = False) -> None:
-        """Add a counsellor turn, or replace its provisional values. ``after``: window's size.
+    def observe(
+        self,
+        item: Contribution,
+        after: int,
+        late: bool = False,
+        role: Role = Role.COUNSELLOR,
+    ) -> None:
+        """Add a scored turn, or replace its provisional values. ``after``: window's size.
 
         A late turn is final at once and never recent; among the latest it could push out a turn
         whose final values are still to come.
         """
+        client = role is Role.CLIENT
+        settled = self.client_settled if client else self.settled
+        latest = self.client_latest if client else self.latest
         if late:
-            self.settled.add(item)
+            settled.add(item)
             return
-        for i, known in enumerate(self.latest):
+        for i, known in enumerate(latest):
             if known.seq == item.seq:
-                self.latest[i] = item
+                latest[i] = item
                 return
-        self.latest.append(item)
-        while len(self.latest) > max(RECENT, after + 1):
-            self.settled.add(self.latest.pop(0))
+        latest.append(item)
+        while len(latest) > max(RECENT, after + 1):
+            settled.add(latest.pop(0))
 
     def summary(self) -> "Summary":
         """Means, shares and ratios as of now."""
-        totals = Totals(
-            turns=self.settled.turns,
-            levels=list(self.settled.levels),
-            present=list(self.settled.present),
-            open_questions=self.settled.open_questions,
-            closed_questions=self.settled.closed_questions,
-            simple_reflections=self.settled.simple_reflections,
-            complex_reflections=self.settled.complex_reflections,
-        )
+        totals, client = self.settled.copy(), self.client_settled.copy()
         for item in self.latest:
             totals.add(item)
+        for item in self.client_latest:
+            client.add(item)
         recent = self.latest[-RECENT:]
         questions = totals.open_questions + totals.closed_questions
         reflections = totals.simple_reflections + totals.complex_reflections
-        words = self.client_words + self.counsellor_words
+        words = self.client.words + self.counsellor.words
         return Summary(
             counsellor_turns=totals.turns,
             mechanisms={
@@ -110,14 +174,36 @@ class Aggregates(Struct):
             if totals.turns
             else {},
             empathy_total_mean=sum(totals.levels) / totals.turns if totals.turns else None,
-            talk_share=_ratio(self.counsellor_words, words),
+            talk_share=_ratio(self.counsellor.words, words),
             reflection_to_question=_ratio(reflections, questions),
             complex_reflection_share=_ratio(totals.complex_reflections, reflections),
             open_question_share=_ratio(totals.open_questions, questions),
             questions_per_turn=_ratio(questions, totals.turns),
             reflections_per_turn=_ratio(reflections, totals.turns),
-            words_per_turn=_ratio(self.counsellor_words, totals.turns),
+            words_per_turn=_ratio(self.counsellor.words, totals.turns),
+            client=_speech_summary(self.client),
+            counsellor=_speech_summary(self.counsellor),
+            evidence=_evidence(totals, recent) | _evidence(client, self.client_latest[-RECENT:]),
         )
+
+
+class SpeechSummary(Struct, frozen=True):
+    """One side's turns; lengths are log(1 + words), 0 before it has spoken."""
+
+    turns: int
+    log_mean: float
+    mean_log: float
+    short_share: float
+    log_longest: float
+    log_recent: float
+    repeat_share: float
+
+
+class EvidenceSummary(Struct, frozen=True):
+    """Means of one head's output over all turns of its side and over the last five."""
+
+    mean: float
+    recent: float
 
 
 class Summary(Struct, frozen=True):
@@ -133,10 +219,13 @@ class Summary(Struct, frozen=True):
     questions_per_turn: float | None
     reflections_per_turn: float | None
     words_per_turn: float | None
+    client: SpeechSummary
+    counsellor: SpeechSummary
+    evidence: dict[str, EvidenceSummary]
 
 
 def contribution(score: TurnScore) -> Contribution:
-    """What a scored counsellor turn adds to its session."""
+    """What a scored turn adds to its session."""
     levels = tuple(
         level.level if (level := getattr(score.expressed, name)) is not None else 0
         for name in MECHANISMS
@@ -146,6 +235,66 @@ def contribution(score: TurnScore) -> Contribution:
         levels=(levels[0], levels[1], levels[2]),
         question=_top(score.expressed.question),
         reflection=_top(score.expressed.reflection),
+        evidence=evidence(score),
+    )
+
+
+def evidence(score: TurnScore) -> dict[str, int]:
+    """The head outputs that the session keeps, in millionths.
+
+    Log-odds for what is pooled by its mean (`models.perceived`): perceived empathy and the client's
+    satisfaction; probabilities for strategies and the client's talk. Mechanisms by their expected
+    level, which moves before the most likely level does.
+    """
+    found: dict[str, int] = {
+        name: _log_odds(score.perceived[name]) for name in PERCEIVED if name in score.perceived
+    }
+    for name in MECHANISMS:
+        level = getattr(score.expressed, name)
+        if level is not None:
+            expected = sum(i * p for i, p in enumerate(level.probabilities))
+            found[f"expected.{name}"] = round(expected * MILLION)
+    for label, p in (score.expressed.strategy or {}).items():
+        found[f"strategy.{label}"] = round(p * MILLION)
+    if SATISFACTION in score.client:
+        found[SATISFACTION] = _log_odds(score.client[SATISFACTION].get("yes", 0.5))
+    for label, p in score.client.get("talk_type", {}).items():
+        found[f"talk_type.{label}"] = round(p * MILLION)
+    return found
+
+
+def _log_odds(p: float) -> int:
+    """Log-odds in millionths, at most 8 either way.
+
+    >>> _log_odds(0.5), _log_odds(1.0)
+    (0, 8000000)
+    """
+    if p <= 0.0 or p >= 1.0:
+        return round(math.copysign(LARGEST_LOG_ODDS, p - 0.5) * MILLION)
+    odds = math.log(p / (1.0 - p))
+    return round(max(-LARGEST_LOG_ODDS, min(LARGEST_LOG_ODDS, odds)) * MILLION)
+
+
+def _evidence(totals: Totals, recent: list[Contribution]) -> dict[str, EvidenceSummary]:
+    found = {}
+    for name, value in totals.evidence.items():
+        latest = [item.evidence[name] for item in recent if name in item.evidence]
+        mean = value / totals.turns / MILLION
+        last = sum(latest) / len(latest) / MILLION if latest else mean
+        found[name] = EvidenceSummary(mean, last)
+    return found
+
+
+def _speech_summary(speech: Speech) -> SpeechSummary:
+    turns = max(1, speech.turns)
+    return SpeechSummary(
+        turns=speech.turns,
+        log_mean=math.log1p(speech.words / turns),
+        mean_log=speech.logs / turns / MILLION,
+        short_share=speech.short / turns,
+        log_longest=math.log1p(speech.longest),
+        log_recent=math.log1p(sum(speech.recent) / max(1, len(speech.recent))),
+        repeat_share=speech.repeats / turns,
     )
 
 

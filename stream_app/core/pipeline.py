@@ -304,9 +304,7 @@ class Pipeline:
             if _is_first(due.target):
                 turn = due.target.turn
                 due.state.aggregates.count_turn(turn.role, turn.words, turn.late)
-            if score.role is Role.COUNSELLOR:
-                score = self._observe(due, score, places, result)
-            result.turn_scores.append(score)
+            result.turn_scores.append(self._observe(due, score, places, result))
 
     def _turn_score(self, state: SessionState, target: Target, heads: HeadScores) -> TurnScore:
         turn = target.turn
@@ -329,10 +327,11 @@ class Pipeline:
     def _observe(
         self, due: _Due, score: TurnScore, places: _Places, result: BatchResult
     ) -> TurnScore:
-        """Add a counsellor's score to the session; the first score of a turn moves the risk."""
+        """Add a score to the session; the first score of a counsellor turn moves the risk."""
         state = due.state
-        state.aggregates.observe(contribution(score), self._policy.window.after, score.late)
-        if due.target is None or not _is_first(due.target):
+        after = self._policy.window.after
+        state.aggregates.observe(contribution(score), after, score.late, score.role)
+        if score.role is Role.CLIENT or due.target is None or not _is_first(due.target):
             return score
         state.risk = low_empathy_risk(self._scorer.risk, state.aggregates.summary())
         if state.risk is None:

@@ -1,30 +1,61 @@
 """Low-empathy risk: the probability that the listener will rate the session low.
 
-A logistic model over the aggregates so far. Its weights come with the bundle, fitted by
-``python -m models.risk`` on sessions that were rated by the people who were listened to; a bundle
-without weights gives no risk.
+An additive model over the aggregates so far: every feature adds its own part to the log-odds, by a
+weight that may change with the number of turns (a varying-coefficient model, Hastie & Tibshirani
+1993) and by a step function (the form of a generalised additive model with boosted steps, Lou et
+al. 2012). The numbers come with the bundle, fitted by ``python -m models.sessions`` on sessions
+that were rated by the people who were listened to; a bundle without them gives no risk.
 """
 
 import math
+from bisect import bisect_right
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.aggregates import Summary
+from stream_app.core.aggregates import SpeechSummary, Summary
+
+USUAL_TURNS = 10
+"""``turn_weights`` count from so many counsellor turns."""
+
+
+class Steps(Struct, frozen=True, forbid_unknown_fields=True):
+    """A step function: ``values[i]`` from ``edges[i - 1]`` on; one more value than edges."""
+
+    edges: list[float]
+    values: list[float]
+
+    def at(self, x: float) -> float:
+        """The value at ``x``.
+
+        >>> Steps([1.0], [0.5, -0.5]).at(1.0)
+        -0.5
+        """
+        return self.values[bisect_right(self.edges, x)]
 
 
 class RiskModel(Struct, frozen=True, forbid_unknown_fields=True):
-    """``risk = sigmoid(intercept + sum(weight * feature))``; features as in ``features``."""
+    """``risk = sigmoid(intercept + sum(part of feature))``; features as in ``features``.
+
+    The part of feature x after n counsellor turns is ``weights * x + turn_weights * t * x +
+    steps(x)`` with t = log((1 + n) / (1 + 10)), x held within ``bounds``. ``alerts`` records the
+    operating points that ``enter`` was chosen from.
+    """
 
     intercept: float
     weights: dict[str, float]
     min_counsellor_turns: int = 3
     enter: float = 0.7
     exit: float = 0.5
+    turn_weights: dict[str, float] = field(default_factory=dict)
+    steps: dict[str, Steps] = field(default_factory=dict)
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
 
 
 def features(summary: Summary) -> dict[str, float]:
-    """The inputs of the risk model; a ratio that has no denominator yet counts as 0."""
+    """The inputs of the risk model; what has no denominator yet counts as 0."""
     values: dict[str, float] = {}
     for name in MECHANISMS:
         mechanism = summary.mechanisms.get(name)
@@ -37,7 +68,38 @@ def features(summary: Summary) -> dict[str, float]:
     values["complex_reflection_share"] = summary.complex_reflection_share or 0.0
     values["log_words_per_turn"] = math.log1p(summary.words_per_turn or 0.0)
     values["log_counsellor_turns"] = math.log1p(summary.counsellor_turns)
+    values |= _speech("client", summary.client) | _speech("counsellor", summary.counsellor)
+    for name, found in summary.evidence.items():
+        values[f"{name}_mean"] = found.mean
+        values[f"{name}_recent"] = found.recent
     return values
+
+
+def _speech(side: str, speech: SpeechSummary) -> dict[str, float]:
+    return {
+        f"{side}_log_words": speech.log_mean,
+        f"{side}_mean_log_words": speech.mean_log,
+        f"{side}_short_share": speech.short_share,
+        f"{side}_log_longest": speech.log_longest,
+        f"{side}_log_recent_words": speech.log_recent,
+        f"{side}_repeat_share": speech.repeat_share,
+        f"{side}_log_turns": math.log1p(speech.turns),
+    }
+
+
+def log_odds(model: RiskModel, values: dict[str, float]) -> float:
+    """The sum of the parts; a feature that is not there yet (a head has not scored) counts as 0."""
+    progress = values["log_counsellor_turns"] - math.log1p(USUAL_TURNS)
+    total = model.intercept
+    for name in sorted(model.weights.keys() | model.turn_weights.keys() | model.steps.keys()):
+        x = values.get(name, 0.0)
+        if name in model.bounds:
+            least, most = model.bounds[name]
+            x = max(least, min(most, x))
+        total += x * (model.weights.get(name, 0.0) + progress * model.turn_weights.get(name, 0.0))
+        if name in model.steps:
+            total += model.steps[name].at(x)
+    return total
 
 
 def low_empathy_risk(model: RiskModel | None, summary: Summary) -> float | None:
@@ -49,6 +111,5 @@ def low_empathy_risk(model: RiskModel | None, summary: Summary) -> float | None:
     """
     if model is None or summary.counsellor_turns < model.min_counsellor_turns:
         return None
-    values = features(summary)
-    logit = model.intercept + sum(model.weights[name] * values[name] for name in model.weights)
+    logit = log_odds(model, features(summary))
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))

@@ -37,6 +37,20 @@ def test_each_feature_is_what_its_name_says() -> None:
             "complex_reflection_share": 1.0,
             "log_words_per_turn": math.log(11),
             "log_counsellor_turns": math.log(3),
+            "client_log_words": math.log(61),
+            "client_mean_log_words": math.log(61),
+            "client_short_share": 0.0,
+            "client_log_longest": math.log(61),
+            "client_log_recent_words": math.log(61),
+            "client_repeat_share": 0.0,
+            "client_log_turns": math.log(2),
+            "counsellor_log_words": math.log(11),
+            "counsellor_mean_log_words": math.log(11),
+            "counsellor_short_share": 0.0,
+            "counsellor_log_longest": math.log(11),
+            "counsellor_log_recent_words": math.log(11),
+            "counsellor_repeat_share": 0.5,
+            "counsellor_log_turns": math.log(3),
         }
     )
 

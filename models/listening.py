@@ -1,0 +1,257 @@
+"""Bags of turns with what a listener said of them, and the fit of the outcome heads.
+
+Nobody rates single turns for perceived empathy. What listeners did rate is a set of turns: a bag,
+in the sense of multiple-instance learning (Dietterich et al. 1997; Carbonneau et al. 2018). A
+turn's output is a log-odds; a bag's is the mean over its turns, which is what the session keeps
+(`stream_app.core.aggregates`); its target is the rating, as a number in [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from models.data.listeners import SERVICE, HeardSession, above_neutral, soft
+from models.labels import CLIENT, COUNSELLOR, OUTCOME_HEADS
+from models.turn_features import VIEWS, TurnFeatures, View
+
+Pooling = Literal["mean_log_odds", "mean_probability", "noisy_or"]
+POOLINGS: tuple[Pooling, ...] = ("mean_log_odds", "mean_probability", "noisy_or")
+
+LARGEST_FALL = 4
+FAILED_UNRATED = soft(2)
+"""Target of `satisfaction` in a failed chat whose seeker left before the survey."""
+FEEDBACK_TURNS = 2
+"""Feedback in the failed chats was asked for after every two turns of the supporter."""
+PROVISIONAL_ONLY = ("engagement",)
+"""Learned without the turns that follow: its target is made of them."""
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Turns (rows of the features) with one rating.
+
+    `kind` names where the rating comes from, `rating` is in the units it was given in, `target`
+    in [0, 1]; `session` is the position of the session.
+    """
+
+    head: str
+    kind: str
+    rows: tuple[int, ...]
+    rating: float
+    target: float
+    session: int
+
+
+def bags_of(sessions: list[HeardSession], starts: NDArray[np.int64]) -> list[Bag]:
+    """All bags of the sessions. AnnoMI has none: it is for testing alone."""
+    bags: list[Bag] = []
+    for number, session in enumerate(sessions):
+        first = int(starts[number])
+        if session.source in ("esconv", "esconv_failed"):
+            bags += _survey(session, number, first)
+            bags += _feedback(session, number, first)
+            bags += _engagement(session, number, first)
+        elif session.source in SERVICE:
+            bags += _service(session, number, first)
+            bags += _engagement(session, number, first)
+    return bags
+
+
+def _survey(session: HeardSession, number: int, first: int) -> list[Bag]:
+    counsellor = tuple(first + i for i in session.positions[COUNSELLOR])
+    client = tuple(first + i for i in session.positions[CLIENT])
+    if not counsellor or not client:
+        return []
+    kind = session.source
+    found = []
+    if session.empathy is not None:
+        rating, target = float(session.empathy), soft(session.empathy)
+        found.append(Bag("sympathy", f"{kind}:empathy", counsellor, rating, target, number))
+        found.append(Bag("satisfaction", f"{kind}:empathy", client, rating, target, number))
+    elif session.source == "esconv_failed":
+        found.append(Bag("satisfaction", f"{kind}:failed", client, 2.0, FAILED_UNRATED, number))
+    if session.relevance is not None:
+        rating, target = float(session.relevance), soft(session.relevance)
+        found.append(Bag("understanding", f"{kind}:relevance", counsellor, rating, target, number))
+    if session.fall is not None:
+        target = min(max(session.fall, 0), LARGEST_FALL) / LARGEST_FALL
+        found.append(
+            Bag("helpfulness", f"{kind}:fall", counsellor, float(session.fall), target, number)
+        )
+    return found
+
+
+def _feedback(session: HeardSession, number: int, first: int) -> list[Bag]:
+    found = []
+    since: list[int] = []
+    for position, turn in enumerate(session.turns):
+        if turn.role == COUNSELLOR:
+            since.append(first + position)
+        elif turn.feedback is not None:
+            rating, target = float(turn.feedback), soft(turn.feedback)
+            row = (first + position,)
+            kind = f"{session.source}:feedback"
+            found.append(Bag("satisfaction", kind, row, rating, target, number))
+            if since:
+                rows = tuple(since[-FEEDBACK_TURNS:])
+                found.append(Bag("helpfulness", kind, rows, rating, target, number))
+            since = []
+    return found
+
+
+def _service(session: HeardSession, number: int, first: int) -> list[Bag]:
+    found = []
+    kind = f"{session.source}:satisfaction"
+    for position, turn in enumerate(session.turns):
+        if not turn.satisfaction:
+            continue
+        rating, target = mean(turn.satisfaction), above_neutral(turn.satisfaction)
+        found.append(Bag("satisfaction", kind, (first + position,), rating, target, number))
+        if position and session.turns[position - 1].role == COUNSELLOR:
+            row = (first + position - 1,)
+            found.append(Bag("helpfulness", kind, row, rating, target, number))
+    return found
+
+
+def _engagement(session: HeardSession, number: int, first: int) -> list[Bag]:
+    """Target w / (w + u): words of the reply that follows against the client's usual reply.
+
+    0 when the client does not go on, 1/2 for a reply of the usual length.
+    """
+    replies = replies_after(session)
+    lengths = [words for words in replies.values() if words]
+    if not lengths:
+        return []
+    usual = float(median(lengths))
+    return [
+        Bag(
+            "engagement",
+            f"{session.source}:reply",
+            (first + position,),
+            words / (words + usual),
+            words / (words + usual),
+            number,
+        )
+        for position, words in replies.items()
+    ]
+
+
+def replies_after(session: HeardSession) -> dict[int, int]:
+    """Words of the client's next reply (all its turns until the counsellor's next), by position."""
+    found: dict[int, int] = {}
+    words, answering = 0, False
+    for position in reversed(range(len(session.turns))):
+        turn = session.turns[position]
+        if turn.role == CLIENT:
+            words = len(turn.text.split()) + (words if answering else 0)
+            answering = True
+        else:
+            found[position] = words
+            answering = False
+    return dict(sorted(found.items()))
+
+
+def pool(log_odds: Tensor, bag: Tensor, count: int, pooling: Pooling = "mean_log_odds") -> Tensor:
+    """Log-odds [count] of the bags from those of their turns; `bag` [turns] says whose each is.
+
+    `mean_log_odds` lets every turn add its part; `mean_probability` bounds what one turn can do;
+    `noisy_or` takes one strong turn for enough (Maron & Lozano-Pérez 1998).
+    """
+    size = torch.zeros(count).index_add(0, bag, torch.ones_like(log_odds)).clamp(min=1.0)
+    if pooling == "mean_log_odds":
+        return torch.zeros(count).index_add(0, bag, log_odds) / size
+    if pooling == "mean_probability":
+        share = torch.zeros(count).index_add(0, bag, log_odds.sigmoid()) / size
+    else:
+        none = torch.zeros(count).index_add(0, bag, nn.functional.logsigmoid(-log_odds))
+        share = 1.0 - none.exp()
+    return torch.logit(share, eps=1e-4)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How the outcome heads are learned. `most` bags of a kind are drawn an epoch."""
+
+    epochs: int = 12
+    rate: float = 1e-3
+    decay: float = 0.05
+    dropout: float = 0.2
+    bags_a_step: int = 64
+    most: int = 900
+    seed: int = 17
+    pooling: Pooling = "mean_log_odds"
+
+
+def fit_heads(
+    make: Callable[[], nn.Module],
+    features: TurnFeatures,
+    bags: Sequence[Bag],
+    recipe: Fit,
+    heads: Sequence[str] = OUTCOME_HEADS,
+) -> dict[str, nn.Module]:
+    """A task network for each head, learned from its bags. `make` gives a fresh network."""
+    fitted = {}
+    for number, head in enumerate(heads):
+        own = [bag for bag in bags if bag.head == head]
+        if own:
+            torch.manual_seed(recipe.seed * 100 + number)
+            fitted[head] = _fit_one(make(), features, own, recipe)
+    return fitted
+
+
+def _fit_one(network: nn.Module, features: TurnFeatures, bags: list[Bag], recipe: Fit) -> nn.Module:
+    chance = np.random.default_rng(recipe.seed)
+    kinds = [
+        [bag for bag in bags if bag.kind == kind] for kind in sorted({bag.kind for bag in bags})
+    ]
+    views: tuple[View, ...] = ("provisional",) if bags[0].head in PROVISIONAL_ONLY else VIEWS
+    optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
+    drop = nn.Dropout(recipe.dropout)
+    for _ in range(recipe.epochs):
+        network.train()
+        drawn = [kind[i] for kind in kinds for i in chance.permutation(len(kind))[: recipe.most]]
+        order = chance.permutation(len(drawn))
+        for start in range(0, len(order), recipe.bags_a_step):
+            step = [drawn[i] for i in order[start : start + recipe.bags_a_step]]
+            view = views[int(chance.integers(len(views)))]
+            inputs, bag = gather(features, step, view)
+            given = pool(_log_odds(network(drop(inputs))), bag, len(step), recipe.pooling)
+            target = torch.tensor([bag.target for bag in step])
+            loss = nn.functional.binary_cross_entropy_with_logits(given, target)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    return network.eval()
+
+
+def gather(features: TurnFeatures, bags: Sequence[Bag], view: View) -> tuple[Tensor, Tensor]:
+    """Features [turns, size] of the bags' turns, and the bag of each turn [turns]."""
+    rows = np.concatenate([np.array(bag.rows) for bag in bags])
+    owner = np.repeat(np.arange(len(bags)), [len(bag.rows) for bag in bags])
+    return torch.from_numpy(features.fused[view][rows]).float(), torch.from_numpy(owner)
+
+
+def _log_odds(logits: Tensor) -> Tensor:
+    """Log-odds of "yes" from the logits [turns, (no, yes)]."""
+    return logits[:, 1] - logits[:, 0]
+
+
+@torch.inference_mode()
+def turn_log_odds(
+    network: nn.Module, fused: NDArray[np.float16], rows: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Log-odds of "yes" [rows] for some turns."""
+    found = np.zeros(len(rows), np.float32)
+    for first in range(0, len(rows), 8192):
+        part = slice(first, first + 8192)
+        inputs = torch.from_numpy(fused[rows[part]]).float()
+        found[part] = _log_odds(network(inputs)).numpy()
+    return found

@@ -1,0 +1,234 @@
+"""`python -m models.perceived --model FOLDER`: learn the outcome heads on a frozen model.
+
+Second stage of training. The encoder and the fusion stay as they are; the task networks of
+engagement, understanding, sympathy, helpfulness (perceived empathy, Xu & Jiang 2024, section 3) and
+of the client's satisfaction learn from what listeners said (`models.listening`), and are written
+into the folder's model.pt. Beside it, outcomes.npz keeps what `models.sessions` needs: every head's
+logits on every turn, and for the conversations that were trained on those of networks that were
+fitted without them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from numpy.typing import NDArray
+from torch import nn
+
+from models import multitask
+from models.data.corpora import resolve_data_dir
+from models.data.listeners import HeardSession, load_sessions
+from models.data.split import DESCRIPTION, fold_of, fold_part, part_of
+from models.labels import HEADS, OUTCOME_HEADS
+from models.listening import Bag, Fit, bags_of, fit_heads, turn_log_odds
+from models.multitask import MultitaskModel
+from models.turn_features import VIEWS, TurnFeatures, View, turn_features
+
+SERVICE_DIALOGUES = 150
+"""Of each service corpus: they are long and alike, and half of their turns are neutral."""
+INNER_FOLDS = 5
+OUTCOMES = "outcomes.npz"
+FOLD = re.compile(r"fold (\d+) of (\d+)")
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which conversations a model may learn from: all, nine tenths, or all but one fold."""
+
+    seed: int
+    fold: int | None = None
+    folds: int = 1
+    tenth: bool = False
+
+    def trains(self, key: str) -> bool:
+        """Whether the conversation with this key is for training."""
+        if self.fold is not None:
+            return fold_part(key, self.fold, self.folds, self.seed) == "train"
+        return not self.tenth or part_of(key, self.seed) == "train"
+
+    def inner(self, key: str) -> int:
+        """The part of the training conversations that is left out together with this one."""
+        return fold_of(key, self.seed, self.folds if self.fold is not None else INNER_FOLDS)
+
+
+def share_of(about: dict[str, Any]) -> Share:
+    """The share that a model's training.json states.
+
+    >>> share_of({"split": "fold 2 of 5", "seed": 17})
+    Share(seed=17, fold=2, folds=5, tenth=False)
+    """
+    seed, words = int(about["seed"]), str(about["split"])
+    found = FOLD.fullmatch(words)
+    if found:
+        return Share(seed, int(found[1]), int(found[2]))
+    return Share(seed, tenth=words == DESCRIPTION)
+
+
+@dataclass
+class Outcomes:
+    """What a model says of every turn of the sessions.
+
+    `logits[view][head]` is float32 [turns, labels]; `unseen` has the same for the outcome heads,
+    from networks that were fitted without the turn's conversation (for a conversation that was not
+    trained on, these are the model's own). `keys` and `starts` [sessions + 1] say whose rows are
+    whose.
+    """
+
+    keys: list[str]
+    starts: NDArray[np.int64]
+    logits: dict[View, dict[str, NDArray[np.float32]]]
+    unseen: dict[View, dict[str, NDArray[np.float32]]]
+
+    def write(self, path: Path) -> None:
+        """Save in one file."""
+        arrays: dict[str, Any] = {"keys": np.array(self.keys), "starts": self.starts}
+        for part, tables in (("logits", self.logits), ("unseen", self.unseen)):
+            for view, heads in tables.items():
+                arrays |= {f"{part}/{view}/{head}": values for head, values in heads.items()}
+        np.savez(path, **arrays)
+
+    @classmethod
+    def read(cls, path: Path) -> Outcomes:
+        """Load what `write` saved."""
+        with np.load(path) as file:
+            tables: dict[str, dict[View, dict[str, NDArray[np.float32]]]] = {
+                part: {view: {} for view in VIEWS} for part in ("logits", "unseen")
+            }
+            for name in file.files:
+                if name.count("/") == 2:
+                    part, view, head = name.split("/")
+                    tables[part]["final" if view == "final" else "provisional"][head] = file[name]
+            return cls(file["keys"].tolist(), file["starts"], tables["logits"], tables["unseen"])
+
+
+def second_stage(
+    model: MultitaskModel,
+    sessions: list[HeardSession],
+    features: TurnFeatures,
+    share: Share,
+    recipe: Fit,
+) -> Outcomes:
+    """Fit the outcome heads in place, and say what all heads say of all turns."""
+    bags = [
+        bag for bag in bags_of(sessions, features.starts) if share.trains(sessions[bag.session].key)
+    ]
+    pristine = copy.deepcopy(model.head.tasks[OUTCOME_HEADS[0]])
+
+    def fresh() -> nn.Module:
+        network = copy.deepcopy(pristine)
+        for layer in network:
+            if isinstance(layer, nn.Linear):
+                layer.reset_parameters()
+        return network
+
+    for head, network in fit_heads(fresh, features, bags, recipe).items():
+        model.head.tasks[head].load_state_dict(network.state_dict())
+    logits = {view: all_logits(model, features, view) for view in VIEWS}
+    unseen: dict[View, dict[str, NDArray[np.float32]]] = {
+        view: {head: logits[view][head].copy() for head in OUTCOME_HEADS} for view in VIEWS
+    }
+    for left_out in sorted({share.inner(session.key) for session in sessions}):
+        members = [
+            number
+            for number, session in enumerate(sessions)
+            if share.trains(session.key)
+            and share.inner(session.key) == left_out
+            and session.source in ("esconv", "esconv_failed")
+        ]
+        if members:
+            out = set(members)
+            kept = [bag for bag in bags if _inner(share, sessions, bag) != left_out]
+            rows = np.concatenate([np.array(features.rows(number)) for number in sorted(out)])
+            for head, network in fit_heads(fresh, features, kept, recipe).items():
+                for view in VIEWS:
+                    odds = turn_log_odds(network.eval(), features.fused[view], rows)
+                    unseen[view][head][rows] = np.stack([np.zeros_like(odds), odds], axis=1)
+    return Outcomes([session.key for session in sessions], features.starts, logits, unseen)
+
+
+def _inner(share: Share, sessions: list[HeardSession], bag: Bag) -> int:
+    return share.inner(sessions[bag.session].key)
+
+
+@torch.inference_mode()
+def all_logits(
+    model: MultitaskModel, features: TurnFeatures, view: View
+) -> dict[str, NDArray[np.float32]]:
+    """Logits [turns, labels] of every head on every turn, whoever spoke it."""
+    model.eval()
+    fused = features.fused[view]
+    found = {head.name: np.zeros((len(fused), len(head.labels)), np.float32) for head in HEADS}
+    for first in range(0, len(fused), 8192):
+        part = slice(first, first + 8192)
+        inputs = torch.from_numpy(fused[part]).float()
+        for head in HEADS:
+            found[head.name][part] = model.head.tasks[head.name](inputs).numpy()
+    return found
+
+
+def main(
+    model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    cache: Annotated[Path, typer.Option(help="Keeps the turns' features.")] = Path(
+        "build/outcomes"
+    ),
+    service_dialogues: Annotated[
+        int, typer.Option(help="Dialogues of each service corpus.")
+    ] = SERVICE_DIALOGUES,
+    epochs: int = Fit.epochs,
+    threads: int = 2,
+) -> None:
+    """Fit the outcome heads of one model and write them into its folder."""
+    torch.set_num_threads(threads)
+    started = time.monotonic()
+    trained, tokenizer = multitask.load(model)
+    about_file = model / "training.json"
+    about = json.loads(about_file.read_text(encoding="utf-8"))
+    share = share_of(about)
+    sessions = load_sessions(resolve_data_dir(data_dir), service_dialogues)
+    features = turn_features(trained, tokenizer, sessions, cache)
+    print(f"features of {len(features.fused['final'])} turns, {_minutes(started)}", flush=True)
+    recipe = Fit(epochs=epochs, seed=share.seed)
+    outcomes = second_stage(trained, sessions, features, share, recipe)
+    outcomes.write(model / OUTCOMES)
+    torch.save(trained.state_dict(), model / "model.pt")
+    about["outcomes"] = {
+        "recipe": asdict(recipe),
+        "service_dialogues": service_dialogues,
+        "sessions": sum(share.trains(session.key) for session in sessions),
+        "targets": TARGETS,
+    }
+    about_file.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    print(f"outcome heads written to {model}, {_minutes(started)}", flush=True)
+
+
+TARGETS = {
+    "engagement": "length of the client's next reply against its usual reply, 0 for none "
+    "(ESConv, service dialogues)",
+    "understanding": "relevance as the seeker rated it after the chat (ESConv)",
+    "sympathy": "empathy as the seeker rated it after the chat (ESConv)",
+    "helpfulness": "fall of the seeker's emotion intensity over the chat (ESConv), feedback on the "
+    "supporter's last turns (failed ESConv chats), users' satisfaction after a system turn "
+    "(service dialogues)",
+    "satisfaction": "empathy as the seeker rated it, a chat that failed without a rating counting "
+    "as a 2 (ESConv), feedback on the seeker's turn (failed chats), users' satisfaction at their "
+    "turn (service dialogues)",
+}
+"""What each head is learned from, in the words of the model card."""
+
+
+def _minutes(started: float) -> str:
+    return f"{(time.monotonic() - started) / 60:.1f} minutes"
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,159 @@
+"""Sessions run through the service's own pipeline, with scores that were computed before.
+
+Training and service then see the same features: windows, stages, what a final score replaces and
+what is rounded to integers are the service's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.batches import AFTER, BEFORE
+from models.data.listeners import HeardSession
+from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
+from models.turn_features import View
+from stream_app.contracts.events import Turn, WireRole
+from stream_app.contracts.scores import Expressed, Level, Stage
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import Pipeline, Policy, Received, Source
+from stream_app.core.ports import Encoding, HeadScores
+from stream_app.core.risk import RiskModel, features
+from stream_app.core.session import Versioned
+from stream_app.core.window import Target, WindowPolicy
+
+Logits = Mapping[View, Mapping[str, NDArray[np.float32]]]
+START = datetime(2024, 1, 1, tzinfo=UTC)
+ROW_BYTES = 8
+
+
+@dataclass
+class Trajectory:
+    """The risk's inputs [counsellor turns, features] after each counsellor turn of a session."""
+
+    session: int
+    points: NDArray[np.float64]
+
+
+class ReplayScorer:
+    """The core's `Scorer` with known logits: a turn's text begins with its row."""
+
+    bundle_id = "replay"
+    window = (BEFORE, AFTER)
+    risk: RiskModel | None = None
+
+    def __init__(self, logits: Logits, temperatures: Mapping[str, float]) -> None:
+        self._probabilities = {
+            stage: {
+                head.name: softmax(logits[view][head.name] / temperatures.get(head.name, 1.0))
+                for head in HEADS
+            }
+            for stage, view in (
+                (Stage.PROVISIONAL, "provisional"),
+                (Stage.FINAL, "final"),
+            )
+        }
+        self._heads = {
+            role: [head for head in HEADS if ROLE_NAMES[head.role] == role] for role in ROLE_NAMES
+        }
+
+    def encode(self, texts: list[str]) -> list[Encoding]:
+        """The rows as bytes."""
+        rows = [int(text.split(maxsplit=1)[0]) for text in texts]
+        return [Encoding(row.to_bytes(ROW_BYTES, "big"), {}, truncated=False) for row in rows]
+
+    def score(self, targets: list[Target]) -> list[HeadScores]:
+        """The known probabilities, as the ONNX scorer would have given them."""
+        return [self._score(target) for target in targets]
+
+    def _score(self, target: Target) -> HeadScores:
+        row = int.from_bytes(target.turn.vectors, "big")
+        known = self._probabilities[target.stage]
+        values = {
+            head.name: (head, known[head.name][row].tolist())
+            for head in self._heads[target.turn.role.value]
+        }
+        expressed = {
+            name: _expressed(head, p)
+            for name, (head, p) in values.items()
+            if head.dimension == "expressed"
+        }
+        return HeadScores(
+            Expressed(**expressed),
+            {name: p[-1] for name, (head, p) in values.items() if head.dimension == "perceived"},
+            {
+                name: dict(zip(head.labels, p, strict=True))
+                for name, (head, p) in values.items()
+                if head.dimension == "client"
+            },
+            confidence=0.0,
+            abstained=[],
+        )
+
+
+def _expressed(head: HeadSpec, p: list[float]) -> Level | dict[str, float]:
+    if head.kind == "level":
+        return Level(max(range(len(p)), key=p.__getitem__), p)
+    return dict(zip(head.labels, p, strict=True))
+
+
+def trajectories(
+    sessions: list[HeardSession],
+    starts: NDArray[np.int64],
+    chosen: list[int],
+    logits: Logits,
+    temperatures: Mapping[str, float],
+) -> tuple[list[str], list[Trajectory]]:
+    """Names of the features, and the chosen sessions' points; sessions without any are left out."""
+    scorer = ReplayScorer(logits, temperatures)
+    policy = Policy(WindowPolicy(BEFORE, AFTER), AlertRule(), require_consent=False)
+    pipeline = Pipeline(scorer, policy)
+    states: dict[str, Versioned] = {}
+    found: dict[int, list[dict[str, float]]] = {number: [] for number in chosen}
+    for seq in range(max((len(sessions[number].turns) for number in chosen), default=0)):
+        live = [number for number in chosen if seq < len(sessions[number].turns)]
+        batch = [
+            Received(
+                Source("replay", 0, seq),
+                b"",
+                _turn(sessions[number], seq, int(starts[number]) + seq),
+            )
+            for number in live
+        ]
+        pipeline.process(batch, states)
+        for number in live:
+            if sessions[number].turns[seq].role != CLIENT:
+                summary = states[sessions[number].key].state.aggregates.summary()
+                found[number].append(features(summary))
+    # A head of the client's has no output before its first turn: 0 then, as the service has it.
+    names = sorted({name for points in found.values() for point in points for name in point})
+    return names, [
+        Trajectory(number, np.array([[point.get(name, 0.0) for name in names] for point in points]))
+        for number, points in found.items()
+        if points
+    ]
+
+
+def _turn(session: HeardSession, seq: int, row: int) -> Turn:
+    turn = session.turns[seq]
+    words = len(turn.text.split())
+    return Turn(
+        session_id=session.key,
+        seq=seq,
+        speaker_id=ROLE_NAMES[turn.role],
+        role=WireRole.CLIENT if turn.role == CLIENT else WireRole.COUNSELLOR,
+        text=" ".join([str(row), *["-"] * (words - 1)]),
+        occurred_at=START + timedelta(seconds=20 * seq),
+    )
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Probabilities over the last axis."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    powers = np.exp(shifted)
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
