@@ -1,0 +1,69 @@
+"""`python -m models.probes --bundle FOLDER`: is a scorer fooled by empathic words?
+
+Writes docs/evaluation/probes.json, one entry a scorer, and prints it as Markdown.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from models.data import epitome
+from models.data.corpora import MissingCorpusError, resolve_data_dir
+from models.data.split import split, split_fold
+from models.probes import report, scorers
+from models.probes.cases import cases
+from models.probes.scorers import LevelScorer
+
+FOLDS, SEED = 5, 17
+
+
+def main(
+    bundle: Annotated[Path | None, typer.Option(help="A bundle of the service.")] = None,
+    model: Annotated[Path | None, typer.Option(help="A model folder of models.train.")] = None,
+    micromodels: Annotated[bool, typer.Option(help="Lee et al.'s micromodels.")] = False,
+    name: Annotated[str | None, typer.Option(help="Of the entry; the folder's by default.")] = None,
+    calibration: Annotated[Path | None, typer.Option(help="Level offsets for --model.")] = None,
+    fold: Annotated[int | None, typer.Option(help="Held-out responses are of this fold.")] = None,
+    out: Annotated[Path, typer.Option(help="The file of all scorers.")] = Path(
+        "docs/evaluation/probes.json"
+    ),
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    size: Annotated[int, typer.Option(help="Cases for each condition and mechanism.")] = 1000,
+    threads: int = 1,
+) -> None:
+    """Probe one scorer."""
+    if sum((bundle is not None, model is not None, micromodels)) != 1:
+        raise typer.BadParameter("give one of --bundle, --model and --micromodels")
+    try:
+        folder = resolve_data_dir(data_dir)
+        pairs = list(epitome.load(folder))
+        parts = split(pairs, SEED) if fold is None else split_fold(pairs, fold, FOLDS, SEED)
+        given = cases(folder, parts["test"], size, SEED)
+    except MissingCorpusError as problem:
+        raise SystemExit(f"error: {problem}") from problem
+    scorer: LevelScorer
+    if bundle is not None:
+        scorer = scorers.of_bundle(bundle, threads)
+    else:
+        import torch  # noqa: PLC0415 (bundles are probed without it)
+
+        torch.set_num_threads(threads)
+        if model is not None:
+            scorer = scorers.ModelLevels(model, calibration)
+        else:
+            from models.methods.micromodels import fit_levels  # noqa: PLC0415
+
+            scorer = fit_levels(parts["train"])
+    entry = report.measure(scorer, given)
+    entry["heldout"] = "test part" if fold is None else f"fold {fold} of {FOLDS}"
+    title = name or (str((bundle or model).name) if bundle or model else "micromodels")
+    content = report.store(out, title, entry, {"size": size, "seed": SEED})
+    print(report.markdown(content))
+    print(f"\n{title}, phrase by phrase:\n\n{report.phrases_markdown(entry)}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,207 @@
+"""What a probe found: counts with intervals, and the published rows beside them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import binomtest
+
+from models.data.phrases import PROBE_PHRASES
+from models.labels import RATIONALE_ORDER
+from models.probes.cases import LEES, Case, head_of
+from models.probes.scorers import Levels, LevelScorer
+
+Figures = dict[str, Any]
+
+PUBLISHED = {
+    "source": "Lee et al. 2023, Table 3: EPITOME's model, 1,000 dialogues each, phrases of Table 2",
+    "persona_chat": {"emotional_reactions": 997, "interpretations": 695, "explorations": 969},
+    "ubuntu": {"emotional_reactions": 992, "interpretations": 444, "explorations": 994},
+    "i_feel_the_same_way_alone": {"persona_chat": 990, "ubuntu": 989},
+    "n": 1000,
+}
+
+PAIRS = {
+    **{head: (f"task/{head}", f"bad_news/{head}") for head in RATIONALE_ORDER},
+    "sympathy": ("good_news/sympathy", "bad_news/emotional_reactions"),
+    "cheers": ("bad_news/cheers", "good_news/cheers"),
+}
+"""What is weighed against what in a balanced accuracy: misplaced and fitting phrases."""
+FOOLED = tuple(misplaced for misplaced, _ in PAIRS.values())
+FITTING = tuple(dict.fromkeys(fitting for _, fitting in PAIRS.values()))
+LEES_PHRASES = {head: frozenset(phrases[:LEES]) for head, phrases in PROBE_PHRASES.items()}
+
+
+def measure(scorer: LevelScorer, given: Sequence[Case]) -> Figures:
+    """Judge the cases and count what is called empathic, by condition and by what varies in it."""
+    distinct = {case.words: case.turns for case in given}
+    row_of = {words: row for row, words in enumerate(distinct)}
+    levels = scorer.levels(list(distinct.values()))
+    return figures(given, [called(case, levels[row_of[case.words]]) for case in given])
+
+
+def called(case: Case, levels: Levels) -> bool:
+    """Whether the case's mechanism has a level above none; `levels` [3]."""
+    return bool(levels[RATIONALE_ORDER.index(head_of(case.mechanism))] > 0)
+
+
+def figures(given: Sequence[Case], empathic: Sequence[bool]) -> Figures:
+    """All counts, from the cases and whether each was called empathic."""
+    judged = list(zip(given, empathic, strict=True))
+    conditions: dict[str, list[tuple[Case, bool]]] = defaultdict(list)
+    for case, yes in judged:
+        conditions[f"{case.condition}/{case.mechanism}"].append((case, yes))
+    result: Figures = {
+        "fooled": _share(yes for name in FOOLED for _, yes in conditions[name]),
+        "fooled_lees_phrases": _share(
+            yes for name in FOOLED for case, yes in conditions[name] if _phrase_of(case) == "lee"
+        ),
+        "recall": _share(yes for name in FITTING for _, yes in conditions[name]),
+        "balanced_accuracy": {
+            name: balanced(*(_yes(conditions[key]) for key in pair)) for name, pair in PAIRS.items()
+        },
+        "balanced_accuracy_phrase_alone": {
+            name: balanced(*(_yes(conditions[key], "alone") for key in pair))
+            for name, pair in PAIRS.items()
+        },
+    }
+    result["conditions"] = {name: _condition(own) for name, own in conditions.items()}
+    return result
+
+
+def _yes(judged: list[tuple[Case, bool]], placement: str = "") -> list[bool]:
+    return [yes for case, yes in judged if not placement or case.placement == placement]
+
+
+def _phrase_of(case: Case) -> str:
+    """Whose the phrase is: Lee et al.'s or one that is added here."""
+    return "lee" if case.phrase in LEES_PHRASES[head_of(case.mechanism)] else "added"
+
+
+def _condition(judged: list[tuple[Case, bool]]) -> Figures:
+    splits: dict[str, Callable[[Case], str]] = {
+        "by_source": lambda case: case.source,
+        "by_placement": lambda case: case.placement,
+        "by_turns_before": lambda case: str(len(case.turns) - 1),
+        "by_phrases": _phrase_of,
+        "by_phrase": lambda case: case.phrase,
+    }
+    result = {"fits": judged[0][0].fits, **_share(yes for _, yes in judged)}
+    for name, key in splits.items():
+        groups: dict[str, list[bool]] = defaultdict(list)
+        for case, yes in judged:
+            groups[key(case)].append(yes)
+        inserted = bool(judged[0][0].phrase)
+        if all(groups) and (inserted or not name.startswith("by_phrase")):
+            result[name] = {group: _share(own) for group, own in groups.items()}
+    return result
+
+
+def _share(answers: Iterable[bool]) -> Figures:
+    """Count, share 0-1 and its Wilson interval (95 %)."""
+    counts = Counter(answers)
+    yes, n = counts[True], counts.total()
+    if not n:
+        return {"called": 0, "n": 0, "share": None, "interval": None}
+    found = binomtest(yes, n).proportion_ci(0.95, method="wilson")
+    return {"called": yes, "n": n, "share": yes / n, "interval": [found.low, found.high]}
+
+
+def balanced(misplaced: Sequence[bool], fitting: Sequence[bool]) -> Figures:
+    """Mean of the share not fooled and the recall: 0.5 for a constant answer.
+
+    The interval joins the two Wilson intervals (Newcombe 1998, method 10).
+    """
+    wrong, right = _share(misplaced), _share(fitting)
+    if not (wrong["n"] and right["n"]):
+        return {"value": None, "interval": None}
+    p, q = 1 - wrong["share"], right["share"]
+    value = (p + q) / 2
+    low = math.hypot(wrong["interval"][1] - wrong["share"], q - right["interval"][0]) / 2
+    high = math.hypot(wrong["share"] - wrong["interval"][0], right["interval"][1] - q) / 2
+    return {"value": value, "interval": [value - low, value + high]}
+
+
+def store(path: Path, name: str, entry: Figures, probe: Figures) -> Figures:
+    """Put one scorer's entry into the file; the others stay, unless the probe has changed."""
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    scorers = known.get("scorers", {}) if known.get("probe") == probe else {}
+    content = {"probe": probe, "published": PUBLISHED, "scorers": {**scorers, name: entry}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return content
+
+
+NAMES = {
+    "task": "phrase in a service dialogue",
+    "task_brief": "the same, one turn known",
+    "task_plain": "service dialogue, no phrase",
+    "good_news": "after good news",
+    "bad_news": "after bad news",
+    "bad_later": "after bad news, two turns later",
+    "epitome": "held-out EPITOME response",
+    "emotional_reactions": "ER",
+    "interpretations": "IP",
+    "explorations": "EX",
+    "cheers": "congratulations",
+    "sympathy": "sympathy",
+}
+EXPECTED = {False: "low", True: "high", None: "low"}
+
+
+def markdown(content: Figures) -> str:
+    """One column a scorer, one row a condition; per cent called empathic with 95 % intervals."""
+    scorers: dict[str, Figures] = content["scorers"]
+    rows = [
+        ["called empathic, %", "wanted", *scorers, "EPITOME model [1]"],
+        ["---"] * (3 + len(scorers)),
+    ]
+    for key in ("fooled", "recall"):
+        wanted = "low" if key == "fooled" else "high"
+        cells = [_cell(entry[key]) for entry in scorers.values()]
+        rows.append([f"**{key}, all together**", wanted, *cells, ""])
+    names = dict.fromkeys(name for entry in scorers.values() for name in entry["conditions"])
+    order = sorted(names, key=lambda name: EXPECTED[_any(scorers, name)["fits"]] == "high")
+    for name in order:
+        condition, mechanism = name.split("/")
+        cells = [_cell(entry["conditions"].get(name)) for entry in scorers.values()]
+        published = ""
+        if condition == "task":
+            counts = [PUBLISHED[corpus][mechanism] for corpus in ("persona_chat", "ubuntu")]
+            published = " / ".join(f"{count / PUBLISHED['n']:.1%}"[:-1] for count in counts)
+        title = f"{NAMES[mechanism]}, {NAMES[condition]}"
+        rows.append([title, EXPECTED[_any(scorers, name)["fits"]], *cells, published])
+    for name in PAIRS:
+        cells = [_cell(entry["balanced_accuracy"][name], "value") for entry in scorers.values()]
+        rows.append([f"balanced accuracy, {NAMES[name]}", "high", *cells, ""])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([*lines, "", f"[1] {PUBLISHED['source']}: PersonaChat / Ubuntu."])
+
+
+def _any(scorers: dict[str, Figures], name: str) -> Figures:
+    found = (entry["conditions"].get(name) for entry in scorers.values())
+    return next(figures for figures in found if figures)
+
+
+def phrases_markdown(entry: Figures) -> str:
+    """One row a phrase: per cent called empathic where it does not fit and where it does."""
+    lines = ["| phrase | whose | does not fit | fits |", "| --- | --- | --- | --- |"]
+    for name, pair in PAIRS.items():
+        bad, good = (entry["conditions"][key].get("by_phrase", {}) for key in pair)
+        for phrase in bad:
+            whose = "Lee et al." if phrase in LEES_PHRASES[head_of(name)] else "added"
+            cells = f"{_cell(bad[phrase])} | {_cell(good.get(phrase))}"
+            lines.append(f"| {NAMES[name]}: {phrase} | {whose} | {cells} |")
+    return "\n".join(lines)
+
+
+def _cell(found: Figures | None, key: str = "share") -> str:
+    if not found or found[key] is None:
+        return "–"
+    low, high = found["interval"]
+    return f"{100 * found[key]:.1f} ({100 * low:.1f}–{100 * high:.1f})"

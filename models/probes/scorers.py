@@ -1,0 +1,115 @@
+"""Anything that judges responses, behind one interface: levels [dialogues, mechanisms]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.data.corpora import Conversation, Turn, one_hot
+from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Stage
+from stream_app.core.ports import Encoding, Scorer
+from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.inference import bundle
+from stream_app.inference.scorer import OnnxScorer
+
+Dialogue = Sequence[Turn]
+"""Turns in order; the last one is the response that is judged."""
+Levels = NDArray[np.int64]
+
+ROLES = {CLIENT: Role.CLIENT, COUNSELLOR: Role.COUNSELLOR}
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+AT_ONCE = 256
+
+
+class LevelScorer(Protocol):
+    """Judges the last turn of each dialogue."""
+
+    def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
+        """Levels 0-2 as int64 [dialogues, 3], in the order of `RATIONALE_ORDER`."""
+
+
+class ServiceLevels:
+    """The service's own scorer: provisional scores, as after the response has come in."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+        self._known: dict[str, Encoding] = {}
+
+    def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
+        """As `LevelScorer`; every text is encoded once."""
+        texts = {turn.text for dialogue in dialogues for turn in dialogue} - self._known.keys()
+        missing = sorted(texts)
+        for start in range(0, len(missing), AT_ONCE):
+            some = missing[start : start + AT_ONCE]
+            self._known.update(zip(some, self.scorer.encode(some), strict=True))
+        rows: list[list[int]] = []
+        for start in range(0, len(dialogues), AT_ONCE):
+            targets = [self._target(dialogue) for dialogue in dialogues[start : start + AT_ONCE]]
+            for scores in self.scorer.score(targets):
+                found = [getattr(scores.expressed, head) for head in RATIONALE_ORDER]
+                rows.append([level.level for level in found])
+        return np.array(rows, np.int64).reshape(-1, len(RATIONALE_ORDER))
+
+    def _target(self, dialogue: Dialogue) -> Target:
+        encoded = [self._turn(seq, turn) for seq, turn in enumerate(dialogue)]
+        last = len(encoded) - 1
+        before = encoded[max(0, last - self.scorer.window[0]) : last]
+        context = [Neighbour(turn, turn.seq - last) for turn in before]
+        return Target(encoded[last], Stage.PROVISIONAL, context)
+
+    def _turn(self, seq: int, turn: Turn) -> EncodedTurn:
+        encoding = self._known[turn.text]
+        return EncodedTurn(
+            seq=seq,
+            role=ROLES[turn.role],
+            occurred_at=LONG_AGO,
+            digest=0,
+            words=len(turn.text.split()),
+            vectors=encoding.vectors,
+            rationales=encoding.rationales,
+        )
+
+
+def of_bundle(folder: Path, threads: int) -> ServiceLevels:
+    """A bundle through the service's scorer."""
+    return ServiceLevels(OnnxScorer(bundle.load(folder), threads=threads))
+
+
+class ModelLevels:
+    """A model folder of `models.train`, with the level offsets of a calibration if there is one."""
+
+    def __init__(self, folder: Path, calibration: Path | None = None) -> None:
+        # Torch is needed for this scorer alone.
+        from models import multitask  # noqa: PLC0415
+        from models.calibrate import Calibration  # noqa: PLC0415
+
+        self.model, self.tokenizer = multitask.load(folder)
+        self.calibration = Calibration.read(calibration) if calibration else Calibration()
+
+    def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
+        """As `LevelScorer`."""
+        from models.batches import PROVISIONAL, tokenise  # noqa: PLC0415
+        from models.evaluate.predict import predict  # noqa: PLC0415
+
+        segments = tokenise([_labelled(dialogue) for dialogue in dialogues], self.tokenizer)
+        found = predict(self.model, segments, PROVISIONAL, self.tokenizer).heads
+        columns = []
+        for head in RATIONALE_ORDER:
+            probabilities = self.calibration.probabilities(head, found[head].logits)
+            columns.append(self.calibration.labels(head, probabilities))
+        return np.stack(columns, axis=1).astype(np.int64)
+
+
+def _labelled(dialogue: Dialogue) -> Conversation:
+    """The dialogue with some level on its response: only labelled turns are scored."""
+    response = Turn(COUNSELLOR, dialogue[-1].text)
+    response.labels = {head: one_hot(head, LEVELS[0]) for head in RATIONALE_ORDER}
+    earlier = [Turn(turn.role, turn.text) for turn in dialogue[:-1]]
+    return Conversation("probe", "", [*earlier, response])
