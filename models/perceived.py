@@ -28,7 +28,7 @@ from models import multitask
 from models.data.corpora import resolve_data_dir
 from models.data.listeners import HeardSession, load_sessions
 from models.data.split import DESCRIPTION, fold_of, fold_part, part_of
-from models.labels import HEADS, OUTCOME_HEADS
+from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
 from models.listening import Bag, Fit, bags_of, fit_heads, turn_log_odds
 from models.multitask import MultitaskModel
 from models.turn_features import VIEWS, TurnFeatures, View, turn_features
@@ -132,7 +132,8 @@ def second_stage(
 
     for head, network in fit_heads(fresh, features, bags, recipe).items():
         model.head.tasks[head].load_state_dict(network.state_dict())
-    logits = {view: all_logits(model, features, view) for view in VIEWS}
+    roles = np.array([turn.role for session in sessions for turn in session.turns])
+    logits = {view: all_logits(model, features, view, roles) for view in VIEWS}
     unseen: dict[View, dict[str, NDArray[np.float32]]] = {
         view: {head: logits[view][head].copy() for head in OUTCOME_HEADS} for view in VIEWS
     }
@@ -149,6 +150,7 @@ def second_stage(
             kept = [bag for bag in bags if _inner(share, sessions, bag) != left_out]
             rows = np.concatenate([np.array(features.rows(number)) for number in sorted(out)])
             for head, network in fit_heads(fresh, features, kept, recipe).items():
+                print(f"inner part {left_out}: {head}", flush=True)
                 for view in VIEWS:
                     odds = turn_log_odds(network.eval(), features.fused[view], rows)
                     unseen[view][head][rows] = np.stack([np.zeros_like(odds), odds], axis=1)
@@ -161,17 +163,20 @@ def _inner(share: Share, sessions: list[HeardSession], bag: Bag) -> int:
 
 @torch.inference_mode()
 def all_logits(
-    model: MultitaskModel, features: TurnFeatures, view: View
+    model: MultitaskModel, features: TurnFeatures, view: View, roles: NDArray[np.int64]
 ) -> dict[str, NDArray[np.float32]]:
-    """Logits [turns, labels] of every head on every turn, whoever spoke it."""
+    """Logits [turns, labels] of every head; zeros where the other side speaks."""
     model.eval()
     fused = features.fused[view]
     found = {head.name: np.zeros((len(fused), len(head.labels)), np.float32) for head in HEADS}
-    for first in range(0, len(fused), 8192):
-        part = slice(first, first + 8192)
-        inputs = torch.from_numpy(fused[part]).float()
-        for head in HEADS:
-            found[head.name][part] = model.head.tasks[head.name](inputs).numpy()
+    for role in (CLIENT, COUNSELLOR):
+        own = np.flatnonzero(roles == role)
+        for first in range(0, len(own), 8192):
+            rows = own[first : first + 8192]
+            inputs = torch.from_numpy(fused[rows]).float()
+            for head in HEADS:
+                if head.role == role:
+                    found[head.name][rows] = model.head.tasks[head.name](inputs).numpy()
     return found
 
 

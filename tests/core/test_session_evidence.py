@@ -1,0 +1,185 @@
+"""What the session keeps of the heads' outputs and of who speaks how long."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Expressed, Level, Stage, TurnScore
+from stream_app.core.aggregates import (
+    LARGEST_LOG_ODDS,
+    MILLION,
+    Aggregates,
+    Contribution,
+    contribution,
+    evidence,
+)
+from stream_app.core.alerts import AlertRule
+from stream_app.core.pipeline import Pipeline, Policy, Received
+from stream_app.core.risk import RiskModel, Steps, features, log_odds, low_empathy_risk
+from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.window import WindowPolicy
+from tests.fakes import START, FakeScorer, end, received, turn
+
+AFTER = 3
+EVIDENCE = st.dictionaries(
+    st.sampled_from(["sympathy", "satisfaction"]), st.integers(-8 * MILLION, 8 * MILLION)
+)
+ROLES = st.sampled_from([Role.CLIENT, Role.COUNSELLOR])
+
+
+def item(seq: int, found: dict[str, int]) -> Contribution:
+    return Contribution(seq, (0, 0, 0), None, None, found)
+
+
+def scored(role: Role, **parts: object) -> TurnScore:
+    base = {"expressed": Expressed(), "perceived": {}, "client": {}}
+    return TurnScore(
+        session_id="s",
+        seq=0,
+        stage=Stage.FINAL,
+        bundle="b",
+        role=role,
+        occurred_at=START,
+        late=False,
+        truncated=False,
+        confidence=0.0,
+        abstained=[],
+        **{**base, **parts},
+    )
+
+
+@given(st.lists(st.tuples(ROLES, EVIDENCE, EVIDENCE), min_size=1, max_size=30))
+def test_final_outputs_of_either_side_replace_provisional_ones_exactly(
+    turns: list[tuple[Role, dict[str, int], dict[str, int]]],
+) -> None:
+    both, finals = Aggregates(), Aggregates()
+    for seq, (role, provisional, _) in enumerate(turns):
+        if seq >= AFTER:
+            earlier, _, final = turns[seq - AFTER]
+            both.observe(item(seq - AFTER, final), AFTER, role=earlier)
+        both.observe(item(seq, provisional), AFTER, role=role)
+    for seq in range(max(0, len(turns) - AFTER), len(turns)):
+        both.observe(item(seq, turns[seq][2]), AFTER, role=turns[seq][0])
+    for seq, (role, _, final) in enumerate(turns):
+        finals.observe(item(seq, final), AFTER, role=role)
+    assert both == finals
+
+
+def test_means_over_all_turns_and_over_the_last_five_of_the_own_side() -> None:
+    aggregates = Aggregates()
+    for seq in range(10):
+        value = MILLION if seq >= 5 else 0
+        aggregates.observe(item(seq, {"sympathy": value}), AFTER)
+        aggregates.observe(item(100 + seq, {"satisfaction": -value}), AFTER, role=Role.CLIENT)
+    found = aggregates.summary().evidence
+    assert (found["sympathy"].mean, found["sympathy"].recent) == (0.5, 1.0)
+    assert (found["satisfaction"].mean, found["satisfaction"].recent) == (-0.5, -1.0)
+
+
+def test_what_is_kept_of_a_counsellor_turn() -> None:
+    score = scored(
+        Role.COUNSELLOR,
+        expressed=Expressed(
+            explorations=Level(1, [0.25, 0.5, 0.25]), strategy={"question": 0.75, "others": 0.25}
+        ),
+        perceived={"sympathy": 0.5, "helpfulness": 1.0},
+    )
+    assert evidence(score) == {
+        "sympathy": 0,
+        "helpfulness": 8 * MILLION,
+        "expected.explorations": MILLION,
+        "strategy.question": 750_000,
+        "strategy.others": 250_000,
+    }
+    assert contribution(score).levels == (0, 0, 1)
+
+
+def test_what_is_kept_of_a_client_turn() -> None:
+    score = scored(
+        Role.CLIENT,
+        client={
+            "satisfaction": {"no": 0.2, "yes": 0.8},
+            "talk_type": {"change": 0.5, "neutral": 0.5, "sustain": 0.0},
+        },
+    )
+    kept = evidence(score)
+    assert kept["satisfaction"] == round(math.log(4) * MILLION)
+    assert kept["talk_type.change"] == MILLION // 2
+
+
+@given(st.floats(0, 1))
+def test_log_odds_are_bounded(p: float) -> None:
+    kept = evidence(scored(Role.COUNSELLOR, perceived={"sympathy": p}))["sympathy"]
+    assert abs(kept) <= LARGEST_LOG_ODDS * MILLION
+
+
+def test_lengths_shorts_repeats_and_recent_words() -> None:
+    aggregates = Aggregates()
+    for role, words in (
+        (Role.CLIENT, 2),
+        (Role.CLIENT, 30),
+        (Role.COUNSELLOR, 4),
+        (Role.COUNSELLOR, 5),
+        (Role.CLIENT, 10),
+        (Role.CLIENT, 20),
+    ):
+        aggregates.count_turn(role, words, late=False)
+    aggregates.count_turn(Role.CLIENT, 99, late=True)
+    client = aggregates.summary().client
+    assert client.turns == 5
+    assert client.short_share == 0.2
+    assert client.repeat_share == 0.4
+    assert client.log_recent == pytest.approx(math.log1p(20))
+    assert client.log_longest == math.log1p(99)
+    assert aggregates.summary().counsellor.short_share == 0.5
+
+
+def test_a_state_survives_its_row() -> None:
+    states: dict[str, Versioned] = {}
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule()))
+    pipeline.process(received([turn(seq=seq) for seq in range(12)]), states)
+    state = states["s"].state
+    assert state.aggregates.client_latest
+    assert unpack(pack(state)) == state
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=8))
+def test_client_evidence_does_not_depend_on_the_batches(sizes: list[int]) -> None:
+    log: list[Received] = received([*(turn(seq=seq) for seq in range(20)), end()])
+
+    def run(cuts: list[int]) -> Versioned:
+        states: dict[str, Versioned] = {}
+        pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule()))
+        start = 0
+        for size in [*cuts, len(log)]:
+            pipeline.process(log[start : start + size], states)
+            start += size
+        return states["s"]
+
+    assert run(sizes).state.aggregates == run([]).state.aggregates
+
+
+def test_steps_bounds_and_weights_that_change_with_the_turns() -> None:
+    aggregates = Aggregates()
+    for seq in range(10):
+        aggregates.observe(item(seq, {"sympathy": 3 * MILLION}), AFTER)
+    values = features(aggregates.summary())
+    model = RiskModel(
+        0.5,
+        {"sympathy_mean": 2.0},
+        turn_weights={"sympathy_mean": 100.0},
+        steps={"sympathy_mean": Steps([0.0, 2.0], [-1.0, 0.0, 1.0])},
+        bounds={"sympathy_mean": (-1.0, 1.5)},
+    )
+    assert log_odds(model, values) == pytest.approx(0.5 + 2.0 * 1.5 + 0.0)
+    later = {**values, "log_counsellor_turns": math.log(22)}
+    change = 100.0 * 1.5 * math.log(2)
+    assert log_odds(model, later) == pytest.approx(3.5 + change)
+
+
+def test_a_head_that_has_not_scored_yet_counts_as_nothing() -> None:
+    model = RiskModel(0.0, {"satisfaction_mean": 5.0}, min_counsellor_turns=0)
+    assert low_empathy_risk(model, Aggregates().summary()) == 0.5
