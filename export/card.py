@@ -64,8 +64,8 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
         + SHIPPED_NOTE.format(right=round(100 * RIGHT_SHARE), most=round(100 * LARGEST_ABSTENTION))
         + "\n\n"
         + _decisions(manifest),
-        "## Perceived empathy\n\n" + _file(files, "perceived"),
-        "## Context probe\n\n" + _file(files, "probes"),
+        "## Perceived empathy\n\n" + document.section(files, "perceived"),
+        "## Context probe\n\n" + document.section(files, "probes"),
         "## Session risk\n\n" + _risk(manifest, files),
         "## This bundle on its own held-out turns\n\n"
         f"Split: {training['split']}. Per cent; with the turns before and after the scored one, "
@@ -87,16 +87,9 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
     return "\n\n".join(sections) + "\n"
 
 
-def _file(files: dict[str, Any], name: str) -> str:
-    content = files.get(name)
-    if not content:
-        return document.NOT_YET.format(command=document.COMMANDS[name], name=name)
-    return document.anything(content)
-
-
 def _cross_validated(files: dict[str, Any]) -> str:
     if missing := [name for name in CROSS_VALIDATED if name not in files]:
-        return document.NOT_YET.format(command=document.COMMANDS[missing[0]], name=missing[0])
+        return document.section(files, missing[0])
     views = [files[name]["views"]["final"] for name in ("levels", "annomi", "intents")]
     heads = {name: row for view in views for name, row in view["shipped"].items() if "n" in row}
     heads |= {"strategy": files["strategies"]["views"]["final"]["classes"]["shipped"]}
@@ -212,7 +205,7 @@ validation parts."""
 
 def _risk(manifest: dict[str, Any], files: dict[str, Any]) -> str:
     if files.get("sessions"):
-        return document.anything(files["sessions"])
+        return document.section(files, "sessions")
     risk, figures = manifest["risk"], manifest["metrics"].get("risk")
     if risk is None or figures is None:
         return "This bundle has no risk model yet."

@@ -3,7 +3,7 @@
     probabilities   softmax(logits / temperature + bias)                 every head
     level           argmax(log p + offset)                               level heads
     strategy        p >= threshold of the strategy                       each one by itself
-    rationale       token probability >= threshold, where level > 0      mechanisms
+    rationale       score of the sentence >= threshold, where level > 0  mechanisms
     abstains        largest probability < abstain_below                  every head
 
 `python -m models.calibrate --folds build/folds --out build/model/calibration.json` fits on all
@@ -12,9 +12,10 @@ out-of-fold predictions, for the bundle. What is evaluated for a fold is fitted 
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +47,10 @@ TASKS = STRATEGIES[:-1]
 """The seven binary tasks of Xu & Jiang, section 5.1: "others" is none of them."""
 RIGHT_SHARE, LARGEST_ABSTENTION = 0.90, 0.30
 """The risk-coverage point: this share of the answered turns is right, unless more would abstain."""
-BIAS_PENALTY = 1e-3
+BIAS_SPREAD = 0.25
+"""Standard deviation of the normal prior on biases: heads with few turns stay near 0."""
+OFFSET_SMOOTHING, OFFSET_PENALTY = 5, 0.01
+"""Offsets side by side that are averaged, and the macro-F1 that a squared step away costs."""
 FITTED_ON = ("final", "provisional")
 """The service gives both, with one calibration."""
 
@@ -94,27 +98,30 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> Calibration:
-        """Load what `write` saved."""
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
+        """Load what `write` saved; keys of other programs are passed over."""
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return cls(
+            **{item.name: content[item.name] for item in fields(cls) if item.name in content}
+        )
 
 
 def mask(item: RationaleOutput, threshold: float, level: int) -> Ints:
-    """Tokens of the words that reach the threshold; none where the level is "none"."""
-    if not level:
-        return np.zeros(len(item.gold), dtype=int)
-    chosen = np.unique(item.words[item.probabilities >= threshold])
-    return np.isin(item.words, chosen).astype(int)
+    """Tokens of the sentences that reach the threshold; none where the level is "none"."""
+    return (item.scores >= threshold).astype(int) * int(level > 0)
 
 
-def calibrate(parts: Sequence[Predictions]) -> Calibration:
-    """Calibration from the predictions of one or more models, each on turns it did not see."""
+def calibrate(parts: Sequence[Predictions], copies: int = 1) -> Calibration:
+    """Calibration from the predictions of one or more models, each on turns it did not see.
+
+    `copies` says how often each turn is among them, in one view or another.
+    """
     result = Calibration()
     for name in parts[0].heads:
         outputs = joined([part.heads[name] for part in parts])
-        result.temperatures[name], result.biases[name] = fit_temperature_and_bias(outputs)
+        result.temperatures[name], result.biases[name] = fit_temperature_and_bias(outputs, copies)
         probabilities = result.probabilities(name, outputs.logits)
         if HEADS_BY_NAME[name].kind == "level":
-            result.offsets[name] = fit_offsets(probabilities, outputs.gold)
+            result.offsets[name] = fit_offsets(probabilities, outputs.gold, result.biases[name])
         if name == "strategy":
             result.label_thresholds[name] = {
                 task: fit_label_threshold(probabilities[:, index], outputs.gold == index)
@@ -136,7 +143,8 @@ def calibrate(parts: Sequence[Predictions]) -> Calibration:
 
 def fitted(folds: list[Fold]) -> Calibration:
     """Calibration from all the given folds' predictions, as the service sees turns."""
-    return calibrate([fold.views[view] for fold in folds for view in FITTED_ON])
+    parts = [fold.views[view] for fold in folds for view in FITTED_ON]
+    return calibrate(parts, copies=len(FITTED_ON))
 
 
 def crossfitted(folds: list[Fold]) -> list[Calibration]:
@@ -157,7 +165,7 @@ def joined(parts: Sequence[HeadOutputs]) -> HeadOutputs:
     )
 
 
-def fit_temperature_and_bias(outputs: HeadOutputs) -> tuple[float, list[float]]:
+def fit_temperature_and_bias(outputs: HeadOutputs, copies: int = 1) -> tuple[float, list[float]]:
     """Temperature (0.2-5) and bias [labels] that minimise the log loss of the gold labels.
 
     The bias undoes what class weights in training did to the labels' frequencies (Alexandari
@@ -165,6 +173,7 @@ def fit_temperature_and_bias(outputs: HeadOutputs) -> tuple[float, list[float]]:
     """
     labels = outputs.logits.shape[1]
     gold = outputs.gold
+    pull = copies / (BIAS_SPREAD**2 * len(gold))
     rows = np.arange(len(gold))
     onehot = np.eye(labels)[gold]
 
@@ -172,9 +181,9 @@ def fit_temperature_and_bias(outputs: HeadOutputs) -> tuple[float, list[float]]:
         sharpness, bias = np.exp(-parameters[0]), parameters[1:]
         probabilities = softmax(outputs.logits * sharpness + bias)
         gap = (probabilities - onehot) / len(gold)
-        value = -np.log(probabilities[rows, gold] + 1e-12).mean() + BIAS_PENALTY * (bias @ bias)
+        value = -np.log(probabilities[rows, gold] + 1e-12).mean() + pull * (bias @ bias) / 2
         slope = -sharpness * float((gap * outputs.logits).sum())
-        return float(value), np.array([slope, *(gap.sum(0) + 2 * BIAS_PENALTY * bias)])
+        return float(value), np.array([slope, *(gap.sum(0) + pull * bias)])
 
     bounds = [(np.log(0.2), np.log(5.0)), *[(-5.0, 5.0)] * labels]
     best = minimize(loss, np.zeros(1 + labels), jac=True, bounds=bounds, method="L-BFGS-B").x
@@ -182,11 +191,13 @@ def fit_temperature_and_bias(outputs: HeadOutputs) -> tuple[float, list[float]]:
     return round(float(np.exp(best[0])), 4), [round(float(value), 4) for value in bias]
 
 
-def fit_offsets(probabilities: Floats, gold: Ints) -> list[float]:
+def fit_offsets(probabilities: Floats, gold: Ints, bias: Sequence[float]) -> list[float]:
     """Offsets [0, b, c] on three log-probabilities for the best macro-F1.
 
-    Accuracy may fall by `ACCURACY_SLACK` at most. Macro-F1 is averaged over neighbouring
-    offsets: a peak that rests on two or three rare turns does not hold elsewhere.
+    Accuracy may fall by `ACCURACY_SLACK` at most. A peak that rests on two or three rare turns
+    does not hold elsewhere: macro-F1 is averaged over neighbouring offsets, and every step away
+    from those that take the calibration's `bias` [3] back, so from the level that the class
+    weights of the training would choose, has its price.
     """
     scores = np.log(probabilities + 1e-12)
     size = len(OFFSET_GRID)
@@ -200,8 +211,10 @@ def fit_offsets(probabilities: Floats, gold: Ints) -> list[float]:
             quality[row, column] = np.mean(2 * table.diagonal()[present] / both[present])
             right[row, column] = table.trace() / len(gold)
     zero = int(np.argmin(abs(OFFSET_GRID)))
-    quality = uniform_filter(quality, 3, mode="nearest")
-    quality[right < right[zero, zero] - ACCURACY_SLACK] = -1.0
+    weak, strong = np.meshgrid(OFFSET_GRID, OFFSET_GRID, indexing="ij")
+    steps = (weak - bias[0] + bias[1]) ** 2 + (strong - bias[0] + bias[2]) ** 2
+    quality = uniform_filter(quality, OFFSET_SMOOTHING, mode="nearest") - OFFSET_PENALTY * steps
+    quality[right < right[zero, zero] - ACCURACY_SLACK] = -np.inf
     row, column = np.unravel_index(int(quality.argmax()), quality.shape)
     return [0.0, round(float(OFFSET_GRID[row]), 2), round(float(OFFSET_GRID[column]), 2)]
 
@@ -232,13 +245,20 @@ def _rounded_down(threshold: float) -> float:
 
 def fit_threshold(items: list[RationaleOutput], levels: list[int]) -> float:
     """The threshold with the best sum of token F1 and IOU-F1."""
-    gold = [item.gold for item in items]
+    shown = np.array(levels) > 0
+    quality = np.array([_qualities(item) for item in items])
+    total = quality[shown, 1:].sum(0) + quality[~shown, 0].sum()
+    return THRESHOLDS[int(total.argmax())]
 
-    def quality(threshold: float) -> float:
-        masks = [mask(item, threshold, level) for item, level in zip(items, levels, strict=True)]
-        return metrics.token_f1(gold, masks) + metrics.iou_f1(gold, masks)
 
-    return max(THRESHOLDS, key=quality)
+@functools.cache
+def _qualities(item: RationaleOutput) -> list[float]:
+    """Token F1 plus IOU-F1 of a response with nothing shown, then for every threshold."""
+    masks = [mask(item, 1.0, 0), *(mask(item, threshold, 1) for threshold in THRESHOLDS)]
+    return [
+        metrics.response_token_f1(item.gold, given) + metrics.response_iou_f1(item.gold, given)
+        for given in masks
+    ]
 
 
 def main(

@@ -7,6 +7,7 @@ write are taken as they are found; a missing one is said to be missing.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ import typer
 
 from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.data.corpora import REPOSITORY
-from models.evaluate import tables
+from models.evaluate import sections, tables
 from models.evaluate.published import TARGETS, Target
 
 FOLDER = REPOSITORY / "docs" / "evaluation"
@@ -70,8 +71,7 @@ def page(files: dict[str, Any], folder: Path) -> str:
     """The document as Markdown."""
     parts = [HEAD, "## Targets\n\n" + targets(files)]
     for title, name, make in SECTIONS:
-        content = files.get(name)
-        body = make(content) if content else NOT_YET.format(command=COMMANDS[name], name=name)
+        body = section(files, name, make)
         shown = [
             f"![{words}]({folder.name}/{picture})"
             for picture, words in PICTURES.get(name, {}).items()
@@ -79,6 +79,14 @@ def page(files: dict[str, Any], folder: Path) -> str:
         ]
         parts.append("\n\n".join([f"## {title}", body, *shown]))
     return "\n\n".join(parts) + "\n"
+
+
+def section(files: dict[str, Any], name: str, make: Callable[[Any], str] | None = None) -> str:
+    """The tables of one file, or that it is missing."""
+    if not files.get(name):
+        return NOT_YET.format(command=COMMANDS[name], name=name)
+    make = make or next(own for _, known, own in SECTIONS if known == name)
+    return make(files[name])
 
 
 def targets(files: dict[str, Any]) -> str:
@@ -110,6 +118,18 @@ def lookup(files: dict[str, Any], target: Target) -> float | None:
 def _own(make: Callable[[Content], str], notes: str) -> Callable[[Content], str]:
     def section(content: Content) -> str:
         return "\n\n".join([tables.folds_line(content), make(content), notes])
+
+    return section
+
+
+def _others(make: Callable[[Content], str]) -> Callable[[Content], str]:
+    """A section from a file that another command writes: whatever its shape, it is shown."""
+
+    def section(content: Content) -> str:
+        try:
+            return make(content)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return anything(content)
 
     return section
 
@@ -160,11 +180,16 @@ def _levers(content: Any, *, kept: bool) -> str:
         [
             str(row["lever"]),
             str(row.get("description", "")),
-            *(_scalar(row.get("figures", {}).get(name)) for name in names),
+            *(_figure(row.get("figures", {}).get(name)) for name in names),
         ]
         for row in rows
     ]
     return tables.table(["lever", "what changed", *names], cells, left=2)
+
+
+def _figure(value: Any) -> str:
+    """A figure in per cent, or something else as it is."""
+    return f"{value:.1f}" if isinstance(value, float) else _scalar(value)
 
 
 def anything(content: Any, depth: int = 3) -> str:
@@ -212,7 +237,7 @@ def _scalar(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:.3f}"
+            return tables.NONE if math.isnan(value) else f"{value:.3f}"
         case {"mean": float() as mean, "sd": float() as spread}:
             return f"{mean:.3f} ± {spread:.3f}"
         case list():
@@ -238,9 +263,9 @@ SECTIONS: tuple[Section, ...] = (
         _own(tables.classes, tables.INTENT_NOTES),
     ),
     ("Calibration and confidence", "calibration", _calibration),
-    ("Perceived empathy", "perceived", anything),
-    ("Sessions: risk and early detection", "sessions", anything),
-    ("Context probe", "probes", anything),
+    ("Perceived empathy", "perceived", _others(sections.perceived)),
+    ("Sessions: risk and early detection", "sessions", _others(sections.sessions)),
+    ("Context probe", "probes", _others(sections.probes)),
     ("Levers, one by one", "ablation", ablation),
     ("What did not work", "ablation", failures),
 )

@@ -10,11 +10,14 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from models import multitask
 from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
 from models.data import Conversation
 from models.data.split import fold_of, key_of, split_fold
 from models.evaluate.predict import Predictions, load, predict_views, save
+from models.labels import OUTCOME_HEADS
 
 VIEWS = {"final": FINAL, "provisional": PROVISIONAL, "alone": ALONE}
 VIEW_WORDS = {
@@ -89,5 +92,12 @@ def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Of the weights that turn labels are predicted with: outcome heads are learned later."""
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    later = tuple(f"head.tasks.{name}." for name in OUTCOME_HEADS)
+    digest = hashlib.sha256()
+    for name, tensor in state.items():
+        if not name.startswith(later):
+            digest.update(name.encode())
+            digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()

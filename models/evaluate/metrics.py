@@ -31,6 +31,8 @@ def mcc(gold: ArrayLike, predicted: ArrayLike) -> float:
 
     With more than two labels it is Gorodkin's generalisation.
     """
+    if len(np.union1d(gold, predicted)) < 2:
+        return 0.0
     return float(matthews_corrcoef(gold, predicted))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -17,12 +18,12 @@ from models.batches import Segment, Step, Window, collate, dice, overlaps
 from models.data.corpora import Turn
 from models.labels import HEADS, RATIONALE_ORDER
 from models.multitask import MultitaskModel
-from stream_app.inference.rationale import sentences, words
+from stream_app.inference.rationale import sentence_scores, sentences
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.integer]
 SEGMENTS_A_STEP = 8
-TOKEN_ARRAYS = ("probabilities", "gold", "words", "sentences")
+TOKEN_ARRAYS = ("probabilities", "gold", "sentences")
 
 
 class Scorer(Protocol):
@@ -59,20 +60,26 @@ def softmax(logits: Floats) -> Floats:
     return powers / powers.sum(-1, keepdims=True)
 
 
-@dataclass
+@dataclass(eq=False)
 class RationaleOutput:
-    """One mechanism's rationale in one response: probabilities, gold mask and place of its tokens.
+    """One mechanism's rationale in one response: probability, gold mask and sentence of its tokens.
 
-    Every token of the response counts; the encoder gave none to those beyond its length, so
-    their probability is 0. `words` and `sentences` number what each token belongs to, as the
-    service does. `row` is the response's row in the mechanism's head.
+    Every token of the response counts; the encoder did not read those beyond its length, and
+    their probability is 0. `row` is the response's row in the mechanism's head.
     """
 
     probabilities: Floats
     gold: Ints
-    words: Ints
     sentences: Ints
     row: int
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Each token's sentence's score, as the service has it from what was read; [tokens]."""
+        scores = np.zeros(len(self.gold))
+        read = self.probabilities > 0
+        scores[read] = sentence_scores(self.probabilities[read], self.sentences[read])
+        return scores
 
 
 @dataclass
@@ -168,7 +175,7 @@ class _Gathered:
                 read = int(chunk.attention_mask[row].sum()) - 2  # without [CLS] and [SEP]
                 turn = turns[index]
                 offsets = self.tokenizer.encode(turn.text, add_special_tokens=False).offsets
-                places = words(offsets, turn.text), sentences(offsets, turn.text)
+                numbers = sentences(offsets, turn.text)
                 for channel, name in enumerate(RATIONALE_ORDER):
                     if name not in turn.rationales:
                         continue
@@ -176,7 +183,7 @@ class _Gathered:
                     given[:read] = probabilities[row, 1 : 1 + read, channel].numpy()
                     spans = turn.rationales[name]
                     gold = np.array([overlaps(offset, spans) for offset in offsets], dtype=int)
-                    yield name, index, RationaleOutput(given, gold, *places, row=-1)
+                    yield name, index, RationaleOutput(given, gold, numbers, row=-1)
 
     def predictions(self) -> Predictions:
         heads = {

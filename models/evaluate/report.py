@@ -246,6 +246,7 @@ class CrossValidation:
         answered = np.concatenate(
             [part >= limit for part, limit in zip(np.split(confidence, cuts), limits, strict=True)]
         )
+        accuracy = float(right[answered].mean()) if answered.any() else None
         return row | {
             "n": len(gold),
             "log_loss_before": _log_loss(before, gold),
@@ -255,8 +256,8 @@ class CrossValidation:
             "abstain": {
                 "thresholds": limits,
                 "coverage": float(answered.mean()),
-                "accuracy": float(right[answered].mean()),
-                "reached": bool(right[answered].mean() >= RIGHT_SHARE),
+                "accuracy": accuracy,
+                "reached": accuracy is not None and accuracy >= RIGHT_SHARE,
             },
             "risk_coverage": _at_coverages(confidence, right),
             "reliability": {

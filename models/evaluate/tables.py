@@ -195,7 +195,7 @@ ANNOMI_NOTES = """\
 Nobody publishes comparable figures. "No context" is the same model with every neighbour hidden.
 Wu et al. 2021 measure utterance empathy in motivational interviewing with the Matthews correlation
 and reach 0.17 without training on it; their labels are not in AnnoMI, so only the measure is
-theirs. Folds by conversation: with about twenty conversations in each they differ much."""
+theirs. Folds hold whole conversations: few in each, so they differ much."""
 
 INTENT_NOTES = """\
 Tested on the lines that people labelled, which no model saw; learned from lines that key phrases

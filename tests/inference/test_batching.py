@@ -37,16 +37,12 @@ def found(*chosen: int) -> list[str]:
     return [TEXT[start:end] for start, end in spans(probabilities, OFFSETS, 0.5, TEXT)]
 
 
-def test_a_part_of_a_word_brings_the_word() -> None:
-    assert found(6) == ["sorry"]
+def test_half_of_a_sentence_brings_the_sentence() -> None:
+    assert found(3, 4, 5, 6) == ["I'm so sorry,"]
 
 
-def test_neighbouring_words_make_one_span() -> None:
-    assert found(4, 5) == ["so sorry"]
-
-
-def test_words_apart_make_two_spans() -> None:
-    assert found(1, 4) == ["I", "so"]
+def test_less_than_half_of_it_brings_nothing() -> None:
+    assert found(6) == []
 
 
 def test_special_tokens_bring_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Rationale spans on texts that are not plain English words."""
+"""Rationale spans on texts that are not plain English sentences."""
 
 import itertools
 
@@ -7,59 +7,113 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.inference.rationale import spans
+from stream_app.inference.rationale import sentence_scores, sentences, spans
 
 
 def shown(text: str, tokens: list[tuple[int, int]], chosen: list[int] | None = None) -> list[str]:
-    """The highlighted words; ``chosen``: which tokens, or all."""
+    """The highlighted text; ``chosen``: which tokens have probability 1, or all."""
     wanted = range(len(tokens)) if chosen is None else chosen
     probabilities = np.array([float(i in wanted) for i in range(len(tokens))], np.float32)
     return [text[start:end] for start, end in spans(probabilities, tokens, 0.5, text)]
+
+
+def words_of(text: str) -> list[tuple[int, int]]:
+    """A token for each run of letters and for each other sign."""
+    tokens: list[tuple[int, int]] = []
+    for index, sign in enumerate(text):
+        if sign.isspace():
+            continue
+        joins = tokens and tokens[-1][1] == index and sign.isalnum() and text[index - 1].isalnum()
+        if joins:
+            tokens[-1] = (tokens[-1][0], index + 1)
+        else:
+            tokens.append((index, index + 1))
+    return tokens
+
+
+def test_a_sentence_is_shown_whole() -> None:
+    text = "Hello there. I am so sorry for you! Why?"
+    tokens = words_of(text)
+    sorry = [i for i, (start, _) in enumerate(tokens) if 13 <= start < 29]
+    assert shown(text, tokens, sorry) == ["I am so sorry for you!"]
+
+
+def test_neighbouring_sentences_are_joined() -> None:
+    text = "I am sorry.  That is hard.\nWhy?"
+    assert shown(text, words_of(text)) == [text]
+
+
+def test_a_sentence_counts_by_the_more_probable_half_of_its_tokens() -> None:
+    scores = sentence_scores(np.array([0.9, 0.1, 0.7, 0.2, 0.4]), np.array([0, 0, 0, 0, 1]))
+    assert scores.tolist() == pytest.approx([0.8, 0.8, 0.8, 0.8, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("One. Two", [0, 0, 1]),
+        ("It cost 3.50 now", [0, 0, 0, 0, 0, 0]),
+        ("Really?! Yes", [0, 0, 0, 1]),
+        ('He said "no." Then', [0, 0, 0, 0, 0, 0, 1]),
+        ("first line\nsecond", [0, 0, 1]),
+        ("oh… well", [0, 0, 1]),
+    ],
+)
+def test_where_sentences_end(text: str, numbers: list[int]) -> None:
+    assert sentences(words_of(text), text).tolist() == numbers
+
+
+def test_special_tokens_are_no_part_of_a_sentence() -> None:
+    """Their probabilities are 1 and would carry the first sentence."""
+    text = "Yes. No."
+    tokens = [(0, 0), *words_of(text), (0, 0)]
+    probabilities = np.array([1, 0, 0, 1, 1, 1], np.float32)
+    assert spans(probabilities, tokens, 0.5, text) == [(5, 8)]
+
+
+def test_a_cut_sentence_ends_with_what_was_read() -> None:
+    text = "I am so sorry for everything that happened"
+    assert shown(text, words_of(text)[:4]) == ["I am so sorry"]
 
 
 def test_a_word_grows_to_both_sides_and_no_further() -> None:
     assert shown("(unbelievable)", [(3, 6)]) == ["unbelievable"]
 
 
-def test_punctuation_does_not_grow_into_its_word() -> None:
-    assert shown("sorry, you", [(5, 6)]) == [","]
-
-
-def test_pieces_of_one_word_make_one_span() -> None:
-    assert shown("understandable", [(0, 5), (5, 10), (10, 14)], [0, 2]) == ["understandable"]
-
-
-def test_any_white_space_joins_and_anything_else_parts() -> None:
-    tokens = [(0, 1), (3, 4)]
-    assert shown("a\n\u2003b", tokens) == ["a\n\u2003b"]
-    assert shown("a, b", tokens) == ["a", "b"]
-
-
 def test_several_tokens_of_one_character_make_one_span() -> None:
     """Byte-level vocabularies read an emoji as several tokens with the same offsets."""
-    assert shown("a 🙂 b", [(2, 3), (2, 3), (2, 3)]) == ["🙂"]
+    assert shown("🙂", [(0, 1), (0, 1), (0, 1)]) == ["🙂"]
 
 
-def test_digits_and_letters_of_any_script_are_words() -> None:
-    assert shown("сочувствую тебе", [(2, 4)]) == ["сочувствую"]
-    assert shown("room42b!", [(4, 6)]) == ["room42b"]
+def test_letters_of_any_script_are_words() -> None:
+    assert shown("сочувствую", [(2, 4)]) == ["сочувствую"]
+
+
+def test_nothing_is_shown_of_nothing() -> None:
+    assert spans(np.zeros(0, np.float32), [], 0.5, "") == []
+    assert spans(np.ones(2, np.float32), [(0, 0), (0, 0)], 0.5, "") == []
 
 
 def test_more_offsets_than_probabilities_are_a_mistake() -> None:
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="1 probabilities for 2 tokens"):
         spans(np.zeros(1, np.float32), [(0, 1), (1, 2)], 0.5, "ab")
 
 
-@given(st.text(alphabet="ab 1.,'é\u0301🙂\n", min_size=1, max_size=30), st.data())
-def test_each_chosen_token_is_covered_and_no_span_is_without_one(
+@given(st.text(alphabet="ab 1.,!'é\u0301🙂\n", min_size=1, max_size=30), st.data())
+def test_spans_cover_what_reaches_the_threshold_and_nothing_else(
     text: str, data: st.DataObject
 ) -> None:
     cuts = sorted({0, len(text), *data.draw(st.sets(st.integers(0, len(text)), max_size=8))})
     tokens = list(itertools.pairwise(cuts))
-    chosen = data.draw(st.sets(st.sampled_from(range(len(tokens)))))
-    probabilities = np.array([float(i in chosen) for i in range(len(tokens))], np.float32)
+    probabilities = np.array(
+        data.draw(st.lists(st.floats(0, 1, width=32), min_size=len(tokens), max_size=len(tokens))),
+        np.float32,
+    )
     found = spans(probabilities, tokens, 0.5, text)
-    wanted = [tokens[i] for i in chosen]
-    assert all(any(a <= start and end <= b for a, b in found) for start, end in wanted)
+    scores = sentence_scores(probabilities, sentences(tokens, text))
+    for token, score in zip(tokens, scores.tolist(), strict=True):
+        if score >= 0.5:
+            assert any(start <= token[0] and token[1] <= end for start, end in found)
+    wanted = [token for token, score in zip(tokens, scores.tolist(), strict=True) if score >= 0.5]
     assert all(any(a <= start and end <= b for start, end in wanted) for a, b in found)
     assert all(b < c for (_, b), (c, _) in itertools.pairwise(found))

@@ -1,0 +1,247 @@
+"""`python -m models.ablation`: what each lever of the recipe is worth, one small training a row.
+
+Each row trains on a share of one fold's training conversations with one thing changed, and is
+measured on the fold's test part; decisions are cross-fitted between two halves of that part. Rows
+are added to docs/evaluation/ablation.json, those that are there already are skipped:
+
+    {"lever", "description", "kept", "figures": {name: per cent}, "setting": {...}}
+
+Small trainings compare levers with each other; their figures are not those of the shipped model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from models import batches, multitask, train
+from models.batches import ALONE, Window, tokenise
+from models.data import Conversation, load_for_command
+from models.data import contrast as context_contrast
+from models.data.corpora import resolve_data_dir
+from models.data.split import fold_of, key_of, split_fold
+from models.evaluate import document
+from models.evaluate.folds import VIEWS, Fold, held_out
+from models.evaluate.predict import predict_views
+from models.evaluate.report import CrossValidation
+from models.frozen import LowerStates
+from models.train import Recipe
+
+FILE = document.FOLDER / "ablation.json"
+FOLDS = 5
+HALVES = 2
+
+
+@dataclass(frozen=True)
+class Lever:
+    """One change to the recipe.
+
+    `kept` says that the recipe has the lever (the row shows what is lost without it); `corpora`
+    are those that train, all by default; `constants` are set while the row trains and is
+    measured; `view` is the context that it is measured with.
+    """
+
+    name: str
+    description: str
+    kept: bool = False
+    recipe: dict[str, Any] = field(default_factory=dict)
+    corpora: tuple[str, ...] | None = None
+    constants: tuple[tuple[Any, str, Any], ...] = ()
+    view: str = "final"
+
+
+def _repeats(**changes: int) -> tuple[Any, str, Any]:
+    return (train, "REPEATS", train.REPEATS | changes)
+
+
+LEVERS = (
+    Lever("recipe", "the recipe as it is, at this size", kept=True),
+    Lever("cross_entropy", "no class weights in the loss", recipe={"loss": "cross_entropy"}),
+    Lever("focal", "focal loss", recipe={"loss": "focal"}),
+    Lever("ldam", "margins by label frequency (LDAM)", recipe={"loss": "ldam"}),
+    Lever("ordinal", "ordinal loss for all heads", recipe={"loss": "ordinal"}),
+    Lever("no_contrast", "without context contrast", kept=True, recipe={"contrast": False}),
+    Lever(
+        "epitome_only",
+        "EPITOME alone instead of many tasks",
+        kept=True,
+        recipe={"contrast": False},
+        corpora=("epitome",),
+    ),
+    Lever(
+        "esconv_only",
+        "ESConv alone instead of many tasks",
+        kept=True,
+        recipe={"contrast": False},
+        corpora=("esconv",),
+    ),
+    Lever(
+        "annomi_only",
+        "AnnoMI alone instead of many tasks",
+        kept=True,
+        recipe={"contrast": False},
+        corpora=("annomi",),
+    ),
+    Lever(
+        "no_context",
+        "trained and measured without any context",
+        kept=True,
+        recipe={"contrast": False},
+        constants=((train, "TRAINING", ALONE),),
+        view="alone",
+    ),
+    Lever(
+        "preceding_only",
+        "trained and measured with the turns before alone",
+        kept=True,
+        constants=((train, "TRAINING", Window(after=0.0, context=0.9)),),
+        view="provisional",
+    ),
+    Lever("all_layers", "no frozen layers", recipe={"frozen_layers": 0}),
+    Lever("longer_inputs", "320 tokens a turn", constants=((batches, "MAX_TOKENS", 320),)),
+    Lever("shorter_inputs", "96 tokens a turn", constants=((batches, "MAX_TOKENS", 96),)),
+    Lever("epitome_once", "EPITOME once an epoch", constants=(_repeats(epitome=1),)),
+    Lever("epitome_thrice", "EPITOME three times an epoch", constants=(_repeats(epitome=3),)),
+)
+BY_NAME = {lever.name: lever for lever in LEVERS}
+
+
+@contextlib.contextmanager
+def changed(constants: tuple[tuple[Any, str, Any], ...]) -> Iterator[None]:
+    """Module constants with other values for a while."""
+    before = [(module, name, getattr(module, name)) for module, name, _ in constants]
+    try:
+        for module, name, value in constants:
+            setattr(module, name, value)
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+def chosen(conversations: list[Conversation], share: float, seed: int) -> list[Conversation]:
+    """A share of the conversations that depends on their keys and the seed alone."""
+    return [
+        item
+        for item in conversations
+        if fold_of(f"ablation:{key_of(item)}", seed, 1000) < 1000 * share
+    ]
+
+
+def trained(
+    lever: Lever, training: list[Conversation], recipe: Recipe, data_dir: Path
+) -> tuple[multitask.MultitaskModel, Any]:
+    """A model trained with the lever, and its tokenizer."""
+    torch.manual_seed(recipe.seed)
+    if lever.corpora is not None:
+        training = [item for item in training if item.corpus in lever.corpora]
+        once = {name: train.REPEATS[name] for name in lever.corpora}
+        lever = replace(lever, constants=(*lever.constants, (train, "REPEATS", once)))
+    if recipe.contrast:
+        training = training + context_contrast.load(training, data_dir, recipe.seed)
+    model, tokenizer = multitask.from_base()
+    model.encoder.freeze_layers(recipe.frozen_layers)
+    with changed(lever.constants):
+        segments = tokenise(training, tokenizer)
+        LowerStates().fill(segments, model.encoder)
+        train.fit(model, segments, recipe)
+    return model.eval(), tokenizer
+
+
+def measured(
+    lever: Lever,
+    model: multitask.MultitaskModel,
+    tokenizer: Any,
+    test: list[Conversation],
+    seed: int,
+) -> dict[str, float]:
+    """Figures in per cent; those of heads that the lever does not train are left out."""
+    halves = []
+    with changed(lever.constants):
+        for half in range(HALVES):
+            own = [c for c in test if fold_of(f"half:{key_of(c)}", seed, HALVES) == half]
+            halves.append(
+                Fold(half, predict_views(model, tokenise(own, tokenizer), VIEWS, tokenizer))
+            )
+    results = CrossValidation(halves, HALVES)
+    figures: dict[str, float] = {}
+    corpora = lever.corpora or ("epitome", "esconv", "annomi", "empathetic_intents")
+    if "epitome" in corpora:
+        levels = results.levels()["views"][lever.view]["shipped"]
+        for key, words in (("accuracy", "level accuracy"), ("macro_f1", "level macro-F1")):
+            figures[f"{words}, mean"] = levels["mean"][key]["pooled"]
+        spans = results.rationales()["rows"].values()
+        for key, words in (("token_f1", "token F1"), ("iou_f1", "IOU-F1")):
+            figures[f"{words}, mean"] = sum(row[key]["pooled"] for row in spans) / len(spans)
+    if "esconv" in corpora:
+        tasks = results.strategies()["views"][lever.view]["shipped"]["mean"]
+        figures["strategies macro-F1"] = tasks["f1"]["pooled"]
+        figures["strategies accuracy"] = tasks["accuracy"]["pooled"]
+    if "annomi" in corpora:
+        heads = results.heads(("behaviour", "talk_type"))["views"][lever.view]["shipped"]
+        for name, row in heads.items():
+            figures[f"{name} macro-F1"] = row["macro_f1"]["pooled"]
+    return {name: round(100 * value, 2) for name, value in figures.items()}
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows that are there."""
+    if not path.is_file():
+        return []
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return rows
+
+
+def main(
+    only: Annotated[
+        list[str] | None, typer.Option(help="These levers: " + " ".join(BY_NAME))
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="The same small number for every row.")] = 1,
+    fold: Annotated[int, typer.Option(help="The fold that is trained and tested on.")] = 0,
+    share: Annotated[float, typer.Option(help="Share of the training conversations.")] = 0.5,
+    frozen_layers: Annotated[int, typer.Option(help="Lowest layers that are not trained.")] = 2,
+    seed: int = 17,
+    threads: int = 2,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    out: Annotated[Path, typer.Option(help="File that rows are added to.")] = FILE,
+) -> None:
+    """Train and measure the levers one after the other."""
+    torch.set_num_threads(threads)
+    if unknown := set(only or ()) - set(BY_NAME):
+        raise SystemExit(f"error: no lever {', '.join(sorted(unknown))}")
+    conversations = load_for_command(data_dir)
+    training = chosen(split_fold(conversations, fold, FOLDS, seed)["train"], share, seed)
+    test = held_out(conversations, fold, FOLDS, seed)
+    setting = {"epochs": epochs, "fold": fold, "share": share, "seed": seed}
+    for lever in LEVERS:
+        if only and lever.name not in only:
+            continue
+        known = {(row["lever"], json.dumps(row.get("setting"))) for row in read_rows(out)}
+        if (lever.name, json.dumps(setting)) in known:
+            print(f"{lever.name}: there already", flush=True)
+            continue
+        recipe = Recipe(
+            **{"epochs": epochs, "seed": seed, "frozen_layers": frozen_layers} | lever.recipe
+        )
+        model, tokenizer = trained(lever, training, recipe, resolve_data_dir(data_dir))
+        row = {
+            "lever": lever.name,
+            "description": lever.description,
+            "kept": lever.kept,
+            "figures": measured(lever, model, tokenizer, test, seed),
+            "setting": setting,
+        }
+        out.parent.mkdir(parents=True, exist_ok=True)
+        document.write_json(out, [*read_rows(out), row])
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)

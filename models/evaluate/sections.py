@@ -1,0 +1,160 @@
+"""Tables of the files that other commands write: perceived, sessions, probes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models.evaluate.tables import NONE, table
+from models.probes.report import markdown as probe_markdown
+
+Content = dict[str, Any]
+
+WHEN = {
+    "end": "at the end",
+    "after_10": "after 10 turns",
+    "after_6": "after 6 turns",
+    "after_10_running": "after 10 turns, sessions that still run",
+    "after_6_running": "after 6 turns, sessions that still run",
+}
+
+
+def _pooled(figure: Content, digits: int = 2) -> str:
+    """Value and interval."""
+    value, low, high = (figure.get(key) for key in ("value", "low", "high"))
+    if value is None or value != value:  # noqa: PLR0124 (NaN)
+        return NONE
+    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def _spread(figure: Content) -> str:
+    mean, sd = figure.get("mean"), figure.get("sd")
+    if mean is None:
+        return NONE
+    return f"{mean:.2f}" if sd is None else f"{mean:.2f} ± {sd:.2f}"
+
+
+def _folds(content: Content) -> str:
+    numbers = content["folds"]
+    return f"{len(numbers)} folds (number {', '.join(map(str, numbers))})."
+
+
+def perceived(content: Content) -> str:
+    """What each head learned from, and its rank correlation with held-out ratings."""
+    learned = table(["head", "learned from"], content["learned_from"].items(), left=2)
+    rows = [
+        [
+            *(row["head"], row["rating"], "yes" if row["own"] else "no", row["view"]),
+            *(str(row["sessions"]), str(row["n"]), _pooled(row["spearman"]), _spread(row)),
+        ]
+        for row in content["correlations"]
+    ]
+    header = [
+        *("head", "rating", "learns from it", "view", "sessions", "ratings"),
+        *("Spearman, pooled (95 %)", "over folds"),
+    ]
+    views = "; ".join(f"{name}: {words}" for name, words in content["views"].items())
+    parts = [
+        _folds(content) + " Turn outputs are learned from what listeners said of stretches of a "
+        f"conversation (multiple-instance learning). {_sentence(content['protocol'])} {views}.",
+        learned,
+        table(header, rows, left=4),
+    ]
+    if content.get("poolings"):
+        pooled = [
+            [row["head"], row["rating"], row["pooling"], _pooled(row["spearman"])]
+            for row in content["poolings"]
+        ]
+        names = ["head", "rating", "pooling", "Spearman, pooled (95 %)"]
+        parts += ["By how turns are pooled:", table(names, pooled, left=3)]
+    return "\n\n".join(parts)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:].rstrip(".") + "."
+
+
+def sessions(content: Content) -> str:
+    """Session risk: AUROC by time, alerts, calibration, ablation; AnnoMI quality."""
+    published, targets = content.get("published", {}), content.get("targets", {})
+    rows = [
+        [
+            WHEN.get(name, name),
+            *(str(row["n"]), str(row["low"]), _pooled(row["pooled"]), _spread(row)),
+            *(f"{known[name]:.2f}" if name in known else NONE for known in published.values()),
+            f"{targets[name]:.2f}" if name in targets else NONE,
+        ]
+        for name, row in content["auroc"].items()
+    ]
+    header = ["when", "sessions", "low", "AUROC (95 %)", "over folds", *published, "target"]
+    protocol = "\n".join(f"- {name}: {words}" for name, words in content["protocol"].items())
+    alerts = [
+        [
+            f"{row['wanted_false_alarms_per_100_good']:.0f}",
+            f"{row['enter']:.2f}",
+            f"{row['false_alarms_per_100_good']:.1f}",
+            f"{row['detected_per_100_low']:.1f}",
+            _plain(row["median_counsellor_turn_of_detection"], 0),
+            _plain(row["median_share_of_session_left"], 2),
+        ]
+        for row in content["alerts"]
+    ]
+    alert_header = [
+        *("false alarms per 100 good, chosen", "threshold", "came out", "found per 100 low"),
+        *("median counsellor turn of detection", "share of the session left then"),
+    ]
+    calibration = [
+        [
+            *(WHEN.get(name, name), str(row["n"])),
+            *(f"{row[key]:.3f}" for key in ("brier", "brier_of_the_base_rate")),
+            f"{100 * row['expected_calibration_error']:.1f}",
+        ]
+        for name, row in content["calibration"].items()
+    ]
+    parts = [
+        _folds(content) + f" {content['sessions']} sessions, {content['low']} of them low.",
+        protocol,
+        table(header, rows),
+        "Alerts; thresholds were chosen on the other folds:",
+        table(alert_header, alerts),
+        "Calibration of the risk:",
+        table(["when", "sessions", "Brier", "Brier of the base rate", "ECE, %"], calibration),
+    ]
+    if content.get("ablations"):
+        moments = ("end", "after_10", "after_6")
+        groups = [
+            [name, *(_pooled(row[moment]) for moment in moments)]
+            for name, row in content["ablations"].items()
+        ]
+        names = ["features", *(WHEN[moment] for moment in moments)]
+        parts += ["AUROC with other features:", table(names, groups)]
+    if content.get("annomi_quality"):
+        parts.append(
+            "### AnnoMI: high against low quality\n\n" + quality(content["annomi_quality"])
+        )
+    return "\n\n".join(parts)
+
+
+def quality(content: Content) -> str:
+    """AUROC of low quality, with sessions and with topics held out."""
+    rows = [
+        [name, *(_pooled(row[held]) for held in ("sessions held out", "topics held out"))]
+        for name, row in content.items()
+        if isinstance(row, dict)
+    ]
+    words = (
+        f"{content['sessions']} sessions, {content['low']} of low quality, {content['topics']} "
+        f"topics. {_sentence(content['protocol'])}"
+    )
+    header = ["features", "AUROC, sessions held out (95 %)", "AUROC, topics held out (95 %)"]
+    return f"{words}\n\n{table(header, rows)}"
+
+
+def _plain(value: float | None, digits: int) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
+
+
+def probes(content: Content) -> str:
+    """Share of probes called empathic, by scorer."""
+    size = content["probe"]["size"]
+    words = f"{size} cases for each condition and mechanism; per cent with 95 % intervals."
+    return f"{words}\n\n{probe_markdown(content)}"

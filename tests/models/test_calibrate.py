@@ -1,0 +1,195 @@
+"""What is fitted after training, on made-up outputs, and that no fold decides for itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+
+from models import calibrate
+from models.calibrate import Calibration, crossfitted, fitted
+from models.evaluate import metrics
+from models.evaluate.folds import Fold
+from models.evaluate.predict import HeadOutputs, Predictions, RationaleOutput
+
+
+def drawn(probabilities: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Gold labels drawn from the probabilities [n, labels]."""
+    chance = np.random.default_rng(seed)
+    return (chance.random((len(probabilities), 1)) > probabilities.cumsum(-1)[:, :-1]).sum(-1)
+
+
+def outputs(probabilities: np.ndarray, seed: int = 0) -> HeadOutputs:
+    gold = drawn(probabilities, seed)
+    return HeadOutputs(np.log(probabilities), np.eye(probabilities.shape[1])[gold])
+
+
+def spans(probabilities: list[float], gold: list[int], row: int = 0) -> RationaleOutput:
+    """Each token a sentence of its own."""
+    return RationaleOutput(np.array(probabilities), np.array(gold), np.arange(len(gold)), row=row)
+
+
+def test_temperature_and_bias_undo_overconfidence_and_shifted_shares() -> None:
+    """Logits are three times too large and the second label was made twice as likely as it is."""
+    true = np.random.default_rng(0).dirichlet([1.0, 1.0], size=20_000)
+    shifted = np.log(true) + np.array([0.0, np.log(2)])
+    given = HeadOutputs(3.0 * shifted, np.eye(2)[drawn(true)])
+    temperature, bias = calibrate.fit_temperature_and_bias(given)
+    assert temperature == pytest.approx(3.0, rel=0.1)
+    assert bias[0] - bias[1] == pytest.approx(np.log(2), abs=0.1)
+    assert sum(bias) == pytest.approx(0.0, abs=1e-3)
+    result = Calibration({"h": temperature}, {"h": bias})
+    np.testing.assert_allclose(result.probabilities("h", given.logits), true, atol=0.03)
+
+
+def test_offsets_find_the_rare_level() -> None:
+    """The weak level is never the most probable one, but telling."""
+    chance = np.random.default_rng(1)
+    gold = chance.choice(3, p=[0.7, 0.1, 0.2], size=4000)
+    scores = 4.0 * np.eye(3)[gold] + chance.normal(size=(4000, 3)) - np.array([0.0, 4.0, 0.0])
+    probabilities = calibrate.softmax(scores)
+    offsets = np.array(calibrate.fit_offsets(probabilities, gold, [0.0, 0.0, 0.0]))
+    plain = probabilities.argmax(-1)
+    tuned = (np.log(probabilities) + offsets).argmax(-1)
+    assert offsets[1] > 1.0
+    assert metrics.macro_f1(gold, tuned) > metrics.macro_f1(gold, plain) + 0.05
+
+
+def test_offsets_keep_the_accuracy() -> None:
+    """With levels that are guesswork, macro-F1 would like the rare ones at any price."""
+    probabilities = np.random.default_rng(2).dirichlet([8.0, 1.0, 1.0], size=3000)
+    gold = drawn(probabilities, 3)
+    offsets = np.array(calibrate.fit_offsets(probabilities, gold, [0.0, 0.0, 0.0]))
+    tuned = (np.log(probabilities) + offsets).argmax(-1)
+    plain = probabilities.argmax(-1)
+    slack = calibrate.ACCURACY_SLACK + 1e-9
+    assert metrics.accuracy(gold, tuned) >= metrics.accuracy(gold, plain) - slack
+
+
+def test_offsets_stay_with_the_class_weights_where_nothing_speaks_for_another_level() -> None:
+    """All levels are known for sure: no offset changes one, so the bias is taken back as it is."""
+    gold = np.array([0, 1, 2] * 50)
+    probabilities = calibrate.softmax(20.0 * np.eye(3)[gold])
+    assert calibrate.fit_offsets(probabilities, gold, [0.3, -0.3, 0.0]) == [0.0, 0.6, 0.3]
+
+
+def test_a_head_with_few_turns_keeps_its_label_shares() -> None:
+    few, many = (outputs(np.tile([0.8, 0.2], (n, 1)), 4) for n in (12, 12_000))
+    for given in (few, many):
+        given.logits[:] = 0.0
+    bias_few, bias_many = (calibrate.fit_temperature_and_bias(g)[1] for g in (few, many))
+    assert abs(bias_few[0]) < 0.25
+    assert bias_many[0] - bias_many[1] == pytest.approx(np.log(4), abs=0.1)
+
+
+def test_turns_in_two_views_count_once() -> None:
+    once = outputs(np.random.default_rng(5).dirichlet([1.0, 1.0], size=50))
+    twice = calibrate.joined([once, once])
+    twice.logits, once.logits = 2 * twice.logits, 2 * once.logits
+    temperature, bias = calibrate.fit_temperature_and_bias(once)
+    assert calibrate.fit_temperature_and_bias(twice, copies=2) == (
+        pytest.approx(temperature, abs=1e-3),
+        pytest.approx(bias, abs=1e-3),
+    )
+
+
+def test_a_label_threshold_separates() -> None:
+    probability = np.array([0.05, 0.1, 0.15, 0.3, 0.35, 0.2] * 20)
+    gold = probability > 0.25
+    assert 0.2 < calibrate.fit_label_threshold(probability, gold) <= 0.3
+
+
+@pytest.mark.parametrize(
+    ("right", "expected"),
+    [
+        ([1, 1, 1, 1, 1, 1, 1, 1, 1, 0], 0.0),  # nine of ten: nothing to leave out
+        ([0, 0, 1, 1, 1, 1, 1, 1, 1, 1], 0.2),  # without the least sure, eight of nine; then all
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0.3),  # never right: three tenths at most abstain
+    ],
+)
+def test_abstaining_stops_at_nine_right_of_ten_or_at_three_tenths(
+    right: list[int], expected: float
+) -> None:
+    confidence = np.arange(10) / 10
+    assert calibrate.fit_abstention(confidence, np.array(right, dtype=bool)) == expected
+
+
+def test_the_rationale_threshold_separates_the_tokens() -> None:
+    items = [spans([0.42, 0.44, 0.2], [1, 1, 0]), spans([0.1, 0.31, 0.43], [0, 0, 1])]
+    assert calibrate.fit_threshold(items, [2, 1]) in (0.35, 0.4)
+
+
+def test_no_rationale_is_shown_for_level_none() -> None:
+    assert calibrate.mask(spans([0.9, 0.9], [1, 1]), 0.5, level=0).tolist() == [0, 0]
+    assert calibrate.mask(spans([0.9, 0.9], [1, 1]), 0.5, level=1).tolist() == [1, 1]
+
+
+def test_a_sentence_is_shown_whole_and_what_was_not_read_never() -> None:
+    """Two sentences of three tokens; of the second the encoder read one token."""
+    probabilities = np.array([0.9, 0.1, 0.2, 0.6, 0.0, 0.0])
+    gold, sentences = np.ones(6, dtype=int), np.array([0, 0, 0, 1, 1, 1])
+    item = RationaleOutput(probabilities, gold, sentences, row=0)
+    assert item.scores.tolist() == pytest.approx([0.9, 0.9, 0.9, 0.6, 0.0, 0.0])
+    assert calibrate.mask(item, 0.7, level=1).tolist() == [1, 1, 1, 0, 0, 0]
+    assert calibrate.mask(item, 0.5, level=2).tolist() == [1, 1, 1, 1, 0, 0]
+
+
+def folds(count: int, seed: int = 0) -> list[Fold]:
+    """Folds with a level head, strategies and one rationale each."""
+    made = []
+    for number in range(count):
+        chance = np.random.default_rng(seed + number)
+        views = {}
+        for view in ("final", "provisional"):
+            heads = {
+                "explorations": outputs(chance.dirichlet([2.0, 1.0, 1.0], size=300), number),
+                "strategy": outputs(chance.dirichlet(np.ones(8), size=300), number),
+            }
+            items = [spans([0.6, 0.2, 0.7], [1, 0, 1], row=row) for row in range(20)]
+            views[view] = Predictions(heads, {"explorations": items})
+        made.append(Fold(number, views))
+    return made
+
+
+def poison(fold: Fold) -> Fold:
+    """The same outputs, every label turned round: a sentinel that any use of it would show."""
+    views = {}
+    for view, given in fold.views.items():
+        heads = {
+            name: HeadOutputs(head.logits, head.target[:, ::-1])
+            for name, head in given.heads.items()
+        }
+        items = [spans([0.6, 0.2, 0.7], [0, 1, 0], row=row) for row in range(20)]
+        views[view] = Predictions(heads, {"explorations": items})
+    return Fold(fold.number, views)
+
+
+def test_a_folds_own_labels_never_decide_its_calibration() -> None:
+    plain = folds(3)
+    changed = [plain[0], poison(plain[1]), plain[2]]
+    before, after = crossfitted(plain), crossfitted(changed)
+    assert before[1] == after[1]
+    assert before[0] != after[0]
+    assert before[2] != after[2]
+
+
+def test_what_is_shipped_is_fitted_on_all_folds() -> None:
+    plain = folds(3)
+    assert fitted(plain) != fitted([*plain[:2], poison(plain[2])])
+
+
+def test_a_single_fold_is_left_as_it_is() -> None:
+    assert crossfitted(folds(1)) == [Calibration()]
+
+
+def test_calibration_survives_its_file(tmp_path: Path) -> None:
+    result = fitted(folds(2))
+    path = tmp_path / "model" / "calibration.json"
+    result.write(path)
+    assert Calibration.read(path) == result
+    assert set(result.label_thresholds["strategy"]) == set(calibrate.TASKS)
+    assert "others" not in calibrate.TASKS

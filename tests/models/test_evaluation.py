@@ -1,0 +1,259 @@
+"""Tables and the document from folds: what is in them comes from the predictions alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("sklearn")
+
+from typer.testing import CliRunner
+
+from models import ablation, multitask
+from models.data import load_corpora
+from models.data.split import fold_of, key_of
+from models.evaluate import __main__ as command
+from models.evaluate import document, folds, predict, report, tables
+from models.evaluate.folds import Fold
+from models.evaluate.predict import HeadOutputs, Predictions
+from models.evaluate.published import TARGETS, Target
+from models.labels import HEADS
+from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpora(tmp_path_factory.mktemp("corpora"), size=30)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two of three folds, of models that learned nothing."""
+    folder = tmp_path_factory.mktemp("folds")
+    for number in (0, 2):
+        multitask.save(tiny_model(number), tiny_tokenizer(), folder / str(number), {"seed": 17})
+    (folder / "folds.json").write_text('{"folds": 3, "seed": 17}')
+    (folder / "1").mkdir()
+    return folder
+
+
+def test_finished_folds_are_those_with_a_model(trained: Path) -> None:
+    assert folds.finished(trained) == [0, 2]
+    assert folds.plan(trained) == (3, 17)
+    assert folds.plan(trained / "nowhere") == (5, 17)
+
+
+def test_every_item_is_scored_in_one_fold(corpora: Path) -> None:
+    """Also the lines labelled by people, which never train."""
+    conversations = load_corpora(corpora)
+    parts = [folds.held_out(conversations, number, 3, 17) for number in range(3)]
+    tested = [key_of(item) for part in parts for item in part]
+    assert len(tested) == len(set(tested))
+    people = {key_of(item) for item in conversations if item.part == "test"}
+    assert people <= set(tested)
+    for number, part in enumerate(parts):
+        assert all(fold_of(key_of(item), 17, 3) == number for item in part)
+
+
+def test_predictions_are_kept_until_the_model_changes(
+    corpora: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversations = load_corpora(corpora)
+    first = folds.load_folds(trained, conversations)
+    calls = []
+    monkeypatch.setattr(folds, "predict_views", lambda *given: calls.append(given))
+    again = folds.load_folds(trained, conversations)
+    assert not calls
+    for one, other in zip(first, again, strict=True):
+        assert one.number == other.number
+        for view, predictions in one.views.items():
+            kept = other.views[view]
+            for name, head in predictions.heads.items():
+                np.testing.assert_array_equal(head.logits, kept.heads[name].logits)
+                np.testing.assert_array_equal(head.target, kept.heads[name].target)
+            for name, items in predictions.rationales.items():
+                for item, copy in zip(items, kept.rationales[name], strict=True):
+                    assert item.row == copy.row
+                    for key in predict.TOKEN_ARRAYS:
+                        np.testing.assert_array_equal(getattr(item, key), getattr(copy, key))
+
+
+def test_mean_and_deviation_over_folds() -> None:
+    figure = report.over_folds([{"a": 0.5}, {"a": 0.7}], {"a": 0.65})["a"]
+    assert figure["mean"] == pytest.approx(0.6)
+    assert figure["sd"] == pytest.approx(0.02**0.5)
+    assert figure["pooled"] == 0.65
+    assert report.over_folds([{"a": 0.5}], {"a": 0.5})["a"]["sd"] == 0.0
+
+
+def strategies_fold(number: int, labels: list[int], given: list[int]) -> Fold:
+    logits = 5.0 * np.eye(8)[given]
+    heads = {"strategy": HeadOutputs(logits, np.eye(8)[labels])}
+    return Fold(number, {view: Predictions(heads) for view in folds.VIEWS})
+
+
+def test_seven_binary_tasks_and_their_mean() -> None:
+    """Four turns: a question taken for others, others right, two questions right."""
+    fold = strategies_fold(0, [0, 7, 0, 0], [7, 7, 0, 0])
+    table = report.CrossValidation([fold], 5).strategies()["views"]["final"]["argmax"]
+    assert list(table["tasks"]) == list(report.TASKS)
+    question = table["tasks"]["question"]
+    assert question["accuracy"]["mean"] == pytest.approx(0.75)
+    assert question["precision"]["mean"] == pytest.approx((1 / 2 + 1) / 2)
+    assert question["recall"]["mean"] == pytest.approx((1 + 2 / 3) / 2)
+    assert question["f1"]["mean"] == pytest.approx((2 / 3 + 4 / 5) / 2)
+    # the six others never occur: "no" is right four times of four, "yes" counts nothing
+    assert table["mean"]["accuracy"]["mean"] == pytest.approx((0.75 + 6) / 7)
+    assert table["mean"]["f1"]["mean"] == pytest.approx(((2 / 3 + 4 / 5) / 2 + 6 * 0.5) / 7)
+
+
+def test_the_command_writes_tables_pictures_and_the_document(
+    corpora: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(command.torch, "set_num_threads", lambda count: None)
+    app = command.typer.Typer()
+    app.command()(command.main)
+    out = tmp_path / "evaluation"
+    arguments = [f"--folds={trained}", f"--data-dir={corpora}", f"--out={out}"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "2 of 3 folds" in result.output
+    assert (out / "reliability.svg").read_text().startswith("<?xml")
+    written = document.read_all(out)
+    assert set(written) == {
+        *("levels", "rationales", "strategies", "annomi", "intents", "calibration"),
+    }
+    assert written["levels"]["folds"] == [0, 2]
+    assert set(written["calibration"]["rows"]) == {h.name for h in HEADS if h.corpus != "outcomes"}
+    page = (tmp_path / "evaluation.md").read_text(encoding="utf-8")
+    assert "**2 of 3 folds** (number 0, 2)" in page
+    assert "![Reliability of every head" in page
+    first = out.joinpath("reliability.svg").read_bytes()
+    CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert out.joinpath("reliability.svg").read_bytes() == first
+
+
+def test_without_a_fold_the_command_says_what_to_run(corpora: Path, tmp_path: Path) -> None:
+    app = command.typer.Typer()
+    app.command()(command.main)
+    result = CliRunner().invoke(app, [f"--folds={tmp_path}", f"--data-dir={corpora}"])
+    assert result.exit_code == 1
+    assert "models.crossvalidate" in result.output
+
+
+def level_figures(value: float) -> dict[str, object]:
+    figure = {"mean": value, "sd": 0.01, "folds": [value, value], "pooled": value}
+    keys = ("majority", "accuracy", "macro_f1", "mcc")
+    rows = {
+        name: {"n": 10, **dict.fromkeys(keys, figure)}
+        for name in ("emotional_reactions", "interpretations", "explorations", "mean")
+    }
+    views = {view: {"shipped": rows, "argmax": rows} for view in folds.VIEWS}
+    return {"folds": [0, 1], "of": 2, "views": views}
+
+
+def test_the_document_follows_its_files(tmp_path: Path) -> None:
+    """Change a figure in the JSON and the page changes; what is missing is said to be."""
+    folder = tmp_path / "evaluation"
+    folder.mkdir()
+    document.write_json(folder / "levels.json", level_figures(0.8123))
+    first = document.write(folder).read_text(encoding="utf-8")
+    assert "81.2 ± 1.0" in first
+    assert "| EPITOME level ER, accuracy | ≥ 80 | EPITOME 79.4 | 81.2 | yes |" in first
+    assert "| EPITOME level IP, accuracy | ≥ 85 | EPITOME 84.0 | 81.2 | **no** |" in first
+    assert "| rationale ER, token F1 | ≥ 72 |" in first
+    assert first.count("Not measured yet") == len(document.SECTIONS) - 1
+    document.write_json(folder / "levels.json", level_figures(0.5678))
+    second = document.write(folder).read_text(encoding="utf-8")
+    assert "56.8 ± 1.0" in second
+    assert "81.2" not in second
+
+
+def test_what_did_not_work_is_told(tmp_path: Path) -> None:
+    rows = [
+        {"lever": "focal", "description": "focal loss", "figures": {"F1": 61.25}, "kept": False},
+        {"lever": "recipe", "description": "as it is", "figures": {"F1": 70.5}, "kept": True},
+    ]
+    page = document.page({"ablation": rows}, tmp_path)
+    kept, dropped = page.split("## What did not work")
+    assert "| focal | focal loss | 61.2 |" in dropped
+    assert "recipe" not in dropped
+    assert "| recipe | as it is | 70.5 |" in kept
+
+
+def test_a_picture_is_shown_when_it_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "evaluation"
+    folder.mkdir()
+    assert "risk-by-turn" not in document.page({"sessions": {"auroc": 0.9}}, folder)
+    (folder / "risk-by-turn.svg").write_text("<svg/>")
+    page = document.page({"sessions": {"auroc": 0.9}}, folder)
+    assert "![AUROC of the session risk by turn](evaluation/risk-by-turn.svg)" in page
+
+
+def test_files_of_any_shape_become_tables() -> None:
+    content = {
+        "note": "Two sources.",
+        "sessions": 12,
+        "heads": {"sympathy": {"rho": 0.31, "n": 40}, "engagement": {"rho": None, "n": 7}},
+        "list": [{"turn": 6, "auroc": 0.8}],
+    }
+    text = document.anything(content)
+    assert text.startswith("Two sources.")
+    assert "| sessions | 12 |" in text
+    assert "| sympathy | 0.310 | 40 |" in text
+    assert "| engagement | – | 7 |" in text
+    assert "| 6 | 0.800 |" in text
+    assert document.anything({"markdown": "As it is."}) == "As it is."
+
+
+@pytest.mark.parametrize(("value", "reached"), [(0.05, "yes"), (0.051, "**no**")])
+def test_a_target_may_be_an_upper_bound(value: float, reached: str) -> None:
+    text = document.targets({"calibration": {"largest_ece": value}})
+    row = next(line for line in text.split("\n") if "largest ECE" in line)
+    assert row.endswith(f"| {reached} |")
+
+
+def test_no_target_leads_nowhere_in_real_files(tmp_path: Path) -> None:
+    """Every target on our own tables is found in what the command writes."""
+    files = {name: {} for name in document.COMMANDS}
+    assert document.lookup(files, Target("x", ("levels", "y"), 1, "")) is None
+    assert {target.path[0] for target in TARGETS} <= set(files)
+
+
+def test_percent_and_spread() -> None:
+    assert tables.percent(0.1234) == "12.3"
+    assert tables.spread({"mean": 0.5, "sd": 0.1, "folds": [0.5]}) == "50.0"
+    assert tables.spread(None) == tables.NONE
+
+
+def test_an_ablation_row_is_added_once(
+    corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multitask, "from_base", lambda: (tiny_model(), tiny_tokenizer()))
+    monkeypatch.setattr(ablation.torch, "set_num_threads", lambda count: None)
+    app = ablation.typer.Typer()
+    app.command()(ablation.main)
+    out = tmp_path / "ablation.json"
+    arguments = [f"--data-dir={corpora}", f"--out={out}", "--frozen-layers=0", "--share=0.6"]
+    for _ in range(2):
+        CliRunner().invoke(
+            app, [*arguments, "--only=epitome_only", "--only=no_context"], catch_exceptions=False
+        )
+    rows = json.loads(out.read_text(encoding="utf-8"))
+    assert [row["lever"] for row in rows] == ["epitome_only", "no_context"]
+    assert "level macro-F1, mean" in rows[0]["figures"]
+    assert "strategies macro-F1" not in rows[0]["figures"]
+    assert "strategies macro-F1" in rows[1]["figures"]
+    assert rows[0]["setting"] == {"epochs": 1, "fold": 0, "share": 0.6, "seed": 17}
+
+
+def test_constants_come_back_after_a_lever() -> None:
+    before = ablation.train.REPEATS
+    with ablation.changed(((ablation.train, "REPEATS", {"epitome": 9}),)):
+        assert ablation.train.REPEATS == {"epitome": 9}
+    assert ablation.train.REPEATS is before
