@@ -64,7 +64,7 @@ train: train-env ## Train the default model on the corpora (DATA=folder)
 
 bundle: train-env ## Export the trained model as the default bundle
 	$(TRAIN)/bin/python -m export --model build/model --out stream_app/bundles/default $(if $(DATA),--data-dir $(DATA))
-	$(TRAIN)/bin/python -m models.risk $(if $(DATA),--data-dir $(DATA))
+	$(TRAIN)/bin/python -m models.sessions fit $(if $(DATA),--data-dir $(DATA))
 
 bench: install ## Whole path beside the bare ONNX sessions
 	$(BIN)/rapport bench

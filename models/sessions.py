@@ -17,6 +17,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from export.bundle import CARD, MANIFEST, write_manifest
+from export.card import model_card
 from models import quality
 from models.additive import AdditiveRecipe
 from models.data.corpora import resolve_data_dir
@@ -143,8 +145,7 @@ def fit(
     data_dir: Data = None,
 ) -> None:
     """Fit the risk on all rated sessions and write it into the bundle."""
-    manifest_file = bundle / "bundle.json"
-    content = json.loads(manifest_file.read_text(encoding="utf-8"))
+    content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     sessions, members = load_folds(folds, resolve_data_dir(data_dir))
     temperatures = {head["name"]: float(head["temperature"]) for head in content["heads"]}
     found = collect(sessions, members, temperatures)
@@ -156,9 +157,8 @@ def fit(
         msgspec.structs.replace(risk, enter=enter, exit=enter * EXIT_RATIO, alerts=points)
     )
     content["metrics"]["risk"] = {"protocol": PROTOCOL, "out_of_fold": _early(series)}
-    manifest_file.write_text(
-        json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    write_manifest(bundle, content)
+    (bundle / CARD).write_text(model_card(content), encoding="utf-8")
     print(json.dumps({"enter": enter, "alerts": points}, indent=1))
 
 
