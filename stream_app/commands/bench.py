@@ -1,8 +1,8 @@
 """``rapport bench``: what the whole path costs beside the ONNX sessions alone, in one run.
 
 Throughput: turns are produced before the worker starts, so it never waits for them; the clock runs
-from its first commit to its last. Latency: turns are produced at half that rate on a fixed
-schedule (open loop), from the broker's time stamp to the commit.
+from its first commit to its last. Latency: turns are produced on a fixed schedule (open loop),
+first one by one, then at half that rate; from the broker's time stamp to the commit.
 """
 
 import asyncio
@@ -37,6 +37,9 @@ from stream_app.worker import broker
 
 BARE_ROUNDS = 3
 LATENCY_SECONDS = 20.0
+LONE_RATE = 4.0
+"""Turns per second that find the worker idle."""
+LONE_SECONDS = 10.0
 PATIENCE = 300.0
 
 
@@ -95,16 +98,18 @@ def run(settings: Settings, console: Console, turns: int) -> None:
             _await_turns(store, turns, log)
             ours = _throughput(store)
             rate = ours / 2
-            timed = (
-                TimedEvent(i / rate, event.key, event.value)
-                for i, event in enumerate(islice(_turns("late"), int(rate * LATENCY_SECONDS)))
-            )
-            sent = asyncio.run(replay.send(local, timed, speed=1.0))
-            _await_turns(store, turns + sent, log)
+            sent = turns
+            for name, per_second, seconds in (
+                ("lone", LONE_RATE, LONE_SECONDS),
+                ("late", rate, LATENCY_SECONDS),
+            ):
+                timed = _scheduled(name, per_second, seconds)
+                sent += asyncio.run(replay.send(local, timed, speed=1.0))
+                _await_turns(store, sent, log)
         bare = statistics.median(before + _bare_rates(calls, turns))
-        latency = _latency(store)
+        lone, late = _latency(store, "lone"), _latency(store, "late")
         store.close()
-    console.print(_report(scorer, turns, bare, ours, rate, latency))
+    console.print(_report(scorer, turns, bare, ours, rate, lone, late))
 
 
 def _turns(run: str) -> Iterator[TimedEvent]:
@@ -124,6 +129,12 @@ def _turns(run: str) -> Iterator[TimedEvent]:
         number += 1
         for place in range(max(map(len, sessions))):
             yield from (session[place] for session in sessions if place < len(session))
+
+
+def _scheduled(run: str, rate: float, seconds: float) -> Iterator[TimedEvent]:
+    """Turns at even distances for so long."""
+    for place, event in enumerate(islice(_turns(run), int(rate * seconds))):
+        yield TimedEvent(place / rate, event.key, event.value)
 
 
 def _recorded_calls(settings: Settings, scorer: OnnxScorer, events: list[TimedEvent]) -> list[Call]:
@@ -186,10 +197,10 @@ def _throughput(store: Store) -> float:
     return float(sum(count for _, count in commits[1:]) / seconds)
 
 
-def _latency(store: Store) -> Latency:
+def _latency(store: Store, run: str) -> Latency:
     table = tables.turns
     query = sa.select(table.c.produced_at, table.c.stored_at).where(
-        table.c.session_id.startswith("late-")
+        table.c.session_id.startswith(f"{run}-")
     )
     with store.engine.connect() as connection:
         pairs = connection.execute(query).all()
@@ -199,7 +210,13 @@ def _latency(store: Store) -> Latency:
 
 
 def _report(
-    scorer: OnnxScorer, turns: int, bare: float, ours: float, rate: float, latency: Latency
+    scorer: OnnxScorer,
+    turns: int,
+    bare: float,
+    ours: float,
+    rate: float,
+    lone: Latency,
+    late: Latency,
 ) -> Table:
     table = Table(
         title=f"{scorer.bundle_id} on {scorer.provider.value}, {turns} turns, one worker, SQLite",
@@ -210,7 +227,8 @@ def _report(
     table.add_row("ONNX sessions alone, same batches (median)", f"{bare:.0f} turns/s")
     table.add_row("broker → worker → scored → committed", f"{ours:.0f} turns/s")
     table.add_row("ratio", f"{ours / bare:.2f}")
-    table.add_row(f"produced → committed at {rate:.0f} turns/s, p50", f"{latency.p50:.0f} ms")
-    table.add_row("p95", f"{latency.p95:.0f} ms")
-    table.add_row("p99", f"{latency.p99:.0f} ms")
+    for what, latency in (("a lone turn", lone), (f"at {rate:.0f} turns/s", late)):
+        table.add_row(f"produced → committed, {what}, p50", f"{latency.p50:.0f} ms")
+        table.add_row("p95", f"{latency.p95:.0f} ms")
+        table.add_row("p99", f"{latency.p99:.0f} ms")
     return table

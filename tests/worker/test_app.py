@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from faust import SASLCredentials, SSLCredentials
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 from pydantic import SecretStr
 
@@ -119,3 +120,15 @@ def test_an_authority_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         client_options(
             settings(kafka_security=SecurityProtocol.SSL, kafka_ca_file=tmp_path / "ca.pem")
         )
+
+
+async def test_a_fetch_that_finds_nothing_is_not_held_for_long() -> None:
+    app = faust_app.create(settings())
+    thread = app.consumer._thread
+    thread.thread_loop.close()  # never started, so nobody else does
+    plain = AIOKafkaConsumerThread._create_worker_consumer(thread, app.transport)
+    assert plain._fetch_max_wait_ms == 1500  # else Faust has changed: is ours still needed?
+    ours = thread._create_worker_consumer(app.transport)
+    assert ours._fetch_max_wait_ms == faust_app.FETCH_WAIT_MS <= 50
+    await plain.stop()
+    await ours.stop()
