@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from models.data.corpora import Conversation, Turn, one_hot
-from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
+from models.data.corpora import Conversation, Turn
+from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.ports import Encoding, Scorer
@@ -26,6 +26,7 @@ Levels = NDArray[np.int64]
 ROLES = {CLIENT: Role.CLIENT, COUNSELLOR: Role.COUNSELLOR}
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 AT_ONCE = 256
+CHUNK_TOKENS = 1024
 
 
 class LevelScorer(Protocol):
@@ -94,22 +95,44 @@ class ModelLevels:
         self.calibration = Calibration.read(calibration) if calibration else Calibration()
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
-        """As `LevelScorer`."""
-        from models.batches import PROVISIONAL, tokenise  # noqa: PLC0415
-        from models.evaluate.predict import predict  # noqa: PLC0415
+        """As `LevelScorer`; every text is encoded once, and nothing that follows is seen."""
+        import torch  # noqa: PLC0415
 
-        segments = tokenise([_labelled(dialogue) for dialogue in dialogues], self.tokenizer)
-        found = predict(self.model, segments, PROVISIONAL, self.tokenizer).heads
+        from models.batches import (  # noqa: PLC0415
+            BEFORE,
+            OFFSETS,
+            SLOTS,
+            Targets,
+            encoder_chunks,
+            tokenise,
+        )
+
+        texts = list(dict.fromkeys(turn.text for dialogue in dialogues for turn in dialogue))
+        row_of = {text: row for row, text in enumerate(texts)}
+        alone = [Conversation("probe", "", [Turn(COUNSELLOR, text)]) for text in texts]
+        turns = [segment.turns[0] for segment in tokenise(alone, self.tokenizer)]
+        size = len(dialogues)
+        shape = (size, SLOTS)
+        context, role, mask = (torch.zeros(shape, dtype=torch.long) for _ in range(3))
+        for row, dialogue in enumerate(dialogues):
+            before = dialogue[:-1][-BEFORE:]
+            for slot, turn in enumerate(before, start=BEFORE - len(before)):
+                context[row, slot], role[row, slot] = row_of[turn.text], turn.role
+                mask[row, slot] = 1
+        targets = Targets(
+            turn=torch.tensor([row_of[dialogue[-1].text] for dialogue in dialogues]),
+            role=torch.tensor([dialogue[-1].role for dialogue in dialogues]),
+            context=context,
+            context_role=role,
+            context_distance=torch.tensor(OFFSETS).expand(shape),
+            context_mask=mask,
+            labels={},
+        )
+        with torch.inference_mode():
+            vectors, _ = self.model.encode(encoder_chunks(turns, CHUNK_TOKENS), len(turns))
+            logits = self.model.score(vectors, targets)
         columns = []
         for head in RATIONALE_ORDER:
-            probabilities = self.calibration.probabilities(head, found[head].logits)
+            probabilities = self.calibration.probabilities(head, logits[head].double().numpy())
             columns.append(self.calibration.labels(head, probabilities))
         return np.stack(columns, axis=1).astype(np.int64)
-
-
-def _labelled(dialogue: Dialogue) -> Conversation:
-    """The dialogue with some level on its response: only labelled turns are scored."""
-    response = Turn(COUNSELLOR, dialogue[-1].text)
-    response.labels = {head: one_hot(head, LEVELS[0]) for head in RATIONALE_ORDER}
-    earlier = [Turn(turn.role, turn.text) for turn in dialogue[:-1]]
-    return Conversation("probe", "", [*earlier, response])

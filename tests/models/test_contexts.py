@@ -1,0 +1,345 @@
+"""Contexts, phrases and contrast examples; nothing that is probed is trained on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from models.data import contrast, dialogues, empathetic_intents, epitome
+from models.data.corpora import (
+    CORPORA,
+    Conversation,
+    Turn,
+    default_data_dir,
+    one_hot,
+    resolve_data_dir,
+)
+from models.data.dialogues import Context, contexts, pool_of
+from models.data.phrases import (
+    CONGRATULATIONS,
+    MOST_WORDS,
+    PROBE_PHRASES,
+    RESERVED,
+    normal,
+    rationale_phrases,
+)
+from models.data.split import split_fold
+from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
+from models.probes import cases as probe_cases
+from tests.models.tiny import write_rows
+
+with_corpora = pytest.mark.skipif(default_data_dir() is None, reason="the corpora are not here")
+ROWS = 40
+
+
+def service_turn(speaker: str, text: str, *satisfaction: int) -> dict[str, Any]:
+    return {"speaker": speaker, "text": text, "satisfaction": list(satisfaction)}
+
+
+def service_row(number: int, file: str) -> dict[str, Any]:
+    """One request of one turn before the answer: the context of every such row is its own."""
+    turns = [
+        service_turn("user", f"I need thing {number} of {file}.", 3, 4),
+        service_turn("system", f"Here is thing {number}."),
+        service_turn("user", "OVERALL", 4, 4),
+    ]
+    return {"conversation_id": f"{file}-{number:04}", "turns": turns}
+
+
+def news_row(number: int, emotion: str) -> dict[str, Any]:
+    texts = [f"My news {number} is {emotion}.", "Go on.", f"That is all of {number}.", "I see."]
+    utterances = [{"text": text} for text in texts]
+    return {"conversation_id": f"{emotion}-{number}", "emotion": emotion, "utterances": utterances}
+
+
+def write_contexts(folder: Path) -> Path:
+    for file in CORPORA["service"].files:
+        write_rows(folder / file, [service_row(n, file.split(".")[0]) for n in range(ROWS)])
+    emotions = ("joyful", "sad", "nostalgic")
+    news = [news_row(n, emotion) for emotion in emotions for n in range(ROWS)]
+    write_rows(folder / "empathetic_dialogues.jsonl.gz", news)
+    return folder
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    return write_contexts(tmp_path)
+
+
+def pair(text: str, level: int = 1, **phrases: str) -> Conversation:
+    """An EPITOME pair whose response has the given rationale for each mechanism named."""
+    response = Turn(COUNSELLOR, text)
+    for head in RATIONALE_ORDER:
+        found = text.find(phrases[head]) if head in phrases else -1
+        spans = [(found, found + len(phrases[head]))] if found >= 0 else []
+        response.rationales[head] = spans
+        response.labels[head] = one_hot(head, LEVELS[level if spans else 0])
+    return Conversation("epitome", text, [Turn(CLIENT, "I failed."), response])
+
+
+PAIRS = [
+    pair("So sad for you.", emotional_reactions="So sad for you"),
+    pair("I failed, too.", 2, interpretations="I failed, too."),
+    pair("When was that?", explorations="When was that?"),
+]
+
+
+# Contexts
+
+
+def test_service_files_of_the_probe_alone_and_shares_of_the_others(data_dir: Path) -> None:
+    found = {pool: list(contexts(data_dir, pool)) for pool in ("train", "probe")}
+    sources = {pool: {c.source for c in own} for pool, own in found.items()}
+    assert sources["train"] == {"uss_sgd", "uss_mwoz", "empathetic_dialogues"}
+    assert sources["probe"] == sources["train"] | {"uss_ccpe", "uss_redial"}
+    # Each conversation gives one context, in one pool; other emotions than good or bad, none.
+    assert sum(map(len, found.values())) == ROWS * 6
+    assert {c.kind for c in found["probe"]} == {"task", "good_news", "bad_news"}
+
+
+def test_a_conversation_is_always_in_the_same_pool_and_seven_tenths_train() -> None:
+    pools = [pool_of(f"hit:{n}") for n in range(5000)]
+    assert pools == [pool_of(f"hit:{n}") for n in range(5000)]
+    assert pools.count("train") == pytest.approx(3500, abs=110)
+
+
+def test_a_service_context_ends_with_a_content_user_and_goes_with_the_real_reply(
+    tmp_path: Path,
+) -> None:
+    turns = [
+        service_turn("user", "This is bad.", 1, 2),
+        service_turn("system", "Sorry."),
+        service_turn("user", "A table, please.", 3, 3),
+        service_turn("system", "For how many?"),
+        service_turn("user", "   ", 5),
+        service_turn("user", "Nobody rated me."),
+        service_turn("system", "Booked."),
+    ]
+    for file in CORPORA["service"].files:
+        rows = [{"conversation_id": "x", "turns": turns}] if "ccpe" in file else []
+        write_rows(tmp_path / file, rows)
+    write_rows(tmp_path / "empathetic_dialogues.jsonl.gz", [])
+    (found,) = contexts(tmp_path, "probe")
+    assert [(turn.role, turn.text) for turn in found.turns] == [
+        (CLIENT, "This is bad."),
+        (COUNSELLOR, "Sorry."),
+        (CLIENT, "A table, please."),
+    ]
+    assert (found.kind, found.reply, found.source) == ("task", "For how many?", "uss_ccpe")
+
+
+def test_news_are_the_first_utterance_and_its_reply(data_dir: Path) -> None:
+    news = [c for pool in ("train", "probe") for c in contexts(data_dir, pool) if c.kind != "task"]
+    assert Counter(c.kind for c in news) == {"good_news": ROWS, "bad_news": ROWS}
+    for context in news:
+        (turn,) = context.turns
+        assert turn.role == CLIENT
+        assert turn.text.startswith("My news")
+        assert context.reply == "Go on."
+
+
+def test_no_emotion_is_good_and_bad() -> None:
+    assert not dialogues.GOOD & dialogues.BAD
+
+
+@with_corpora
+def test_no_public_conversation_gives_contexts_to_both_pools() -> None:
+    """By conversation; the same words in two conversations are left out by the probe (below)."""
+    folder = resolve_data_dir(None)
+    counts = [sum(1 for _ in contexts(folder, pool)) for pool in ("train", "probe")]
+    assert min(counts) > 5000
+    trained = {c.source for c in contexts(folder, "train")}
+    assert not trained & {"uss_ccpe", "uss_redial"}
+
+
+@with_corpora
+def test_no_probed_context_says_what_a_training_context_says() -> None:
+    folder = resolve_data_dir(None)
+    trained = {probe_cases.said(context.turns) for context in contexts(folder, "train")}
+    for case in probe_cases.cases(folder, [], size=400, seed=17):
+        assert probe_cases.said(case.turns[:-1]) not in trained
+
+
+# Phrases
+
+
+@pytest.mark.parametrize(
+    ("phrase", "words"),
+    [("I'm  SORRY!", "im sorry"), ("I’m sorry", "im sorry"), ("Why?\n", "why"), ("...", "")],
+)
+def test_phrases_are_compared_without_case_punctuation_and_spacing(phrase: str, words: str) -> None:
+    assert normal(phrase) == words
+
+
+def test_congratulations_to_train_with_are_not_those_to_probe_with() -> None:
+    trained = {normal(phrase) for phrase in CONGRATULATIONS["train"]}
+    assert not trained & RESERVED
+    assert len(trained) == len(CONGRATULATIONS["train"])
+
+
+def test_the_first_three_phrases_are_those_of_the_paper() -> None:
+    """Lee et al., Table 2."""
+    assert [PROBE_PHRASES[head][:3] for head in RATIONALE_ORDER] == [
+        ("I know how you feel.", "I'm sorry.", "I feel you."),
+        ("I feel the same way.", "I know how you feel.", "I understand how you feel."),
+        ("Why?", "What happened?", "Why do you feel like that?"),
+    ]
+
+
+def test_rationale_phrases_carry_the_level_and_leave_out_what_is_probed() -> None:
+    long = " ".join(["so"] * (MOST_WORDS + 1))
+    pairs = [
+        *PAIRS,
+        pair("im sorry", emotional_reactions="im sorry"),
+        pair("What Happened??", explorations="What Happened??"),
+        pair("Why.", explorations="Why."),
+        pair("Sad!", emotional_reactions="Sad!"),
+        pair(long, interpretations=long),
+        pair("It is\n so  hard", 2, interpretations="It is\n so  hard"),
+        Conversation("esconv", "other", [Turn(COUNSELLOR, "No rationales.")]),
+    ]
+    assert rationale_phrases(pairs) == {
+        "emotional_reactions": [("So sad for you", 1)],
+        "interpretations": [("I failed, too.", 2), ("It is so hard", 2)],
+        "explorations": [("When was that?", 1)],
+    }
+
+
+@with_corpora
+def test_no_public_rationale_that_trains_equals_a_probed_phrase() -> None:
+    pairs = list(epitome.load(resolve_data_dir(None)))
+    for phrases in rationale_phrases(pairs).values():
+        assert len(phrases) > 300
+        assert not {normal(phrase) for phrase, _ in phrases} & RESERVED
+
+
+# Contrast examples
+
+
+def kind_of(example: Conversation) -> str:
+    first = example.turns[0].text
+    if "I need thing" in first:
+        return "task"
+    return "good_news" if "joyful" in first else "bad_news"
+
+
+def test_a_contrast_example_has_a_level_where_its_phrase_fits_and_none_elsewhere(
+    data_dir: Path,
+) -> None:
+    mix = contrast.Mix(8, 6, 5, 4, 3)
+    made = contrast.load(PAIRS, data_dir, seed=1, mix=mix)
+    cheers = {normal(phrase) for phrase in CONGRATULATIONS["train"]}
+    counts: Counter[tuple[str, str, int]] = Counter()
+    for example in made:
+        assert (example.corpus, example.part) == ("contrast", "train")
+        response = example.turns[-1]
+        ((head, distribution),) = response.labels.items()
+        cheerful = any(phrase in normal(response.text) for phrase in cheers)
+        level = distribution.index(1.0)
+        counts[kind_of(example), "cheers" if cheerful else head, level] += 1
+        assert not response.rationales
+        assert not any(turn.labels for turn in example.turns[:-1])
+    assert counts == {
+        **{("task", head, 0): 8 for head in RATIONALE_ORDER},
+        ("bad_news", "emotional_reactions", 1): 6,
+        ("bad_news", "interpretations", 2): 6,
+        ("bad_news", "explorations", 1): 6,
+        ("task", "cheers", 0): 2,
+        ("good_news", "emotional_reactions", 0): 5,
+        ("bad_news", "cheers", 0): 4,
+        ("good_news", "cheers", 1): 3,
+    }
+
+
+def test_a_reply_to_news_goes_with_a_fitting_phrase_only(data_dir: Path) -> None:
+    for example in contrast.load(PAIRS, data_dir, seed=2):
+        response = example.turns[-1]
+        ((_, distribution),) = response.labels.items()
+        if distribution[0] == 1.0:
+            assert "Go on." not in response.text
+
+
+def test_contrast_examples_depend_on_the_seed_alone(data_dir: Path) -> None:
+    def texts(seed: int) -> list[str]:
+        return [example.turns[-1].text for example in contrast.load(PAIRS, data_dir, seed)]
+
+    assert texts(1) == texts(1)
+    assert texts(1) != texts(2)
+
+
+def test_contrast_contexts_are_of_the_training_pool(data_dir: Path) -> None:
+    known = {probe_cases.said(context.turns) for context in contexts(data_dir, "train")}
+    for example in contrast.load(PAIRS, data_dir, seed=3):
+        assert probe_cases.said(tuple(example.turns[:-1])) in known
+
+
+def test_a_phrase_gets_its_full_stop_and_stands_alone_before_and_after() -> None:
+    assert list(contrast.placements("I see", "Yes.")) == ["I see.", "I see. Yes.", "Yes. I see."]
+    assert next(contrast.placements("Why?", "Yes.")) == "Why?"
+
+
+@with_corpora
+def test_public_contrast_examples_hold_no_probed_phrase_and_no_held_out_response() -> None:
+    """Of one fold: what trains comes from the fold's training part alone."""
+    folder = resolve_data_dir(None)
+    parts = split_fold(list(epitome.load(folder)), 0, 5, 17)
+    made = contrast.load(parts["train"], folder, 17)
+    replies = {normal(context.reply) for context in contexts(folder, "train")}
+    tested = {normal(pair.turns[-1].text) for pair in parts["test"]}
+    trained = {normal(pair.turns[-1].text) for pair in parts["train"]}
+    for example in made:
+        text = normal(example.turns[-1].text)
+        assert text not in RESERVED - replies
+        assert text not in tested - trained - replies
+
+
+# Intents
+
+
+def test_intents_keep_peoples_labels_for_testing_and_cap_what_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(empathetic_intents, "MOST_PER_INTENT", 2)
+    found_by_words = {"source": "lexically_extended_intent_data", "split": "train"}
+    by_people = {"source": "manual_annotations", "split": "test"}
+    rows = [
+        {"line": "32 <SEP> I wish you luck.", "intent": "wishing", **found_by_words},
+        {"line": "Best wishes!", "intent": "wishing", **found_by_words},
+        {"line": "One wish too many.", "intent": "wishing", **found_by_words},
+        {"line": "Not of the split.", "intent": "agreeing", **found_by_words, "split": "valid"},
+        {"line": "I agree.", "intent": "agreeing", **found_by_words},
+        {"line": "It was so for me.", "intent": "sharing_experience", **by_people},
+    ]
+    write_rows(tmp_path / "empathetic_intents.jsonl.gz", rows)
+    found = list(empathetic_intents.load(tmp_path))
+    assert [(c.turns[0].text, c.part) for c in found] == [
+        ("I wish you luck.", "train"),
+        ("Best wishes!", "train"),
+        ("I agree.", "train"),
+        ("It was so for me.", "test"),
+    ]
+    head = empathetic_intents.HEAD
+    assert [c.turns[0].labels[head] for c in found] == [
+        one_hot(head, intent) for intent in ("wishing", "wishing", "agreeing", "neutral")
+    ]
+
+
+@with_corpora
+def test_public_intents_have_no_prefix_left_and_enough_to_test() -> None:
+    found = list(empathetic_intents.load(resolve_data_dir(None)))
+    assert not any("<SEP>" in c.turns[0].text for c in found)
+    assert Counter(c.part for c in found)["test"] > 400
+    assert len({c.split_key for c in found}) == len(found)
+
+
+def test_later_news_are_three_turns_of_the_probes_conversations(data_dir: Path) -> None:
+    later = list(probe_cases.later_news(data_dir))
+    probed = [c for c in contexts(data_dir, "probe") if c.kind == "bad_news"]
+    assert [context.turns[:1] for context in later] == [context.turns for context in probed]
+    assert all(len(context.turns) == 3 and context.reply == "I see." for context in later)
+    assert isinstance(later[0], Context)
