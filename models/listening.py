@@ -26,11 +26,17 @@ Pooling = Literal["mean_log_odds", "mean_probability", "noisy_or"]
 POOLINGS: tuple[Pooling, ...] = ("mean_log_odds", "mean_probability", "noisy_or")
 
 LARGEST_FALL = 4
-FAILED_UNRATED = soft(2)
-"""Target of `satisfaction` in a failed chat whose seeker left before the survey."""
+FAILED_UNRATED = 2.0
+"""Stands for the rating of a failed chat whose seeker left before the survey."""
 FEEDBACK_TURNS = 2
 """Feedback in the failed chats was asked for after every two turns of the supporter."""
 SESSION_RATINGS = ("empathy", "relevance", "fall", "failed")
+WHOLE_CHATS_ONLY = ("satisfaction",)
+"""Learned from whole chats alone; ratings of single turns test it.
+
+Learned from the service dialogues and the feedback as well, its mean tells low from good chats
+much less well.
+"""
 PROVISIONAL_ONLY = ("engagement",)
 """Learned without the turns that follow: its target is made of them."""
 
@@ -67,6 +73,11 @@ def bags_of(sessions: list[HeardSession], starts: NDArray[np.int64]) -> list[Bag
 
 
 def _survey(session: HeardSession, number: int, first: int) -> list[Bag]:
+    """What the seeker said of the whole chat.
+
+    `satisfaction` learns whether the chat went well (4 or 5) or not (1, 2, failed), for whether a
+    seeker gives a 4 or a 5 says more of the seeker; the perceived heads learn the rating itself.
+    """
     counsellor = tuple(first + i for i in session.positions[COUNSELLOR])
     client = tuple(first + i for i in session.positions[CLIENT])
     if not counsellor or not client:
@@ -76,9 +87,10 @@ def _survey(session: HeardSession, number: int, first: int) -> list[Bag]:
     if session.empathy is not None:
         rating, target = float(session.empathy), soft(session.empathy)
         found.append(Bag("sympathy", f"{kind}:empathy", counsellor, rating, target, number))
-        found.append(Bag("satisfaction", f"{kind}:empathy", client, rating, target, number))
+        well = 0.5 if session.low is None else float(not session.low)
+        found.append(Bag("satisfaction", f"{kind}:empathy", client, rating, well, number))
     elif session.source == "esconv_failed":
-        found.append(Bag("satisfaction", f"{kind}:failed", client, 2.0, FAILED_UNRATED, number))
+        found.append(Bag("satisfaction", f"{kind}:failed", client, FAILED_UNRATED, 0.0, number))
     if session.relevance is not None:
         rating, target = float(session.relevance), soft(session.relevance)
         found.append(Bag("understanding", f"{kind}:relevance", counsellor, rating, target, number))
@@ -185,7 +197,7 @@ class Fit:
     session, and at most `most` bags of each kind that rates turns.
     """
 
-    epochs: int = 10
+    epochs: int = 15
     rate: float = 1e-3
     decay: float = 0.05
     dropout: float = 0.2
@@ -205,7 +217,7 @@ def fit_heads(
     """A task network for each head, learned from its bags. `make` gives a fresh network."""
     fitted = {}
     for number, head in enumerate(heads):
-        own = [bag for bag in bags if bag.head == head]
+        own = [bag for bag in bags if bag.head == head and learns_from(bag)]
         if own:
             torch.manual_seed(recipe.seed * 100 + number)
             fitted[head] = _fit_one(make(), features, own, recipe)
@@ -238,9 +250,19 @@ def _fit_one(network: nn.Module, features: TurnFeatures, bags: list[Bag], recipe
     return network
 
 
+def rates_session(bag: Bag) -> bool:
+    """Whether the rating is of the whole chat."""
+    return bag.kind.partition(":")[2] in SESSION_RATINGS
+
+
+def learns_from(bag: Bag) -> bool:
+    """Whether the bag's head learns from it, or is only tested on it."""
+    return rates_session(bag) or bag.head not in WHOLE_CHATS_ONLY
+
+
 def _drawn(kind: list[Bag], most: int, chance: np.random.Generator) -> list[Bag]:
     """All bags of a kind that rates sessions, some of one that rates turns."""
-    if kind[0].kind.partition(":")[2] in SESSION_RATINGS:
+    if rates_session(kind[0]):
         return kind
     return [kind[i] for i in chance.permutation(len(kind))[:most]]
 

@@ -224,9 +224,8 @@ TARGETS = {
     "helpfulness": "fall of the seeker's emotion intensity over the chat (ESConv), feedback on the "
     "supporter's last turns (failed ESConv chats), users' satisfaction after a system turn "
     "(service dialogues)",
-    "satisfaction": "empathy as the seeker rated it, a chat that failed without a rating counting "
-    "as a 2 (ESConv), feedback on the seeker's turn (failed chats), users' satisfaction at their "
-    "turn (service dialogues)",
+    "satisfaction": "whether the whole chat went well (empathy rated 4 or 5) or not (1, 2, or "
+    "failed; ESConv)",
 }
 """What each head is learned from, in the words of the model card."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from models.data.listeners import HeardSession
 from models.labels import HEADS_BY_NAME, OUTCOME_HEADS
-from models.listening import POOLINGS, Bag, Pooling, bags_of, pool
+from models.listening import POOLINGS, Bag, Pooling, bags_of, learns_from, pool
 from models.perceived import TARGETS, Outcomes, Share
 from models.resampling import interval, spearman, spread
 from models.turn_features import VIEWS, View
@@ -33,7 +33,7 @@ def listener_report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str
     the correlation is a transfer.
     """
     every = bags_of(sessions, folds[0].outcomes.starts)
-    learned = {(bag.head, bag.kind) for bag in every}
+    learned = {(bag.head, bag.kind) for bag in every if learns_from(bag)}
     ratings = _ratings(every)
     rows = []
     for head in OUTCOME_HEADS:

@@ -121,13 +121,11 @@ def evaluate(
 
 
 def _ablations(found: Collected) -> dict[str, Any]:
-    """AUROC of the risk with groups of features, and of its layers alone."""
+    """AUROC of the risk with groups of features, and with a stepwise layer."""
     recipes = {name: RiskRecipe(keep=keep) for name, keep in ABLATIONS.items()}
     plain = AdditiveRecipe()
-    recipes["linear layer alone"] = RiskRecipe(additive=replace(plain, rounds=0))
-    recipes["stepwise layer alone"] = RiskRecipe(
-        additive=replace(plain, strength=1e-9, rounds=2 * plain.rounds)
-    )
+    recipes["with a stepwise layer"] = RiskRecipe(additive=replace(plain, rounds=30))
+    recipes["stepwise layer alone"] = RiskRecipe(additive=replace(plain, strength=1e-9, rounds=200))
     return {name: _early(out_of_fold(found, recipe)) for name, recipe in recipes.items()}
 
 

@@ -2,9 +2,9 @@
 
 An additive model over the aggregates so far: every feature adds its own part to the log-odds, by a
 weight that may change with the number of turns (a varying-coefficient model, Hastie & Tibshirani
-1993) and by a step function (the form of a generalised additive model with boosted steps, Lou et
-al. 2012). The numbers come with the bundle, fitted by ``python -m models.sessions`` on sessions
-that were rated by the people who were listened to; a bundle without them gives no risk.
+1993) and, where there is one, by a step function (a generalised additive model with boosted steps,
+Lou et al. 2012). The numbers come with the bundle, fitted by ``python -m models.sessions`` on
+sessions that were rated by the people who were listened to; a bundle without them gives no risk.
 """
 
 import math

@@ -93,6 +93,8 @@ def test_ratings_go_to_the_heads_that_learn_from_them() -> None:
     assert not any(session == 1 and head == "sympathy" for session, head, _ in found)
     assert (2, "helpfulness", "sgd:satisfaction") in found
     assert not any(session == 3 for session, _, _ in found)
+    well = {bag.session: bag.target for bag in bags if bag.kind.endswith(("empathy", "failed"))}
+    assert well == {0: 1.0, 1: 0.0}
     fall = next(bag for bag in bags if bag.kind == "esconv:fall")
     assert (fall.rating, fall.target) == (-1.0, 0.0)
     assert all(0.0 <= bag.target <= 1.0 for bag in bags)
@@ -240,7 +242,7 @@ def test_the_fitted_risk_is_the_one_that_the_service_evaluates() -> None:
     x = chance.normal(size=(400, 3))
     x[:, 2] = np.log1p(chance.integers(1, 25, 400))
     y = (x[:, 0] + 0.5 * (x[:, 1] > 0.3) + chance.normal(size=400) > 0.5).astype(float)
-    model = fit_additive(x, y, np.ones(400), names, AdditiveRecipe()).scaled(1.3, -0.2)
+    model = fit_additive(x, y, np.ones(400), names, AdditiveRecipe(rounds=40)).scaled(1.3, -0.2)
     shipped = model.risk_model()
     expected = [log_odds(shipped, dict(zip(names, row, strict=True))) for row in x.tolist()]
     assert model.log_odds(x) == pytest.approx(np.array(expected))
