@@ -52,24 +52,24 @@ def called(case: Case, levels: Levels) -> bool:
 
 def figures(given: Sequence[Case], empathic: Sequence[bool]) -> Figures:
     """All counts, from the cases and whether each was called empathic."""
-    judged = list(zip(given, empathic, strict=True))
-    conditions: dict[str, list[tuple[Case, bool]]] = defaultdict(list)
-    for case, yes in judged:
-        conditions[f"{case.condition}/{case.mechanism}"].append((case, yes))
+    conditions: dict[str, list[tuple[Case, bool]]] = {}
+    for case, yes in zip(given, empathic, strict=True):
+        conditions.setdefault(f"{case.condition}/{case.mechanism}", []).append((case, yes))
+    misplaced = [judged for name in FOOLED for judged in conditions.get(name, [])]
+    fitting = [judged for name in FITTING for judged in conditions.get(name, [])]
     result: Figures = {
-        "fooled": _share(yes for name in FOOLED for _, yes in conditions[name]),
-        "fooled_lees_phrases": _share(
-            yes for name in FOOLED for case, yes in conditions[name] if _phrase_of(case) == "lee"
-        ),
-        "recall": _share(yes for name in FITTING for _, yes in conditions[name]),
-        "balanced_accuracy": {
-            name: balanced(*(_yes(conditions[key]) for key in pair)) for name, pair in PAIRS.items()
-        },
-        "balanced_accuracy_phrase_alone": {
-            name: balanced(*(_yes(conditions[key], "alone") for key in pair))
-            for name, pair in PAIRS.items()
-        },
+        "fooled": _share(yes for _, yes in misplaced),
+        "fooled_lees_phrases": _share(yes for case, yes in misplaced if _phrase_of(case) == "lee"),
+        "recall": _share(yes for _, yes in fitting),
     }
+    for title, placement in (
+        ("balanced_accuracy", ""),
+        ("balanced_accuracy_phrase_alone", "alone"),
+    ):
+        result[title] = {
+            name: balanced(*(_yes(conditions.get(key, []), placement) for key in pair))
+            for name, pair in PAIRS.items()
+        }
     result["conditions"] = {name: _condition(own) for name, own in conditions.items()}
     return result
 
@@ -192,7 +192,7 @@ def phrases_markdown(entry: Figures) -> str:
     """One row a phrase: per cent called empathic where it does not fit and where it does."""
     lines = ["| phrase | whose | does not fit | fits |", "| --- | --- | --- | --- |"]
     for name, pair in PAIRS.items():
-        bad, good = (entry["conditions"][key].get("by_phrase", {}) for key in pair)
+        bad, good = (entry["conditions"].get(key, {}).get("by_phrase", {}) for key in pair)
         for phrase in bad:
             whose = "Lee et al." if phrase in LEES_PHRASES[head_of(name)] else "added"
             cells = f"{_cell(bad[phrase])} | {_cell(good.get(phrase))}"
