@@ -44,7 +44,8 @@ def listener_report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str
                 continue
             for view in VIEWS:
                 row = _row(head, bags, view, "mean_log_odds", sessions, folds)
-                rows.append({"head": head, "rating": kind, "own": (head, kind) in learned, **row})
+                own = any((head, bag.kind) in learned for bag in bags)
+                rows.append({"head": head, "rating": kind, "own": own, **row})
     return {
         "learned_from": TARGETS,
         "protocol": "each conversation is scored by the model of the fold that left it out, both "
