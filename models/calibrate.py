@@ -36,7 +36,7 @@ from models.evaluate.predict import (
     RationaleOutput,
     softmax,
 )
-from models.labels import HEADS_BY_NAME, STRATEGIES
+from models.labels import HEADS_BY_NAME, OUTCOME_HEADS, STRATEGIES
 
 THRESHOLDS = [round(0.1 + 0.05 * step, 2) for step in range(17)]
 OFFSET_GRID = np.arange(-2.0, 2.01, 0.1)
@@ -90,6 +90,12 @@ class Calibration:
         """Rationale tokens of the responses; `levels` [rows of the head]."""
         threshold = self.thresholds.get(head, 0.5)
         return [mask(item, threshold, int(levels[item.row])) for item in rationales]
+
+    def take_over(self, other: Calibration, heads: Sequence[str]) -> None:
+        """Use what another calibration says of these heads, where it says something."""
+        for item in fields(self):
+            known = getattr(other, item.name)
+            getattr(self, item.name).update({name: known[name] for name in heads if name in known})
 
     def write(self, path: Path) -> None:
         """Save as JSON."""
@@ -276,7 +282,11 @@ def main(
     loaded = load_folds(folds, load_for_command(data_dir))
     if not loaded:
         raise SystemExit(f"error: {folds} holds no trained fold")
-    fitted(loaded).write(out)
+    result = fitted(loaded)
+    if out.is_file():
+        # Outcome heads have no turn labels: what another program fitted for them stays.
+        result.take_over(Calibration.read(out), OUTCOME_HEADS)
+    result.write(out)
     print(f"fitted on {len(loaded)} folds, written to {out}")
 
 

@@ -97,7 +97,7 @@ class OnnxScorer:
         if not targets:
             return []
         logits = self.head.logits(targets)
-        probabilities = {head.name: _probabilities(head, logits[head.name]) for head in self._heads}
+        probabilities = {head.name: calibrated(head, logits[head.name]) for head in self._heads}
         return [
             self._scores(target, {name: p[row].tolist() for name, p in probabilities.items()})
             for row, target in enumerate(targets)
@@ -146,7 +146,8 @@ def decided(values: list[float], offsets: list[float]) -> int:
     return int(shifted.argmax())
 
 
-def _probabilities(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def calibrated(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Probabilities [n, labels] of a head's logits [n, labels]."""
     shifted = logits.astype(np.float64) / head.temperature + (head.bias or 0.0)
     shifted -= shifted.max(axis=-1, keepdims=True)
     exponents = np.exp(shifted)

@@ -16,13 +16,16 @@ from tokenizers import Tokenizer  # noqa: E402
 
 from export import __main__ as command  # noqa: E402
 from export import bundle, gate, parity, quantize  # noqa: E402
+from export.card import model_card  # noqa: E402
 from export.onnx_graphs import export_graphs  # noqa: E402
 from models import multitask, train  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.data.corpora import describe  # noqa: E402
+from models.evaluate.folds import VIEWS, Fold  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
+from models.evaluate.report import CrossValidation  # noqa: E402
 from models.labels import HEADS, PERCEIVED  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
@@ -107,6 +110,26 @@ def test_an_fp32_bundle_explains_itself(
     assert "not a diagnosis" in card
     accuracy = 100 * content["metrics"]["test"]["strategy"]["accuracy"]
     assert f"{accuracy:.1f}" in card
+
+
+def test_the_card_follows_the_evaluations_files(
+    trained: Path, conversations: list[Conversation], tmp_path: Path
+) -> None:
+    content = command.build(trained, tmp_path, command.Profile.fp32, conversations)
+    bare = model_card(content, {})
+    assert bare.count("Not measured yet") == 4  # folds, perceived, probe, and the risk says so
+    model, tokenizer = multitask.load(trained)
+    given = predict(model, tokenise(conversations, tokenizer), FINAL, tokenizer)
+    files = CrossValidation([Fold(k, dict.fromkeys(VIEWS, given)) for k in range(2)], 2).tables()
+    files["perceived"] = {"note": "Learned from what listeners said."}
+    row = files["levels"]["views"]["final"]["shipped"]["explorations"]
+    row["accuracy"] |= {"mean": 0.7654, "sd": 0.0123}
+    card = model_card(content, files)
+    assert "76.5 ± 1.2" in card
+    assert "Learned from what listeners said." in card
+    assert "| explorations | EPITOME | 92.6 | 72.6 | 71.6 | 84.5 |" in card
+    assert f"| strategy | {content['heads'][3]['temperature']:.2f} |" in card
+    assert content["version"] == "1.1.0"
 
 
 def test_heads_in_the_manifest_match_the_table(

@@ -193,3 +193,12 @@ def test_calibration_survives_its_file(tmp_path: Path) -> None:
     assert Calibration.read(path) == result
     assert set(result.label_thresholds["strategy"]) == set(calibrate.TASKS)
     assert "others" not in calibrate.TASKS
+
+
+def test_outcome_heads_keep_what_was_fitted_for_them() -> None:
+    known = Calibration({"sympathy": 2.0, "strategy": 3.0}, abstain_below={"sympathy": 0.6})
+    result = Calibration({"strategy": 1.5})
+    result.take_over(known, ("sympathy", "engagement"))
+    assert result.temperatures == {"strategy": 1.5, "sympathy": 2.0}
+    assert result.abstain_below == {"sympathy": 0.6}
+    assert result.offsets == {}

@@ -14,14 +14,19 @@ pytest.importorskip("sklearn")
 from typer.testing import CliRunner
 
 from models import ablation, multitask
+from models.batches import overlaps
+from models.calibrate import Calibration, mask
 from models.data import load_corpora
 from models.data.split import fold_of, key_of
 from models.evaluate import __main__ as command
 from models.evaluate import document, folds, predict, report, tables
 from models.evaluate.folds import Fold
-from models.evaluate.predict import HeadOutputs, Predictions
+from models.evaluate.predict import HeadOutputs, Predictions, RationaleOutput
 from models.evaluate.published import TARGETS, Target
 from models.labels import HEADS
+from stream_app.inference import rationale
+from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
+from stream_app.inference.scorer import calibrated, decided
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora
 
 
@@ -80,6 +85,41 @@ def test_predictions_are_kept_until_the_model_changes(
                     assert item.row == copy.row
                     for key in predict.TOKEN_ARRAYS:
                         np.testing.assert_array_equal(getattr(item, key), getattr(copy, key))
+
+
+def test_masks_are_the_spans_of_the_service() -> None:
+    """The evaluation's tokens are those that lie in the service's spans of the same text."""
+    text = "I hear you. That must be so hard, and I am sorry! Why do you think so?"
+    pieces = tiny_tokenizer().encode(text, add_special_tokens=False)
+    chance = np.random.default_rng(3)
+    for _ in range(50):
+        given = chance.random(len(pieces.offsets)).astype(np.float32)
+        read = int(chance.integers(1, len(given) + 1))
+        padded = np.where(np.arange(len(given)) < read, given, 0.0)
+        numbers = rationale.sentences(pieces.offsets, text)
+        item = RationaleOutput(padded, np.zeros(len(given), dtype=int), numbers, row=0)
+        spans = rationale.spans(given[:read], pieces.offsets[:read], 0.6, text)
+        shown = [int(overlaps(token, spans)) for token in pieces.offsets]
+        assert mask(item, 0.6, level=1).tolist() == shown
+
+
+def test_decisions_are_those_of_the_service() -> None:
+    logits = np.random.default_rng(4).normal(size=(40, 3)).astype(np.float32)
+    own = Calibration({"h": 1.4}, {"h": [0.2, -0.1, -0.1]}, {"h": [0.0, 0.5, -0.3]})
+    spec = HeadSpec(
+        name="h",
+        dimension=Dimension.EXPRESSED,
+        kind=HeadKind.LEVEL,
+        roles=[],
+        labels=["none", "weak", "strong"],
+        temperature=own.temperatures["h"],
+        bias=own.biases["h"],
+        offsets=own.offsets["h"],
+    )
+    probabilities = own.probabilities("h", logits.astype(float))
+    np.testing.assert_allclose(calibrated(spec, logits), probabilities, atol=1e-6)
+    levels = [decided(row, spec.offsets) for row in probabilities.tolist()]
+    assert own.labels("h", probabilities).tolist() == levels
 
 
 def test_mean_and_deviation_over_folds() -> None:
