@@ -9,6 +9,7 @@ bundle.json, with the head temperatures that the bundle states.
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -161,7 +162,17 @@ def fit(
 
 
 def _write(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(_without_nan(content), indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _without_nan(content: Any) -> Any:
+    """The same with null for what is not defined (a correlation with a constant, say)."""
+    if isinstance(content, dict):
+        return {key: _without_nan(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_without_nan(value) for value in content]
+    return None if isinstance(content, float) and math.isnan(content) else content
 
 
 if __name__ == "__main__":
