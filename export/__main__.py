@@ -24,9 +24,10 @@ from models import multitask
 from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
 from models.data import Conversation, load_for_command
-from models.data.split import split
+from models.data.split import key_of
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
+from models.perceived import share_of
 
 QUANTISERS = {"dynamic_int8": (dynamic_int8, False), "weights_int8": (weights_int8, True)}
 
@@ -54,13 +55,23 @@ def main(
         logging.getLogger(noisy).setLevel(logging.ERROR)
     torch.set_num_threads(threads)
     training = json.loads((model / "training.json").read_text(encoding="utf-8"))
-    parts = split(load_for_command(data_dir), training["seed"])
+    test = held_out(load_for_command(data_dir), training)
     try:
-        content = build(model, out, profile, parts["test"], threads)
+        content = build(model, out, profile, test, threads)
     except (GateError, ParityError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")
+
+
+def held_out(conversations: list[Conversation], training: dict[str, Any]) -> list[Conversation]:
+    """What the model did not learn from: its fold, or the tenth that `models.train` leaves out."""
+    share = share_of(training)
+    return [
+        item
+        for item in conversations
+        if item.part == "test" or (item.part is None and not share.trains(key_of(item)))
+    ]
 
 
 def build(

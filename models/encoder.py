@@ -97,9 +97,7 @@ class TurnEncoder(nn.Module):
         states = self.backbone.embeddings(input_ids=input_ids)
         return self._through(self.backbone.encoder.layer[:layers], states, attention_mask)
 
-    def upper(
-        self, states: Tensor, attention_mask: Tensor, layers: int
-    ) -> tuple[Tensor, Tensor]:
+    def upper(self, states: Tensor, attention_mask: Tensor, layers: int) -> tuple[Tensor, Tensor]:
         """As `forward`, from the token states above the lowest `layers` layers."""
         states = self._through(self.backbone.encoder.layer[layers:], states, attention_mask)
         return self._read(states.float(), attention_mask)

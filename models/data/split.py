@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+
 from models.data.corpora import Conversation, Part
 
 TRAINING_SHARE = 0.9
