@@ -18,6 +18,8 @@ from stream_app.errors import BundleError
 
 FORMAT: Final = 1
 MANIFEST: Final = "bundle.json"
+COMPUTED_TOTAL: Final = "empathy_total"
+"""The sum of the mechanisms: a field of the contract, but no head's to give."""
 DEFAULT_BUNDLE: Final = Path(__file__).parents[1] / "bundles" / "default"
 
 
@@ -152,7 +154,7 @@ def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
         ) from problem
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise BundleError(f"{manifest_path} is not a bundle manifest: {problem}") from problem
     _check(path, manifest)
     return Bundle(path, manifest, hashlib.sha256(raw).hexdigest())
@@ -167,6 +169,11 @@ def _check(path: Path, manifest: Manifest) -> None:
     needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
     if missing := sorted(needed - manifest.files.keys()):
         raise BundleError(f"{path / MANIFEST} states no SHA-256 for {', '.join(missing)}")
+    if any(head.name == COMPUTED_TOTAL for head in manifest.heads):
+        raise BundleError(
+            f"{path} has a head {COMPUTED_TOTAL}; that is the sum of the other levels: "
+            "give the head another name"
+        )
     unknown = [
         head.name
         for head in manifest.heads

@@ -158,3 +158,26 @@ def test_an_expressed_head_needs_a_place_in_the_contract_and_a_perceived_one_a_n
 
     assert "wire contract lacks: charm" in refusal(with_head("expressed"))
     assert [head.name for head in load(with_head("perceived")).manifest.heads][-1] == "charm"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xff\xfe",
+        json.dumps(manifest()).encode().replace(b"tiny", b"t\xffny"),
+        b'{"training": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001,
+        b'{"unknown": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    ],
+    ids=["utf-16", "not utf-8", "deep", "deep in an unknown field"],
+)
+def test_a_manifest_that_cannot_be_decoded_is_refused(folder: Path, raw: bytes) -> None:
+    (folder / MANIFEST).write_bytes(raw)
+    assert "is not a bundle manifest" in refusal(folder)
+
+
+@pytest.mark.parametrize("dimension", ["expressed", "perceived"])
+def test_a_head_in_place_of_the_computed_total_is_refused(folder: Path, dimension: str) -> None:
+    body = manifest()
+    body["heads"] = [HEAD, HEAD | {"name": "empathy_total", "dimension": dimension}]
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    assert "empathy_total" in refusal(folder)
