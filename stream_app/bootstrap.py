@@ -28,7 +28,7 @@ def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
     """The pure core over a scorer.
 
     Raises:
-        BundleError: the window that is set does not fit the bundle.
+        BundleError: the window or the alert threshold that is set does not fit the bundle.
     """
     chosen = policy(settings, scorer)
     slots = scorer.bundle.manifest.head.slots
@@ -36,6 +36,12 @@ def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
         raise BundleError(
             f"RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
             f"{chosen.window.before + chosen.window.after}; {scorer.bundle_id} takes {slots} turns"
+        )
+    if chosen.alert.exit > chosen.alert.enter:  # one is set, the other is the bundle's
+        raise BundleError(
+            f"an alert would begin at risk {chosen.alert.enter} and end at {chosen.alert.exit} "
+            f"with {scorer.bundle_id}: set both RAPPORT_ALERT_ENTER and RAPPORT_ALERT_EXIT, "
+            "the second not above the first"
         )
     return Pipeline(scorer, chosen)
 

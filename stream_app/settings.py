@@ -5,7 +5,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from stream_app.inference.bundle import DEFAULT_BUNDLE
@@ -90,6 +91,19 @@ class Settings(BaseSettings):
 
     log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: LogFormat = LogFormat.CONSOLE
+
+    @field_validator("alert_exit")
+    @classmethod
+    def _exit_not_above_enter(cls, value: float | None, info: ValidationInfo) -> float | None:
+        enter = info.data.get("alert_enter")
+        if value is not None and enter is not None and value > enter:
+            raise PydanticCustomError(
+                "alert_exit_above_enter",
+                "{exit} is above RAPPORT_ALERT_ENTER={enter}; an alert ends at a lower risk than "
+                "it begins at, or at the same",
+                {"exit": value, "enter": enter},
+            )
+        return value
 
     @property
     def turns_topic(self) -> str:

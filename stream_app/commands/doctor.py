@@ -3,10 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import sqlalchemy as sa
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from msgspec import Struct
+from sqlalchemy.exc import ArgumentError
 
 from stream_app import __version__, bootstrap
 from stream_app.errors import RapportError
@@ -59,6 +62,9 @@ def _provider(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
+    file = _sqlite_file(settings)
+    if file is not None and not file.exists():  # opening would make it
+        raise RapportError(f"there is no {file} yet: run `rapport db upgrade`")
     store = bootstrap.store(settings)
     try:
         store.ping()
@@ -71,6 +77,15 @@ def _database(settings: Settings) -> str:
             "run `rapport db upgrade`"
         )
     return f"{shown_url(store.engine.url)}, schema {current}"
+
+
+def _sqlite_file(settings: Settings) -> Path | None:
+    try:
+        url = sa.make_url(settings.database_url.get_secret_value())
+    except (ArgumentError, ValueError):  # opening it says so
+        return None
+    in_a_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return Path(str(url.database)) if in_a_file else None
 
 
 def _broker(settings: Settings) -> str:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from stream_app.commands.event_files import TimedEvent, sample_events
-from stream_app.errors import BrokerUnavailable
+from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
 from stream_app.worker.topics import client_options
 
@@ -44,21 +44,44 @@ async def send(
     speed: float,
     on_sent: Callable[[TimedEvent], None] = lambda _: None,
 ) -> int:
-    """Send events when they are due, in their order; ``speed`` 0 sends without pauses."""
+    """Send events when they are due, in their order; ``speed`` 0 sends without pauses.
+
+    Raises:
+        RapportError: events were not delivered, all others were; or the broker went away.
+    """
     sent = 0
+    undelivered: list[BaseException] = []
+
+    def note(delivery: asyncio.Future[object]) -> None:
+        if not delivery.cancelled() and (problem := delivery.exception()) is not None:
+            undelivered.append(problem)
+
     loop = asyncio.get_running_loop()
     async with producer(settings) as client:
         start = loop.time()
-        last: asyncio.Future[object] | None = None
         for event in events:
             pause = start + event.at / speed - loop.time() if speed else 0.0
             if pause > 0:
                 await asyncio.sleep(pause)
-            last = await client.send(settings.turns_topic, event.value, key=event.key or None)
+            try:
+                delivery = await client.send(
+                    settings.turns_topic, event.value, key=event.key or None
+                )
+                delivery.add_done_callback(note)
+            except MessageSizeTooLargeError as problem:  # the producer's own limit, of 1 MiB
+                undelivered.append(problem)
+            except KafkaError as problem:
+                raise BrokerUnavailable(
+                    f"the broker took no more after {sent} events ({type(problem).__name__})"
+                ) from problem
             sent += 1
             on_sent(event)
-        if last is not None:
-            await client.flush()
+        await client.flush()
+    if undelivered:
+        raise RapportError(
+            f"{len(undelivered)} of {sent} events did not reach {settings.turns_topic}; "
+            f"the first because of {undelivered[0]}"
+        )
     return sent
 
 

@@ -1,15 +1,22 @@
-"""Samples are merged into one stream."""
+"""Samples are merged into one stream; what is not delivered is told."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError
 
-from stream_app.commands.event_files import sample_events, sample_sessions
+from stream_app.commands import replay
+from stream_app.commands.event_files import TimedEvent, sample_events, sample_sessions
 from stream_app.commands.replay import send, showing
-from stream_app.errors import BrokerUnavailable
+from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
-from stream_app.worker.broker import free_port
+from stream_app.worker.broker import free_port, running
+from stream_app.worker.topics import declare_topics
 
 SAMPLES = sample_sessions()[:5]
 KEYS = [f"r-{n:03}-{SAMPLES[n % 5].stem}".encode() for n in range(12)]
@@ -59,3 +66,53 @@ async def test_without_a_broker_sending_says_so() -> None:
     settings = Settings().model_copy(update={"kafka_brokers": away})
     with pytest.raises(BrokerUnavailable, match=away):
         await send(settings, shown(1, 1), 0.0)
+
+
+class Refusing:
+    """A producer whose events are lost on the way when their value says so."""
+
+    async def send(self, topic: str, value: bytes, key: bytes | None) -> asyncio.Future[object]:
+        if value == b"away":
+            raise KafkaTimeoutError
+        delivery: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        if value == b"bad":
+            delivery.set_exception(TopicAuthorizationFailedError(topic))
+        else:
+            delivery.set_result(None)
+        return delivery
+
+    async def flush(self) -> None:
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def producer(_: Settings) -> AsyncIterator[Any]:
+        yield Refusing()
+
+    monkeypatch.setattr(replay, "producer", producer)
+
+
+async def test_every_event_that_is_not_delivered_counts(refusing: None) -> None:
+    events = [TimedEvent(0.0, b"", value) for value in (b"bad", b"good", b"bad", b"good")]
+    with pytest.raises(RapportError, match=r"2 of 4 events .* TopicAuthorizationFailed"):
+        await send(Settings(), events, 0.0)
+    assert await send(Settings(), events[1:2], 0.0) == 1
+
+
+async def test_a_broker_that_goes_away_ends_it(refusing: None) -> None:
+    events = [TimedEvent(0.0, b"", value) for value in (b"good", b"away", b"good")]
+    with pytest.raises(BrokerUnavailable, match="after 1 events"):
+        await send(Settings(), events, 0.0)
+
+
+async def test_an_event_that_is_too_large_for_the_producer_holds_up_no_other() -> None:
+    with running() as address:
+        settings = Settings().model_copy(update={"kafka_brokers": address})
+        await declare_topics(settings)
+        events = [TimedEvent(0.0, b"k", v) for v in (b"one", b"x" * 1_100_000, b"two")]
+        seen: list[TimedEvent] = []
+        with pytest.raises(RapportError, match=r"1 of 3 events .* MessageSizeTooLarge"):
+            await send(settings, events, 0.0, seen.append)
+        assert seen == events

@@ -78,6 +78,21 @@ def test_a_bad_value_is_one_line_that_names_the_variable(say, name: str, value: 
     assert len(err.splitlines()) == 1
 
 
+def test_an_alert_that_would_end_above_its_beginning_is_refused(say) -> None:
+    status, _, err = say("config", RAPPORT_ALERT_ENTER="0.4", RAPPORT_ALERT_EXIT="0.6")
+    assert status == 2
+    assert err.startswith("RAPPORT_ALERT_EXIT: 0.6 is above RAPPORT_ALERT_ENTER=0.4")
+    assert len(err.splitlines()) == 1
+    assert say("config", RAPPORT_ALERT_ENTER="0.6", RAPPORT_ALERT_EXIT="0.6")[0] == 0
+
+
+def test_one_threshold_beyond_the_bundles_other_one_is_refused(say, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text("", "utf-8")
+    status, _, err = say("score", "log.jsonl", RAPPORT_ALERT_EXIT="1.0")
+    assert status == 1
+    assert "RAPPORT_ALERT_ENTER and RAPPORT_ALERT_EXIT" in err
+
+
 def test_upgrade_creates_the_tables_once(say, tmp_path: Path) -> None:
     assert say("db", "upgrade")[1].startswith("schema none → ")
     assert (tmp_path / "rapport.db").exists()
@@ -101,6 +116,14 @@ def test_doctor_says_what_to_do(say) -> None:
     assert "run `rapport db upgrade`" in out
     assert "RAPPORT_KAFKA_BROKERS" in out
     assert "consent is required" in out
+
+
+def test_doctor_makes_no_database(say, tmp_path: Path) -> None:
+    file = tmp_path / "deeper" / "there.db"
+    away = f"127.0.0.1:{broker.free_port()}"
+    _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_DATABASE_URL=f"sqlite:///{file}")
+    assert "there.db yet: run `rapport db upgrade`" in out
+    assert not file.parent.exists()
 
 
 @pytest.mark.parametrize("bad", ["host:zanzibar", ""])
