@@ -4,10 +4,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 TRAIN := .venv-train
+MODEL ?= build/model
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-models check format schemas lock train-env train bundle bench clean
+.PHONY: help install demo test test-models check format schemas lock train-env folds evaluate train bundle bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -59,12 +60,28 @@ train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and
 test-models: train-env ## Tests of models/ and export/
 	$(TRAIN)/bin/python -m pytest tests/models tests/export
 
-train: train-env ## Train the default model on the corpora (DATA=folder)
-	$(TRAIN)/bin/python -m models.train --out build/model $(if $(DATA),--data-dir $(DATA))
+DATA_DIR := $(if $(DATA),--data-dir $(DATA))
+TRAIN_PY := $(TRAIN)/bin/python
 
-bundle: train-env ## Export the trained model as the default bundle
-	$(TRAIN)/bin/python -m export --model build/model --out stream_app/bundles/default $(if $(DATA),--data-dir $(DATA))
-	$(TRAIN)/bin/python -m models.sessions fit $(if $(DATA),--data-dir $(DATA))
+folds: train-env ## Train one model a fold, with its outcome heads (hours on two cores)
+	$(TRAIN_PY) -m models.crossvalidate $(DATA_DIR) --frozen-layers 2 --epochs 2
+	for fold in 0 1 2 3 4; do \
+	  $(TRAIN_PY) -m models.perceived --model build/folds/$$fold $(DATA_DIR) || exit 1; done
+
+evaluate: train-env ## Write docs/evaluation from the folds
+	$(TRAIN_PY) -m models.methods.micromodels $(DATA_DIR)
+	$(TRAIN_PY) -m models.sessions evaluate $(DATA_DIR)
+	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
+
+train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
+	$(TRAIN_PY) -m models.train --out $(MODEL) --frozen-layers 2 --epochs 2 $(DATA_DIR)
+	$(TRAIN_PY) -m models.perceived --model $(MODEL) $(DATA_DIR)
+
+bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its risk
+	$(TRAIN_PY) -m models.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)
+	$(TRAIN_PY) -m export --model $(MODEL) --out stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m models.sessions fit --bundle stream_app/bundles/default $(DATA_DIR)
 
 bench: install ## Whole path beside the bare ONNX sessions
 	$(BIN)/rapport bench
