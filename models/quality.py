@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -18,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 from models.data.listeners import HeardSession
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
 from models.ratings import Fold
-from models.replay import softmax
 from models.resampling import auroc, interval
 
 SPLITS, REPEATS = 5, 10
@@ -33,7 +33,7 @@ def session_features(session: HeardSession, number: int, fold: Fold) -> dict[str
         rows = [first + i for i in session.positions[head.role]]
         if not rows:
             continue
-        p = softmax(fold.outcomes.logits["final"][head.name][rows]).mean(0)
+        p = softmax(fold.outcomes.logits["final"][head.name][rows], axis=-1).mean(0)
         for label, value in zip(head.labels, p, strict=True):
             if label != "no":
                 found[f"{head.name}.{label}"] = float(value)

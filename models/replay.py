@@ -17,7 +17,7 @@ from models.batches import AFTER, BEFORE
 from models.data.listeners import HeardSession
 from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
-from stream_app.contracts.events import Turn, WireRole
+from stream_app.contracts.events import Role, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
 from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
@@ -25,6 +25,9 @@ from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.risk import RiskModel, features
 from stream_app.core.session import Versioned
 from stream_app.core.window import Target, WindowPolicy
+from stream_app.inference.bundle import Dimension, HeadKind
+from stream_app.inference.bundle import HeadSpec as ServiceHead
+from stream_app.inference.scorer import calibrated, decided
 
 Logits = Mapping[View, Mapping[str, NDArray[np.float32]]]
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -46,10 +49,13 @@ class ReplayScorer:
     window = (BEFORE, AFTER)
     risk: RiskModel | None = None
 
-    def __init__(self, logits: Logits, temperatures: Mapping[str, float]) -> None:
+    def __init__(self, logits: Logits, manifest: Mapping[str, ServiceHead]) -> None:
+        self._manifest = {
+            head.name: manifest.get(head.name) or service_head(head) for head in HEADS
+        }
         self._probabilities = {
             stage: {
-                head.name: softmax(logits[view][head.name] / temperatures.get(head.name, 1.0))
+                head.name: calibrated(self._manifest[head.name], logits[view][head.name])
                 for head in HEADS
             }
             for stage, view in (
@@ -78,7 +84,7 @@ class ReplayScorer:
             for head in self._heads[target.turn.role.value]
         }
         expressed = {
-            name: _expressed(head, p)
+            name: self._expressed(head, p)
             for name, (head, p) in values.items()
             if head.dimension == "expressed"
         }
@@ -94,11 +100,21 @@ class ReplayScorer:
             abstained=[],
         )
 
+    def _expressed(self, head: HeadSpec, p: list[float]) -> Level | dict[str, float]:
+        if head.kind == "level":
+            return Level(decided(p, self._manifest[head.name].offsets), p)
+        return dict(zip(head.labels, p, strict=True))
 
-def _expressed(head: HeadSpec, p: list[float]) -> Level | dict[str, float]:
-    if head.kind == "level":
-        return Level(max(range(len(p)), key=p.__getitem__), p)
-    return dict(zip(head.labels, p, strict=True))
+
+def service_head(head: HeadSpec) -> ServiceHead:
+    """The head as a bundle states it, without calibration."""
+    return ServiceHead(
+        head.name,
+        Dimension(head.dimension),
+        HeadKind(head.kind),
+        [Role(ROLE_NAMES[head.role])],
+        list(head.labels),
+    )
 
 
 def trajectories(
@@ -106,10 +122,14 @@ def trajectories(
     starts: NDArray[np.int64],
     chosen: list[int],
     logits: Logits,
-    temperatures: Mapping[str, float],
+    manifest: Mapping[str, ServiceHead],
 ) -> tuple[list[str], list[Trajectory]]:
-    """Names of the features, and the chosen sessions' points; sessions without any are left out."""
-    scorer = ReplayScorer(logits, temperatures)
+    """Names of the features, and the chosen sessions' points; sessions without any are left out.
+
+    `manifest` has a bundle's heads by name: their calibration and offsets are applied as in the
+    service; heads that are not in it are taken as they are.
+    """
+    scorer = ReplayScorer(logits, manifest)
     policy = Policy(WindowPolicy(BEFORE, AFTER), AlertRule(), require_consent=False)
     pipeline = Pipeline(scorer, policy)
     states: dict[str, Versioned] = {}
@@ -149,11 +169,3 @@ def _turn(session: HeardSession, seq: int, row: int) -> Turn:
         text=" ".join([str(row), *["-"] * (words - 1)]),
         occurred_at=START + timedelta(seconds=20 * seq),
     )
-
-
-def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Probabilities over the last axis."""
-    shifted = logits.astype(np.float64)
-    shifted -= shifted.max(axis=-1, keepdims=True)
-    powers = np.exp(shifted)
-    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))

@@ -22,6 +22,7 @@ from models.ratings import Fold
 from models.replay import Trajectory, trajectories
 from models.resampling import auroc, interval, spread
 from stream_app.core.alerts import AlertRule
+from stream_app.inference.bundle import HeadSpec
 
 EARLY = (6, 10)
 BY_TURN = tuple(range(1, 21))
@@ -125,7 +126,7 @@ class Collected:
 
 
 def collect(
-    sessions: list[HeardSession], folds: list[Fold], temperatures: Mapping[str, float]
+    sessions: list[HeardSession], folds: list[Fold], manifest: Mapping[str, HeadSpec]
 ) -> Collected:
     """Run the rated sessions through the pipeline once for each fold's model."""
     low = {i: bool(s.low) for i, s in enumerate(sessions) if s.low is not None}
@@ -136,7 +137,7 @@ def collect(
             for view, tables in fold.outcomes.logits.items()
         }
         names, by_fold[fold.number] = trajectories(
-            sessions, fold.outcomes.starts, sorted(low), logits, temperatures
+            sessions, fold.outcomes.starts, sorted(low), logits, manifest
         )
         own |= {i: fold.number for i in low if not fold.share.trains(sessions[i].key)}
     return Collected(names, low, [session.key for session in sessions], by_fold, own)

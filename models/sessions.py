@@ -3,7 +3,7 @@
 `evaluate` reads the fold models that `models.crossvalidate` and `models.perceived` left, and writes
 docs/evaluation/perceived.json, sessions.json and two pictures. `fit` fits the risk on all rated
 sessions, each with the outputs of the fold model that left it out, and writes it into a bundle's
-bundle.json, with the head temperatures that the bundle states.
+bundle.json, with the calibration and the offsets of the bundle's heads.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from models.session_risk import (
     shipped,
     threshold,
 )
+from stream_app.inference.bundle import load as load_bundle
 
 app = typer.Typer(add_completion=False)
 Folds = Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")]
@@ -146,8 +147,8 @@ def fit(
     """Fit the risk on all rated sessions and write it into the bundle."""
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     sessions, members = load_folds(folds, resolve_data_dir(data_dir))
-    temperatures = {head["name"]: float(head["temperature"]) for head in content["heads"]}
-    found = collect(sessions, members, temperatures)
+    manifest = {head.name: head for head in load_bundle(bundle).manifest.heads}
+    found = collect(sessions, members, manifest)
     series = out_of_fold(found, RiskRecipe())
     points = [operating_point(series, share) for share in FALSE_ALARMS]
     enter = threshold(series, FALSE_ALARMS[-1])
