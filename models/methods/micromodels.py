@@ -305,7 +305,7 @@ def markdown(content: dict[str, Any]) -> str:
     """Per cent, mean ± sd over the folds, the published figures below."""
     columns = [f"{head} {measure}" for head in RATIONALE_ORDER for measure in MEASURES]
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
-    for name in ("ours", "own_seeds"):
+    for name in ("micromodels", "own_seeds"):
         cells = [
             f"{100 * found['mean']:.1f} ± {100 * found['sd']:.1f}"
             for head in RATIONALE_ORDER
@@ -369,7 +369,7 @@ def main(
         raise SystemExit(f"error: {problem}") from problem
     embed, tokenizer = warmed(pairs), load_tokenizer()
     content: dict[str, Any] = {"folds": FOLDS, "seed": SEED, "encoder": "all-MiniLM-L6-v2"}
-    for name, own_seeds in (("ours", False), ("own_seeds", True)):
+    for name, own_seeds in (("micromodels", False), ("own_seeds", True)):
         content[name] = summary(evaluate(pairs, embed, tokenizer, own_seeds=own_seeds))
     content["published"] = {"micromodels": MICROMODELS, "majority": MAJORITY}
     out.parent.mkdir(parents=True, exist_ok=True)
