@@ -19,7 +19,7 @@ from export import bundle, gate
 from export.card import model_card
 from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
-from export.quantize import dynamic_int8, weights_int8
+from export.quantize import dynamic_int8, half_weights, weights_int8
 from models import multitask
 from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
@@ -88,6 +88,9 @@ def build(
         held_out = HeldOut(segments, tokenizer, threads)
         chosen = held_out.candidate("fp32", encoder, head, batch_independent=True)
         if profile is Profile.int8:
+            small = head.with_name("head_half.onnx")
+            half_weights(head, small)
+            head = small
             chosen, metrics["quantisation"] = quantised(chosen, head, held_out)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)

@@ -195,40 +195,17 @@ def _unproven(test: report.Metrics) -> str:
 
 
 RISK_NOTE = """\
-The probability that the person who was listened to will rate the session low: a logistic model
-over the aggregates after each counsellor turn, fitted on ESConv chats (failed, or rated 1-2 by
-the seeker for empathy, against rated 4-5; a rating of 3 is left out). Only the aggregates of
-expressed empathy, questions, reflections and talk share go in, not what the client says. The
-alert threshold is the one that gave ten false alarms per 100 good sessions on the training and
-validation parts."""
+The probability that the person who was listened to will rate the session low: an additive model
+over the aggregates of both sides' turns so far (`stream_app/core/risk.py`), fitted on ESConv chats
+(failed, or rated 1-2 by the seeker for empathy, against rated 4-5; a rating of 3 is left out)."""
 
 
 def _risk(manifest: dict[str, Any], files: dict[str, Any]) -> str:
-    if files.get("sessions"):
-        return document.section(files, "sessions")
-    risk, figures = manifest["risk"], manifest["metrics"].get("risk")
-    if risk is None or figures is None:
+    risk = manifest["risk"]
+    if risk is None:
         return "This bundle has no risk model yet."
-    lines = [
-        "| part | sessions (low) | AUROC end | after 10 turns | after 6 | Brier | false alarms "
-        "per 100 good | found per 100 low |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for part, row in figures.items():
-        early = [
-            f"{row[f'auroc_after_{turns}']:.2f} (n {row[f'sessions_after_{turns}']})"
-            for turns in (10, 6)
-        ]
-        lines.append(
-            f"| {part} | {row['sessions']} ({row['low']}) | {row['auroc_end']:.2f} "
-            f"| {' | '.join(early)} | {row['brier_end']:.3f} "
-            f"| {row['false_alarms_per_100_good']:.0f} | {row['detected_per_100_low']:.0f} |"
-        )
-    weights = ", ".join(f"{name} {value:+.2f}" for name, value in risk["weights"].items())
     threshold = f"Alert from {risk['enter']:.2f}, cleared below {risk['exit']:.2f}."
-    return "\n\n".join(
-        [RISK_NOTE, threshold, "\n".join(lines), f"Weights on the raw features: {weights}."]
-    )
+    return "\n\n".join([RISK_NOTE, threshold, document.section(files, "sessions")])
 
 
 def _export(manifest: dict[str, Any]) -> str:

@@ -24,6 +24,10 @@ ACCURACY_LEVEL = 4
 """Of MatMulNBits: activations in 8 bits block by block, so no turn sees another."""
 
 
+LARGE = 4096
+"""Fewer weights than this stay as they are."""
+
+
 def dynamic_int8(source: Path, target: Path) -> None:
     """Dynamic 8-bit matrix products, one weight scale a channel."""
     small = target.with_suffix(".embeddings.onnx")
@@ -50,6 +54,28 @@ def weights_int8(source: Path, target: Path) -> None:
     )
     quantizer.process()
     onnx.save(quantizer.model.model, target)
+
+
+def half_weights(source: Path, target: Path) -> None:
+    """The same graph with its large weights kept as 16-bit floats; it still computes in 32 bits.
+
+    The runtime casts them once, when it loads the graph.
+    """
+    model = onnx.load(source)
+    graph = model.graph
+    casts = []
+    for tensor in list(graph.initializer):
+        values = numpy_helper.to_array(tensor)
+        if tensor.data_type != TensorProto.FLOAT or values.size < LARGE:
+            continue
+        stored = f"{tensor.name}_half"
+        graph.initializer.remove(tensor)
+        graph.initializer.append(numpy_helper.from_array(values.astype(np.float16), stored))
+        casts.append(helper.make_node("Cast", [stored], [tensor.name], to=TensorProto.FLOAT))
+    for position, node in enumerate(casts):
+        graph.node.insert(position, node)
+    onnx.checker.check_model(model)
+    onnx.save(model, target)
 
 
 def quantize_embeddings(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -7,18 +7,19 @@ import math
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from models.additive import TURNS, AdditiveRecipe, fit_additive
-from models.data.listeners import HeardSession, HeardTurn, above_neutral
-from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
-from models.listening import Bag, Fit, bags_of, fit_heads, pool, replies_after
-from models.perceived import Outcomes, Share, second_stage, share_of
-from models.ratings import Fold
-from models.replay import trajectories
-from models.resampling import auroc, interval, spearman
-from models.session_risk import (
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+from models.additive import TURNS, AdditiveRecipe, fit_additive  # noqa: E402
+from models.data.listeners import HeardSession, HeardTurn, above_neutral  # noqa: E402
+from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS  # noqa: E402
+from models.listening import Bag, Fit, bags_of, fit_heads, pool, replies_after  # noqa: E402
+from models.perceived import Outcomes, Share, second_stage, share_of  # noqa: E402
+from models.ratings import Fold  # noqa: E402
+from models.replay import trajectories  # noqa: E402
+from models.resampling import auroc, interval, spearman  # noqa: E402
+from models.session_risk import (  # noqa: E402
     RiskRecipe,
     Series,
     alarm_level,
@@ -29,9 +30,9 @@ from models.session_risk import (
     out_of_fold,
     threshold,
 )
-from models.turn_features import VIEWS, TurnFeatures, turn_features, windows
-from stream_app.core.risk import log_odds
-from tests.models.tiny import tiny_model, tiny_tokenizer
+from models.turn_features import VIEWS, TurnFeatures, turn_features, windows  # noqa: E402
+from stream_app.core.risk import log_odds  # noqa: E402
+from tests.models.tiny import tiny_model, tiny_tokenizer  # noqa: E402
 
 QUICK = Fit(epochs=2, most=20)
 
