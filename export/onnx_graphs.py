@@ -88,4 +88,15 @@ def _export(
             external_data=False,
             verbose=False,
         )
-    onnx.checker.check_model(path)
+    _strip(path)
+
+
+def _strip(path: Path) -> None:
+    """Drop the exporter's notes: source files and stack traces of the machine it ran on."""
+    model = onnx.load(path)
+    graph = model.graph
+    for item in (model, graph, *graph.node, *graph.input, *graph.output, *graph.value_info):
+        del item.metadata_props[:]
+        item.doc_string = ""
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
