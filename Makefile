@@ -64,7 +64,7 @@ DATA_DIR := $(if $(DATA),--data-dir $(DATA))
 TRAIN_PY := $(TRAIN)/bin/python
 
 folds: train-env ## Train one model a fold, with its outcome heads (hours on two cores)
-	$(TRAIN_PY) -m models.crossvalidate $(DATA_DIR) --frozen-layers 2 --epochs 2
+	$(TRAIN_PY) -m models.crossvalidate $(DATA_DIR)
 	for fold in 0 1 2 3 4; do \
 	  $(TRAIN_PY) -m models.perceived --model build/folds/$$fold $(DATA_DIR) || exit 1; done
 
@@ -75,7 +75,7 @@ evaluate: train-env ## Write docs/evaluation from the folds
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
-	$(TRAIN_PY) -m models.train --out $(MODEL) --frozen-layers 2 --epochs 2 $(DATA_DIR)
+	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)
 	$(TRAIN_PY) -m models.perceived --model $(MODEL) $(DATA_DIR)
 
 bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its risk

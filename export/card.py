@@ -41,7 +41,8 @@ LIMITS = """\
 SHIPPED_NOTE = """\
 Levels are the most probable ones after the offsets in the manifest, which leave the probabilities
 as they are. Each strategy has a threshold of its own for the question whether it is there at all
-(`label_thresholds`). A head abstains (`abstained` in a score) below the lowest confidence at which
+(`label_thresholds`): they are for analyses by strategy, the service reports the most probable one.
+A head abstains (`abstained` in a score) below the lowest confidence at which
 {right} % of the answered turns were right out of fold, but on {most} % of the turns at most. All of
 this, and the calibration (a temperature and a bias for each head), was fitted on out-of-fold
 predictions of the cross-validation, not on the turns that this bundle is measured on below."""
@@ -80,9 +81,8 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
         "## Limits\n\n" + LIMITS.format(max_tokens=manifest["encoder"]["max_tokens"]),
         "## How to rebuild\n\n"
         "Install the `train` extra, put the corpora in one folder, then\n\n"
-        f"```\n{training['command']}\npython -m models.crossvalidate\n"
-        "python -m models.evaluate\npython -m models.calibrate --out build/model/calibration.json\n"
-        f"python -m export --model build/model --out FOLDER --profile {manifest['profile']}\n```",
+        "```\nmake folds train bundle evaluate DATA=FOLDER\n```\n\n"
+        f"The encoder and the expressed heads were trained by `{training['command']}`.",
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -174,11 +174,12 @@ def _heads(manifest: dict[str, Any]) -> str:
 
 def _data(training: dict[str, Any]) -> str:
     lines = [
-        "| corpus | conversations | labelled turns | licence | from |",
-        "| --- | ---: | ---: | --- | --- |",
+        "| corpus | conversations | labelled turns | contrast contexts | licence | from |",
+        "| --- | ---: | ---: | ---: | --- | --- |",
     ]
     lines += [
-        f"| {row['name']} | {row['items']} | {row['turns']} | {row['licence']} | {row['url']} |"
+        f"| {row['name']} | {row['items']} | {row['turns']} | {row['contexts']} | "
+        f"{row['licence']} | {row['url']} |"
         for row in training["data"]
     ]
     return "\n".join(lines)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
 
 import torch
 from tokenizers import Tokenizer
@@ -26,6 +27,8 @@ from models.labels import HEADS_BY_NAME, RATIONALE_ORDER
 
 BEFORE, AFTER = 3, 3
 SLOTS = BEFORE + AFTER
+THROUGH_CONTEXT = frozenset(("contrast",))
+"""Corpora whose turns of context are trained too: there the context decides."""
 OFFSETS = (*range(-BEFORE, 0), *range(1, AFTER + 1))
 
 
@@ -94,6 +97,27 @@ class Step:
     turns: int
     chunks: list[EncoderChunk]
     targets: Targets
+
+    def to(self, device: torch.device) -> Step:
+        """The same with its tensors on the device."""
+        labels = {
+            head: (rows.to(device), distributions.to(device))
+            for head, (rows, distributions) in self.targets.labels.items()
+        }
+        targets = replace(_on(device, self.targets), labels=labels)
+        return Step(self.turns, [_on(device, chunk) for chunk in self.chunks], targets)
+
+
+Part = TypeVar("Part", EncoderChunk, Targets)
+
+
+def _on(device: torch.device, item: Part) -> Part:
+    tensors = {
+        field.name: value.to(device)
+        for field in fields(item)
+        if isinstance(value := getattr(item, field.name), Tensor)
+    }
+    return replace(item, **tensors)
 
 
 @dataclass(frozen=True)
@@ -165,9 +189,12 @@ def collate(
     turns: list[TokenisedTurn] = []
     columns: dict[str, list[list[int]]] = {key: [] for key in ("index", "role", "mask")}
     target_turns: list[int] = []
+    trained: set[int] = set()
     for segment in segments:
         base = len(turns)
         turns.extend(segment.turns)
+        if segment.corpus in THROUGH_CONTEXT:
+            trained.update(range(base, len(turns)))
         for position in segment.scored:
             if not segment.turns[position].turn.labels:
                 continue
@@ -185,9 +212,11 @@ def collate(
         context_mask=torch.tensor(columns["mask"], dtype=torch.long).view(-1, SLOTS),
         labels=_labels([turns[index].turn for index in target_turns]),
     )
-    labelled = set(target_turns)
-    chunks = encoder_chunks(turns, chunk_tokens, target_turns)
-    others = [index for index in range(len(turns)) if index not in labelled]
+    trained.update(target_turns)
+    # Trained turns first: autocast keeps the 16-bit weights of the first pass for the whole step,
+    # and weights cast without gradients would get none.
+    chunks = encoder_chunks(turns, chunk_tokens, sorted(trained))
+    others = [index for index in range(len(turns)) if index not in trained]
     chunks += encoder_chunks(turns, chunk_tokens, others, context_only=True)
     return Step(len(turns), chunks, targets)
 

@@ -27,11 +27,13 @@ def main(
     out: Annotated[Path, typer.Option(help="Holds a folder for each fold.")] = Path("build/folds"),
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     only: Annotated[list[int] | None, typer.Option(help="Train these folds alone.")] = None,
-    epochs: int = 3,
-    seed: int = 17,
+    epochs: int = Recipe.epochs,
+    seed: int = Recipe.seed,
     threads: int = 2,
-    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = "weighted",
-    frozen_layers: Annotated[int, typer.Option(help="Lowest layers that are not trained.")] = 0,
+    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = Recipe.loss,
+    frozen_layers: Annotated[
+        int, typer.Option(help="Lowest layers that are not trained.")
+    ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
 ) -> None:
     """Train the folds one after the other."""

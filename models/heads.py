@@ -2,16 +2,21 @@
 
 The form is that of EPITOME's bi-encoder (Sharma et al. 2020, section 5.2): queries from the
 response, keys and values from the context, a residual connection. Here the context is one
-pooled vector a turn, so a head can be run again when following turns arrive.
+pooled vector a turn, so a head can be run again when following turns arrive. Whether words fit is
+a matter of both sides, so their elementwise product stands beside the fusion (Conneau et al. 2017,
+section 3.1).
 """
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from models.labels import HEADS
 
 MAX_DISTANCE = 8
+FUSED = 3
+"""Vectors of the hidden size that the tasks see: two of the turn with its context, one product."""
 MASKED = -1e4
 """Score of an absent slot: finite, so that an empty context gives no NaN."""
 
@@ -39,9 +44,10 @@ class ContextAttention(nn.Module):
     def _by_head(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def forward(self, target: Tensor, context: Tensor, mask: Tensor) -> Tensor:
-        """What the context adds, [batch, 2, hidden].
+    def forward(self, target: Tensor, context: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """What the context adds, [batch, 2, hidden], and what was looked at, [batch, 1, slots].
 
+        The second is the attention averaged over heads and target vectors; zero without context.
         `target` [batch, 2, hidden], `context` [batch, slots, hidden], `mask` [batch, slots].
         """
         query = self._by_head(self.query(target))
@@ -50,8 +56,10 @@ class ContextAttention(nn.Module):
         present = mask.to(target.dtype)[:, None, None, :]
         scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         scores = scores * present + (1.0 - present) * MASKED
-        weights = self.dropout(scores.softmax(-1) * present)
-        return self.output((weights @ value).transpose(1, 2).flatten(2))
+        weights = scores.softmax(-1) * present
+        found = self.dropout(weights) @ value
+        seen = weights.flatten(1, 2).mean(1, keepdim=True)
+        return self.output(found.transpose(1, 2).flatten(2)), seen
 
 
 class ContextHead(nn.Module):
@@ -64,12 +72,13 @@ class ContextHead(nn.Module):
         for embedding in (self.role, self.distance):
             nn.init.normal_(embedding.weight, std=0.02)
         self.attention = ContextAttention(hidden_size, hidden_size // 2, attention_heads)
+        self.match = nn.LayerNorm(hidden_size)
         self.norm = nn.LayerNorm(hidden_size)
         self.tasks = nn.ModuleDict(
             {
                 head.name: nn.Sequential(
                     nn.Dropout(0.1),
-                    nn.Linear(2 * hidden_size, task_size),
+                    nn.Linear(FUSED * hidden_size, task_size),
                     nn.GELU(),
                     nn.Dropout(0.1),
                     nn.Linear(task_size, len(head.labels)),
@@ -87,12 +96,13 @@ class ContextHead(nn.Module):
         context_distance: Tensor,
         context_mask: Tensor,
     ) -> Tensor:
-        """The target with its context, [batch, 2 * hidden]."""
+        """The target with its context, [batch, FUSED * hidden]."""
         distance = context_distance.clamp(-MAX_DISTANCE, MAX_DISTANCE) + MAX_DISTANCE
         neighbours = context + self.role(context_role) + self.distance(distance)
         query = target + self.role(target_role).unsqueeze(1)
-        fused = target + self.attention(query, neighbours, context_mask)
-        return self.norm(fused).flatten(1)
+        added, seen = self.attention(query, neighbours, context_mask)
+        fused = self.norm(target + added).flatten(1)
+        return torch.cat([fused, self.match(target[:, 1] * (seen @ context).squeeze(1))], -1)
 
     def forward(
         self,

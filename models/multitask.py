@@ -42,8 +42,8 @@ class MultitaskModel(nn.Module):
         self.encoder.train(training)
         order = torch.cat([chunk.turns for chunk in chunks])
         vectors = torch.cat([vector for vector, _ in outputs])
-        positions = torch.empty(turns, dtype=torch.long)
-        positions[order] = torch.arange(turns)
+        positions = torch.empty_like(order)
+        positions[order] = torch.arange(turns, device=order.device)
         return vectors[positions], [logits for _, logits in outputs]
 
     def _turns(self, chunk: EncoderChunk) -> tuple[Tensor, Tensor]:

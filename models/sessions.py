@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,11 +47,6 @@ from stream_app.inference.bundle import load as load_bundle
 app = typer.Typer(add_completion=False)
 Folds = Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")]
 Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
-PUBLISHED = {
-    "tf-idf of the supporter's words": {"end": 0.83, "after_10": 0.77, "after_6": 0.73},
-    "lengths alone": {"end": 0.84, "after_10": 0.76, "after_6": 0.71},
-}
-"""Baselines that the targets were set by; how they counted turns is not said."""
 TARGETS = {"end": 0.92, "after_10": 0.86, "after_6": 0.80}
 PROTOCOL = {
     "low": "seeker's empathy rating 1 or 2, or a chat of the failed file",
@@ -105,7 +100,6 @@ def evaluate(
     report = {
         "protocol": PROTOCOL,
         "targets": TARGETS,
-        "published": PUBLISHED,
         "folds": [fold.number for fold in members],
         "sessions": len(series),
         "low": sum(item.low for item in series),
@@ -123,11 +117,8 @@ def evaluate(
 
 
 def _ablations(found: Collected) -> dict[str, Any]:
-    """AUROC of the risk with groups of features, and with a stepwise layer."""
+    """AUROC of the risk with groups of features."""
     recipes = {name: RiskRecipe(keep=keep) for name, keep in ABLATIONS.items()}
-    plain = AdditiveRecipe()
-    recipes["with a stepwise layer"] = RiskRecipe(additive=replace(plain, rounds=30))
-    recipes["stepwise layer alone"] = RiskRecipe(additive=replace(plain, strength=1e-9, rounds=200))
     return {name: _early(out_of_fold(found, recipe)) for name, recipe in recipes.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -32,16 +33,16 @@ RATIONALE_WEIGHT = 0.5
 class Recipe:
     """Everything that decides the outcome besides the data."""
 
-    epochs: int = 3
+    epochs: int = 2
     seed: int = 17
     encoder_rate: float = 8e-5
-    head_rate: float = 3e-4
+    head_rate: float = 1e-3
     warm_up: float = 0.06
     weight_decay: float = 0.01
     pairs_a_step: int = 16
     loss: LossName = "weighted"
     bf16: bool = True
-    frozen_layers: int = 0
+    frozen_layers: int = 2
     contrast: bool = True
 
 
@@ -115,7 +116,9 @@ def run_step(
     model: multitask.MultitaskModel, step: Step, losses: dict[str, HeadLoss], *, bf16: bool
 ) -> Tensor:
     """Loss of one step; with `bf16` the encoder's matrix products are in bfloat16."""
-    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+    device = next(model.parameters()).device
+    step = step.to(device)
+    with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
         vectors, rationale_logits = model.encode(step.chunks, step.turns)
     logits = model.score(vectors.float(), step.targets)
     return total_loss(logits, [values.float() for values in rationale_logits], step, losses)
@@ -138,8 +141,16 @@ def fit(
     resume: bool = False,
     max_steps: int | None = None,
 ) -> None:
-    """Train in place. The order of the data depends on the seed and the epoch alone."""
-    losses = {name: HeadLoss(recipe.loss, c) for name, c in label_counts(segments).items()}
+    """Train in place, on an accelerator when there is one; the model comes back to the CPU.
+
+    The order of the data depends on the seed and the epoch alone.
+    """
+    device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    model.to(device or "cpu")
+    losses = {
+        name: HeadLoss(recipe.loss, counts).to(device or "cpu")
+        for name, counts in label_counts(segments).items()
+    }
     plan = [
         epoch_steps(segments, REPEATS, recipe.pairs_a_step, dice(recipe.seed, epoch))
         for epoch in range(recipe.epochs)
@@ -172,7 +183,8 @@ def fit(
             states = {name: part.state_dict() for name, part in parts.items()}
             torch.save(states | asdict(progress), checkpoint)
         if progress.steps >= steps:
-            return
+            break
+    model.cpu()
 
 
 def _restore(checkpoint: Path, parts: dict[str, Any]) -> Progress:
@@ -202,6 +214,13 @@ class _StepLog:
             )
 
 
+def command_line() -> str:
+    """The command that is running, as a person would type it."""
+    spec = sys.modules["__main__"].__spec__
+    name = spec.name.removesuffix(".__main__") if spec else Path(sys.argv[0]).name
+    return shlex.join(["python", "-m", name, *sys.argv[1:]])
+
+
 def train(
     conversations: list[Conversation],
     parts: dict[Part, list[Conversation]],
@@ -221,8 +240,8 @@ def train(
     """
     torch.manual_seed(recipe.seed)
     training = list(parts["train"])
-    if recipe.contrast:
-        training += context_contrast.load(training, data_dir, recipe.seed)
+    made = context_contrast.load(training, data_dir, recipe.seed) if recipe.contrast else []
+    training += made
     model, tokenizer = multitask.from_base()
     model.encoder.freeze_layers(recipe.frozen_layers)
     segments = tokenise(training, tokenizer)
@@ -239,10 +258,10 @@ def train(
     )
     about = {
         "base_model": "all-MiniLM-L6-v2",
-        "data": describe(conversations),
+        "data": describe([*conversations, *made]),
         "split": split_words,
         "split_sizes": {part: len(members) for part, members in parts.items()},
-        "command": "python -m models.train " + " ".join(sys.argv[1:]),
+        "command": command_line(),
         "recipe": asdict(recipe),
         "epochs": recipe.epochs,
         "seed": recipe.seed,
@@ -257,11 +276,13 @@ def main(
     out: Annotated[Path, typer.Option(help="Where the model is written.")] = Path("build/model"),
     fold: Annotated[int | None, typer.Option(help="Leave this fold out for testing.")] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
-    epochs: int = 3,
-    seed: int = 17,
+    epochs: int = Recipe.epochs,
+    seed: int = Recipe.seed,
     threads: int = 2,
-    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = "weighted",
-    frozen_layers: Annotated[int, typer.Option(help="Lowest layers that are not trained.")] = 0,
+    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = Recipe.loss,
+    frozen_layers: Annotated[
+        int, typer.Option(help="Lowest layers that are not trained.")
+    ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
     max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
     bf16: Annotated[bool, typer.Option(help="bfloat16 in the encoder.")] = True,

@@ -34,7 +34,7 @@ ROWS = 2048
 class TurnFeatures:
     """Fused features of sessions laid end to end.
 
-    `starts` [sessions + 1] are row numbers; `fused` has float16 [turns, 2 * hidden] by view.
+    `starts` [sessions + 1] are row numbers; `fused` has float16 [turns, FUSED * hidden] by view.
     """
 
     starts: NDArray[np.int64]
@@ -84,7 +84,7 @@ def fuse(
     starts: NDArray[np.int64],
     view: View,
 ) -> NDArray[np.float16]:
-    """Fused features [turns, 2 * hidden] of one view."""
+    """Fused features [turns, FUSED * hidden] of one view."""
     neighbours, present = windows(starts)
     if view == "provisional":
         present = present * (np.array(OFFSETS) < 0)

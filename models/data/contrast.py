@@ -1,9 +1,15 @@
-"""Context contrast: the same empathic phrases where they fit and where they do not.
+"""Context contrast: the same words where they fit and where they do not.
 
-A phrase that annotators marked in EPITOME is put into a task dialogue, or sympathy answers good
-news, or congratulations answer bad news: level "none". The same phrase after bad news, or
-congratulations after good news, keeps its level. What differs is the context alone, so the
-model cannot tell the two apart by the response's words (Lee et al., section 5, ask for this).
+A phrase that annotators marked in EPITOME, alone or beside a neutral reply, answers two contexts:
+one that calls for it, where it keeps its level, and one that does not, where its level is "none".
+
+    phrase               fits after    does not fit
+    a mechanism's        bad news      a service dialogue
+    sympathy             bad news      good news
+    congratulations      good news     bad news, a service dialogue
+
+Both examples of a pair have the same response, so that its words cannot tell them apart (Lee et
+al., section 5, ask for this). Some fitting phrases stand beside the reply that was really given.
 """
 
 from __future__ import annotations
@@ -14,24 +20,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.data.corpora import Conversation, Turn, one_hot
-from models.data.dialogues import Context, Kind, contexts
-from models.data.phrases import CONGRATULATIONS, rationale_phrases
+from models.data.dialogues import Context, Kind, contexts, later_news
+from models.data.phrases import CONGRATULATIONS, is_cheer, rationale_phrases
 from models.labels import COUNSELLOR, LEVELS, RATIONALE_ORDER
 
+CORPUS = "contrast"
 REACTIONS = "emotional_reactions"
 CONGRATULATION_LEVEL = 1
-OWN_REPLY = 0.5
+
+Phrases = list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
 class Mix:
-    """How many examples of each sort are made."""
+    """How many pairs are made of each sort, and how many fitting phrases beside the real reply."""
 
-    mechanism_in_task: int = 260
-    mechanism_after_bad_news: int = 220
-    sympathy_after_good_news: int = 200
-    congratulations_after_bad_news: int = 160
-    congratulations_after_good_news: int = 120
+    mechanism: int = 220
+    sympathy: int = 600
+    cheers: int = 600
+    cheers_in_task: int = 100
+    beside_real_reply: int = 120
 
 
 def load(
@@ -41,35 +49,43 @@ def load(
     mix = mix or Mix()
     chance = random.Random(seed)  # noqa: S311 (nothing secret is drawn)
     by_kind: dict[Kind, list[Context]] = {"task": [], "good_news": [], "bad_news": []}
-    for context in contexts(data_dir, "train"):
+    for context in (*contexts(data_dir, "train"), *later_news(data_dir, "train")):
         by_kind[context.kind].append(context)
     phrases = rationale_phrases(training)
+    sympathy = [(phrase, level) for phrase, level in phrases[REACTIONS] if not is_cheer(phrase)]
     cheers = [(phrase, CONGRATULATION_LEVEL) for phrase in CONGRATULATIONS["train"]]
     made: list[Conversation] = []
 
-    def add(head: str, pool: list[tuple[str, int]], kind: Kind, count: int, *, fits: bool) -> None:
+    def pairs(head: str, pool: Phrases, fitting: Kind, other: Kind, count: int) -> None:
         for _ in range(count):
             phrase, level = chance.choice(pool)
-            context, neutral = chance.choice(by_kind[kind]), chance.choice(by_kind["task"])
-            # The reply to news may itself be empathic: it goes with a phrase that fits only.
-            reply = context.reply if fits and chance.random() < OWN_REPLY else neutral.reply
-            text = chance.choice(list(placements(phrase, reply)))
-            made.append(_example(context, text, head, level if fits else 0))
+            neutral = chance.choice(by_kind["task"]).reply
+            text = chance.choice(list(placements(phrase, neutral)))
+            made.append(_example(chance.choice(by_kind[fitting]), text, head, level))
+            made.append(_example(chance.choice(by_kind[other]), text, head, 0))
+
+    def beside_real_reply(head: str, pool: Phrases, kind: Kind) -> None:
+        for _ in range(mix.beside_real_reply):
+            phrase, level = chance.choice(pool)
+            context = chance.choice(by_kind[kind])
+            _, *beside = placements(phrase, context.reply)
+            made.append(_example(context, chance.choice(beside), head, level))
 
     for head in RATIONALE_ORDER:
-        add(head, phrases[head], "task", mix.mechanism_in_task, fits=False)
-        add(head, phrases[head], "bad_news", mix.mechanism_after_bad_news, fits=True)
-    add(REACTIONS, cheers, "task", mix.mechanism_in_task // 4, fits=False)
-    add(REACTIONS, phrases[REACTIONS], "good_news", mix.sympathy_after_good_news, fits=False)
-    add(REACTIONS, cheers, "bad_news", mix.congratulations_after_bad_news, fits=False)
-    add(REACTIONS, cheers, "good_news", mix.congratulations_after_good_news, fits=True)
+        pool = sympathy if head == REACTIONS else phrases[head]
+        pairs(head, pool, "bad_news", "task", mix.mechanism)
+        beside_real_reply(head, pool, "bad_news")
+    pairs(REACTIONS, sympathy, "bad_news", "good_news", mix.sympathy)
+    pairs(REACTIONS, cheers, "good_news", "bad_news", mix.cheers)
+    pairs(REACTIONS, cheers, "good_news", "task", mix.cheers_in_task)
+    beside_real_reply(REACTIONS, cheers, "good_news")
     return made
 
 
 def _example(context: Context, text: str, head: str, level: int) -> Conversation:
     reply = Turn(COUNSELLOR, text, {head: one_hot(head, LEVELS[level])})
     turns = [*(Turn(turn.role, turn.text) for turn in context.turns), reply]
-    return Conversation("contrast", context.source, turns, part="train")
+    return Conversation(CORPUS, context.source, turns, part="train")
 
 
 def placements(phrase: str, reply: str) -> Iterator[str]:

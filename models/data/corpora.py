@@ -152,16 +152,22 @@ def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, A
 
 
 def describe(conversations: list[Conversation]) -> list[dict[str, object]]:
-    """The corpora behind the conversations: files, sizes and licences."""
+    """The corpora behind the conversations: files, sizes and licences.
+
+    A contrast example counts as a context of the corpus whose turns it borrows.
+    """
     rows: list[dict[str, object]] = []
+    borrowed = [item for item in conversations if item.corpus == "contrast"]
     for corpus in CORPORA.values():
         own = [item for item in conversations if item.corpus == corpus.name]
+        sources = {corpus.name, *(file.removesuffix(".jsonl.gz") for file in corpus.files)}
         rows.append(
             {
                 "name": corpus.title,
                 "file": ", ".join(corpus.files),
                 "items": len(own),
                 "turns": sum(bool(turn.labels) for item in own for turn in item.turns),
+                "contexts": sum(item.split_key in sources for item in borrowed),
                 "licence": corpus.licence,
                 "url": corpus.url,
             }

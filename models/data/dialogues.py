@@ -19,8 +19,8 @@ from models.labels import CLIENT, COUNSELLOR
 Pool = Literal["train", "probe"]
 Kind = Literal["task", "good_news", "bad_news"]
 
-TRAINING_FILES = ("uss_sgd.jsonl.gz", "uss_mwoz.jsonl.gz")
-"""The other service files are for probes alone."""
+TRAINING_FILES = ("uss_sgd.jsonl.gz", "uss_mwoz.jsonl.gz", "uss_redial.jsonl.gz")
+"""The other service file is for probes alone: a service that training never saw."""
 TRAINING_SHARE = 0.7
 CONTENT = 3
 """Users whose mean satisfaction is lower may well be given sympathy."""
@@ -85,7 +85,12 @@ def _service(data_dir: Path, pool: Pool) -> Iterator[Context]:
             yield Context("task", before, turns[spot]["text"], source)
 
 
-def _emotional(data_dir: Path, pool: Pool) -> Iterator[Context]:
+def later_news(data_dir: Path, pool: Pool) -> Iterator[Context]:
+    """Three turns that begin with news, and the reply to them, of the pool's conversations."""
+    yield from _emotional(data_dir, pool, 3)
+
+
+def _emotional(data_dir: Path, pool: Pool, length: int = 1) -> Iterator[Context]:
     corpus = CORPORA["empathetic_dialogues"]
     for row in read_rows(corpus, corpus.files[0], data_dir):
         if row["emotion"] in GOOD:
@@ -94,9 +99,8 @@ def _emotional(data_dir: Path, pool: Pool) -> Iterator[Context]:
             kind = "bad_news"
         else:
             continue
-        said = row["utterances"]
-        if len(said) < 2 or pool_of(row["conversation_id"]) != pool:
+        said = [utterance["text"] for utterance in row["utterances"]]
+        if len(said) <= length or pool_of(row["conversation_id"]) != pool:
             continue
-        yield Context(
-            kind, (Turn(CLIENT, said[0]["text"]),), said[1]["text"], "empathetic_dialogues"
-        )
+        turns = [Turn((CLIENT, COUNSELLOR)[i % 2], text) for i, text in enumerate(said[:length])]
+        yield Context(kind, tuple(turns), said[length], corpus.name)

@@ -27,6 +27,11 @@ def load(data_dir: Path) -> Iterator[Conversation]:
             yield Conversation("esconv", str(row["conversation_id"]), turns)
 
 
+def has_failed(chat: Conversation) -> bool:
+    """Whether the chat is of the file of failed ones."""
+    return chat.split_key.startswith("esconv-failed")
+
+
 def _turn(entry: dict[str, str]) -> Turn:
     if entry["speaker"] != "supporter":
         return Turn(CLIENT, entry["text"])

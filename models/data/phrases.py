@@ -32,6 +32,10 @@ CONGRATULATIONS = {
         *("I am so happy for you!", "Wow, that is amazing!", "How exciting!"),
         *("That is great, good for you!", "So glad to hear that!", "You must be thrilled!"),
         *("Congrats, what an achievement!", "That's awesome!", "Yay, lucky you!"),
+        *("I'm proud of you.", "Good job!", "You did so well!", "That sounds like so much fun."),
+        *("What a lovely surprise!", "I am thrilled to hear this.", "You earned it.", "Nice one!"),
+        *("That made my day.", "Keep up the good work!", "How wonderful.", "Very happy for you."),
+        *("That must feel great.", "This is the best news.", "Way to go!", "Hats off to you."),
     ),
     "probe": (
         *("Many congratulations to you!", "This is fantastic news!", "What a great success!"),
@@ -48,6 +52,23 @@ def normal(phrase: str) -> str:
     'im sorry'
     """
     return " ".join(re.sub(r"[^a-z0-9 ]", "", phrase.lower().replace("’", "'")).split())
+
+
+CHEER = re.compile(
+    r"\b(congrat\w*|happy for|glad|proud|awesome|amazing|wonderful|great|good job|well done|nice"
+    r"|yay|exciting|excited|fantastic|love this|beautiful|cheers)\b",
+    re.IGNORECASE,
+)
+"""Marks an emotional reaction to something good."""
+
+
+def is_cheer(phrase: str) -> bool:
+    """Whether a phrase may well answer good news.
+
+    >>> is_cheer("I'm so glad to hear it"), is_cheer("I'm so sorry")
+    (True, False)
+    """
+    return CHEER.search(phrase) is not None
 
 
 RESERVED = frozenset(

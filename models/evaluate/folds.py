@@ -10,11 +10,13 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from models import multitask
 from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
-from models.data import Conversation
+from models.data import Conversation, esconv
 from models.data.split import fold_of, key_of, split_fold
 from models.evaluate.predict import Predictions, load, predict_views, save
 from models.labels import OUTCOME_HEADS
@@ -30,10 +32,14 @@ CACHE_FORMAT = 1
 
 @dataclass
 class Fold:
-    """One fold's predictions by view."""
+    """One fold's predictions by view.
+
+    `failed` [supporter turns] marks the rows of the strategy head that are from failed chats.
+    """
 
     number: int
     views: dict[str, Predictions]
+    failed: NDArray[np.bool_] | None = None
 
 
 def finished(folder: Path) -> list[int]:
@@ -79,7 +85,8 @@ def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
         wanted = {"model": _digest(own / "model.pt"), "test": len(test), "format": CACHE_FORMAT}
         known = json.loads(stamp.read_text(encoding="utf-8")) if stamp.is_file() else None
         if known == wanted and all(path.is_file() for path in paths.values()):
-            result.append(Fold(number, {view: load(path) for view, path in paths.items()}))
+            views = {view: load(path) for view, path in paths.items()}
+            result.append(Fold(number, views, from_failed_chats(test)))
             continue
         print(f"fold {number}: predicting {len(test)} conversations", flush=True)
         model, tokenizer = multitask.load(own)
@@ -87,8 +94,21 @@ def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
         for view, path in paths.items():
             save(views[view], path)
         stamp.write_text(json.dumps(wanted) + "\n", encoding="utf-8")
-        result.append(Fold(number, views))
+        result.append(Fold(number, views, from_failed_chats(test)))
     return result
+
+
+def from_failed_chats(conversations: list[Conversation]) -> NDArray[np.bool_]:
+    """For each turn with a strategy whether ESConv's publishers count its chat as failed."""
+    return np.array(
+        [
+            esconv.has_failed(item)
+            for item in conversations
+            for turn in item.turns
+            if "strategy" in turn.labels
+        ],
+        dtype=bool,
+    )
 
 
 def _digest(path: Path) -> str:

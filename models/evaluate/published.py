@@ -160,13 +160,13 @@ TARGETS: tuple[Target, ...] = (
             f"session risk, AUROC {when}",
             ("sessions", "auroc", key, "pooled", "value"),
             wanted,
-            f"none; tf-idf {tfidf:.2f}, lengths alone {lengths:.2f}",
+            "–",
             unit=1,
         )
-        for key, when, wanted, tfidf, lengths in (
-            ("end", "at the end", 0.92, 0.83, 0.84),
-            ("after_10", "after 10 turns", 0.86, 0.77, 0.76),
-            ("after_6", "after 6 turns", 0.80, 0.73, 0.71),
+        for key, when, wanted in (
+            ("end", "at the end", 0.92),
+            ("after_10", "after 10 turns", 0.86),
+            ("after_6", "after 6 turns", 0.80),
         )
     ),
     *(
@@ -174,7 +174,7 @@ TARGETS: tuple[Target, ...] = (
             f"AnnoMI quality, AUROC, {held}",
             ("sessions", "annomi_quality", "all outputs", held, "value"),
             0.95,
-            "none; tf-idf 0.98 on one small split",
+            "–",
             unit=1,
         )
         for held in ("sessions held out", "topics held out")

@@ -176,12 +176,16 @@ class CrossValidation:
         return {"rows": rows}
 
     def strategies(self) -> dict[str, Any]:
-        """ESConv: seven binary tasks by view and decision, and the eight classes."""
+        """ESConv: seven binary tasks by view and decision, and the eight classes.
+
+        The tasks leave out the turns of failed chats, as the papers' corpus does.
+        """
         views: dict[str, Any] = {}
         for view in VIEWS:
             views[view] = {
                 "argmax": self._tasks(view, tuned=False),
                 "shipped": self._tasks(view, tuned=True),
+                "with_failed": self._tasks(view, tuned=True, with_failed=True),
                 "classes": {
                     "argmax": self._labels("strategy", view, tuned=False),
                     "shipped": self._labels("strategy", view, tuned=True),
@@ -189,7 +193,7 @@ class CrossValidation:
             }
         return {"views": views}
 
-    def _tasks(self, view: str, *, tuned: bool) -> dict[str, Any]:
+    def _tasks(self, view: str, *, tuned: bool, with_failed: bool = False) -> dict[str, Any]:
         gold, given = [], []
         for fold, calibration in zip(self.folds, self.calibrations, strict=True):
             outputs = fold.views[view].heads["strategy"]
@@ -199,8 +203,10 @@ class CrossValidation:
                 )
             else:
                 answers = np.eye(outputs.logits.shape[1], dtype=int)[outputs.predicted]
-            gold.append(outputs.gold)
-            given.append(answers)
+            every = with_failed or fold.failed is None
+            kept = slice(None) if every else ~fold.failed
+            gold.append(outputs.gold[kept])
+            given.append(answers[kept])
         tasks = {
             task: over_folds(
                 [_task(g == i, a[:, i]) for g, a in zip(gold, given, strict=True)],

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.data.contrast import placements
-from models.data.corpora import CORPORA, Conversation, Turn, read_rows
-from models.data.dialogues import BAD, Context, contexts, pool_of
+from models.data.corpora import Conversation, Turn
+from models.data.dialogues import Context, contexts, later_news
 from models.data.phrases import CONGRATULATIONS, PROBE_PHRASES, normal
-from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
+from models.labels import COUNSELLOR, RATIONALE_ORDER
 
 REACTIONS = "emotional_reactions"
 PLACEMENTS = ("alone", "before", "after")
@@ -82,7 +82,8 @@ class _Pools:
 
     def __init__(self, data_dir: Path, seed: int) -> None:
         chance = random.Random(seed)  # noqa: S311 (nothing secret is drawn)
-        seen = {said(context.turns) for context in contexts(data_dir, "train")}
+        trained = (*contexts(data_dir, "train"), *later_news(data_dir, "train"))
+        seen = {said(context.turns) for context in trained}
         own = [c for c in contexts(data_dir, "probe") if said(c.turns) not in seen]
         chance.shuffle(own)
         self.task = _in_turn([context for context in own if context.kind == "task"])
@@ -93,7 +94,8 @@ class _Pools:
         ]
         self.good_news = [context for context in own if context.kind == "good_news"]
         self.bad_news = [context for context in own if context.kind == "bad_news"]
-        self.bad_later = list(later_news(data_dir))
+        later = later_news(data_dir, "probe")
+        self.bad_later = [context for context in later if context.kind == "bad_news"]
         chance.shuffle(self.bad_later)
 
     def neutral_reply(self, number: int) -> str:
@@ -104,17 +106,6 @@ class _Pools:
 def said(turns: tuple[Turn, ...]) -> tuple[str, ...]:
     """The turns' words alone, to find contexts that say the same."""
     return tuple(normal(turn.text) for turn in turns)
-
-
-def later_news(data_dir: Path) -> Iterator[Context]:
-    """Three turns that begin with bad news, and the reply to them: the probe's conversations."""
-    corpus = CORPORA["empathetic_dialogues"]
-    for row in read_rows(corpus, corpus.files[0], data_dir):
-        texts = [utterance["text"] for utterance in row["utterances"]]
-        if row["emotion"] in BAD and len(texts) > 3 and pool_of(row["conversation_id"]) == "probe":
-            roles = (CLIENT, COUNSELLOR, CLIENT)
-            turns = tuple(Turn(role, text) for role, text in zip(roles, texts[:3], strict=True))
-            yield Context("bad_news", turns, texts[3], "empathetic_dialogues")
 
 
 def _in_turn(known: list[Context]) -> list[Context]:

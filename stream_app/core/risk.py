@@ -2,13 +2,11 @@
 
 An additive model over the aggregates so far: every feature adds its own part to the log-odds, by a
 weight that may change with the number of turns (a varying-coefficient model, Hastie & Tibshirani
-1993) and, where there is one, by a step function (a generalised additive model with boosted steps,
-Lou et al. 2012). The numbers come with the bundle, fitted by ``python -m models.sessions`` on
-sessions that were rated by the people who were listened to; a bundle without them gives no risk.
+1993). The numbers come with the bundle, fitted by ``python -m models.sessions`` on sessions that
+were rated by the people who were listened to; a bundle without them gives no risk.
 """
 
 import math
-from bisect import bisect_right
 from typing import Any
 
 from msgspec import Struct, field
@@ -20,27 +18,12 @@ USUAL_TURNS = 10
 """``turn_weights`` count from so many counsellor turns."""
 
 
-class Steps(Struct, frozen=True, forbid_unknown_fields=True):
-    """A step function: ``values[i]`` from ``edges[i - 1]`` on; one more value than edges."""
-
-    edges: list[float]
-    values: list[float]
-
-    def at(self, x: float) -> float:
-        """The value at ``x``.
-
-        >>> Steps([1.0], [0.5, -0.5]).at(1.0)
-        -0.5
-        """
-        return self.values[bisect_right(self.edges, x)]
-
-
 class RiskModel(Struct, frozen=True, forbid_unknown_fields=True):
     """``risk = sigmoid(intercept + sum(part of feature))``; features as in ``features``.
 
-    The part of feature x after n counsellor turns is ``weights * x + turn_weights * t * x +
-    steps(x)`` with t = log((1 + n) / (1 + 10)), x held within ``bounds``. ``alerts`` records the
-    operating points that ``enter`` was chosen from.
+    The part of feature x after n counsellor turns is ``weights * x + turn_weights * t * x`` with
+    t = log((1 + n) / (1 + 10)), x held within ``bounds``. ``alerts`` records the operating points
+    that ``enter`` was chosen from.
     """
 
     intercept: float
@@ -49,7 +32,6 @@ class RiskModel(Struct, frozen=True, forbid_unknown_fields=True):
     enter: float = 0.7
     exit: float = 0.5
     turn_weights: dict[str, float] = field(default_factory=dict)
-    steps: dict[str, Steps] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
     alerts: list[dict[str, Any]] = field(default_factory=list)
 
@@ -91,14 +73,12 @@ def log_odds(model: RiskModel, values: dict[str, float]) -> float:
     """The sum of the parts; a feature that is not there yet (a head has not scored) counts as 0."""
     progress = values["log_counsellor_turns"] - math.log1p(USUAL_TURNS)
     total = model.intercept
-    for name in sorted(model.weights.keys() | model.turn_weights.keys() | model.steps.keys()):
+    for name in sorted(model.weights.keys() | model.turn_weights.keys()):
         x = values.get(name, 0.0)
         if name in model.bounds:
             least, most = model.bounds[name]
             x = max(least, min(most, x))
         total += x * (model.weights.get(name, 0.0) + progress * model.turn_weights.get(name, 0.0))
-        if name in model.steps:
-            total += model.steps[name].at(x)
     return total
 
 

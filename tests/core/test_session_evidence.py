@@ -18,7 +18,7 @@ from stream_app.core.aggregates import (
 )
 from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy, Received
-from stream_app.core.risk import RiskModel, Steps, features, log_odds, low_empathy_risk
+from stream_app.core.risk import RiskModel, features, log_odds, low_empathy_risk
 from stream_app.core.session import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, received, turn
@@ -162,7 +162,7 @@ def test_client_evidence_does_not_depend_on_the_batches(sizes: list[int]) -> Non
     assert run(sizes).state.aggregates == run([]).state.aggregates
 
 
-def test_steps_bounds_and_weights_that_change_with_the_turns() -> None:
+def test_bounds_and_weights_that_change_with_the_turns() -> None:
     aggregates = Aggregates()
     for seq in range(10):
         aggregates.observe(item(seq, {"sympathy": 3 * MILLION}), AFTER)
@@ -171,10 +171,9 @@ def test_steps_bounds_and_weights_that_change_with_the_turns() -> None:
         0.5,
         {"sympathy_mean": 2.0},
         turn_weights={"sympathy_mean": 100.0},
-        steps={"sympathy_mean": Steps([0.0, 2.0], [-1.0, 0.0, 1.0])},
         bounds={"sympathy_mean": (-1.0, 1.5)},
     )
-    assert log_odds(model, values) == pytest.approx(0.5 + 2.0 * 1.5 + 0.0)
+    assert log_odds(model, values) == pytest.approx(0.5 + 2.0 * 1.5)
     later = {**values, "log_counsellor_turns": math.log(22)}
     change = 100.0 * 1.5 * math.log(2)
     assert log_odds(model, later) == pytest.approx(3.5 + change)

@@ -149,3 +149,22 @@ def test_an_epoch_goes_through_each_corpus_as_often_as_asked() -> None:
     assert len(drawn) == 2 * 32 + 7
     assert all(drawn.count(id(s)) == (2 if s.corpus == "epitome" else 1) for s in segments)
     assert all(sum(s.corpus == "epitome" for s in step) == 16 for step in steps)
+
+
+def test_a_step_goes_to_a_device_with_all_its_tensors() -> None:
+    turns = [Turn(0, "why"), Turn(1, "because", {"reflection": (1.0, 0.0, 0.0)})]
+    segments = tokenise([Conversation("annomi", "a", turns)], tiny_tokenizer())
+    moved = collate(segments, FINAL, random.Random(0)).to(torch.device("meta"))
+    tensors = [value for chunk in moved.chunks for value in vars(chunk).values()]
+    tensors += [*vars(moved.targets).values(), *moved.targets.labels["reflection"]]
+    found = [value for value in tensors if isinstance(value, torch.Tensor)]
+    assert len(found) > 10
+    assert all(value.is_meta for value in found)
+
+
+def test_only_contrast_trains_the_turns_of_context() -> None:
+    turns = [Turn(0, "why"), Turn(1, "because", {"reflection": (1.0, 0.0, 0.0)})]
+    for corpus, count in (("annomi", 1), ("contrast", 0)):
+        segments = tokenise([Conversation(corpus, "a", turns)], tiny_tokenizer())
+        chunks = collate(segments, FINAL, random.Random(0)).chunks
+        assert sum(len(chunk.turns) for chunk in chunks if chunk.context_only) == count

@@ -19,12 +19,13 @@ from models.data.corpora import (
     one_hot,
     resolve_data_dir,
 )
-from models.data.dialogues import Context, contexts, pool_of
+from models.data.dialogues import Context, contexts, later_news, pool_of
 from models.data.phrases import (
     CONGRATULATIONS,
     MOST_WORDS,
     PROBE_PHRASES,
     RESERVED,
+    is_cheer,
     normal,
     rationale_phrases,
 )
@@ -95,8 +96,13 @@ PAIRS = [
 def test_service_files_of_the_probe_alone_and_shares_of_the_others(data_dir: Path) -> None:
     found = {pool: list(contexts(data_dir, pool)) for pool in ("train", "probe")}
     sources = {pool: {c.source for c in own} for pool, own in found.items()}
-    assert sources["train"] == {"uss_sgd", "uss_mwoz", "empathetic_dialogues"}
-    assert sources["probe"] == sources["train"] | {"uss_ccpe", "uss_redial"}
+    assert sources["train"] == {
+        "uss_sgd",
+        "uss_mwoz",
+        "uss_redial",
+        "empathetic_dialogues",
+    }
+    assert sources["probe"] == sources["train"] | {"uss_ccpe"}
     # Each conversation gives one context, in one pool; other emotions than good or bad, none.
     assert sum(map(len, found.values())) == ROWS * 6
     assert {c.kind for c in found["probe"]} == {"task", "good_news", "bad_news"}
@@ -154,7 +160,7 @@ def test_no_public_conversation_gives_contexts_to_both_pools() -> None:
     counts = [sum(1 for _ in contexts(folder, pool)) for pool in ("train", "probe")]
     assert min(counts) > 5000
     trained = {c.source for c in contexts(folder, "train")}
-    assert not trained & {"uss_ccpe", "uss_redial"}
+    assert "uss_ccpe" not in trained
 
 
 @with_corpora
@@ -231,7 +237,7 @@ def kind_of(example: Conversation) -> str:
 def test_a_contrast_example_has_a_level_where_its_phrase_fits_and_none_elsewhere(
     data_dir: Path,
 ) -> None:
-    mix = contrast.Mix(8, 6, 5, 4, 3)
+    mix = contrast.Mix(8, 5, 4, 3, 2)
     made = contrast.load(PAIRS, data_dir, seed=1, mix=mix)
     cheers = {normal(phrase) for phrase in CONGRATULATIONS["train"]}
     counts: Counter[tuple[str, str, int]] = Counter()
@@ -246,14 +252,26 @@ def test_a_contrast_example_has_a_level_where_its_phrase_fits_and_none_elsewhere
         assert not any(turn.labels for turn in example.turns[:-1])
     assert counts == {
         **{("task", head, 0): 8 for head in RATIONALE_ORDER},
-        ("bad_news", "emotional_reactions", 1): 6,
-        ("bad_news", "interpretations", 2): 6,
-        ("bad_news", "explorations", 1): 6,
-        ("task", "cheers", 0): 2,
+        ("bad_news", "emotional_reactions", 1): 8 + 5 + 2,
+        ("bad_news", "interpretations", 2): 8 + 2,
+        ("bad_news", "explorations", 1): 8 + 2,
         ("good_news", "emotional_reactions", 0): 5,
+        ("good_news", "cheers", 1): 4 + 3 + 2,
         ("bad_news", "cheers", 0): 4,
-        ("good_news", "cheers", 1): 3,
+        ("task", "cheers", 0): 3,
     }
+
+
+def test_the_words_of_a_pair_are_the_same_where_they_fit_and_where_they_do_not(
+    data_dir: Path,
+) -> None:
+    mix = contrast.Mix(beside_real_reply=0)
+    texts: dict[bool, Counter[tuple[str, str]]] = {True: Counter(), False: Counter()}
+    for example in contrast.load(PAIRS, data_dir, seed=2, mix=mix):
+        response = example.turns[-1]
+        ((head, distribution),) = response.labels.items()
+        texts[distribution[0] < 1.0][head, response.text] += 1
+    assert texts[True] == texts[False]
 
 
 def test_a_reply_to_news_goes_with_a_fitting_phrase_only(data_dir: Path) -> None:
@@ -262,6 +280,11 @@ def test_a_reply_to_news_goes_with_a_fitting_phrase_only(data_dir: Path) -> None
         ((_, distribution),) = response.labels.items()
         if distribution[0] == 1.0:
             assert "Go on." not in response.text
+
+
+def test_cheers_are_no_sympathy() -> None:
+    assert all(is_cheer(phrase) for phrase in CONGRATULATIONS["probe"][:2])
+    assert not any(is_cheer(phrase) for phrase in PROBE_PHRASES["emotional_reactions"])
 
 
 def test_contrast_examples_depend_on_the_seed_alone(data_dir: Path) -> None:
@@ -273,7 +296,8 @@ def test_contrast_examples_depend_on_the_seed_alone(data_dir: Path) -> None:
 
 
 def test_contrast_contexts_are_of_the_training_pool(data_dir: Path) -> None:
-    known = {probe_cases.said(context.turns) for context in contexts(data_dir, "train")}
+    pool = (*contexts(data_dir, "train"), *later_news(data_dir, "train"))
+    known = {probe_cases.said(context.turns) for context in pool}
     for example in contrast.load(PAIRS, data_dir, seed=3):
         assert probe_cases.said(tuple(example.turns[:-1])) in known
 
@@ -289,7 +313,8 @@ def test_public_contrast_examples_hold_no_probed_phrase_and_no_held_out_response
     folder = resolve_data_dir(None)
     parts = split_fold(list(epitome.load(folder)), 0, 5, 17)
     made = contrast.load(parts["train"], folder, 17)
-    replies = {normal(context.reply) for context in contexts(folder, "train")}
+    pool = (*contexts(folder, "train"), *later_news(folder, "train"))
+    replies = {normal(context.reply) for context in pool}
     tested = {normal(pair.turns[-1].text) for pair in parts["test"]}
     trained = {normal(pair.turns[-1].text) for pair in parts["train"]}
     for example in made:
@@ -338,8 +363,8 @@ def test_public_intents_have_no_prefix_left_and_enough_to_test() -> None:
 
 
 def test_later_news_are_three_turns_of_the_probes_conversations(data_dir: Path) -> None:
-    later = list(probe_cases.later_news(data_dir))
-    probed = [c for c in contexts(data_dir, "probe") if c.kind == "bad_news"]
+    later = list(later_news(data_dir, "probe"))
+    probed = [c for c in contexts(data_dir, "probe") if c.kind != "task"]
     assert [context.turns[:1] for context in later] == [context.turns for context in probed]
     assert all(len(context.turns) == 3 and context.reply == "I see." for context in later)
     assert isinstance(later[0], Context)

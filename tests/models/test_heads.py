@@ -42,7 +42,17 @@ def test_an_empty_context_is_finite_and_adds_nothing(head: ContextHead) -> None:
         fused = head.fuse(**inputs)
         alone = head.norm(inputs["target"]).flatten(1)
     assert torch.isfinite(fused).all()
-    assert torch.equal(fused, alone)
+    assert torch.equal(fused[:, : alone.shape[1]], alone)
+    assert not fused[:, alone.shape[1] :].any()
+
+
+def test_the_product_follows_the_context_that_is_looked_at(head: ContextHead) -> None:
+    """With one neighbour it is the product of the two mean vectors, normalised."""
+    inputs = windows(context_mask=torch.tensor([0, 0, 1, 0, 0, 0]).repeat(4, 1))
+    with torch.no_grad():
+        product = head.fuse(**inputs)[:, -inputs["target"].shape[-1] :]
+        wanted = head.match(inputs["target"][:, 1] * inputs["context"][:, 2])
+    torch.testing.assert_close(product, wanted, atol=1e-4, rtol=1e-3)
 
 
 def test_what_is_in_a_masked_slot_does_not_matter(head: ContextHead) -> None:

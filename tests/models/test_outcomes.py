@@ -13,6 +13,7 @@ from torch import nn  # noqa: E402
 
 from models.additive import TURNS, AdditiveRecipe, fit_additive  # noqa: E402
 from models.data.listeners import HeardSession, HeardTurn, above_neutral  # noqa: E402
+from models.heads import FUSED  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS  # noqa: E402
 from models.listening import Bag, Fit, bags_of, fit_heads, pool, replies_after  # noqa: E402
 from models.perceived import Outcomes, Share, second_stage, share_of  # noqa: E402
@@ -187,7 +188,7 @@ def test_no_outcome_of_a_fold_reaches_what_scores_it() -> None:
     """Other ratings in the fold, and nothing changes but the truth it is measured against."""
     model = tiny_model()
     sessions = chats()
-    features = random_features(sessions, 2 * model.config.hidden_size)
+    features = random_features(sessions, FUSED * model.config.hidden_size)
     share = Share(seed=17, fold=0, folds=3)
     other = copy.deepcopy(sessions)
     for session in other:
@@ -212,7 +213,7 @@ def test_no_outcome_of_a_fold_reaches_what_scores_it() -> None:
 def test_the_outputs_that_fit_the_risk_are_unseen_for_the_session() -> None:
     model = tiny_model()
     sessions = chats()
-    features = random_features(sessions, 2 * model.config.hidden_size)
+    features = random_features(sessions, FUSED * model.config.hidden_size)
     share = Share(seed=17, fold=0, folds=3)
     number = next(i for i, s in enumerate(sessions) if s.empathy == 5 and share.trains(s.key))
     other = copy.deepcopy(sessions)
@@ -228,7 +229,7 @@ def test_the_outputs_that_fit_the_risk_are_unseen_for_the_session() -> None:
 def test_outcomes_are_read_as_they_were_written(tmp_path) -> None:
     model = tiny_model()
     sessions = chats()
-    features = random_features(sessions, 2 * model.config.hidden_size)
+    features = random_features(sessions, FUSED * model.config.hidden_size)
     found = second_stage(model, sessions, features, Share(17, 0, 3), QUICK)
     found.write(tmp_path / "o.npz")
     again = Outcomes.read(tmp_path / "o.npz")
@@ -243,7 +244,7 @@ def test_the_fitted_risk_is_the_one_that_the_service_evaluates() -> None:
     x = chance.normal(size=(400, 3))
     x[:, 2] = np.log1p(chance.integers(1, 25, 400))
     y = (x[:, 0] + 0.5 * (x[:, 1] > 0.3) + chance.normal(size=400) > 0.5).astype(float)
-    model = fit_additive(x, y, np.ones(400), names, AdditiveRecipe(rounds=40)).scaled(1.3, -0.2)
+    model = fit_additive(x, y, np.ones(400), names, AdditiveRecipe()).scaled(1.3, -0.2)
     shipped = model.risk_model()
     expected = [log_odds(shipped, dict(zip(names, row, strict=True))) for row in x.tolist()]
     assert model.log_odds(x) == pytest.approx(np.array(expected))
@@ -253,7 +254,7 @@ def test_the_fitted_risk_is_the_one_that_the_service_evaluates() -> None:
 def test_replayed_sessions_have_a_point_for_each_counsellor_turn() -> None:
     model = tiny_model()
     sessions = chats()
-    features = random_features(sessions, 2 * model.config.hidden_size)
+    features = random_features(sessions, FUSED * model.config.hidden_size)
     outcomes = second_stage(model, sessions, features, Share(17, 0, 3), QUICK)
     names, found = trajectories(sessions, outcomes.starts, [0, 25], outcomes.logits, {})
     assert [len(item.points) for item in found] == [
