@@ -16,6 +16,8 @@ from stream_app.settings import Settings
 from stream_app.store.repository import Store, open_store
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
+from stream_app.worker.health import Health, Limits
+from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
 
 
@@ -89,14 +91,22 @@ def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
 
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[faust.App, TurnAgent]:
     """A Faust app with its agent; call inside a running event loop."""
+    metrics = WorkerMetrics()
     processor = BatchProcessor(
         pipeline(settings, scorer),
         prepared_store(settings, scorer),
         OutTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
         SessionCache(settings.cache_sessions),
         settings.database_retry_for,
+        metrics,
     )
     app = faust_app.create(settings)
-    agent = TurnAgent(app, settings, processor)
+    health = Health(
+        Limits(
+            join=faust_app.rebalance_timeout(settings) + 60.0,
+            progress=settings.database_retry_for + 60.0,
+        )
+    )
+    agent = TurnAgent(app, settings, processor, health, metrics)
     agent.attach()
     return app, agent

@@ -89,6 +89,9 @@ class Settings(BaseSettings):
     )
     redact: bool = Field(True, description="Mask personal details before text is stored")
 
+    health_host: str = Field("127.0.0.1", description="Where /healthz, /readyz, /metrics listen")
+    health_port: int | None = Field(None, ge=0, le=65535, description="Default: they are off")
+
     log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: LogFormat = LogFormat.CONSOLE
 

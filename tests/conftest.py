@@ -1,8 +1,24 @@
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
-from tests import postgres
+from tests.e2e.service import Service
+from tests.services import kafka, postgres
+
+NewService = Callable[..., Service]
+_NUMBERS = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--services",
+        action="store_true",
+        help="run the service on Apache Kafka and PostgreSQL instead of the embedded parts",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +29,37 @@ def server() -> Iterator[postgres.Server]:
     running = postgres.Server(folder)
     yield running
     running.remove()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Cluster]:
+    with kafka.running(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+@pytest.fixture
+def new_service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NewService]:
+    """Starts the service, and stops it after the test; with ``--services`` on the real parts."""
+    made: list[Service] = []
+
+    def new(**changes: Any) -> Service:
+        if request.config.getoption("--services"):
+            number = next(_NUMBERS)
+            changes = {
+                "kafka_brokers": request.getfixturevalue("cluster").address,
+                "topic_prefix": f"test-{number}",
+                "kafka_group": f"test-{number}",
+                "database_url": SecretStr(request.getfixturevalue("server").new_database()),
+                **changes,
+            }
+        made.append(Service(tmp_path, **changes))
+        return made[-1]
+
+    yield new
+    for service in made:
+        service.close()
+
+
+@pytest.fixture
+def service(new_service: NewService) -> Service:
+    return new_service()

@@ -1,6 +1,10 @@
 """``rapport worker``: one process of the consumer group, until a signal ends it."""
 
 import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import faust
 import structlog
@@ -8,9 +12,16 @@ import uvloop
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
+from stream_app.worker.health import Health, Watchdog
+from stream_app.worker.probes import serving
 from stream_app.worker.topics import declare_topics
 
 log = structlog.get_logger(__name__)
+
+HUNG = 70
+"""Exit status of a worker that its watchdog ended."""
+RED_FOR = 2.0
+"""Seconds between ``/healthz`` turning red and the end: time for a probe to see why."""
 
 
 def run(settings: Settings) -> None:
@@ -31,9 +42,32 @@ def run(settings: Settings) -> None:
         asyncio.run(declare_topics(settings))
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app, _ = bootstrap.worker(settings, scorer)
+    app, agent = bootstrap.worker(settings, scorer)
     log.info("worker.start", group=settings.kafka_group, topic=settings.turns_topic)
     worker = faust.Worker(
         app, loop=loop, loglevel=None, override_logging=False, redirect_stdouts=False, quiet=True
     )
-    worker.execute_from_commandline()
+    probes = (
+        serving(settings.health_host, settings.health_port, agent.health, agent.metrics)
+        if settings.health_port is not None
+        else nullcontext()
+    )
+    with probes, _watched(agent.health):
+        worker.execute_from_commandline()
+
+
+@contextmanager
+def _watched(health: Health) -> Iterator[None]:
+    """End the process when the worker is not alive: it would hang there for good."""
+    watchdog = Watchdog(health, _give_up)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop()
+
+
+def _give_up(reasons: list[str]) -> None:
+    log.critical("worker.hung", reasons=reasons)
+    time.sleep(RED_FOR)
+    os._exit(HUNG)

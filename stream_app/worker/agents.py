@@ -22,8 +22,11 @@ from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DeadLetter
 from stream_app.core.pipeline import BatchResult, SetAside, Source
+from stream_app.errors import StoreError
 from stream_app.settings import Settings
-from stream_app.worker.app import assigned_partitions
+from stream_app.worker.app import assigned_partitions, lag_of
+from stream_app.worker.health import Health
+from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, Record
 
 log = structlog.get_logger(__name__)
@@ -31,13 +34,23 @@ T = TypeVar("T")
 
 QUIET_AFTER = 5.0
 """Seconds without a record after which the log counts as read to its end."""
+HEALTH_EVERY = 1.0
 LEFT_BEHIND_AFTER = timedelta(seconds=60)
 
 
 class TurnAgent:
     """Feeds the processor; one per worker."""
 
-    def __init__(self, app: faust.App, settings: Settings, processor: BatchProcessor) -> None:
+    def __init__(
+        self,
+        app: faust.App,
+        settings: Settings,
+        processor: BatchProcessor,
+        health: Health,
+        metrics: WorkerMetrics,
+    ) -> None:
+        self.health = health
+        self.metrics = metrics
         self._app = app
         self._settings = settings
         self._processor = processor
@@ -58,6 +71,8 @@ class TurnAgent:
         )
         self._app.agent(topic, name="turns", concurrency=1)(self._consume)
         self._app.timer(self._settings.idle_check_every, on_leader=False)(self._look_after_idle)
+        self._app.timer(HEALTH_EVERY, on_leader=False)(self._look_after_health)
+        self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
 
     async def _consume(self, stream: Any) -> None:
@@ -69,19 +84,22 @@ class TurnAgent:
                 raise
             except Exception as problem:  # noqa: BLE001  # nothing may leave the agent's body
                 log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
+                self.metrics.store_errors.inc()
                 await self._app.crash(problem)
                 await self._app.wait_until_stopped()
                 return  # a crash counts as stopped: acknowledging now would lose the batch
             for event in events:
                 event.ack()
             await self._app.consumer.commit()
+            self.health.moved()
 
     async def _batch(self, events: Sequence[Any]) -> None:
         records = [_record(event) for event in events]
         self._last_record = time.monotonic()
         async with self._turn_of:
             committed = await self._blocking(lambda: self._processor.handle(records))
-            await self._publish(committed)
+            with self.metrics.timed("publish"):
+                await self._publish(committed)
         self._newest = max(
             (score.occurred_at for score in committed.result.turn_scores), default=self._newest
         )
@@ -112,6 +130,24 @@ class TurnAgent:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("idle.failed", reason=type(problem).__name__, detail=str(problem))
+
+    async def _look_after_health(self) -> None:
+        """Say that the loop turns, how far behind the log this worker is, and what the store says.
+
+        The store is not asked while a batch holds it: that batch tells more than a ping.
+        """
+        self.health.beat()
+        lag = lag_of(self._app, self._settings.turns_topic)
+        self.health.lag(lag)
+        for partition, events in (lag or {}).items():
+            self.metrics.lag.labels(partition).set(events)
+        if not self._turn_of.locked():
+            try:
+                await self._blocking(self._processor.ping)
+            except StoreError as problem:
+                self.health.store(str(problem))
+            else:
+                self.health.store(None)
 
     def _now(self) -> datetime | None:
         """Event time while the log is being read; wall time once it has been read to its end."""
@@ -159,8 +195,13 @@ class TurnAgent:
         )
         await sent
 
+    async def _on_assigned(self, *_: Any, **__: Any) -> None:
+        self.health.joined(assigned_partitions(self._app, self._settings.turns_topic))
+
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
         self._processor.cache.outdate()
+        self.health.left()
+        self.metrics.lag.clear()
 
     async def _blocking(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)

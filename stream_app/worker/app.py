@@ -57,7 +57,7 @@ def create(settings: Settings) -> faust.App:
         broker_client_id="rapport-worker",
         broker_session_timeout=settings.kafka_session_timeout,
         broker_heartbeat_interval=settings.kafka_session_timeout / 4,
-        broker_rebalance_timeout=settings.database_retry_for + 60.0,
+        broker_rebalance_timeout=rebalance_timeout(settings),
         broker_max_poll_interval=settings.database_retry_for + 120.0,
         broker_commit_interval=0.5,
         broker_check_crcs=False,
@@ -83,10 +83,30 @@ def create(settings: Settings) -> faust.App:
     )
 
 
+def rebalance_timeout(settings: Settings) -> float:
+    """Seconds that a rebalance waits for a worker: longer than a batch with all its retries."""
+    return settings.database_retry_for + 60.0
+
+
 def assigned_partitions(app: faust.App, topic: str) -> list[int]:
     """Partitions of ``topic`` that this worker holds now."""
     held: set[TP] = app.consumer.assignment()
     return sorted(tp.partition for tp in held if tp.topic == topic)
+
+
+def lag_of(app: faust.App, topic: str) -> dict[int, int] | None:
+    """Events of each assigned partition that are not acknowledged; None while that is not known."""
+    lag = {}
+    consumer: Any = app.consumer
+    for tp in consumer.assignment():
+        if tp.topic != topic:
+            continue
+        end = consumer.highwater(tp)
+        if end is None:
+            return None
+        done = consumer._committed_offset[tp] or 0  # noqa: SLF001  # Faust has no other word
+        lag[tp.partition] = max(0, end - done)
+    return lag
 
 
 def _credentials(settings: Settings) -> Any:

@@ -27,6 +27,7 @@ from stream_app.core.session import Versioned
 from stream_app.errors import ContractError, StoreUnavailable
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
+from stream_app.worker.metrics import WorkerMetrics
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -64,8 +65,6 @@ class SessionCache:
         self._limit = limit
         self._states: OrderedDict[str, Versioned] = OrderedDict()
         self._outdated = threading.Event()
-        self.hits = 0
-        self.misses = 0
 
     def __len__(self) -> int:
         return len(self._states)
@@ -73,10 +72,7 @@ class SessionCache:
     def get(self, session_id: str) -> Versioned | None:
         """The cached state, if any."""
         found = self._states.get(session_id)
-        if found is None:
-            self.misses += 1
-        else:
-            self.hits += 1
+        if found is not None:
             self._states.move_to_end(session_id)
         return found
 
@@ -113,11 +109,13 @@ class BatchProcessor:
         topics: OutTopics,
         cache: SessionCache,
         retry_for: float,
+        metrics: WorkerMetrics,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
         self._topics = topics
         self._retry_for = retry_for
+        self.metrics = metrics
         self.cache = cache
 
     def handle(self, records: Sequence[Record]) -> Committed:
@@ -128,13 +126,20 @@ class BatchProcessor:
             StoreError: the database refused the batch.
         """
         self.cache.refresh()
-        batch = [
-            Received(r.source, r.value, _event(r.value, r.headers), r.produced_at) for r in records
-        ]
-        session_ids = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
-        return self._committed(
-            lambda: self._pipeline.process(batch, self._states(sorted(session_ids)))
-        )
+        self.metrics.batch_events.observe(len(records))
+        with self.metrics.timed("decode"):
+            batch = [
+                Received(r.source, r.value, _event(r.value, r.headers), r.produced_at)
+                for r in records
+            ]
+        found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
+        session_ids = sorted(found)
+        committed = self._committed(lambda: self._processed(batch, session_ids))
+        for fate, count in committed.result.counts.items():
+            self.metrics.events.labels(fate).inc(count)
+        for item in committed.result.dead_letters:
+            self.metrics.dead_letters.labels(item.letter.reason).inc()
+        return committed
 
     def rest(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
         """Score what is due in sessions that were last active before ``before``."""
@@ -154,10 +159,22 @@ class BatchProcessor:
         if outbox_id is not None:
             self._retrying(lambda: self._store.sent([outbox_id]))
 
+    def ping(self) -> None:
+        """Ask the store for an answer; raises StoreUnavailable at once when there is none."""
+        self._store.ping()
+
+    def _processed(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
+        with self.metrics.timed("load"):
+            states = self._states(session_ids)
+        with self.metrics.timed("score"):
+            return self._pipeline.process(batch, states)
+
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}
         states = {key: versioned for key, versioned in cached.items() if versioned is not None}
         missing = [key for key in session_ids if key not in states]
+        self.metrics.cache_hits.inc(len(states))
+        self.metrics.cache_misses.inc(len(missing))
         loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
         return states | loaded
 
@@ -174,6 +191,7 @@ class BatchProcessor:
                 return self._commit(work())
             except StaleState as stale:
                 log.warning("state.stale", detail=str(stale))
+                self.metrics.stale_states.inc()
                 self.cache.clear()
                 return self._commit(work())
         except BaseException:
@@ -182,8 +200,12 @@ class BatchProcessor:
 
     def _commit(self, result: BatchResult) -> Committed:
         messages = list(self._messages(result))
-        outbox_id = self._retrying(lambda: self._store.commit(result, messages))
+        with self.metrics.timed("commit"):
+            outbox_id = self._retrying(lambda: self._store.commit(result, messages))
         self.cache.put(result.sessions)
+        self.metrics.cached_sessions.set(len(self.cache))
+        for alert in result.alerts:
+            self.metrics.alerts.labels(alert.state.value).inc()
         return Committed(result, messages, outbox_id)
 
     def _messages(self, result: BatchResult) -> Iterator[Message]:
@@ -202,15 +224,17 @@ class BatchProcessor:
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),
             stop=stop_after_delay(self._retry_for),
-            before_sleep=_say_retry,
+            before_sleep=self._say_retry,
             reraise=True,
         )(call)
 
-
-def _say_retry(attempt: RetryCallState) -> None:
-    log.warning(
-        "store.unavailable", attempt=attempt.attempt_number, waited_s=attempt.seconds_since_start
-    )
+    def _say_retry(self, attempt: RetryCallState) -> None:
+        self.metrics.retries.inc()
+        log.warning(
+            "store.unavailable",
+            attempt=attempt.attempt_number,
+            waited_s=attempt.seconds_since_start,
+        )
 
 
 def _event(raw: bytes, headers: dict[str, bytes]) -> Event | ContractError:

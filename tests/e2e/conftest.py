@@ -1,19 +1,9 @@
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from stream_app.commands import replay
 from stream_app.commands.event_files import sample_sessions
-from tests.e2e.service import Service
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    running = Service(tmp_path)
-    yield running
-    running.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The real service for tests: embedded broker, worker processes, SQLite."""
+"""The real service for tests: a broker, worker processes, a database."""
 
 import asyncio
 import json
@@ -26,15 +26,19 @@ FLOAT_TOLERANCE = 1e-4
 
 
 class Service:
-    """Broker and database for one test; workers are started and stopped at will."""
+    """Broker and database for one test; workers are started and stopped at will.
+
+    Without `kafka_brokers` among the changes a broker of its own is embedded; without
+    `database_url` there is an SQLite file.
+    """
 
     def __init__(self, folder: Path, **changes: Any) -> None:
         self._stack = ExitStack()
         self.folder = folder
-        address = self._stack.enter_context(broker.running())
+        if "kafka_brokers" not in changes:
+            changes["kafka_brokers"] = self._stack.enter_context(broker.running())
         self.settings = Settings().model_copy(
             update={
-                "kafka_brokers": address,
                 "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
                 "database_url": SecretStr(f"sqlite:///{folder}/rapport.db"),
                 "topic_partitions": 3,

@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaProducer
 
 from stream_app.store import tables
 from stream_app.worker.topics import client_options
+from tests.conftest import NewService
 from tests.e2e.service import Service
 
 SECRET = "zanzibar"
@@ -112,20 +113,17 @@ def test_seq_backwards_conflict_and_turn_after_the_end(service: Service) -> None
     assert [r["seq"] for r in service.rows(tables.turns) if r["session_id"] == "s"] == [0, 1, 2]
 
 
-def test_five_thousand_turns_in_one_session(tmp_path) -> None:
-    service = Service(tmp_path, batch_max=1000)
-    try:
-        service.start_worker()
-        roles = ("client", "counsellor")
-        service.send([turn(seq=n, role=roles[n % 2], text=f"Well, {n}.") for n in range(5000)])
-        service.wait_for(lambda: service.count(tables.turns) == 5000, "all turns are stored")
-        [session] = service.rows(tables.session_scores)
-        assert session["turns"] == 5000
-        assert session["counsellor_turns"] == 2500
-        [state] = service.rows(tables.session_states)
-        assert len(state["state"]) < 40_000
-    finally:
-        service.close()
+def test_five_thousand_turns_in_one_session(new_service: NewService) -> None:
+    service = new_service(batch_max=1000)
+    service.start_worker()
+    roles = ("client", "counsellor")
+    service.send([turn(seq=n, role=roles[n % 2], text=f"Well, {n}.") for n in range(5000)])
+    service.wait_for(lambda: service.count(tables.turns) == 5000, "all turns are stored")
+    [session] = service.rows(tables.session_scores)
+    assert session["turns"] == 5000
+    assert session["counsellor_turns"] == 2500
+    [state] = service.rows(tables.session_states)
+    assert len(state["state"]) < 40_000
 
 
 def test_turns_without_consent_leave_no_words_behind(service: Service) -> None:

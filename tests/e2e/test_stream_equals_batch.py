@@ -1,7 +1,6 @@
 """What the worker leaves in the database is what ``rapport score`` says of the same events."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from pydantic import SecretStr
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import tables
+from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored
 
 
@@ -63,45 +63,38 @@ def test_sessions_without_an_end_are_rested_when_the_log_is_read(service: Servic
     assert differences(scored_offline(service.settings, log, 256), stored(service)) == []
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["default", "postgresql"])
 def test_kill_in_the_middle_leaves_no_trace(
-    tmp_path: Path, sample_log: list[bytes], database: str, request: pytest.FixtureRequest
+    new_service: NewService, sample_log: list[bytes], database: str, request: pytest.FixtureRequest
 ) -> None:
     changes: dict[str, Any] = {"batch_max": 16}
     if database == "postgresql":
-        url = request.getfixturevalue("server").new_database()
-        changes["database_url"] = SecretStr(url)
-    service = Service(tmp_path, **changes)
-    try:
-        first = service.start_worker()
-        service.send(sample_log)
-        service.wait_for(lambda: service.count(tables.turns) > 100, "some turns are stored")
-        service.kill(first)
-        between = service.count(tables.turns)
-        service.start_worker()
-        service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
-        assert 100 < between < service.count(tables.turns)
-        offline = scored_offline(service.settings, sample_log, 256)
-        assert differences(offline, stored(service)) == []
-    finally:
-        service.close()
+        changes["database_url"] = SecretStr(request.getfixturevalue("server").new_database())
+    service = new_service(**changes)
+    first = service.start_worker()
+    service.send(sample_log)
+    service.wait_for(lambda: service.count(tables.turns) > 100, "some turns are stored")
+    service.kill(first)
+    between = service.count(tables.turns)
+    service.start_worker()
+    service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
+    assert 100 < between < service.count(tables.turns)
+    offline = scored_offline(service.settings, sample_log, 256)
+    assert differences(offline, stored(service)) == []
 
 
 def test_two_workers_share_the_log_and_one_survives_the_other(
-    tmp_path, sample_log: list[bytes]
+    new_service: NewService, sample_log: list[bytes]
 ) -> None:
-    service = Service(tmp_path, batch_max=16)
-    try:
-        workers = [service.start_worker(), service.start_worker()]
-        service.send(sample_log[: len(sample_log) // 2])
-        service.wait_for(lambda: service.count(tables.turns) > 50, "some turns are stored")
-        service.kill(workers[0])
-        service.send(sample_log[len(sample_log) // 2 :])
-        service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
-        offline = scored_offline(service.settings, sample_log, 256)
-        assert differences(offline, stored(service)) == []
-    finally:
-        service.close()
+    service = new_service(batch_max=16)
+    workers = [service.start_worker(), service.start_worker()]
+    service.send(sample_log[: len(sample_log) // 2])
+    service.wait_for(lambda: service.count(tables.turns) > 50, "some turns are stored")
+    service.kill(workers[0])
+    service.send(sample_log[len(sample_log) // 2 :])
+    service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")
+    offline = scored_offline(service.settings, sample_log, 256)
+    assert differences(offline, stored(service)) == []
 
 
 def test_published_messages_are_the_rows(service: Service, sample_log: list[bytes]) -> None:

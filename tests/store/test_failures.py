@@ -14,7 +14,7 @@ from stream_app.store import schema, tables
 from stream_app.store.outbox import Message
 from stream_app.store.repository import Store, open_store, shown_url
 from stream_app.worker.broker import free_port
-from tests.postgres import Server
+from tests.services.postgres import Server
 from tests.store.batches import BUNDLE, prepare, process, turn
 from tests.store.reading import contents, rows
 

@@ -17,6 +17,8 @@ from stream_app.store.outbox import Message
 from stream_app.worker import agents
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
+from stream_app.worker.health import Health, Limits
+from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, Record, SessionCache
 from tests.store.batches import pipeline, process, turn
 
@@ -37,6 +39,8 @@ class World:
         self.rest_calls: list[tuple[datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
+        self.ends = {TP(SETTINGS.turns_topic, 2): 0}
+        self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)
         self.problem: Exception | None = None
         self.delivery: Exception | None = None
@@ -70,6 +74,13 @@ class World:
             raise self.problem
         self.journal.append("committed")
         return self.outcome
+
+    def ping(self) -> None:
+        if self.problem is not None:
+            raise self.problem
+
+    def highwater(self, tp: TP) -> int | None:
+        return self.ends.get(tp)
 
     def published(self, committed: Committed) -> None:
         self.journal.append(f"published {committed.outbox_id}")
@@ -116,7 +127,11 @@ class World:
         """Comes back at once: to Faust, a crashed service is a stopped one."""
 
     def agent(self) -> TurnAgent:
-        return TurnAgent(self, SETTINGS, self)  # type: ignore[arg-type]
+        return agent_of(self, self)
+
+
+def agent_of(app: Any, processor: Any) -> TurnAgent:
+    return TurnAgent(app, SETTINGS, processor, Health(Limits()), WorkerMetrics())
 
 
 @pytest.fixture
@@ -266,14 +281,50 @@ async def test_revoked_partitions_outdate_the_cache(world: World) -> None:
     forgotten: list[bool] = []
     world.cache.outdate = lambda: forgotten.append(True)  # type: ignore[method-assign]
     app = faust_app.create(SETTINGS)
-    TurnAgent(app, SETTINGS, world).attach()  # type: ignore[arg-type]
+    agent_of(app, world).attach()
     await app.on_partitions_revoked.send({TP("t", 1)})
     assert forgotten == [True]
 
 
+async def test_a_rebalance_is_seen_by_the_health(world: World) -> None:
+    agent = world.agent()
+    assert "joining the consumer group" in agent.health.not_ready()
+    await agent._on_assigned({TP(SETTINGS.turns_topic, 1)})
+    await agent._look_after_health()
+    assert agent.health.not_ready() == []
+    await agent._on_revoked({TP(SETTINGS.turns_topic, 1)})
+    assert agent.health.not_ready() == ["joining the consumer group"]
+
+
+async def test_a_store_that_does_not_answer_is_said_and_forgiven(world: World) -> None:
+    agent = world.agent()
+    await agent._on_assigned()
+    world.problem = StoreUnavailable("the database does not answer")
+    await agent._look_after_health()
+    assert agent.health.not_ready() == ["store: the database does not answer"]
+    world.problem = None
+    await agent._look_after_health()
+    assert agent.health.not_ready() == []
+
+
+async def test_lag_is_what_the_log_has_and_the_group_has_not(world: World) -> None:
+    agent = world.agent()
+    await agent._on_assigned()
+    world.partitions = {TP(SETTINGS.turns_topic, p) for p in (1, 4)}
+    world.ends = dict.fromkeys(world.partitions, 7)
+    world._committed_offset = {TP(SETTINGS.turns_topic, 1): 5, TP(SETTINGS.turns_topic, 4): None}
+    await agent._look_after_health()
+    value = agent.metrics.registry.get_sample_value
+    assert value("rapport_lag_events", {"partition": "1"}) == 2
+    assert value("rapport_lag_events", {"partition": "4"}) == 7
+    world.ends = {}
+    await agent._look_after_health()
+    assert agent.health.not_ready() == ["lag not known yet"]
+
+
 async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> None:
     app = faust_app.create(SETTINGS)
-    TurnAgent(app, SETTINGS, world).attach()  # type: ignore[arg-type]
+    agent_of(app, world).attach()
     [agent] = app.agents.values()
     assert list(agent.channel.topics) == [SETTINGS.turns_topic]
     assert (agent.channel.key_serializer, agent.channel.value_serializer) == ("raw", "raw")
@@ -281,7 +332,7 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
 
 
 def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
-    for name in ("handle", "rest", "left_behind", "published"):
+    for name in ("handle", "rest", "left_behind", "published", "ping"):
         real: Callable[..., Any] = getattr(BatchProcessor, name)
         fake: Callable[..., Any] = getattr(World, name)
         assert list(signature(real).parameters) == list(signature(fake).parameters)

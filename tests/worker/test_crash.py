@@ -5,6 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from stream_app.store import tables
+from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import turn
 
@@ -14,19 +15,18 @@ def rename(service: Service, old: str, new: str) -> None:
         connection.execute(sa.text(f"ALTER TABLE {old} RENAME TO {new}"))
 
 
-def test_turns_that_the_store_refused_are_read_again_by_the_next_worker(tmp_path: Path) -> None:
-    service = Service(tmp_path, topic_partitions=1, batch_max=4)
-    try:
-        worker = service.start_worker()
-        service.send([turn(0)])
-        service.wait_for(lambda: service.count(tables.turns) == 1, "the first turn is stored")
-        rename(service, "turns", "turns_away")
-        service.send([turn(seq, text="zanzibar") for seq in range(1, 12)])
-        service.wait_for(lambda: worker.poll() is not None, "the worker ends")
-        assert worker.returncode == 1
-        assert "zanzibar" not in (tmp_path / "worker.log").read_text("utf-8")
-        rename(service, "turns_away", "turns")
-        service.start_worker()
-        service.wait_for(lambda: service.count(tables.turns) == 12, "no turn is lost")
-    finally:
-        service.close()
+def test_turns_that_the_store_refused_are_read_again_by_the_next_worker(
+    new_service: NewService, tmp_path: Path
+) -> None:
+    service = new_service(topic_partitions=1, batch_max=4)
+    worker = service.start_worker()
+    service.send([turn(0)])
+    service.wait_for(lambda: service.count(tables.turns) == 1, "the first turn is stored")
+    rename(service, "turns", "turns_away")
+    service.send([turn(seq, text="zanzibar") for seq in range(1, 12)])
+    service.wait_for(lambda: worker.poll() is not None, "the worker ends")
+    assert worker.returncode == 1
+    assert "zanzibar" not in (tmp_path / "worker.log").read_text("utf-8")
+    rename(service, "turns_away", "turns")
+    service.start_worker()
+    service.wait_for(lambda: service.count(tables.turns) == 12, "no turn is lost")

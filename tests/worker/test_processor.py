@@ -15,6 +15,7 @@ from stream_app.core.pipeline import Source
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import tables
 from stream_app.store.repository import StaleState, Store
+from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, Record, SessionCache
 from tests.store.batches import end, outcome, pipeline, turn
 from tests.store.reading import rows
@@ -27,7 +28,8 @@ LATER = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def processor(store: Store, retry_for: float = 30.0, cached: int = 100) -> BatchProcessor:
-    return BatchProcessor(pipeline(), store, TOPICS, SessionCache(cached), retry_for)
+    cache = SessionCache(cached)
+    return BatchProcessor(pipeline(), store, TOPICS, cache, retry_for, WorkerMetrics())
 
 
 def records(values: list[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
@@ -195,7 +197,14 @@ def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
     for seq in range(3):
         worker.handle(records([turn(seq), turn(seq, session_id="t")]))
     assert [call[0] for call in loading.calls] == [["s", "t"], [], []]
-    assert (worker.cache.hits, worker.cache.misses) == (4, 2)
+    sample = worker.metrics.registry.get_sample_value
+    assert sample("rapport_cache_hits_total") == 4
+    assert sample("rapport_cache_misses_total") == 2
+    assert sample("rapport_cached_sessions") == 2
+    assert sample("rapport_batch_events_sum") == 6
+    assert sample("rapport_events_total", {"fate": "accepted"}) == 6
+    for stage in ("decode", "load", "score", "commit"):
+        assert sample("rapport_stage_seconds_count", {"stage": stage}) == 3
 
 
 def test_outdated_states_are_dropped_before_the_next_batch(open_prepared: Open) -> None:

@@ -1,0 +1,72 @@
+"""What a worker counts and times, as Prometheus metrics (``/metrics``)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+STAGES = ("decode", "load", "score", "commit", "publish")
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 60.0)
+EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class WorkerMetrics:
+    """The metrics of one worker in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.lag = Gauge(
+            "rapport_lag_events",
+            "Events in the log that are not yet committed",
+            ["partition"],
+            registry=self.registry,
+        )
+        self.batch_events = Histogram(
+            "rapport_batch_events", "Events in a batch", buckets=EVENTS, registry=self.registry
+        )
+        self.stage_seconds = Histogram(
+            "rapport_stage_seconds",
+            "Time of a batch in each stage",
+            ["stage"],
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.events = Counter(
+            "rapport_events", "Events by what became of them", ["fate"], registry=self.registry
+        )
+        self.dead_letters = Counter(
+            "rapport_dead_letters", "Events set aside", ["reason"], registry=self.registry
+        )
+        self.retries = Counter(
+            "rapport_store_retries",
+            "Store calls made again because the database was away",
+            registry=self.registry,
+        )
+        self.store_errors = Counter(
+            "rapport_store_errors", "Batches that the store refused", registry=self.registry
+        )
+        self.stale_states = Counter(
+            "rapport_stale_states",
+            "Batches done again because another worker had moved a session on",
+            registry=self.registry,
+        )
+        self.alerts = Counter(
+            "rapport_alerts", "Alert transitions", ["state"], registry=self.registry
+        )
+        self.cache_hits = Counter(
+            "rapport_cache_hits", "Session states found in memory", registry=self.registry
+        )
+        self.cache_misses = Counter(
+            "rapport_cache_misses", "Session states read from the store", registry=self.registry
+        )
+        self.cached_sessions = Gauge(
+            "rapport_cached_sessions", "Session states held in memory", registry=self.registry
+        )
+        for stage in STAGES:
+            self.stage_seconds.labels(stage)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Time one batch in one of ``STAGES``, an attempt that fails included."""
+        with self.stage_seconds.labels(stage).time():
+            yield
