@@ -8,7 +8,7 @@ MODEL ?= build/model
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-models check format schemas lock train-env folds evaluate train bundle bench clean
+.PHONY: help install demo test test-services chaos fuzz test-models check format schemas lock train-env folds evaluate train bundle bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -30,6 +30,15 @@ demo: install ## Broker, worker, store and sample sessions on this machine; Ctrl
 
 test: $(DEV_STAMP) check ## Everything that CI runs
 	$(BIN)/python -m pytest
+
+test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
+	$(BIN)/python -m pytest --services tests/e2e tests/worker tests/store tests/chaos
+
+chaos: $(DEV_STAMP) ## Twenty long chaos runs; hours
+	$(BIN)/python -m tests.chaos --seeds 1-20
+
+fuzz: $(DEV_STAMP) ## 200,000 mutated messages through the decoder and the worker's batches
+	$(BIN)/python -m tests.fuzz --messages 200000
 
 check: $(DEV_STAMP) ## Lint, types and import directions
 	$(BIN)/ruff check .

@@ -24,6 +24,8 @@ app = typer.Typer(
 )
 database = typer.Typer(no_args_is_help=True, help="The database's schema.")
 app.add_typer(database, name="db")
+letters = typer.Typer(no_args_is_help=True, help="Events that were set aside.")
+app.add_typer(letters, name="dead-letters")
 
 Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
 
@@ -189,6 +191,58 @@ def doctor() -> None:
         console.print(f"{mark:24} {finding.name:9} {escape(finding.detail)}", highlight=False)
         healthy &= finding.healthy
     raise typer.Exit(0 if healthy else 1)
+
+
+Reasons = Annotated[
+    list[str] | None, typer.Option("--reason", help="Only these; may be given several times.")
+]
+
+
+@letters.command("count")
+def count_letters() -> None:
+    """How many events were set aside for each reason."""
+    from stream_app.commands import dead_letters as command
+
+    found = asyncio.run(command.read(_settings()))
+    for reason, count in command.by_reason(found):
+        typer.echo(f"{count:8}  {reason}")
+    typer.echo(f"{len(found):8}  altogether")
+
+
+@letters.command("list")
+def list_letters(reason: Reasons = None) -> None:
+    """One line for each: topic:partition:offset, reason, size, what was wrong. Never the text."""
+    from stream_app.commands import dead_letters as command
+
+    found = asyncio.run(command.read(_settings()))
+    for item in command.chosen(found, reason or ()):
+        letter = item.letter
+        cut = "" if item.whole else "  (only its beginning was kept)"
+        typer.echo(
+            f"{letter.dead_letter_id}  {letter.reason}  {letter.size} bytes  {letter.detail}{cut}"
+        )
+
+
+@letters.command("replay")
+def replay_letters(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="topic:partition:offset, as `list` shows it.")
+    ] = None,
+    reason: Reasons = None,
+    everything: Annotated[bool, typer.Option("--all", help="Without a choice, all.")] = False,
+) -> None:
+    """Send them to the turns topic again, after what was wrong has been fixed."""
+    from stream_app.commands import dead_letters as command
+
+    if not (ids or reason or everything):
+        raise typer.BadParameter("name some, or a --reason, or --all")
+    settings = _settings()
+    found = command.chosen(asyncio.run(command.read(settings)), reason or (), ids or ())
+    sent = asyncio.run(command.send_again(settings, found))
+    cut = sum(not item.whole for item in found)
+    typer.echo(
+        f"{sent} sent to {settings.turns_topic}; {cut} cannot be: only their beginning was kept"
+    )
 
 
 @database.command()

@@ -35,8 +35,8 @@ def test_images_are_pinned_and_long_running_services_are_looked_after(
     for name, service in compose["services"].items():
         if "image" in service:
             assert re.fullmatch(r"[\w/.-]+:\d[\w.]*", service["image"]), name
-            assert service["healthcheck"], name
         if name != "migrate":
+            assert service["healthcheck"], name
             assert service["restart"] == "unless-stopped", name
             assert service["deploy"]["resources"]["limits"]["memory"], name
 
@@ -54,3 +54,9 @@ def test_workers_start_after_the_migration(compose: dict[str, Any]) -> None:
     needs = compose["services"]["worker"]["depends_on"]
     assert needs["migrate"] == {"condition": "service_completed_successfully"}
     assert needs["kafka"] == {"condition": "service_healthy"}
+
+
+def test_kafka_is_the_one_that_the_tests_run(compose: dict[str, Any]) -> None:
+    pom = (ROOT / "tests" / "services" / "pom.xml").read_text("utf-8")
+    version = compose["services"]["kafka"]["image"].partition(":")[2]
+    assert f"<artifactId>kafka_2.13</artifactId>\n      <version>{version}</version>" in pom

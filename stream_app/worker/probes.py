@@ -56,7 +56,7 @@ def _application(
     def answer(environment: Environment, start: StartResponse) -> Iterable[bytes]:
         match environment["PATH_INFO"]:
             case "/metrics":
-                return cast(Iterable[bytes], exposition(environment, start))
+                return cast("Iterable[bytes]", exposition(environment, start))
             case "/healthz":
                 return _told(health.not_alive(), start)
             case "/readyz":

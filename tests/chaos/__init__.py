@@ -1,0 +1,1 @@
+"""Random but reproducible faults against the real service; the invariant is checked afterwards."""

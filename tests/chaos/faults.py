@@ -1,0 +1,118 @@
+"""What is done to the service while it works, and when: a plan that depends on the seed alone."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.chaos.run import Chaos
+
+PAUSE = 8.0
+"""Seconds that a zombie is stopped for: longer than its session timeout."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """At a share of the log that is sent, something happens."""
+
+    at: float
+    name: str
+
+
+def plan(seed: int, count: int, outage: float) -> list[Fault]:
+    """So many faults, every sort about equally often; `outage` seconds without the database."""
+    chance = random.Random(f"faults-{seed}")
+    names = [name for name in FAULTS if outage or name != "database_outage"]
+    order: list[str] = []
+    while len(order) < count:
+        order += chance.sample(names, len(names))
+    moments = sorted(chance.uniform(0.03, 0.97) for _ in range(count))
+    return [Fault(at, name) for at, name in zip(moments, order, strict=False)]
+
+
+def kill_worker(chaos: Chaos, chance: random.Random) -> None:
+    """SIGKILL in the middle of whatever it does."""
+    chaos.workers.end(chance, signal.SIGKILL)
+
+
+def stop_worker(chaos: Chaos, chance: random.Random) -> None:
+    """SIGTERM: it drains its batch and leaves the group."""
+    chaos.workers.end(chance, signal.SIGTERM)
+
+
+def add_worker(chaos: Chaos, chance: random.Random) -> None:
+    """One more joins: a rebalance."""
+    chaos.workers.start()
+
+
+def pause_worker(chaos: Chaos, chance: random.Random) -> None:
+    """Stopped for longer than its session timeout: it comes back as a zombie."""
+    worker = chaos.workers.any(chance)
+    if worker is None:
+        return
+    worker.send_signal(signal.SIGSTOP)
+    time.sleep(PAUSE)
+    worker.send_signal(signal.SIGCONT)
+
+
+def restart_broker(chaos: Chaos, chance: random.Random) -> None:
+    """SIGTERM and start again."""
+    chance.choice(chaos.cluster.nodes).restart(signal.SIGTERM)
+    chaos.restarts += 1
+
+
+def kill_broker(chaos: Chaos, chance: random.Random) -> None:
+    """SIGKILL and start again."""
+    chance.choice(chaos.cluster.nodes).restart(signal.SIGKILL, away=chance.uniform(0.0, 3.0))
+    chaos.restarts += 1
+
+
+def restart_database(chaos: Chaos, chance: random.Random) -> None:
+    """Immediate shutdown, crash recovery at the next start."""
+    chaos.server.stop(signal.SIGQUIT)
+    time.sleep(chance.uniform(0.0, 2.0))
+    chaos.server.start()
+    chaos.restarts += 1
+
+
+def database_outage(chaos: Chaos, chance: random.Random) -> None:
+    """Nobody gets through to the database for a while."""
+    chaos.proxy.refusing = True
+    chaos.proxy.cut()
+    time.sleep(chaos.outage)
+    chaos.proxy.refusing = False
+
+
+def failing_commit(chaos: Chaos, chance: random.Random) -> None:
+    """Connections break at random moments: some commits fail, some succeed unheard."""
+    for _ in range(10):
+        chaos.proxy.cut()
+        time.sleep(chance.uniform(0.05, 0.4))
+
+
+def slow_database(chaos: Chaos, chance: random.Random) -> None:
+    """Every packet takes a while."""
+    chaos.proxy.delay = chance.uniform(0.02, 0.2)
+    time.sleep(5.0)
+    chaos.proxy.delay = 0.0
+
+
+FAULTS = {
+    function.__name__: function
+    for function in (
+        kill_worker,
+        stop_worker,
+        add_worker,
+        pause_worker,
+        restart_broker,
+        kill_broker,
+        restart_database,
+        database_outage,
+        failing_commit,
+        slow_database,
+    )
+}

@@ -1,0 +1,81 @@
+"""Events that were set aside are counted, listed without their text, and sent again after a fix."""
+
+import asyncio
+
+from typer.testing import CliRunner
+
+from stream_app.cli import app
+from stream_app.commands import dead_letters, up
+from stream_app.store import tables
+from tests.e2e.service import Service
+from tests.store.batches import turn
+
+SECRET = "zanzibar"
+
+
+def rapport(service: Service, *arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments, env=up.environment(service.settings))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def set_aside(service: Service) -> list[dead_letters.Found]:
+    return asyncio.run(dead_letters.read(service.settings))
+
+
+def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
+    broken = [b"{zanzibar", turn(1, text=" "), b"[]"]
+    worker = service.start_worker()
+    service.send([turn(0), *broken, turn(0, text="zanzibar, but other words")])
+    service.wait_for(lambda: len(set_aside(service)) == 4, "four dead letters")
+    counted = rapport(service, "dead-letters", "count")
+    assert [line.split() for line in counted.splitlines()][-1] == ["4", "altogether"]
+    listed = rapport(service, "dead-letters", "list")
+    assert len(listed.splitlines()) == 4
+    assert SECRET not in listed
+    only = rapport(service, "dead-letters", "list", "--reason", "empty-text")
+    assert len(only.splitlines()) == 1
+    # Where nothing was fixed, what is sent again comes back, under a new offset.
+    assert rapport(service, "dead-letters", "replay", "--reason", "not-json").startswith("1 sent")
+    service.wait_for(lambda: len(set_aside(service)) == 5, "it came back")
+    # The fix: a session of its own for the words that stood under a seq that was taken.
+    service.kill(worker)
+    with service.store.engine.begin() as connection:
+        for table in reversed(tables.metadata.sorted_tables):
+            if "session_id" in table.c:
+                connection.execute(table.delete())
+    service.start_worker()
+    [conflict] = dead_letters.chosen(set_aside(service), ["conflicting-duplicate"])
+    sent = rapport(service, "dead-letters", "replay", conflict.letter.dead_letter_id)
+    assert sent.startswith("1 sent")
+    service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is taken")
+
+
+def test_replay_wants_a_choice(service: Service) -> None:
+    result = CliRunner().invoke(
+        app, ["dead-letters", "replay"], env=up.environment(service.settings)
+    )
+    assert result.exit_code == 2
+    assert "--all" in result.output
+
+
+def test_an_empty_topic_has_none(service: Service) -> None:
+    assert rapport(service, "dead-letters", "count").split() == ["0", "altogether"]
+
+
+def test_only_the_beginning_cannot_be_sent_again() -> None:
+    found = dead_letters.Found(
+        dead_letters.DeadLetter(
+            dead_letter_id="t:0:1",
+            reason="too-large",
+            detail="",
+            topic="t",
+            partition=0,
+            offset=1,
+            size=9,
+        ),
+        b"abc",
+    )
+    assert not found.whole
+    assert dead_letters.chosen([found], ["other"]) == []
+    assert dead_letters.by_reason([found]) == [("too-large", 1)]
