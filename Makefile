@@ -8,7 +8,7 @@ MODEL ?= build/model
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-services chaos fuzz test-models check format schemas lock train-env folds evaluate train bundle bench clean
+.PHONY: help install demo test test-services chaos fuzz soak test-models check format schemas lock train-env folds evaluate train bundle bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ chaos: $(DEV_STAMP) ## Twenty long chaos runs; hours
 
 fuzz: $(DEV_STAMP) ## 200,000 mutated messages through the decoder and the worker's batches
 	$(BIN)/python -m tests.fuzz --messages 200000
+
+soak: $(DEV_STAMP) ## A million turns through a worker's processor: memory stays flat
+	$(BIN)/python -m tests.soak
 
 check: $(DEV_STAMP) ## Lint, types and import directions
 	$(BIN)/ruff check .

@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import SecretStr
 from rich.console import Console
@@ -89,12 +90,14 @@ def prepare(settings: Settings) -> None:
 
 
 @contextmanager
-def worker_process(settings: Settings, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def worker_process(
+    settings: Settings, log: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[subprocess.Popen[bytes]]:
     """A worker in a process of its own, stopped gracefully at the end of the ``with``."""
     with log.open("ab") as sink:
         process = subprocess.Popen(  # this program again
             [sys.executable, "-m", "stream_app.cli", "worker"],
-            env={**os.environ, **environment(settings)},
+            env={**os.environ, **environment(settings), **more},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,

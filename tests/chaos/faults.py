@@ -23,13 +23,12 @@ class Fault:
     name: str
 
 
-def plan(seed: int, count: int, outage: float) -> list[Fault]:
-    """So many faults, every sort about equally often; `outage` seconds without the database."""
+def plan(seed: int, count: int) -> list[Fault]:
+    """So many faults, every sort about equally often."""
     chance = random.Random(f"faults-{seed}")
-    names = [name for name in FAULTS if outage or name != "database_outage"]
     order: list[str] = []
     while len(order) < count:
-        order += chance.sample(names, len(names))
+        order += chance.sample(list(FAULTS), len(FAULTS))
     moments = sorted(chance.uniform(0.03, 0.97) for _ in range(count))
     return [Fault(at, name) for at, name in zip(moments, order, strict=False)]
 
@@ -94,6 +93,20 @@ def failing_commit(chaos: Chaos, chance: random.Random) -> None:
         time.sleep(chance.uniform(0.05, 0.4))
 
 
+def refused_commit(chaos: Chaos, chance: random.Random) -> None:
+    """The database answers and refuses, as with a full disk: workers crash and are started."""
+    chaos.read_only(True)
+    time.sleep(chance.uniform(1.0, 4.0))
+    chaos.read_only(False)
+
+
+def jump_clock(chaos: Chaos, chance: random.Random) -> None:
+    """The wall clock of all workers goes hours ahead, or back, for a while."""
+    chaos.clock.write_text(chance.choice(("+3h", "-3h", "+40d")), "utf-8")
+    time.sleep(5.0)
+    chaos.clock.write_text("+0", "utf-8")
+
+
 def slow_database(chaos: Chaos, chance: random.Random) -> None:
     """Every packet takes a while."""
     chaos.proxy.delay = chance.uniform(0.02, 0.2)
@@ -113,6 +126,8 @@ FAULTS = {
         restart_database,
         database_outage,
         failing_commit,
+        refused_commit,
+        jump_clock,
         slow_database,
     )
 }

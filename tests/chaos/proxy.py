@@ -29,6 +29,12 @@ class Proxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
+        server.close()
+        running = asyncio.all_tasks(self._loop)
+        for task in running:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*running, return_exceptions=True))
+        self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
@@ -44,8 +50,8 @@ class Proxy:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(reader, up_writer))
                 group.create_task(self._pump(up_reader, writer))
-        except* (OSError, asyncio.IncompleteReadError):
-            pass
+        except* (OSError, asyncio.CancelledError):
+            pass  # a connection that ends, and the proxy's own end
         finally:
             self._writers -= {writer, up_writer}
             writer.transport.abort()
@@ -71,6 +77,5 @@ class Proxy:
 
     def close(self) -> None:
         """Stop; connections are reset."""
-        self.cut()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
@@ -130,6 +131,8 @@ class Chaos:
         self._stack.callback(self.server.remove)
         self.proxy = Proxy("127.0.0.1", self.server.port)
         self._stack.callback(self.proxy.close)
+        self.clock = folder / "clock"
+        self.clock.write_text("+0", "utf-8")
         direct = self.server.new_database()
         behind = direct.replace(f":{self.server.port}/", f":{self.proxy.port}/")
         self.service = Service(
@@ -142,6 +145,7 @@ class Chaos:
             database_url=SecretStr(behind),
             batch_max=64,
         )
+        self.service.worker_environment = faked_time(self.clock)
         self._stack.callback(self.service.close)
         self.workers = Workers(self.service, size.workers)
         self._stack.callback(self.workers.stop)
@@ -154,7 +158,7 @@ class Chaos:
         progress = Progress(len(log))
         sender = threading.Thread(target=self._send, args=(log, progress), daemon=True)
         sender.start()
-        for fault in faults.plan(self.seed, self.size.faults, self.outage):
+        for fault in faults.plan(self.seed, self.size.faults):
             progress.wait_for(fault.at, lambda: self._stored_share(len(log)))
             print(f"{time.monotonic() - started:6.1f} s  {fault.at:4.0%}  {fault.name}", flush=True)
             faults.FAULTS[fault.name](self, chance)
@@ -168,6 +172,14 @@ class Chaos:
         report.restarts_survived = self.restarts + self.workers.restarted
         report.seconds = round(time.monotonic() - started, 1)
         return report
+
+    def read_only(self, yes: bool) -> None:
+        """Whether the database refuses to write."""
+        with psycopg.connect(self.server.url(), autocommit=True) as connection:
+            connection.execute(
+                f"ALTER SYSTEM SET default_transaction_read_only = {'on' if yes else 'off'}"
+            )
+            connection.execute("SELECT pg_reload_conf()")
 
     def close(self) -> None:
         """Stop everything."""
@@ -274,6 +286,23 @@ class Chaos:
             different=len(different),
             examples=[*lost[:3], *doubled[:3], *different[:3]],
         )
+
+
+def faked_time(file: Path) -> dict[str, str]:
+    """Environment in which a process reads its wall clock with the offset that stands in the file.
+
+    Raises:
+        SystemExit: libfaketime is not installed.
+    """
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        raise SystemExit("error: the chaos needs libfaketime (Debian: libfaketime)")
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
 
 
 class Progress:

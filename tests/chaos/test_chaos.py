@@ -11,8 +11,8 @@ SHORT = Size(turns=900, sessions=60, workers=2, faults=5, outage=4.0)
 def test_equal_seeds_give_equal_logs_and_plans() -> None:
     assert traffic.log(3, 20, 300) == traffic.log(3, 20, 300)
     assert traffic.log(3, 20, 300) != traffic.log(4, 20, 300)
-    assert faults.plan(3, 12, 5.0) == faults.plan(3, 12, 5.0)
-    assert {fault.name for fault in faults.plan(3, 12, 5.0)} == set(faults.FAULTS)
+    assert faults.plan(3, 12) == faults.plan(3, 12)
+    assert {fault.name for fault in faults.plan(3, 12)} == set(faults.FAULTS)
 
 
 @pytest.mark.services

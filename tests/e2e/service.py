@@ -49,6 +49,7 @@ class Service:
         up.prepare(self.settings)
         self.store = bootstrap.store(self.settings)
         self._workers: list[Any] = []
+        self.worker_environment: dict[str, str] = {}
 
     def close(self) -> None:
         """Stop everything."""
@@ -58,7 +59,9 @@ class Service:
     def start_worker(self) -> Any:
         """Start a worker process."""
         log = self.folder / "worker.log"
-        worker = self._stack.enter_context(up.worker_process(self.settings, log))
+        worker = self._stack.enter_context(
+            up.worker_process(self.settings, log, self.worker_environment)
+        )
         self._workers.append(worker)
         return worker
 

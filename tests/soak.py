@@ -1,0 +1,147 @@
+"""`python -m tests.soak --turns 1000000`: does a worker's memory stay flat?
+
+Sessions come and go through the worker's processor, cache and store (SQLite), batch by batch, in
+this process and without a model: what could grow is the state that the worker keeps. Memory after
+the first tenth is compared with memory at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+
+from stream_app.core.pipeline import Source
+from stream_app.store import schema
+from stream_app.store.repository import open_store
+from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.processor import BatchProcessor, OutTopics, Record, SessionCache
+from tests.store.batches import pipeline, prepare
+
+BATCH = 256
+OPEN_AT_A_TIME = 2000
+UNFINISHED = 0.2
+REST_EVERY = 200
+"""Batches between two looks for idle sessions."""
+
+
+@dataclass
+class Soaked:
+    """What was seen; memory in MiB."""
+
+    turns: int
+    sessions: int
+    seconds: float
+    memory_at_tenth: float
+    memory_at_end: float
+    cached: int
+    cache_bound: int
+    still_open: int
+
+    @property
+    def growth(self) -> float:
+        """Share of the memory after the first tenth."""
+        return self.memory_at_end / self.memory_at_tenth - 1
+
+
+def events(turns: int, sessions: int, seed: int) -> Iterator[tuple[datetime, bytes]]:
+    """Turns of so many sessions, at most `OPEN_AT_A_TIME` of them open; some never end."""
+    chance = random.Random(seed)
+    length = max(2, turns // sessions)
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    places = min(OPEN_AT_A_TIME, sessions)
+    current = [(number, 0) for number in range(places)]
+    started, sent = places, 0
+    while sent < turns:
+        place = chance.randrange(places)
+        number, seq = current[place]
+        now += timedelta(milliseconds=20)
+        event = {
+            "type": "turn",
+            "session_id": f"soak-{number}",
+            "seq": seq,
+            "speaker_id": f"{number}/{seq % 2}",
+            "role": ("client", "counsellor")[seq % 2],
+            "text": f"How was it the {chance.randrange(1000)}th time?",
+            "occurred_at": now.isoformat(),
+            "consent": True,
+        }
+        yield now, json.dumps(event).encode()
+        sent += 1
+        current[place] = (number, seq + 1)
+        if seq + 1 >= length:
+            if chance.random() >= UNFINISHED:
+                end = {"type": "session_end", "session_id": f"soak-{number}"}
+                yield now, json.dumps({**end, "occurred_at": now.isoformat()}).encode()
+            current[place] = (started, 0)
+            started += 1
+
+
+def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
+    """Soak one processor."""
+    started = time.monotonic()
+    process = psutil.Process()
+    tenth = 0.0
+    with tempfile.TemporaryDirectory(prefix="rapport-soak-") as folder:
+        store = open_store(f"sqlite:///{Path(folder)}/soak.db")
+        schema.upgrade(store)
+        prepare(store)
+        cache = SessionCache(cached)
+        topics = OutTopics("turns", "sessions", "alerts")
+        processor = BatchProcessor(pipeline(), store, topics, cache, 0.0, WorkerMetrics())
+        batch: list[Record] = []
+        offset = batches = 0
+        now = datetime.now(UTC)
+        for now, value in events(turns, sessions, seed):
+            batch.append(Record(Source("t", 0, offset), value, {}, now))
+            offset += 1
+            if len(batch) < BATCH:
+                continue
+            processor.published(processor.handle(batch))
+            batch = []
+            batches += 1
+            if batches % REST_EVERY == 0:
+                _rest(processor, now - timedelta(minutes=30))
+            if not tenth and offset >= turns / 10:
+                tenth = process.memory_info().rss / 2**20
+        if batch:
+            processor.published(processor.handle(batch))
+        _rest(processor, now + timedelta(days=1))
+        still_open = len(store.quiet_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
+        end = process.memory_info().rss / 2**20
+        store.close()
+    seconds = time.monotonic() - started
+    return Soaked(turns, sessions, seconds, tenth, end, len(cache), cached, still_open)
+
+
+def _rest(processor: BatchProcessor, before: datetime) -> None:
+    while (found := processor.rest(before, [0])) is not None:
+        processor.published(found)
+
+
+def main() -> None:
+    """Run and print what was seen."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--turns", type=int, default=1_000_000)
+    parser.add_argument("--sessions", type=int, default=100_000)
+    options = parser.parse_args()
+    found = run(options.turns, options.sessions)
+    print(f"{found.turns} turns, {found.sessions} sessions, {found.seconds:.0f} s")
+    print(
+        f"memory {found.memory_at_tenth:.0f} MiB after a tenth, {found.memory_at_end:.0f} MiB at "
+        f"the end: {found.growth:+.1%}"
+    )
+    print(f"{found.cached} sessions in the cache, its bound is {found.cache_bound}")
+    print(f"{found.still_open} sessions open after the last idle check")
+
+
+if __name__ == "__main__":
+    main()
