@@ -84,7 +84,9 @@ evaluate: train-env ## Write docs/evaluation from the folds
 	$(TRAIN_PY) -m models.methods.micromodels $(DATA_DIR)
 	$(TRAIN_PY) -m models.sessions evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default --name ours $(DATA_DIR)
+	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
+	$(TRAIN_PY) -m export.card
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)

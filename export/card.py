@@ -1,10 +1,18 @@
-"""The model card, written from the manifest: no figure in it is typed by hand."""
+"""The model card, written from the manifest: no figure in it is typed by hand.
+
+`python -m export.card --bundle FOLDER` writes it anew, after an evaluation has written new figures.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from export import gate
+from export.bundle import CARD, MANIFEST
 from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.evaluate import document, report, tables
 from models.evaluate.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES, MICROMODELS
@@ -229,3 +237,17 @@ def _export(manifest: dict[str, Any]) -> str:
         "Speeds are of one thread in one run, to be compared within the table.\n\n"
         + gate.markdown(figures)
     )
+
+
+def main(
+    bundle: Annotated[Path, typer.Option(help="A bundle's folder.")] = Path(
+        "stream_app/bundles/default"
+    ),
+) -> None:
+    """Write the card of a bundle anew."""
+    manifest = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
+    (bundle / CARD).write_text(model_card(manifest), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

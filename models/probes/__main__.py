@@ -52,7 +52,7 @@ def main(
 
         torch.set_num_threads(threads)
         if model is not None:
-            scorer = scorers.ModelLevels(model, calibration)
+            scorer = scorers.of_model(model, calibration)
         else:
             from models.methods.micromodels import fit_levels  # noqa: PLC0415
 

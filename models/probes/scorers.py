@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,12 @@ from stream_app.core.ports import Encoding, Scorer
 from stream_app.core.window import EncodedTurn, Neighbour, Target
 from stream_app.inference import bundle
 from stream_app.inference.scorer import OnnxScorer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from models.calibrate import Calibration
+    from models.multitask import MultitaskModel
 
 Dialogue = Sequence[Turn]
 """Turns in order; the last one is the response that is judged."""
@@ -83,16 +89,21 @@ def of_bundle(folder: Path, threads: int) -> ServiceLevels:
     return ServiceLevels(OnnxScorer(bundle.load(folder), threads=threads))
 
 
-class ModelLevels:
+def of_model(folder: Path, calibration: Path | None = None) -> ModelLevels:
     """A model folder of `models.train`, with the level offsets of a calibration if there is one."""
+    # Torch is needed for this scorer alone.
+    from models import multitask  # noqa: PLC0415
+    from models.calibrate import Calibration  # noqa: PLC0415
 
-    def __init__(self, folder: Path, calibration: Path | None = None) -> None:
-        # Torch is needed for this scorer alone.
-        from models import multitask  # noqa: PLC0415
-        from models.calibrate import Calibration  # noqa: PLC0415
+    given = Calibration.read(calibration) if calibration else Calibration()
+    return ModelLevels(*multitask.load(folder), given)
 
-        self.model, self.tokenizer = multitask.load(folder)
-        self.calibration = Calibration.read(calibration) if calibration else Calibration()
+
+class ModelLevels:
+    """A torch model, ready to score, its tokenizer and the calibration of its levels."""
+
+    def __init__(self, model: MultitaskModel, tokenizer: Tokenizer, given: Calibration) -> None:
+        self.model, self.tokenizer, self.calibration = model, tokenizer, given
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
         """As `LevelScorer`; every text is encoded once, and nothing that follows is seen."""

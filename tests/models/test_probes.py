@@ -26,7 +26,7 @@ from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from models.probes import __main__ as command
 from models.probes import report
 from models.probes.cases import PLACEMENTS, Case, cases
-from models.probes.scorers import Dialogue, Levels, ModelLevels, ServiceLevels
+from models.probes.scorers import Dialogue, Levels, ServiceLevels, of_model
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level
 from stream_app.core.ports import Encoding, HeadScores
@@ -279,7 +279,7 @@ def save_tiny(folder: Path) -> Path:
 
 
 def test_a_model_folder_judges_each_dialogue_by_itself(tmp_path: Path) -> None:
-    scorer = ModelLevels(save_tiny(tmp_path))
+    scorer = of_model(save_tiny(tmp_path))
     texts = ["i feel sad .", "why ?", "you must sleep more .", "sorry !"]
     dialogues = [[Turn(CLIENT, "hard work"), Turn(COUNSELLOR, text)] for text in texts] * 3
     together = scorer.levels(dialogues)
@@ -301,7 +301,7 @@ def test_a_model_folder_is_asked_as_in_evaluation(tmp_path: Path) -> None:
     model, tokenizer = multitask.load(folder)
     segments = tokenise([Conversation("x", "", d) for d in dialogues], tokenizer)
     expected = predict(model, segments, PROVISIONAL, tokenizer).heads
-    scorer = ModelLevels(folder)
+    scorer = of_model(folder)
     seen: dict[str, torch.Tensor] = {}
     score = scorer.model.score
     scorer.model.score = lambda *given: seen.update(score(*given)) or seen
@@ -316,7 +316,7 @@ def test_a_calibrations_offsets_decide_the_level(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     Calibration(offsets={"explorations": [0.0, 0.0, 99.0]}).write(path)
     dialogue = [Turn(CLIENT, "work"), Turn(COUNSELLOR, "why ?")]
-    assert ModelLevels(folder, path).levels([dialogue])[0, 2] == 2
+    assert of_model(folder, path).levels([dialogue])[0, 2] == 2
 
 
 def test_the_command_probes_a_model_folder(tmp_path: Path) -> None:
