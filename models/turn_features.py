@@ -22,6 +22,7 @@ from models.batches import AFTER, BEFORE, OFFSETS, EncoderChunk, TokenisedTurn, 
 from models.data.corpora import Turn
 from models.data.listeners import HeardSession
 from models.encoder import MAX_TOKENS
+from models.heads import FUSED
 from models.multitask import MultitaskModel
 
 View = Literal["provisional", "final"]
@@ -89,7 +90,7 @@ def fuse(
     if view == "provisional":
         present = present * (np.array(OFFSETS) < 0)
     held, role = torch.from_numpy(vectors), torch.from_numpy(roles)
-    fused = np.zeros((len(vectors), vectors.shape[1] * vectors.shape[2]), np.float16)
+    fused = np.zeros((len(vectors), FUSED * vectors.shape[2]), np.float16)
     for first in range(0, len(vectors), ROWS):
         part = slice(first, first + ROWS)
         context = torch.from_numpy(neighbours[part])
