@@ -106,7 +106,10 @@ def build(
         hidden_size=trained.config.hidden_size,
         batch_independent=chosen.batch_independent,
         calibration=calibration,
-        training=json.loads((model / "training.json").read_text(encoding="utf-8")),
+        training={
+            **json.loads((model / "training.json").read_text(encoding="utf-8")),
+            "parameters": sum(weights.numel() for weights in trained.parameters()),
+        },
         metrics=metrics,
     )
     bundle.write_manifest(out, content)

@@ -62,7 +62,8 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
     training, metrics = manifest["training"], manifest["metrics"]
     sections = [
         f"# {manifest['name']} {manifest['version']} ({manifest['profile']})",
-        f"A turn encoder ({training['base_model']}, fine-tuned) and a context head that score "
+        f"A turn encoder ({training['base_model']}, fine-tuned) and a context head, "
+        f"{training['parameters'] / 1e6:.1f} million parameters altogether, that score "
         f"the turns of a conversation with up to {manifest['window']['before']} turns before and "
         f"{manifest['window']['after']} after.",
         "## Intended use\n\n" + INTENDED_USE,

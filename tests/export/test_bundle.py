@@ -130,7 +130,7 @@ def test_the_card_follows_the_evaluations_files(
     assert "Learned from what listeners said." in card
     assert "| explorations | EPITOME | 92.6 | 72.6 | 71.6 | 84.5 |" in card
     assert f"| strategy | {content['heads'][3]['temperature']:.2f} |" in card
-    assert content["version"] == "1.1.0"
+    assert content["version"] == bundle.VERSION
 
 
 def test_heads_in_the_manifest_match_the_table(
