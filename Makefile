@@ -90,7 +90,7 @@ evaluate: train-env ## Write docs/evaluation from the folds
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)
-	$(TRAIN_PY) -m models.perceived --model $(MODEL) $(DATA_DIR)
+	$(TRAIN_PY) -m models.perceived --model $(MODEL) --no-inner $(DATA_DIR)
 
 bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its risk
 	$(TRAIN_PY) -m models.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)

@@ -116,8 +116,13 @@ def second_stage(
     features: TurnFeatures,
     share: Share,
     recipe: Fit,
+    *,
+    inner: bool = True,
 ) -> Outcomes:
-    """Fit the outcome heads in place, and say what all heads say of all turns."""
+    """Fit the outcome heads in place, and say what all heads say of all turns.
+
+    Without `inner` nothing is fitted for the conversations that were trained on.
+    """
     bags = [
         bag for bag in bags_of(sessions, features.starts) if share.trains(sessions[bag.session].key)
     ]
@@ -137,7 +142,8 @@ def second_stage(
     unseen: dict[View, dict[str, NDArray[np.float32]]] = {
         view: {head: logits[view][head].copy() for head in OUTCOME_HEADS} for view in VIEWS
     }
-    for left_out in sorted({share.inner(session.key) for session in sessions}):
+    parts = sorted({share.inner(session.key) for session in sessions}) if inner else []
+    for left_out in parts:
         members = [
             number
             for number, session in enumerate(sessions)
@@ -190,6 +196,9 @@ def main(
         int, typer.Option(help="Dialogues of each service corpus.")
     ] = SERVICE_DIALOGUES,
     epochs: int = Fit.epochs,
+    inner: Annotated[
+        bool, typer.Option(help="Fit what models.sessions needs of fold models, too.")
+    ] = True,
     threads: int = 2,
 ) -> None:
     """Fit the outcome heads of one model and write them into its folder."""
@@ -203,7 +212,7 @@ def main(
     features = turn_features(trained, tokenizer, sessions, cache)
     print(f"features of {len(features.fused['final'])} turns, {_minutes(started)}", flush=True)
     recipe = Fit(epochs=epochs, seed=share.seed)
-    outcomes = second_stage(trained, sessions, features, share, recipe)
+    outcomes = second_stage(trained, sessions, features, share, recipe, inner=inner)
     outcomes.write(model / OUTCOMES)
     torch.save(trained.state_dict(), model / "model.pt")
     about["outcomes"] = {
