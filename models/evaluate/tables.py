@@ -203,9 +203,7 @@ theirs. Folds hold whole conversations: few in each, so they differ much."""
 
 INTENT_NOTES = """\
 Tested on the lines that people labelled, which no model saw; learned from lines that key phrases
-found (Welivita & Pu 2020), so the label shares differ between the two. Lines carry no context.
-A few of these lines also occur among the training lines of the folds that were measured here; the
-loader has left such training lines out since, so these figures are slightly flattering."""
+found (Welivita & Pu 2020), so the label shares differ between the two. Lines carry no context."""
 
 
 def calibration(content: Table) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+from models.data.dialogues import TRAINING_FILES
 from models.data.phrases import PROBE_PHRASES
 from models.labels import RATIONALE_ORDER
 from models.probes.cases import LEES, Case, head_of
@@ -179,8 +180,31 @@ def markdown(content: Figures) -> str:
     for name in PAIRS:
         cells = [_cell(entry["balanced_accuracy"][name], "value") for entry in scorers.values()]
         rows.append([f"balanced accuracy, {NAMES[name]}", "high", *cells, ""])
+    sources = sorted({source for entry in scorers.values() for source in _by_corpus(entry)})
+    for source in sources:
+        cells = [_cell(_by_corpus(entry).get(source)) for entry in scorers.values()]
+        known = "never" if f"{source}.jsonl.gz" not in TRAINING_FILES else "other dialogues of it"
+        rows.append([f"phrases in {source} [2: {known}]", "low", *cells, ""])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*lines, "", f"[1] {PUBLISHED['source']}: PersonaChat / Ubuntu."])
+    notes = [
+        f"[1] {PUBLISHED['source']}: PersonaChat / Ubuntu.",
+        "[2] What the contrast training sees of the service corpus.",
+    ]
+    return "\n".join([*lines, "", *notes])
+
+
+def _by_corpus(entry: Figures) -> dict[str, Figures]:
+    """Misplaced phrases in service dialogues, all mechanisms together, by corpus."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for head in RATIONALE_ORDER:
+        found = entry["conditions"].get(f"task/{head}", {}).get("by_source", {})
+        for source, share in found.items():
+            counts[source][0] += share["called"]
+            counts[source][1] += share["n"]
+    return {
+        source: _share([True] * called + [False] * (n - called))
+        for source, (called, n) in counts.items()
+    }
 
 
 def _any(scorers: dict[str, Figures], name: str) -> Figures:
