@@ -1,0 +1,58 @@
+"""A worker whose broker or topic is not there at the start."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from stream_app.commands import up
+from stream_app.store import tables
+from stream_app.worker import broker
+from stream_app.worker.topics import client_options
+from tests.conftest import NewService
+from tests.e2e.service import Service
+from tests.store.batches import turn
+
+
+def test_a_broker_that_comes_later_is_waited_for(tmp_path: Path) -> None:
+    port = broker.free_port()
+    with broker.running(port):
+        service = Service(tmp_path, kafka_brokers=f"127.0.0.1:{port}")
+    try:
+        service.start_worker()
+        with broker.running(port):
+            up.prepare(service.settings)
+            service.send([turn(0)])
+            service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is stored")
+    finally:
+        service.close()
+
+
+def test_a_topic_that_is_made_later_is_read(new_service: NewService) -> None:
+    service = new_service(declare_topics=False)
+    prefix = f"{service.settings.topic_prefix}-later"
+    service.settings = service.settings.model_copy(update={"topic_prefix": prefix})
+    worker = service.start_worker()
+    asyncio.run(make(service, service.settings.topics))
+    service.send([turn(0)])
+    if not seen(service, worker):
+        service.start_worker()  # what a supervisor does with a worker that ended
+    service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is stored")
+
+
+def seen(service: Service, worker: Any) -> bool:
+    service.wait_for(
+        lambda: service.count(tables.turns) == 1 or worker.poll() is not None,
+        "the worker reads the topic, or ends",
+    )
+    return service.count(tables.turns) == 1
+
+
+async def make(service: Service, names: list[str]) -> None:
+    client = AIOKafkaAdminClient(**client_options(service.settings))
+    await client.start()
+    try:
+        await client.create_topics([NewTopic(name, 3, 1) for name in names])
+    finally:
+        await client.close()
