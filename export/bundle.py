@@ -18,6 +18,7 @@ VERSION = "1.2.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
+    "parameters",
     "base_model",
     "data",
     "split",

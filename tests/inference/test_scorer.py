@@ -19,7 +19,7 @@ from stream_app.inference.scorer import OnnxScorer, decided
 from stream_app.settings import Settings
 from tests.fakes import START
 
-WARM = "I am so sorry, that must have been frightening for you. What went through your mind?"
+WARM = "I'm so sorry, that must have been terrible. What happened?"
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_a_warm_answer_is_seen_with_its_words(scorer: OnnxScorer) -> None:
     assert reaction.level > 0
     assert exploration.level > 0
     assert any("sorry" in WARM[start:end] for start, end in reaction.rationale)
-    assert any("mind" in WARM[start:end] for start, end in exploration.rationale)
+    assert any("happened" in WARM[start:end] for start, end in exploration.rationale)
 
 
 def test_the_context_matters(scorer: OnnxScorer) -> None:
