@@ -22,6 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--services"):
+        return
+    for item in items:
+        if item.get_closest_marker("services"):
+            item.add_marker(pytest.mark.skip(reason="runs with --services: make test-services"))
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[postgres.Server]:
     folder = postgres.binaries()
