@@ -34,7 +34,7 @@ from models.evaluate.predict import predict_views
 from models.evaluate.report import CrossValidation
 from models.frozen import LowerStates
 from models.probes import report as probes
-from models.probes.cases import Case, cases
+from models.probes.cases import cases
 from models.probes.scorers import ModelLevels
 from models.train import Recipe
 
@@ -174,12 +174,12 @@ def measured(
     model: multitask.MultitaskModel,
     tokenizer: Any,
     test: list[Conversation],
-    probed: list[Case],
+    data_dir: Path,
     seed: int,
 ) -> dict[str, float]:
     """Figures in per cent; those of heads that the lever does not train are left out.
 
-    `probed` is judged by the most probable levels.
+    The context probe is judged by the most probable levels.
     """
     halves = []
     with changed(lever.constants):
@@ -207,6 +207,7 @@ def measured(
         for name, row in heads.items():
             figures[f"{name} macro-F1"] = row["macro_f1"]["pooled"]
     if lever.corpora is None and lever.view == "final":
+        probed = cases(data_dir, [], PROBES, seed)
         found = probes.measure(ModelLevels(model, tokenizer, Calibration()), probed)
         figures["probe: fooled"] = found["fooled"]["share"]
         figures["probe: recall"] = found["recall"]["share"]
@@ -240,7 +241,6 @@ def main(
     conversations = load_for_command(data_dir)
     training = chosen(split_fold(conversations, fold, FOLDS, seed)["train"], share, seed)
     test = held_out(conversations, fold, FOLDS, seed)
-    probed = cases(resolve_data_dir(data_dir), [], PROBES, seed)
     setting = {"epochs": epochs, "fold": fold, "share": share, "seed": seed}
     for lever in LEVERS:
         if only and lever.name not in only:
@@ -255,7 +255,7 @@ def main(
             "lever": lever.name,
             "description": lever.description,
             "kept": lever.kept,
-            "figures": measured(lever, model, tokenizer, test, probed, seed),
+            "figures": measured(lever, model, tokenizer, test, resolve_data_dir(data_dir), seed),
             "setting": setting,
         }
         out.parent.mkdir(parents=True, exist_ok=True)

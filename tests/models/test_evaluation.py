@@ -279,7 +279,7 @@ def test_an_ablation_row_is_added_once(
     app = ablation.typer.Typer()
     app.command()(ablation.main)
     out = tmp_path / "ablation.json"
-    arguments = [f"--data-dir={corpora}", f"--out={out}", "--frozen-layers=0", "--share=0.6"]
+    arguments = [f"--data-dir={corpora}", f"--out={out}", "--share=0.6"]
     for _ in range(2):
         CliRunner().invoke(
             app, [*arguments, "--only=epitome_only", "--only=no_context"], catch_exceptions=False
