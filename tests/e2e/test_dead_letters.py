@@ -60,7 +60,8 @@ def test_replay_wants_a_choice(service: Service) -> None:
 
 
 def test_an_empty_topic_has_none(service: Service) -> None:
-    assert rapport(service, "dead-letters", "count").split() == ["0", "altogether"]
+    counted = rapport(service, "dead-letters", "count")
+    assert counted.splitlines()[-1].split() == ["0", "altogether"]
 
 
 def test_only_the_beginning_cannot_be_sent_again() -> None:

@@ -101,6 +101,8 @@ class Node:
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": max(1, replicas - 1),
             "min.insync.replicas": max(1, replicas - 1),
+            "message.max.bytes": 32 * 1024 * 1024,
+            "replica.fetch.max.bytes": 32 * 1024 * 1024,
             "num.network.threads": 2,
             "num.io.threads": 4,
             "background.threads": 2,
