@@ -10,12 +10,11 @@ from aiokafka.errors import KafkaError
 from msgspec import Struct
 
 from stream_app.commands.replay import producer
-from stream_app.contracts.scores import DeadLetter
+from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
 from stream_app.worker.topics import client_options
 
-HEADER = "rapport-dead-letter"
 POLL_MS = 500
 
 
@@ -100,7 +99,7 @@ async def _records(settings: Settings) -> AsyncIterator[Found]:
             batch = await consumer.getmany(timeout_ms=POLL_MS)
             for records in batch.values():
                 for record in records:
-                    header = dict(record.headers).get(HEADER)
+                    header = dict(record.headers).get(DEAD_LETTER_HEADER)
                     if header is not None:
                         letter = msgspec.json.decode(header, type=DeadLetter)
                         yield Found(letter, record.value or b"")

@@ -144,6 +144,9 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     threshold: Probability
 
 
+DEAD_LETTER_HEADER = "rapport-dead-letter"
+
+
 class DeadLetter(Struct, frozen=True, tag_field="type", tag="dead_letter", kw_only=True):
     """Why an event was set aside.
 

@@ -5,7 +5,7 @@ The calls block; the worker runs them in a thread of its own.
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,7 @@ from stream_app.store.rows import Row
 
 log = structlog.get_logger(__name__)
 
+READS_ONLY: Final = "rapport_reads_only"
 PSEUDONYM_KEY: Final = "pseudonym_key"
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
@@ -162,12 +163,18 @@ class Store:
             versioned.version += 1
         return outbox_id
 
-    def left_behind(self, before: datetime, limit: int = 100) -> list[OutboxEntry]:
-        """Outbox rows older than ``before``: whoever wrote them did not get to send them."""
+    def outbox_ids(self, limit: int = 1000) -> list[int]:
+        """Outbox rows whose messages are not out yet, oldest first."""
+        query = sa.select(tables.outbox.c.id).order_by(tables.outbox.c.id).limit(limit)
+        with self._reading() as connection:
+            return list(connection.scalars(query))
+
+    def outbox_entries(self, outbox_ids: Sequence[int]) -> list[OutboxEntry]:
+        """These outbox rows, as far as they are still there, oldest first."""
         table = tables.outbox
-        query = sa.select(table).where(table.c.created_at < before).order_by(table.c.id)
-        with self._transaction() as connection:
-            found = connection.execute(query.limit(limit)).all()
+        query = sa.select(table).where(table.c.id.in_(outbox_ids)).order_by(table.c.id)
+        with self._reading() as connection:
+            found = connection.execute(query).all()
         return [OutboxEntry(row.id, outbox_codec.unpack(row.messages)) for row in found]
 
     def sent(self, outbox_ids: Sequence[int]) -> None:
@@ -177,7 +184,7 @@ class Store:
 
     def ping(self) -> None:
         """Raise StoreUnavailable if the database does not answer."""
-        with self._transaction() as connection:
+        with self._reading() as connection:
             connection.execute(sa.text("SELECT 1"))
 
     def close(self) -> None:
@@ -185,7 +192,7 @@ class Store:
         self.engine.dispose()
 
     def _states(self, query: sa.Select[Any]) -> dict[str, Versioned]:
-        with self._transaction() as connection:
+        with self._reading() as connection:
             found = connection.execute(query).all()
         states = [Versioned(unpack(row.state), row.version, row.partition) for row in found]
         return {versioned.state.session_id: versioned for versioned in states}
@@ -252,10 +259,14 @@ class Store:
             statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
         connection.execute(statement, values)
 
+    def _reading(self) -> AbstractContextManager[Connection]:
+        return self._transaction(**{READS_ONLY: True})
+
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _transaction(self, **options: Any) -> Iterator[Connection]:
         try:
-            with self.engine.begin() as connection:
+            connecting = self.engine.connect().execution_options(**options)
+            with connecting as connection, connection.begin():
                 yield connection
         except StatementError as problem:
             # `from None`: later lines of the driver's message may quote the row
@@ -314,8 +325,9 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_immediate(connection: Connection) -> None:
-    """Take the write lock at once: a read lock that grows into one may fail."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    """Take the write lock at once where there will be a write: a lock that grows may fail."""
+    reads_only = connection.get_execution_options().get(READS_ONLY, False)
+    connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
 def _worded(problem: StatementError) -> StoreError:

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import faust
@@ -20,9 +20,9 @@ from faust.exceptions import ProducerSendError
 from stream_app.contracts import scores
 from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
-from stream_app.contracts.scores import DeadLetter
+from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.core.pipeline import BatchResult, SetAside, Source
-from stream_app.errors import StoreError
+from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import assigned_partitions, lag_of
 from stream_app.worker.health import Health
@@ -35,7 +35,11 @@ T = TypeVar("T")
 QUIET_AFTER = 5.0
 """Seconds without a record after which the log counts as read to its end."""
 HEALTH_EVERY = 1.0
-LEFT_BEHIND_AFTER = timedelta(seconds=60)
+LEFT_BEHIND_AFTER = 60.0
+
+
+class EventsLeftOut(RapportError):
+    """The consumer skipped events that are in the log."""
 
 
 class TurnAgent:
@@ -84,7 +88,7 @@ class TurnAgent:
                 raise
             except Exception as problem:  # noqa: BLE001  # nothing may leave the agent's body
                 log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
-                self.metrics.store_errors.inc()
+                self.metrics.crashes.labels(type(problem).__name__).inc()
                 await self._app.crash(problem)
                 await self._app.wait_until_stopped()
                 return  # a crash counts as stopped: acknowledging now would lose the batch
@@ -94,6 +98,7 @@ class TurnAgent:
             self.health.moved()
 
     async def _batch(self, events: Sequence[Any]) -> None:
+        self._check_order(events)
         records = [_record(event) for event in events]
         self._last_record = time.monotonic()
         async with self._turn_of:
@@ -106,6 +111,17 @@ class TurnAgent:
         if self.on_batch is not None:
             self.on_batch(committed.result)
 
+    def _check_order(self, events: Sequence[Any]) -> None:
+        consumer: Any = self._app.consumer
+        for event in events:
+            message = event.message
+            left_out = consumer.positions.taken(message.tp, message.offset)
+            if left_out:
+                raise EventsLeftOut(
+                    f"{left_out} events of partition {message.partition} before offset "
+                    f"{message.offset} did not come; they are read again after a new start"
+                )
+
     async def _look_after_idle(self) -> None:
         """Find idle sessions, and messages that a worker which died left in the outbox."""
         try:
@@ -114,9 +130,7 @@ class TurnAgent:
             if not partitions or now is None:
                 return
             async with self._turn_of:
-                left = await self._blocking(
-                    lambda: self._processor.left_behind(datetime.now(UTC) - LEFT_BEHIND_AFTER)
-                )
+                left = await self._blocking(lambda: self._processor.left_behind(LEFT_BEHIND_AFTER))
                 for committed in left:
                     await self._publish(committed)
                 rested = await self._blocking(
@@ -191,7 +205,7 @@ class TurnAgent:
             value,
             None,
             None,
-            [("rapport-dead-letter", scores.encode(letter))],
+            [(DEAD_LETTER_HEADER, scores.encode(letter))],
         )
         await sent
 

@@ -9,41 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import faust
-from aiokafka import AIOKafkaConsumer
-from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 
 from stream_app.settings import SecurityProtocol, Settings
 from stream_app.worker import topics
-
-FETCH_WAIT_MS = 50
-"""How long a broker may hold a fetch that finds nothing.
-
-Faust says 1500 and has no setting for it. Kafka answers as soon as there is a record, but the
-embedded broker looks only twice in that time, so a record lay there for up to 750 ms. With any
-broker, a partition that was read to its end during such a fetch has to wait for its answer.
-"""
-
-
-class _ConsumerThread(AIOKafkaConsumerThread):
-    def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
-        consumer = super()._create_worker_consumer(transport)
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # read at start, not before
-        return consumer
-
-
-class _Consumer(Consumer):
-    def _new_consumer_thread(self) -> _ConsumerThread:
-        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
-
-
-class _Transport(Transport):
-    Consumer = _Consumer
+from stream_app.worker.consumer import OrderedTransport
 
 
 class _App(faust.App):
-    def _new_transport(self) -> _Transport:
-        return _Transport(self.conf.broker_consumer, self)
+    def _new_transport(self) -> OrderedTransport:
+        return OrderedTransport(self.conf.broker_consumer, self)
 
 
 def create(settings: Settings) -> faust.App:

@@ -42,8 +42,16 @@ class WorkerMetrics:
             "Store calls made again because the database was away",
             registry=self.registry,
         )
+        self.crashes = Counter(
+            "rapport_crashes",
+            "Batches that could not be finished, by error; the worker ends after each",
+            ["reason"],
+            registry=self.registry,
+        )
         self.store_errors = Counter(
-            "rapport_store_errors", "Batches that the store refused", registry=self.registry
+            "rapport_store_errors",
+            "Store calls given up: refused, or the database stayed away",
+            registry=self.registry,
         )
         self.stale_states = Counter(
             "rapport_stale_states",

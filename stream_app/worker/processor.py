@@ -5,6 +5,7 @@ wrong: the database knows better.
 """
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -16,6 +17,7 @@ from tenacity import (
     RetryCallState,
     Retrying,
     retry_if_exception_type,
+    sleep_using_event,
     stop_after_delay,
     wait_random_exponential,
 )
@@ -24,7 +26,7 @@ from stream_app.contracts import cloudevents, scores
 from stream_app.contracts.events import Event, decode
 from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
 from stream_app.core.session import Versioned
-from stream_app.errors import ContractError, StoreUnavailable
+from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
 from stream_app.worker.metrics import WorkerMetrics
@@ -110,11 +112,14 @@ class BatchProcessor:
         cache: SessionCache,
         retry_for: float,
         metrics: WorkerMetrics,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
         self._topics = topics
         self._retry_for = retry_for
+        self._clock = clock
+        self._first_seen: dict[int, float] = {}
         self.metrics = metrics
         self.cache = cache
 
@@ -148,9 +153,17 @@ class BatchProcessor:
             return None
         return self._committed(lambda: self._pipeline.rest(self._quiet(before, partitions)))
 
-    def left_behind(self, before: datetime) -> list[Committed]:
-        """Batches whose messages another worker committed and did not get to publish."""
-        entries = self._retrying(lambda: self._store.left_behind(before))
+    def left_behind(self, after: float) -> list[Committed]:
+        """Batches whose messages another worker committed and did not publish for so many seconds.
+
+        Counted from when this worker first saw them, by its own monotonic clock: wall clocks
+        differ between machines, and jump.
+        """
+        now = self._clock()
+        waiting = self._retrying(self._store.outbox_ids)
+        self._first_seen = {key: self._first_seen.get(key, now) for key in waiting}
+        old = [key for key, since in self._first_seen.items() if now - since >= after]
+        entries = self._retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
     def published(self, committed: Committed) -> None:
@@ -220,13 +233,21 @@ class BatchProcessor:
 
     def _retrying(self, call: Callable[[], T]) -> T:
         """Wait for a database that is away, with back-off and jitter."""
-        return Retrying(
+        retrying = Retrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),
             stop=stop_after_delay(self._retry_for),
             before_sleep=self._say_retry,
+            sleep=sleep_using_event(threading.Event()),
             reraise=True,
-        )(call)
+        )
+        try:
+            return retrying(call)
+        except StaleState:
+            raise
+        except StoreError:
+            self.metrics.store_errors.inc()
+            raise
 
     def _say_retry(self, attempt: RetryCallState) -> None:
         self.metrics.retries.inc()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from tests.chaos.run import Size, line, once
 
@@ -17,6 +18,7 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, default=Size.brokers)
     parser.add_argument("--faults", type=int, default=Size.faults)
     parser.add_argument("--outage", type=float, default=Size.outage, help="seconds")
+    parser.add_argument("--logs", type=Path, help="folder to keep the workers' logs in")
     options = parser.parse_args()
     first, _, last = options.seeds.partition("-")
     reports = []
@@ -29,7 +31,7 @@ def main() -> None:
             options.faults,
             options.outage,
         )
-        reports.append(once(seed, size))
+        reports.append(once(seed, size, options.logs))
         print(line(reports[-1]), flush=True)
         for example in reports[-1].examples:
             print(f"    {example}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -57,6 +58,8 @@ class Report:
     doubled: int = 0
     different: int = 0
     restarts_survived: int = 0
+    went_back: int = 0
+    """Times that a worker's consumer found events left out and fetched them."""
     seconds: float = 0.0
     examples: list[str] = field(default_factory=list)
 
@@ -170,6 +173,8 @@ class Chaos:
         self._wait(lambda: self.service.count(tables.outbox) == 0, "the outbox is empty")
         report = self._compare()
         report.restarts_survived = self.restarts + self.workers.restarted
+        workers_log = (self.service.folder / "worker.log").read_text("utf-8", "replace")
+        report.went_back = workers_log.count("log.gap")
         report.seconds = round(time.monotonic() - started, 1)
         return report
 
@@ -330,14 +335,17 @@ def _body(value: bytes) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def once(seed: int, size: Size) -> Report:
-    """A run in a temporary folder."""
+def once(seed: int, size: Size, logs: Path | None) -> Report:
+    """A run in a temporary folder; the workers' log is kept in ``logs``."""
     with tempfile.TemporaryDirectory(prefix="rapport-chaos-") as folder:
         chaos = Chaos(seed, size, Path(folder))
         try:
             return chaos.run()
         finally:
             chaos.close()
+            if logs is not None:
+                logs.mkdir(parents=True, exist_ok=True)
+                shutil.copy(Path(folder) / "worker.log", logs / f"seed-{seed}.log")
 
 
 def line(report: Report) -> str:

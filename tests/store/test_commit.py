@@ -15,7 +15,6 @@ from tests.store.reading import contents, dump, rows
 
 LOG = [turn(seq) for seq in range(9)]
 MESSAGES = [Message("scores", b"s", b"\x00\xff"), Message("alerts", b"s", b"{}")]
-FUTURE = datetime.now(UTC) + timedelta(days=1)
 
 
 def loaded(store: Store, *session_ids: str) -> dict:
@@ -173,15 +172,16 @@ def test_messages_stay_in_the_outbox_until_they_are_sent(store: Store) -> None:
     first = store.commit(process([turn()]), MESSAGES)
     second = store.commit(process([turn(session_id="t")]), MESSAGES[:1])
     assert store.commit(process([turn(session_id="u")])) is None
-    assert [(e.id, e.messages) for e in store.left_behind(FUTURE)] == [
+    assert store.outbox_ids() == [first, second]
+    assert [(e.id, e.messages) for e in store.outbox_entries([second, first, 99])] == [
         (first, MESSAGES),
         (second, MESSAGES[:1]),
     ]
-    assert [e.id for e in store.left_behind(FUTURE, limit=1)] == [first]
-    assert store.left_behind(datetime.now(UTC) - timedelta(minutes=1)) == []
+    assert store.outbox_ids(limit=1) == [first]
     store.sent([first])
     store.sent([first])
-    assert [e.id for e in store.left_behind(FUTURE)] == [second]
+    assert store.outbox_ids() == [second]
+    assert store.outbox_entries([first]) == []
 
 
 def test_times_come_back_as_utc(store: Store) -> None:

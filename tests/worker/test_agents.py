@@ -19,6 +19,7 @@ from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.positions import Positions
 from stream_app.worker.processor import BatchProcessor, Committed, Record, SessionCache
 from tests.store.batches import pipeline, process, turn
 
@@ -39,6 +40,7 @@ class World:
         self.rest_calls: list[tuple[datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
+        self.positions = Positions()
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)
@@ -54,7 +56,12 @@ class World:
                 SimpleNamespace(
                     value=value,
                     message=SimpleNamespace(
-                        topic="t", partition=2, offset=first + i, timestamp=1.5, headers=None
+                        tp=TP("t", 2),
+                        topic="t",
+                        partition=2,
+                        offset=first + i,
+                        timestamp=1.5,
+                        headers=None,
                     ),
                     ack=lambda n=first + i: self.journal.append(f"ack {n}"),
                 )
@@ -85,8 +92,8 @@ class World:
     def published(self, committed: Committed) -> None:
         self.journal.append(f"published {committed.outbox_id}")
 
-    def left_behind(self, before: datetime) -> list[Committed]:
-        assert timedelta(seconds=59) < datetime.now(UTC) - before < timedelta(seconds=90)
+    def left_behind(self, after: float) -> list[Committed]:
+        assert after == agents.LEFT_BEHIND_AFTER
         return self.left
 
     def rest(self, before: datetime, partitions: list[int]) -> Committed | None:
@@ -187,6 +194,15 @@ async def test_nothing_is_acknowledged_when_a_message_does_not_get_out(world: Wo
     world.batch(turn())
     await world.agent()._consume(world)
     assert world.journal == ["take", "committed", "send out", "crash ConnectionError"]
+
+
+async def test_a_batch_behind_events_that_did_not_come_is_not_worked_on(world: World) -> None:
+    world.batch(turn())
+    world.batch(turn(1))
+    world.batches[1][0].message.offset = 7
+    await world.agent()._consume(world)
+    assert world.journal[-2:] == ["take", "crash EventsLeftOut"]
+    assert world.journal.count("committed") == world.journal.count("offsets") == 1
 
 
 async def test_cancellation_is_not_a_crash_and_acknowledges_nothing(world: World) -> None:

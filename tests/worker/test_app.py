@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
 from stream_app.worker import app as faust_app
+from stream_app.worker import consumer
 from stream_app.worker.topics import client_options
 
 RETRY_FOR = 100.0
@@ -129,6 +130,6 @@ async def test_a_fetch_that_finds_nothing_is_not_held_for_long() -> None:
     plain = AIOKafkaConsumerThread._create_worker_consumer(thread, app.transport)
     assert plain._fetch_max_wait_ms == 1500  # else Faust has changed: is ours still needed?
     ours = thread._create_worker_consumer(app.transport)
-    assert ours._fetch_max_wait_ms == faust_app.FETCH_WAIT_MS <= 50
+    assert ours._fetch_max_wait_ms == consumer.FETCH_WAIT_MS <= 50
     await plain.stop()
     await ours.stop()

@@ -1,9 +1,9 @@
 """Batches through the processor: retries, stale states, rest, the outbox."""
 
 import json
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -27,9 +27,14 @@ LOG += [end(session_id="a"), outcome(session_id="a")]
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def processor(store: Store, retry_for: float = 30.0, cached: int = 100) -> BatchProcessor:
+def processor(
+    store: Store,
+    retry_for: float = 30.0,
+    cached: int = 100,
+    clock: Callable[[], float] = time.monotonic,
+) -> BatchProcessor:
     cache = SessionCache(cached)
-    return BatchProcessor(pipeline(), store, TOPICS, cache, retry_for, WorkerMetrics())
+    return BatchProcessor(pipeline(), store, TOPICS, cache, retry_for, WorkerMetrics(), clock)
 
 
 def records(values: list[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
@@ -64,7 +69,7 @@ def undisturbed(open_prepared: Open) -> dict[str, Any]:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between attempts, which are not slept."""
     slept: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr("stream_app.worker.processor.sleep_using_event", lambda _: slept.append)
     return slept
 
 
@@ -187,7 +192,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     store.commit = through_but_unheard
     worker.handle(records(LOG[7:]))
     assert scored(store) == undisturbed
-    assert len(store.left_behind(LATER)) == 2
+    assert len(store.outbox_ids()) == 2
 
 
 def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
@@ -272,14 +277,16 @@ def test_resting_with_a_stale_state_starts_from_the_database(open_prepared: Open
 
 
 def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepared: Open) -> None:
-    dead, heir = processor(open_prepared()), processor(open_prepared())
+    times = iter((100.0, 159.0, 160.0, 161.0))
+    dead, heir = processor(open_prepared()), processor(open_prepared(), clock=lambda: next(times))
     committed = dead.handle(records(LOG))
-    assert heir.left_behind(datetime.now(UTC) - timedelta(seconds=60)) == []
-    [left] = heir.left_behind(LATER)
+    assert heir.left_behind(60.0) == []
+    assert heir.left_behind(60.0) == []
+    [left] = heir.left_behind(60.0)
     assert left.messages == committed.messages
     assert {message.topic for message in left.messages} == set(structs.astuple(TOPICS))
     heir.published(left)
-    assert heir.left_behind(LATER) == []
+    assert heir.left_behind(0.0) == []
     dead.published(committed)
 
 

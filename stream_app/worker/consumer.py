@@ -1,0 +1,85 @@
+"""Faust's consumer, made to fetch soon and to keep the order of the log."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any, cast
+
+import structlog
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import IllegalStateError
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+from faust.types import TP
+
+from stream_app.worker.positions import Positions
+
+log = structlog.get_logger(__name__)
+
+FETCH_WAIT_MS = 50
+"""How long a broker may hold a fetch that finds nothing.
+
+Faust says 1500 and has no setting for it. Kafka answers as soon as there is a record, but the
+embedded broker looks only twice in that time, so a record lay there for up to 750 ms. With any
+broker, a partition that was read to its end during such a fetch has to wait for its answer.
+"""
+
+
+class _Thread(AIOKafkaConsumerThread):
+    def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # read at start, not before
+        return consumer
+
+
+class OrderedConsumer(Consumer):
+    """Hands out no record before the one that it follows in the log."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.positions = Positions()
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
+        """Records in their order; goes back wherever some were left out."""
+        skipped: set[TP] = set()
+        fetched = cast("AsyncGenerator[tuple[TP, Any], None]", super().getmany(timeout))
+        async with aclosing(fetched) as records:
+            async for tp, message in records:
+                if not self.positions.knows(tp):
+                    await self.perform_seek()
+                    return
+                if tp in skipped:
+                    continue
+                back_to = self.positions.fetched(tp, message.offset)
+                if back_to is None:
+                    yield tp, message
+                    continue
+                log.info("log.gap", partition=tp.partition, first=back_to, next=message.offset)
+                skipped.add(tp)
+                try:
+                    await self.seek_wait({tp: back_to})
+                except IllegalStateError:  # the partition has just been taken away
+                    self.positions.outdate()
+                    return
+
+    async def perform_seek(self) -> None:
+        """Go back to what the group has committed."""
+        await super().perform_seek()
+        self.positions.sought({tp: self._committed_offset[tp] for tp in self.assignment()})
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """A rebalance begins."""
+        self.positions.outdate()
+        await super().on_partitions_revoked(revoked)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        """A rebalance ends."""
+        self.positions.outdate()
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    def _new_consumer_thread(self) -> _Thread:
+        return _Thread(self, loop=self.loop, beacon=self.beacon)
+
+
+class OrderedTransport(Transport):
+    """Faust's transport with this consumer."""
+
+    Consumer = OrderedConsumer

@@ -1,0 +1,106 @@
+"""The consumer goes back for what Faust leaves out; Faust's own part is played by a script."""
+
+from collections.abc import AsyncIterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import IllegalStateError
+from faust.transport.drivers.aiokafka import Consumer
+from faust.types import TP
+
+from stream_app.settings import Settings
+from stream_app.worker import app as faust_app
+from stream_app.worker.consumer import OrderedConsumer
+
+P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
+
+
+class Script:
+    """What the consumer below hands out, call by call, and what is asked of it."""
+
+    consumer: OrderedConsumer
+
+    def __init__(self, committed: dict[TP, int | None]) -> None:
+        self.committed = committed
+        self.fetches: list[list[tuple[TP, int]]] = []
+        self.seeks: list[Mapping[TP, int] | str] = []
+        self.taken_away = False
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
+        for tp, offset in self.fetches.pop(0):
+            yield tp, SimpleNamespace(offset=offset)
+
+    async def perform_seek(self) -> None:
+        self.seeks.append("committed")
+        self.consumer._committed_offset.update(self.committed)
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        self.seeks.append(partitions)
+        if self.taken_away:
+            raise IllegalStateError
+
+    def assignment(self) -> set[TP]:
+        return set(self.committed)
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script({P0: 5, P1: None})
+
+
+@pytest.fixture
+def consumer(script: Script, monkeypatch: pytest.MonkeyPatch) -> OrderedConsumer:
+    monkeypatch.setattr(Consumer, "getmany", script.getmany)
+    monkeypatch.setattr(Consumer, "perform_seek", script.perform_seek)
+    monkeypatch.setattr(Consumer, "seek_wait", script.seek_wait)
+    monkeypatch.setattr(Consumer, "assignment", script.assignment)
+    consumer = faust_app.create(Settings()).consumer
+    assert isinstance(consumer, OrderedConsumer)
+    script.consumer = consumer
+    consumer._thread.thread_loop.close()  # never started, so nobody else does
+    return consumer
+
+
+async def handed_out(consumer: OrderedConsumer) -> list[tuple[TP, int]]:
+    return [(tp, message.offset) async for tp, message in consumer.getmany(1.0)]
+
+
+async def test_records_that_come_before_the_seek_are_read_again_after_it(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    script.fetches = [[(P0, 9)], [(P0, 5), (P1, 0)]]
+    assert await handed_out(consumer) == []
+    assert script.seeks == ["committed"]
+    assert await handed_out(consumer) == [(P0, 5), (P1, 0)]
+
+
+async def test_it_goes_back_once_for_a_gap_and_the_other_partition_goes_on(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    await consumer.perform_seek()
+    script.fetches = [[(P0, 5), (P0, 8), (P0, 9), (P1, 0)], [(P0, 8), (P0, 9)]]
+    assert await handed_out(consumer) == [(P0, 5), (P1, 0)]
+    assert script.seeks == ["committed", {P0: 6}]
+    assert await handed_out(consumer) == [(P0, 8), (P0, 9)]
+    assert len(script.seeks) == 2
+
+
+async def test_a_partition_without_a_commit_is_read_from_its_beginning(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    await consumer.perform_seek()
+    script.fetches = [[(P1, 40)], [(P1, 0)]]
+    assert await handed_out(consumer) == []
+    assert script.seeks[-1] == {P1: 0}
+    assert await handed_out(consumer) == [(P1, 0)]
+
+
+async def test_a_partition_that_is_taken_away_in_the_meantime_is_left_alone(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    await consumer.perform_seek()
+    script.taken_away = True
+    script.fetches = [[(P0, 9), (P0, 10)]]
+    assert await handed_out(consumer) == []
+    assert not consumer.positions.knows(P0)

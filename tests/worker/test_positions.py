@@ -1,0 +1,118 @@
+"""Events are taken in the order of the log, whatever a consumer loses on the way."""
+
+from faust.types import TP
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.worker.positions import Positions
+
+P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
+
+
+def at(offset: int | None = None) -> Positions:
+    positions = Positions()
+    positions.sought({P0: offset})
+    return positions
+
+
+def test_nothing_is_known_before_the_first_seek_and_after_partitions_moved() -> None:
+    assert not Positions().knows(P0)
+    positions = at(5)
+    assert positions.knows(P0)
+    assert not positions.knows(P1)
+    positions.outdate()
+    assert not positions.knows(P0)
+
+
+def test_the_next_offset_may_come_and_one_behind_it_may_not() -> None:
+    positions = at(5)
+    assert positions.fetched(P0, 5) is None
+    assert positions.fetched(P0, 6) is None
+    assert positions.fetched(P0, 9) == 7
+    assert positions.fetched(P0, 7) is None
+
+
+def test_a_group_that_has_committed_nothing_begins_at_0() -> None:
+    positions = at(None)
+    assert positions.fetched(P0, 40) == 0
+    assert positions.fetched(P0, 0) is None
+
+
+def test_a_gap_that_is_there_again_after_a_seek_is_one_of_the_log() -> None:
+    positions = at(5)
+    assert positions.fetched(P0, 9) == 5
+    assert positions.fetched(P0, 9) is None
+    assert positions.taken(P0, 9) == 0
+    assert positions.fetched(P0, 10) is None
+
+
+def test_after_the_seek_another_offset_may_come_than_before() -> None:
+    positions = at(5)
+    assert positions.fetched(P0, 9) == 5
+    assert positions.fetched(P0, 7) is None, "5 and 6 do not exist"
+    assert positions.fetched(P0, 9) == 8, "this gap has not been asked about"
+
+
+def test_what_was_left_out_is_counted() -> None:
+    positions = at(5)
+    assert positions.taken(P0, 5) == 0
+    assert positions.taken(P0, 9) == 3
+
+
+def test_what_was_taken_counts_as_done_although_it_was_not_committed() -> None:
+    positions = at(5)
+    assert [positions.taken(P0, offset) for offset in (5, 6, 7)] == [0, 0, 0]
+    positions.sought({P0: 5})
+    assert [positions.taken(P0, offset) for offset in (5, 6, 7, 8)] == [0, 0, 0, 0]
+
+
+def test_what_another_worker_committed_counts_as_done() -> None:
+    positions = at(5)
+    positions.sought({P1: 0})
+    positions.sought({P0: 50})
+    assert positions.taken(P0, 50) == 0
+
+
+def test_partitions_do_not_mix() -> None:
+    positions = Positions()
+    positions.sought({P0: 3, P1: 8})
+    assert positions.fetched(P0, 3) is None
+    assert positions.fetched(P1, 8) is None
+    assert positions.taken(P1, 8) == 0
+    assert positions.taken(P0, 4) == 1
+
+
+@given(
+    exists=st.sets(st.integers(0, 60), min_size=1),
+    moves=st.lists(st.tuples(st.sampled_from(["jump", "commit", "seek"]), st.integers(0, 60))),
+)
+def test_whatever_the_consumer_does_no_event_is_left_out(
+    exists: set[int], moves: list[tuple[str, int]]
+) -> None:
+    """A log with gaps and a consumer that jumps ahead, seeks back and commits as it likes."""
+    log = sorted(exists)
+    positions = Positions()
+    positions.sought({P0: None})
+    place, committed, done = 0, 0, set[int]()
+    for move, to in [*moves, *[("read", 0)] * 200]:
+        if move == "jump":
+            place = max(place, to)
+        elif move == "commit":
+            committed = max((offset + 1 for offset in done), default=0)
+        elif move == "seek":
+            place = committed
+            positions.sought({P0: committed or None})
+        offset = next((o for o in log if o >= place), None)
+        if offset is None:  # the end of the log: what was jumped over shows with the next event
+            log.append(log[-1] + 1)
+            continue
+        if offset < positions._to_fetch[P0]:
+            continue  # Faust drops what it has read
+        back_to = positions.fetched(P0, offset)
+        if back_to is not None:
+            offset = next(o for o in log if o >= back_to)
+            assert positions.fetched(P0, offset) is None
+        assert positions.taken(P0, offset) == 0
+        assert {o for o in log if o < offset} <= done
+        done.add(offset)
+        place = offset + 1
