@@ -28,11 +28,11 @@ install: $(STAMP) ## Create .venv with the rapport command (the service, no torc
 demo: install ## Broker, worker, store and sample sessions on this machine; Ctrl-C stops it
 	$(BIN)/rapport up
 
-test: $(DEV_STAMP) check ## Everything that CI runs
+test: $(DEV_STAMP) check ## Lint, types, import directions and all tests on the embedded parts
 	$(BIN)/python -m pytest
 
-test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL
-	$(BIN)/python -m pytest --services tests/e2e tests/worker/test_crash.py
+test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
+	$(BIN)/python -m pytest --services tests/e2e tests/worker/test_crash.py tests/chaos
 
 chaos: $(DEV_STAMP) ## Twenty long chaos runs; hours
 	$(BIN)/python -m tests.chaos --seeds 1-20

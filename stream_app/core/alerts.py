@@ -87,9 +87,9 @@ def _move(
     rule: AlertRule, status: AlertStatus, to: AlertState, reading: Reading, threshold: float
 ) -> Alert:
     previous, status.state, status.turns_in_state = status.state, to, 0
-    name = f"{reading.session_id}/{rule.name}/{status.episode}/{to.value}"
+    identity = (reading.session_id, reading.bundle, rule.name, str(status.episode), to.value)
     return Alert(
-        alert_id=str(uuid.uuid5(ALERT_NAMESPACE, name)),
+        alert_id=str(uuid.uuid5(ALERT_NAMESPACE, "\0".join(identity))),
         rule=rule.name,
         session_id=reading.session_id,
         bundle=reading.bundle,
