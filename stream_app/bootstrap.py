@@ -9,10 +9,13 @@ from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy
 from stream_app.core.ports import Scorer
 from stream_app.core.window import WindowPolicy
-from stream_app.errors import BundleError
+from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.notifications.notifier import Notifier
+from stream_app.notifications.webhook import Webhook, webhook_target
 from stream_app.settings import Settings
+from stream_app.store.deliveries import Deliveries
 from stream_app.store.repository import Store, open_store
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
@@ -87,6 +90,27 @@ def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
         settings.redact,
     )
     return opened
+
+
+def notifier(settings: Settings) -> tuple[Notifier, str]:
+    """The notifier of the webhook that is set, and the name under which deliveries are kept.
+
+    Raises:
+        RapportError: none is set.
+    """
+    if settings.webhook_url is None:
+        raise RapportError("RAPPORT_WEBHOOK_URL is not set: there is nowhere to post alerts to")
+    secret = settings.webhook_secret
+    webhook = Webhook(
+        settings.webhook_url,
+        secret.get_secret_value() if secret else None,
+        settings.external_url,
+        settings.webhook_timeout,
+    )
+    target = webhook_target(settings.webhook_url)
+    deliveries = Deliveries(store(settings), target)
+    every, longest = settings.notify_every, settings.notify_longest_wait
+    return Notifier(deliveries, webhook, every, longest), target
 
 
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[faust.App, TurnAgent]:

@@ -69,6 +69,14 @@ def worker() -> None:
 
 
 @app.command()
+def notify() -> None:
+    """Post alerts to RAPPORT_WEBHOOK_URL until each one is acknowledged; runs until stopped."""
+    from stream_app.commands import notify as command
+
+    command.run(_settings())
+
+
+@app.command()
 def broker(
     port: Annotated[int, typer.Option(min=0, help="0 = any free port.")] = 9092,
 ) -> None:

@@ -10,7 +10,7 @@ import structlog
 
 from stream_app.settings import LogFormat
 
-QUIET = ("faust", "mode", "aiokafka", "alembic", "kafka")
+QUIET = ("httpx", "faust", "mode", "aiokafka", "alembic", "kafka")
 
 
 def configure(level: str, form: LogFormat) -> None:

@@ -89,6 +89,13 @@ class Settings(BaseSettings):
     )
     redact: bool = Field(True, description="Mask personal details before text is stored")
 
+    webhook_url: str | None = Field(None, description="Where `rapport notify` posts alerts")
+    webhook_secret: SecretStr | None = Field(None, description="base64; signs what is posted")
+    webhook_timeout: float = Field(10.0, gt=0.0)
+    notify_every: float = Field(1.0, gt=0.0, description="Pause between two looks for alerts")
+    notify_longest_wait: float = Field(300.0, gt=0.0, description="After failures")
+    external_url: str = Field("", description="The console's address, for links in notifications")
+
     health_host: str = Field("127.0.0.1", description="Where /healthz, /readyz, /metrics listen")
     health_port: int | None = Field(None, ge=0, le=65535, description="Default: they are off")
 

@@ -60,8 +60,8 @@ class Store:
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
         """Register the bundle and read, or make, the installation's pseudonym key."""
-        with self._transaction() as connection:
-            self._upsert(
+        with self.transaction() as connection:
+            self.upsert(
                 connection,
                 tables.bundles,
                 [
@@ -74,7 +74,7 @@ class Store:
                 ],
                 keep=True,
             )
-            self._upsert(
+            self.upsert(
                 connection,
                 tables.installation,
                 [{"name": PSEUDONYM_KEY, "value": secrets.token_hex(32)}],
@@ -127,7 +127,7 @@ class Store:
             StoreError: the database refused the batch.
         """
         statuses = {score.session_id: score.status for score in result.session_scores}
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             now = self._now()
             self._write_states(
                 connection,
@@ -157,7 +157,7 @@ class Store:
                 (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
             ]
             for table, values, keep in written:
-                self._upsert(connection, table, values, keep=keep)
+                self.upsert(connection, table, values, keep=keep)
             outbox_id = self._write_outbox(connection, messages, now)
         for versioned in result.sessions.values():
             versioned.version += 1
@@ -166,25 +166,25 @@ class Store:
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         """Outbox rows whose messages are not out yet, oldest first."""
         query = sa.select(tables.outbox.c.id).order_by(tables.outbox.c.id).limit(limit)
-        with self._reading() as connection:
+        with self.reading() as connection:
             return list(connection.scalars(query))
 
     def outbox_entries(self, outbox_ids: Sequence[int]) -> list[OutboxEntry]:
         """These outbox rows, as far as they are still there, oldest first."""
         table = tables.outbox
         query = sa.select(table).where(table.c.id.in_(outbox_ids)).order_by(table.c.id)
-        with self._reading() as connection:
+        with self.reading() as connection:
             found = connection.execute(query).all()
         return [OutboxEntry(row.id, outbox_codec.unpack(row.messages)) for row in found]
 
     def sent(self, outbox_ids: Sequence[int]) -> None:
         """Delete outbox rows whose messages are out."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(sa.delete(tables.outbox).where(tables.outbox.c.id.in_(outbox_ids)))
 
     def ping(self) -> None:
         """Raise StoreUnavailable if the database does not answer."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             connection.execute(sa.text("SELECT 1"))
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class Store:
         self.engine.dispose()
 
     def _states(self, query: sa.Select[Any]) -> dict[str, Versioned]:
-        with self._reading() as connection:
+        with self.reading() as connection:
             found = connection.execute(query).all()
         states = [Versioned(unpack(row.state), row.version, row.partition) for row in found]
         return {versioned.state.session_id: versioned for versioned in states}
@@ -240,7 +240,7 @@ class Store:
         key = inserted.inserted_primary_key
         return int(key[0]) if key is not None else None
 
-    def _upsert(
+    def upsert(
         self, connection: Connection, table: Table, values: list[Row], *, keep: bool
     ) -> None:
         """Insert rows; on a known key ``keep`` the old row, or replace it."""
@@ -259,11 +259,13 @@ class Store:
             statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
         connection.execute(statement, values)
 
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return self._transaction(**{READS_ONLY: True})
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A transaction that does not write, and on SQLite waits for no writer."""
+        return self.transaction(**{READS_ONLY: True})
 
     @contextmanager
-    def _transaction(self, **options: Any) -> Iterator[Connection]:
+    def transaction(self, **options: Any) -> Iterator[Connection]:
+        """A transaction with the driver's errors in Rapport's words; options are SQLAlchemy's."""
         try:
             connecting = self.engine.connect().execution_options(**options)
             with connecting as connection, connection.begin():

@@ -200,8 +200,26 @@ outbox = Table(
     "outbox",
     metadata,
     Column("id", AutoId, primary_key=True),
-    Column("created_at", UtcDateTime, nullable=False, index=True),
+    Column("created_at", UtcDateTime, nullable=False),
     Column("messages", LargeBinary, nullable=False),
+)
+
+notification_targets = Table(
+    "notification_targets",
+    metadata,
+    Column("target", String(100), primary_key=True),
+    Column("added_at", UtcDateTime, nullable=False),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("alert_id", String(36), primary_key=True),
+    Column("target", String(100), primary_key=True),
+    Column("state", String(12), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("tried_at", UtcDateTime),
+    Column("problem", String(200)),
 )
 
 installation = Table(

@@ -268,19 +268,21 @@ class Chaos:
         records.sort(key=lambda record: (record.partition, record.offset))
         values = [record.value for record in records]
         offline = scored_offline(settings, values, 256)
-        turns = {
-            (body["session_id"], body["seq"])
-            for value in values
-            if (body := _body(value)).get("type") == "turn" and "seq" in body
+        places = {
+            (body["session_id"], body["seq"]): f"{record.partition}:{record.offset}"
+            for record in records
+            if (body := _body(record.value)).get("type") == "turn" and "seq" in body
         }
+        turns = set(places)
         found = stored(self.service)
         stored_turns = {(row["session_id"], row["seq"]) for row in self.service.rows(tables.turns)}
         wrong = differences(offline, found)
         lost = [line for line in wrong if line.startswith("lost:")]
         doubled = [line for line in wrong if line.startswith("not in the offline run:")]
-        lost += [f"lost: turn {key}" for key in turns - stored_turns]
+        lost += [f"lost: turn {key} at {places[key]}" for key in turns - stored_turns]
         doubled += [f"not in the log: turn {key}" for key in stored_turns - turns]
         different = [line for line in wrong if line not in lost and line not in doubled]
+        (self.service.folder / "differences.txt").write_text("\n".join(lost + doubled + different))
         return Report(
             self.seed,
             turns_in=len(values),
@@ -345,7 +347,9 @@ def once(seed: int, size: Size, logs: Path | None) -> Report:
             chaos.close()
             if logs is not None:
                 logs.mkdir(parents=True, exist_ok=True)
-                shutil.copy(Path(folder) / "worker.log", logs / f"seed-{seed}.log")
+                for name in ("worker.log", "differences.txt"):
+                    if (Path(folder) / name).exists():
+                        shutil.copy(Path(folder) / name, logs / f"seed-{seed}-{name}")
 
 
 def line(report: Report) -> str:

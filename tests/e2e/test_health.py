@@ -1,0 +1,82 @@
+"""Probes of a real worker: ready when it works, red and gone when it hangs."""
+
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+from stream_app.commands.up import environment
+from stream_app.commands.work import HUNG
+from stream_app.store import tables
+from stream_app.worker.broker import free_port
+from tests.conftest import NewService
+from tests.store.batches import turn
+
+
+def answer(port: int, path: str) -> tuple[int, str]:
+    """Status and body; 0 while nobody listens."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as problem:
+        return problem.code, problem.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def test_a_worker_is_ready_when_it_has_partitions_model_store_and_lag(
+    new_service: NewService,
+) -> None:
+    port = free_port()
+    service = new_service(health_port=port)
+    worker = service.start_worker()
+    seen: list[tuple[int, str]] = []
+
+    def ready() -> bool:
+        seen.append(answer(port, "/readyz"))
+        return seen[-1][0] == 200
+
+    service.wait_for(ready, "the worker is ready")
+    assert any(status == 503 and "joining" in body for status, body in seen)
+    service.send([turn(seq) for seq in range(5)])
+    service.wait_for(lambda: service.count(tables.turns) == 5, "the turns are stored")
+    service.wait_for(
+        lambda: 'rapport_events_total{fate="accepted"} 5.0' in answer(port, "/metrics")[1],
+        "the turns are counted",
+    )
+    assert answer(port, "/healthz")[0] == 200
+    worker.terminate()
+    assert worker.wait(30) == 0
+
+
+def test_a_hung_worker_turns_red_and_ends_and_the_next_one_loses_nothing(
+    new_service: NewService,
+) -> None:
+    port = free_port()
+    service = new_service(health_port=port)
+    service.send([turn(seq) for seq in range(5)])
+    hung = subprocess.Popen(
+        [sys.executable, "-m", "tests.e2e.hung_worker"],
+        env={**os.environ, **environment(service.settings)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        red: list[str] = []
+
+        def ended() -> bool:
+            status, body = answer(port, "/healthz")
+            if status == 503:
+                red.append(body)
+            return hung.poll() is not None
+
+        service.wait_for(ended, "the watchdog ends it")
+    finally:
+        hung.kill()
+        hung.wait()
+    assert hung.returncode == HUNG
+    assert "the event loop has not turned" in red[0]
+    service.send([turn(seq) for seq in range(5, 9)])
+    service.start_worker()
+    service.wait_for(lambda: service.count(tables.turns) == 9, "the next worker goes on")

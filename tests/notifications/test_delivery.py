@@ -1,0 +1,156 @@
+"""A real receiver that fails, hangs, hangs up and dies; a notifier that is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from stream_app.commands.up import environment
+from stream_app.store import tables
+from stream_app.worker.broker import free_port
+from tests.conftest import NewService
+from tests.e2e.service import Service
+from tests.notifications.receiver import attempts
+from tests.store.batches import end, turn
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+SESSIONS = 3
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a module as a process; ends it after the test."""
+    with ExitStack() as stack:
+
+        def begin(*arguments: object, **more: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *map(str, arguments)],
+                env={**os.environ, **more},
+                stdin=subprocess.DEVNULL,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        yield begin
+
+
+def sessions(first: int, count: int) -> list[bytes]:
+    return [
+        event
+        for name in range(first, first + count)
+        for event in [
+            *(turn(seq, session_id=f"s{name}") for seq in range(4)),
+            end(session_id=f"s{name}"),
+        ]
+    ]
+
+
+def told(service: Service) -> set[str]:
+    return {
+        row["alert_id"]
+        for row in service.rows(tables.alerts)
+        if row["state"] in ("firing", "resolved")
+    }
+
+
+def acknowledged(service: Service) -> set[str]:
+    return {
+        row["alert_id"] for row in service.rows(tables.deliveries) if row["state"] == "acknowledged"
+    }
+
+
+@pytest.mark.timeout(180)
+def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
+    new_service: NewService, start: Start, tmp_path: Path
+) -> None:
+    port, log = free_port(), tmp_path / "received.jsonl"
+    service = new_service(
+        alert_enter=0.0,
+        alert_exit=0.0,
+        alert_for_turns=1,
+        webhook_url=f"http://127.0.0.1:{port}/alerts",
+        webhook_secret=SecretStr(SECRET),
+        webhook_timeout=1.0,
+        notify_every=0.05,
+        notify_longest_wait=0.5,
+    )
+    service.start_worker()
+    service.send(sessions(0, 1))
+    service.wait_for(lambda: len(told(service)) == 2, "the first session has its alerts")
+    before = told(service)
+
+    def notifier() -> subprocess.Popen[bytes]:
+        return start("stream_app.cli", "notify", **environment(service.settings))
+
+    def receiver() -> subprocess.Popen[bytes]:
+        plan = ("fail", "refuse", "hang", "cut", "die", "ok")
+        module = "tests.notifications.receiver"
+        return start(module, "--port", port, "--log", log, "--secret", SECRET, "--attempts", *plan)
+
+    receiving, notifying = receiver(), notifier()
+    service.wait_for(
+        lambda: service.count(tables.notification_targets) == 1, "the notifier knows its target"
+    )
+    service.send(sessions(1, SESSIONS))
+    service.wait_for(lambda: len(told(service)) == 2 + 2 * SESSIONS, "all alerts are there")
+    due = told(service) - before
+    killed = 0
+
+    def receiver_kept_up() -> None:
+        nonlocal receiving
+        if receiving.poll() is not None:
+            receiving = receiver()
+
+    def all_acknowledged() -> bool:
+        nonlocal notifying, killed
+        receiver_kept_up()
+        if killed < 2 and any(line["does"] == "hang" for line in attempts(log)[-1:]):
+            notifying.send_signal(signal.SIGKILL)
+            notifying.wait()
+            notifying, killed = notifier(), killed + 1
+        return acknowledged(service) == due
+
+    service.wait_for(all_acknowledged, "all are acknowledged")
+    service.send(sessions(8, 1))
+
+    def later_ones_too() -> bool:
+        receiver_kept_up()
+        return len(acknowledged(service)) == len(due) + 2
+
+    service.wait_for(later_ones_too, "later ones follow")
+    notifying.send_signal(signal.SIGTERM)
+    assert notifying.wait(20) == 0
+
+    received = attempts(log)
+    assert killed == 2
+    assert all(line["signed"] for line in received)
+    oks = Counter(str(line["id"]) for line in received if line["does"] == "ok")
+    assert set(oks) == told(service) - before
+    assert set(oks.values()) == {1}, "nothing comes after the acknowledgement"
+    assert Counter(line["does"] for line in received)["die"] == len(oks)
+    _check_bodies(received)
+    row = next(iter(service.rows(tables.deliveries)))
+    assert "127.0.0.1" in row["target"]
+    assert "/alerts" not in row["target"], "an address may be a secret"
+
+
+def _check_bodies(received: list[dict[str, Any]]) -> None:
+    by_group: dict[str, list[Any]] = {}
+    for line in received:
+        if line["does"] == "ok":
+            by_group.setdefault(line["body"]["groupKey"], []).append(line["body"])
+    assert len(by_group) == SESSIONS + 1
+    for bodies in by_group.values():
+        assert {body["status"] for body in bodies} == {"firing", "resolved"}
+        assert len({body["alerts"][0]["startsAt"] for body in bodies}) == 1
+        assert "hard" not in str(bodies), "no word of the transcript"
