@@ -92,9 +92,11 @@ class TurnAgent:
                 await self._app.crash(problem)
                 await self._app.wait_until_stopped()
                 return  # a crash counts as stopped: acknowledging now would lose the batch
+            consumer: Any = self._app.consumer
             for event in events:
+                consumer.positions.finish(event.message.tp, event.message.offset)
                 event.ack()
-            await self._app.consumer.commit()
+            await consumer.commit()
             self.health.moved()
 
     async def _batch(self, events: Sequence[Any]) -> None:

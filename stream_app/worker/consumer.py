@@ -31,7 +31,7 @@ class _Thread(AIOKafkaConsumerThread):
 
 
 class OrderedConsumer(Consumer):
-    """Hands out no record before the one that it follows in the log."""
+    """Hands out no record before the one that it follows; commits what is finished only."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,7 +57,7 @@ class OrderedConsumer(Consumer):
                 try:
                     await self.seek_wait({tp: back_to})
                 except IllegalStateError:  # the partition has just been taken away
-                    self.positions.outdate()
+                    self.positions.revoked()
                     return
 
     async def perform_seek(self) -> None:
@@ -67,13 +67,18 @@ class OrderedConsumer(Consumer):
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """A rebalance begins."""
-        self.positions.outdate()
+        self.positions.revoked()
         await super().on_partitions_revoked(revoked)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """A rebalance ends."""
-        self.positions.outdate()
+        self.positions.assigned()
         await super().on_partitions_assigned(assigned, generation_id)
+
+    def _new_offset(self, tp: TP) -> int | None:
+        """What may be committed: what is finished, whatever Faust has acknowledged."""
+        super()._new_offset(tp)  # else its books grow
+        return self.positions.finished(tp)
 
     def _new_consumer_thread(self) -> _Thread:
         return _Thread(self, loop=self.loop, beacon=self.beacon)

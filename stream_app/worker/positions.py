@@ -1,8 +1,13 @@
-"""Whether the events of each partition come in the order of the log, none left out.
+"""Which events of each partition may come next, and which ones are done.
 
-Faust can leave events out: after a rebalance it may go on behind events that were fetched and
-thrown away (it resumes fetching before it seeks back, and does not seek where the group has
-committed nothing yet), and takes what lies between for a gap of the log, which it then commits.
+Faust keeps books of this, too, and loses events by them (0.15.3):
+
+- After a rebalance it goes on behind events that were fetched and thrown away: it resumes fetching
+  before it seeks back, and does not seek where the group has committed nothing yet. It takes what
+  lies between for a gap of the log and commits it.
+- An event that a stream skips because partitions are moving is acknowledged nevertheless, and so
+  is the one that a stream holds when it ends.
+
 A log may have gaps of its own (compaction, transaction markers, retention), so a gap is checked
 once: what comes after a seek back to its first offset is what there is.
 """
@@ -13,21 +18,23 @@ from faust.types import TP
 
 
 class Positions:
-    """Of the partitions of one consumer: what was fetched, what was taken, what does not exist."""
+    """Of the partitions of one consumer: what is fetched, taken, finished and does not exist."""
 
     def __init__(self) -> None:
         self._to_fetch: dict[TP, int] = {}
         self._to_take: dict[TP, int] = {}
+        self._finished: dict[TP, int] = {}
         self._asked: dict[TP, int] = {}
         self._nowhere: dict[TP, dict[int, int]] = {}
 
-    def outdate(self) -> None:
-        """Partitions move: where each one is to be read on is not known until the next seek."""
+    def revoked(self) -> None:
+        """A rebalance begins: nothing may be fetched before the next seek."""
         self._to_fetch.clear()
 
-    def knows(self, tp: TP) -> bool:
-        """Whether there was a seek since partitions moved."""
-        return tp in self._to_fetch
+    def assigned(self) -> None:
+        """It ends: what was done under the assignment before is for whoever has it now."""
+        for books in (self._to_fetch, self._to_take, self._finished, self._asked, self._nowhere):
+            books.clear()
 
     def sought(self, committed: Mapping[TP, int | None]) -> None:
         """Every assigned partition is read on from what the group has committed, or from 0."""
@@ -36,11 +43,10 @@ class Positions:
         self._to_take = {
             tp: max(self._to_take.get(tp, 0), offset) for tp, offset in self._to_fetch.items()
         }
-        self._nowhere = {
-            tp: {start: end for start, end in gaps.items() if start >= self._to_take.get(tp, 0)}
-            for tp, gaps in self._nowhere.items()
-            if tp in self._to_fetch
-        }
+
+    def knows(self, tp: TP) -> bool:
+        """Whether there was a seek since partitions moved."""
+        return tp in self._to_fetch
 
     def fetched(self, tp: TP, offset: int) -> int | None:
         """None if this offset may come next; else the offset to seek back to."""
@@ -57,11 +63,22 @@ class Positions:
     def taken(self, tp: TP, offset: int) -> int:
         """How many events were left out before this one; 0 as long as the order is kept.
 
-        Only what is taken counts as done, so call it in the order in which events are worked on.
+        To be called in the order in which events are worked on.
         """
-        expected = self._to_take.get(tp, 0)
+        if tp not in self._to_take:  # partitions are moving: it will not count as finished
+            return 0
+        expected = self._to_take[tp]
         gaps = self._nowhere.get(tp, {})
         while expected in gaps:
             expected = gaps.pop(expected)
         self._to_take[tp] = max(expected, offset + 1)
         return max(0, offset - expected)
+
+    def finish(self, tp: TP, offset: int) -> None:
+        """This event, and all before it, are in the database."""
+        if tp in self._to_take:
+            self._finished[tp] = max(self._finished.get(tp, 0), offset + 1)
+
+    def finished(self, tp: TP) -> int | None:
+        """The offset to commit; None while nothing was finished under this assignment."""
+        return self._finished.get(tp)

@@ -41,6 +41,7 @@ class World:
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
         self.positions = Positions()
+        self.positions.sought({TP("t", 2): None})
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)

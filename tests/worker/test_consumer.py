@@ -104,3 +104,14 @@ async def test_a_partition_that_is_taken_away_in_the_meantime_is_left_alone(
     script.fetches = [[(P0, 9), (P0, 10)]]
     assert await handed_out(consumer) == []
     assert not consumer.positions.knows(P0)
+
+
+async def test_what_faust_acknowledges_by_itself_is_not_committed(
+    consumer: OrderedConsumer,
+) -> None:
+    await consumer.perform_seek()
+    consumer._acked[P0] = [5]  # as when a stream skips an event while partitions move
+    assert consumer._new_offset(P0) is None
+    assert consumer._acked[P0] == []
+    consumer.positions.finish(P0, 5)
+    assert consumer._new_offset(P0) == 6

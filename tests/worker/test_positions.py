@@ -20,7 +20,7 @@ def test_nothing_is_known_before_the_first_seek_and_after_partitions_moved() -> 
     positions = at(5)
     assert positions.knows(P0)
     assert not positions.knows(P1)
-    positions.outdate()
+    positions.revoked()
     assert not positions.knows(P0)
 
 
@@ -66,9 +66,33 @@ def test_what_was_taken_counts_as_done_although_it_was_not_committed() -> None:
     assert [positions.taken(P0, offset) for offset in (5, 6, 7, 8)] == [0, 0, 0, 0]
 
 
+def test_only_what_is_finished_may_be_committed() -> None:
+    positions = at(5)
+    assert positions.finished(P0) is None
+    positions.taken(P0, 5)
+    positions.taken(P0, 6)
+    positions.finish(P0, 5)
+    assert positions.finished(P0) == 6
+
+
+def test_what_is_in_hand_when_partitions_move_is_finished_but_not_under_the_next_assignment() -> (
+    None
+):
+    positions = at(5)
+    positions.taken(P0, 5)
+    positions.revoked()
+    positions.finish(P0, 5)
+    assert positions.finished(P0) == 6
+    positions.assigned()
+    assert positions.finished(P0) is None
+    assert positions.taken(P0, 9) == 0, "a straggler: where it stands is not known"
+    positions.finish(P0, 9)
+    assert positions.finished(P0) is None
+
+
 def test_what_another_worker_committed_counts_as_done() -> None:
     positions = at(5)
-    positions.sought({P1: 0})
+    positions.assigned()
     positions.sought({P0: 50})
     assert positions.taken(P0, 50) == 0
 
@@ -98,7 +122,7 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
         if move == "jump":
             place = max(place, to)
         elif move == "commit":
-            committed = max((offset + 1 for offset in done), default=0)
+            committed = positions.finished(P0) or 0
         elif move == "seek":
             place = committed
             positions.sought({P0: committed or None})
@@ -114,5 +138,6 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
             assert positions.fetched(P0, offset) is None
         assert positions.taken(P0, offset) == 0
         assert {o for o in log if o < offset} <= done
+        positions.finish(P0, offset)
         done.add(offset)
         place = offset + 1
