@@ -98,7 +98,7 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
     Raises:
         RapportError: none is set.
     """
-    if settings.webhook_url is None:
+    if not settings.webhook_url:
         raise RapportError("RAPPORT_WEBHOOK_URL is not set: there is nowhere to post alerts to")
     secret = settings.webhook_secret
     webhook = Webhook(

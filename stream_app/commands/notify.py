@@ -1,10 +1,12 @@
 """``rapport notify``: one process that posts alerts to the webhook, until a signal ends it."""
 
 import signal
+from contextlib import nullcontext
 
 import structlog
 
 from stream_app import bootstrap
+from stream_app.probes import serving
 from stream_app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -20,4 +22,10 @@ def run(settings: Settings) -> None:
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda *_: notifier.stop())
     log.info("notify.start", target=target)
-    notifier.run()
+    probes = (
+        serving(settings.health_host, settings.health_port, notifier, notifier.registry)
+        if settings.health_port is not None
+        else nullcontext()
+    )
+    with probes:
+        notifier.run()

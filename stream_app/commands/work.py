@@ -11,9 +11,9 @@ import structlog
 import uvloop
 
 from stream_app import bootstrap
+from stream_app.probes import serving
 from stream_app.settings import Settings
 from stream_app.worker.health import Health, Watchdog
-from stream_app.worker.probes import serving
 from stream_app.worker.topics import declare_topics
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ def run(settings: Settings) -> None:
         app, loop=loop, loglevel=None, override_logging=False, redirect_stdouts=False, quiet=True
     )
     probes = (
-        serving(settings.health_host, settings.health_port, agent.health, agent.metrics)
+        serving(settings.health_host, settings.health_port, agent.health, agent.metrics.registry)
         if settings.health_port is not None
         else nullcontext()
     )

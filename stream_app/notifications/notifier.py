@@ -4,6 +4,7 @@ import threading
 import time
 
 import structlog
+from prometheus_client import CollectorRegistry, Counter
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -18,6 +19,9 @@ from stream_app.notifications.webhook import NotTaken, Refused, Webhook
 from stream_app.store.deliveries import Deliveries, DueAlert
 
 log = structlog.get_logger(__name__)
+
+HANGS_AFTER = 120.0
+"""Seconds that one delivery, or one look at the database, may take."""
 
 
 class Notifier:
@@ -37,17 +41,38 @@ class Notifier:
         self._every = every
         self._longest_wait = longest_wait
         self._not_before: dict[str, float] = {}
+        self._busy_since: float | None = None
+        self._problem: str | None = "not asked yet"
+        self.registry = CollectorRegistry()
+        self._attempts = Counter(
+            "rapport_deliveries",
+            "Attempts to deliver an alert, by how they ended",
+            ["result"],
+            registry=self.registry,
+        )
         self._stopped = threading.Event()
 
     def stop(self) -> None:
         """End after the delivery in hand."""
         self._stopped.set()
 
+    def not_alive(self) -> list[str]:
+        """Why the notifier should be started again; empty while it is alive."""
+        since = self._busy_since
+        if since is None or time.monotonic() - since < HANGS_AFTER:
+            return []
+        return [f"one delivery has taken {time.monotonic() - since:.0f} s"]
+
+    def not_ready(self) -> list[str]:
+        """What keeps alerts from being delivered; empty when nothing does."""
+        problem = self._problem
+        return self.not_alive() + ([problem] if problem else [])
+
     def run(self) -> None:
         """Deliver until stopped; a failure is waited out with back-off and jitter."""
         while not self._stopped.is_set():
             try:
-                self._retrying()(self.round)
+                self._retrying()(self._round)
             except (NotTaken, StoreUnavailable):  # stopped while it waited
                 return
             self._stopped.wait(self._every)
@@ -72,19 +97,35 @@ class Notifier:
                     sent += self._deliver(alert)
         return sent
 
+    def _round(self) -> None:
+        self._busy_since = time.monotonic()
+        try:
+            self.round()
+        except (NotTaken, StoreUnavailable) as problem:
+            self._problem = str(problem)
+            raise
+        else:
+            self._problem = None
+        finally:
+            self._busy_since = None
+
     def _deliver(self, alert: DueAlert) -> bool:
+        self._busy_since = time.monotonic()
         try:
             self._webhook.send(alert)
         except Refused as problem:  # this message waits, the others do not wait for it
             self._deliveries.failed(alert, str(problem))
+            self._attempts.labels("refused").inc()
             wait = min(self._longest_wait, self._every * 2**alert.attempts)
             self._not_before[alert.alert_id] = time.monotonic() + wait
             log.warning("alert.refused", alert=alert.alert_id, problem=str(problem))
             return False
         except NotTaken as problem:
             self._deliveries.failed(alert, str(problem))
+            self._attempts.labels("failed").inc()
             raise
         self._deliveries.acknowledged(alert)
+        self._attempts.labels("acknowledged").inc()
         self._not_before.pop(alert.alert_id, None)
         log.info("alert.delivered", alert=alert.alert_id, attempts=alert.attempts + 1)
         return True

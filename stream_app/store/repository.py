@@ -57,9 +57,17 @@ class Store:
         self._now = now
         self._insert = _INSERTS[engine.dialect.name]
         self.privacy = Privacy(key=b"", redact=True)
+        self._keys = {
+            name: [column.name for column in table.primary_key]
+            for name, table in tables.metadata.tables.items()
+        }
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
-        """Register the bundle and read, or make, the installation's pseudonym key."""
+        """Register the bundle and read, or make, the installation's pseudonym key.
+
+        Also looks up the primary keys that the tables have: those of partitioned tables hold the
+        partition's column, too, and an upsert has to name them exactly.
+        """
         with self.transaction() as connection:
             self.upsert(
                 connection,
@@ -86,6 +94,9 @@ class Store:
                 )
             )
         self.privacy = Privacy(key=bytes.fromhex(str(key)), redact=redact)
+        inspector = sa.inspect(self.engine)
+        for name in self._keys:
+            self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
 
     def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
         """The stored states of these sessions; unknown ones are left out."""
@@ -247,7 +258,7 @@ class Store:
         if not values:
             return
         insert = self._insert(table)
-        keys = [column.name for column in table.primary_key]
+        keys = self._keys[table.name]
         if keep:
             statement = insert.on_conflict_do_nothing(index_elements=keys)
         else:

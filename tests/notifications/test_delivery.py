@@ -18,6 +18,7 @@ from stream_app.store import tables
 from stream_app.worker.broker import free_port
 from tests.conftest import NewService
 from tests.e2e.service import Service
+from tests.e2e.test_health import answer
 from tests.notifications.receiver import attempts
 from tests.store.batches import end, turn
 
@@ -73,7 +74,7 @@ def acknowledged(service: Service) -> set[str]:
 def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
     new_service: NewService, start: Start, tmp_path: Path
 ) -> None:
-    port, log = free_port(), tmp_path / "received.jsonl"
+    port, health, log = free_port(), free_port(), tmp_path / "received.jsonl"
     service = new_service(
         alert_enter=0.0,
         alert_exit=0.0,
@@ -83,8 +84,12 @@ def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
         webhook_timeout=1.0,
         notify_every=0.05,
         notify_longest_wait=0.5,
+        health_port=health,
     )
+    given = service.settings
+    service.settings = given.model_copy(update={"health_port": None})  # the notifier listens there
     service.start_worker()
+    service.settings = given
     service.send(sessions(0, 1))
     service.wait_for(lambda: len(told(service)) == 2, "the first session has its alerts")
     before = told(service)
@@ -128,6 +133,8 @@ def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
         return len(acknowledged(service)) == len(due) + 2
 
     service.wait_for(later_ones_too, "later ones follow")
+    service.wait_for(lambda: answer(health, "/readyz")[0] == 200, "nothing is due any more")
+    assert 'rapport_deliveries_total{result="refused"}' in answer(health, "/metrics")[1]
     notifying.send_signal(signal.SIGTERM)
     assert notifying.wait(20) == 0
 

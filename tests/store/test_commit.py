@@ -28,7 +28,9 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
     assert counts == {
         "alerts": len(result.alerts),
         "bundles": 1,
+        "deliveries": 0,
         "installation": 1,
+        "notification_targets": 0,
         "outbox": 1,
         "outcomes": 1,
         "session_scores": 1,

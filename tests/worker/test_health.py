@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from stream_app.probes import PortTaken, serving
 from stream_app.worker.health import Health, Limits, Watchdog
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.probes import PortTaken, serving
 
 LIMITS = Limits(beat=10.0, join=20.0, progress=50.0)
 
@@ -136,7 +136,7 @@ def get(port: int, path: str) -> tuple[int, str]:
 def test_probes_answer_over_http(clock: Clock, health: Health) -> None:
     metrics = WorkerMetrics()
     metrics.dead_letters.labels("not-json").inc()
-    with serving("127.0.0.1", 0, health, metrics) as port:
+    with serving("127.0.0.1", 0, health, metrics.registry) as port:
         assert get(port, "/healthz") == (200, '{"ok": true, "reasons": []}')
         assert get(port, "/readyz")[0] == 200
         health.store("away")
@@ -158,6 +158,6 @@ def test_a_port_that_is_taken_is_named(health: Health) -> None:
         port: Any = other.getsockname()[1]
         with (
             pytest.raises(PortTaken, match=f"RAPPORT_HEALTH_PORT is {port}"),
-            serving("127.0.0.1", port, health, WorkerMetrics()),
+            serving("127.0.0.1", port, health, WorkerMetrics().registry),
         ):
             pass

@@ -4,17 +4,25 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import make_wsgi_app
+from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from stream_app.errors import RapportError
-from stream_app.worker.health import Health
-from stream_app.worker.metrics import WorkerMetrics
 
 Environment = dict[str, Any]
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class Examined(Protocol):
+    """Something that knows how it is; each reason is a sentence, none means well."""
+
+    def not_alive(self) -> list[str]:
+        """Why it should be started again."""
+
+    def not_ready(self) -> list[str]:
+        """Why it does not work."""
 
 
 class PortTaken(RapportError):
@@ -27,14 +35,14 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def serving(host: str, port: int, health: Health, metrics: WorkerMetrics) -> Iterator[int]:
+def serving(host: str, port: int, health: Examined, registry: CollectorRegistry) -> Iterator[int]:
     """Answer probes for the time of the ``with``; yields the port.
 
     Raises:
         PortTaken: somebody else listens there.
     """
     try:
-        server = make_server(host, port, _application(health, metrics), handler_class=_Quiet)
+        server = make_server(host, port, _application(health, registry), handler_class=_Quiet)
     except OSError as problem:
         raise PortTaken(
             f"RAPPORT_HEALTH_PORT is {port}, but {host}:{port} cannot be used: {problem.strerror}"
@@ -49,9 +57,9 @@ def serving(host: str, port: int, health: Health, metrics: WorkerMetrics) -> Ite
 
 
 def _application(
-    health: Health, metrics: WorkerMetrics
+    health: Examined, registry: CollectorRegistry
 ) -> Callable[[Environment, StartResponse], Iterable[bytes]]:
-    exposition = make_wsgi_app(metrics.registry)
+    exposition = make_wsgi_app(registry)
 
     def answer(environment: Environment, start: StartResponse) -> Iterable[bytes]:
         match environment["PATH_INFO"]:
