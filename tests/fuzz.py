@@ -21,9 +21,9 @@ from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.core.pipeline import Source
 from stream_app.store import schema
 from stream_app.store.repository import open_store
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutTopics, Record, SessionCache
-from tests.store.batches import end, outcome, pipeline, prepare, turn
+from stream_app.worker.processor import BatchProcessor, Record
+from tests.store.batches import end, outcome, prepare, turn
+from tests.worker.processors import processor
 
 BATCH = 256
 SESSIONS = 400
@@ -67,20 +67,13 @@ def run(count: int, seed: int = 1) -> Outcome:
         store = open_store(f"sqlite:///{Path(folder)}/fuzz.db")
         schema.upgrade(store)
         prepare(store)
-        processor = BatchProcessor(
-            pipeline(),
-            store,
-            OutTopics("turns", "sessions", "alerts"),
-            SessionCache(100),
-            0.0,
-            WorkerMetrics(),
-        )
+        worker = processor(store, retry_for=0.0)
         batch: list[Record] = []
         for offset, value in enumerate(messages(count, seed)):
             source = Source("t", 0, offset)
             batch.append(Record(source, value, {}, datetime.now(UTC)))
             if len(batch) == BATCH or offset == count - 1:
-                _take(processor, batch, result)
+                _take(worker, batch, result)
                 batch = []
             if offset == count // 10:
                 result.memory_at_tenth = _peak_memory()
@@ -91,9 +84,9 @@ def run(count: int, seed: int = 1) -> Outcome:
     return result
 
 
-def _take(processor: BatchProcessor, batch: list[Record], result: Outcome) -> None:
-    committed = processor.handle(batch)
-    processor.published(committed)
+def _take(worker: BatchProcessor, batch: list[Record], result: Outcome) -> None:
+    committed = worker.handle(batch)
+    worker.published(committed)
     found = committed.result
     for fate, count in found.counts.items():
         result.fates[fate] += count

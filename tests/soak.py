@@ -22,9 +22,9 @@ import psutil
 from stream_app.core.pipeline import Source
 from stream_app.store import schema
 from stream_app.store.repository import open_store
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutTopics, Record, SessionCache
+from stream_app.worker.processor import BatchProcessor, Record
 from tests.store.batches import pipeline, prepare
+from tests.worker.processors import processor
 
 BATCH = 256
 OPEN_AT_A_TIME = 2000
@@ -94,9 +94,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
         store = open_store(f"sqlite:///{Path(folder)}/soak.db")
         schema.upgrade(store)
         prepare(store)
-        cache = SessionCache(cached)
-        topics = OutTopics("turns", "sessions", "alerts")
-        processor = BatchProcessor(pipeline(), store, topics, cache, 0.0, WorkerMetrics())
+        worker = processor(store, retry_for=0.0, cached=cached)
         batch: list[Record] = []
         offset = batches = 0
         now = datetime.now(UTC)
@@ -105,26 +103,26 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
             offset += 1
             if len(batch) < BATCH:
                 continue
-            processor.published(processor.handle(batch))
+            worker.published(worker.handle(batch))
             batch = []
             batches += 1
             if batches % REST_EVERY == 0:
-                _rest(processor, now - timedelta(minutes=30))
+                _rest(worker, now - timedelta(minutes=30))
             if not tenth and offset >= turns / 10:
                 tenth = process.memory_info().rss / 2**20
         if batch:
-            processor.published(processor.handle(batch))
-        _rest(processor, now + timedelta(days=1))
+            worker.published(worker.handle(batch))
+        _rest(worker, now + timedelta(days=1))
         still_open = len(store.quiet_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
         end = process.memory_info().rss / 2**20
         store.close()
     seconds = time.monotonic() - started
-    return Soaked(turns, sessions, seconds, tenth, end, len(cache), cached, still_open)
+    return Soaked(turns, sessions, seconds, tenth, end, len(worker.cache), cached, still_open)
 
 
-def _rest(processor: BatchProcessor, before: datetime) -> None:
-    while (found := processor.rest(before, [0])) is not None:
-        processor.published(found)
+def _rest(worker: BatchProcessor, before: datetime) -> None:
+    while (found := worker.rest(before, [0])) is not None:
+        worker.published(found)
 
 
 def main() -> None:

@@ -121,7 +121,7 @@ def key_of(value: bytes) -> bytes:
     """The session id of an event that may be broken."""
     try:
         return str(json.loads(value)["session_id"]).encode()
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return b""
 
 

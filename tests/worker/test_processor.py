@@ -1,7 +1,6 @@
 """Batches through the processor: retries, stale states, rest, the outbox."""
 
 import json
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -15,26 +14,15 @@ from stream_app.core.pipeline import Source
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import tables
 from stream_app.store.repository import StaleState, Store
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutTopics, Record, SessionCache
-from tests.store.batches import end, outcome, pipeline, turn
+from stream_app.worker.processor import Record
+from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
+from tests.worker.processors import TOPICS, processor
 
 Open = Callable[..., Store]
-TOPICS = OutTopics("turn-scores", "session-scores", "alerts")
 LOG = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
 LOG += [end(session_id="a"), outcome(session_id="a")]
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
-
-
-def processor(
-    store: Store,
-    retry_for: float = 30.0,
-    cached: int = 100,
-    clock: Callable[[], float] = time.monotonic,
-) -> BatchProcessor:
-    cache = SessionCache(cached)
-    return BatchProcessor(pipeline(), store, TOPICS, cache, retry_for, WorkerMetrics(), clock)
 
 
 def records(values: list[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
