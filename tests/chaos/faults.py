@@ -6,11 +6,14 @@ import random
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.chaos.run import Chaos
 
+JOINED_AFTER = 10.0
+"""Seconds in which a worker starts and joins its group."""
 PAUSE = 8.0
 """Seconds that a zombie is stopped for: longer than its session timeout."""
 
@@ -101,10 +104,36 @@ def refused_commit(chaos: Chaos, chance: random.Random) -> None:
 
 
 def jump_clock(chaos: Chaos, chance: random.Random) -> None:
-    """The wall clock of all workers goes hours ahead, or back, for a while."""
+    """The wall clock of one worker goes hours or days ahead, or back, while it works.
+
+    A worker of its own, and for this time only: libfaketime makes each change of thread cost
+    milliseconds.
+    """
+    chaos.clock.write_text("+0", "utf-8")
+    worker = chaos.service.start_worker(faked_time(chaos.clock))
+    time.sleep(JOINED_AFTER)
     chaos.clock.write_text(chance.choice(("+3h", "-3h", "+40d")), "utf-8")
     time.sleep(5.0)
     chaos.clock.write_text("+0", "utf-8")
+    time.sleep(2.0)
+    worker.send_signal(signal.SIGTERM)
+
+
+def faked_time(file: Path) -> dict[str, str]:
+    """Environment in which a process reads its wall clock with the offset that stands in the file.
+
+    Raises:
+        SystemExit: libfaketime is not installed.
+    """
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        raise SystemExit("error: the chaos needs libfaketime (Debian: libfaketime)")
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
 
 
 def slow_database(chaos: Chaos, chance: random.Random) -> None:

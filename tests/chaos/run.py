@@ -135,7 +135,6 @@ class Chaos:
         self.proxy = Proxy("127.0.0.1", self.server.port)
         self._stack.callback(self.proxy.close)
         self.clock = folder / "clock"
-        self.clock.write_text("+0", "utf-8")
         direct = self.server.new_database()
         behind = direct.replace(f":{self.server.port}/", f":{self.proxy.port}/")
         self.service = Service(
@@ -148,7 +147,6 @@ class Chaos:
             database_url=SecretStr(behind),
             batch_max=64,
         )
-        self.service.worker_environment = faked_time(self.clock)
         self._stack.callback(self.service.close)
         self.workers = Workers(self.service, size.workers)
         self._stack.callback(self.workers.stop)
@@ -293,23 +291,6 @@ class Chaos:
             different=len(different),
             examples=[*lost[:3], *doubled[:3], *different[:3]],
         )
-
-
-def faked_time(file: Path) -> dict[str, str]:
-    """Environment in which a process reads its wall clock with the offset that stands in the file.
-
-    Raises:
-        SystemExit: libfaketime is not installed.
-    """
-    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-    if not found:
-        raise SystemExit("error: the chaos needs libfaketime (Debian: libfaketime)")
-    return {
-        "LD_PRELOAD": str(found[0]),
-        "FAKETIME_TIMESTAMP_FILE": str(file),
-        "FAKETIME_CACHE_DURATION": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }
 
 
 class Progress:

@@ -4,9 +4,11 @@ import asyncio
 import json
 import signal
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -50,19 +52,16 @@ class Service:
         up.prepare(self.settings)
         self.store = bootstrap.store(self.settings)
         self._workers: list[Any] = []
-        self.worker_environment: dict[str, str] = {}
 
     def close(self) -> None:
         """Stop everything."""
         self._stack.close()
         self.store.close()
 
-    def start_worker(self) -> Any:
-        """Start a worker process."""
+    def start_worker(self, more: Mapping[str, str] = MappingProxyType({})) -> Any:
+        """Start a worker process, with more in its environment."""
         log = self.folder / "worker.log"
-        worker = self._stack.enter_context(
-            up.worker_process(self.settings, log, self.worker_environment)
-        )
+        worker = self._stack.enter_context(up.worker_process(self.settings, log, more))
         self._workers.append(worker)
         return worker
 
