@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import faust
 import msgspec
 
 from stream_app.core.alerts import AlertRule
@@ -19,6 +18,7 @@ from stream_app.store.deliveries import Deliveries
 from stream_app.store.repository import Store, open_store
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
+from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
@@ -113,7 +113,7 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
     return Notifier(deliveries, webhook, every, longest), target
 
 
-def worker(settings: Settings, scorer: OnnxScorer) -> tuple[faust.App, TurnAgent]:
+def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:
     """A Faust app with its agent; call inside a running event loop."""
     metrics = WorkerMetrics()
     processor = BatchProcessor(

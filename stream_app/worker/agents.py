@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-import faust
 import structlog
 from aiokafka.errors import MessageSizeTooLargeError
 from faust.exceptions import ProducerSendError
@@ -24,7 +23,7 @@ from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.core.pipeline import BatchResult, SetAside, Source
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
-from stream_app.worker.app import assigned_partitions, lag_of
+from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.health import Health
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, Record
@@ -47,7 +46,7 @@ class TurnAgent:
 
     def __init__(
         self,
-        app: faust.App,
+        app: RapportApp,
         settings: Settings,
         processor: BatchProcessor,
         health: Health,
@@ -78,6 +77,7 @@ class TurnAgent:
         self._app.timer(HEALTH_EVERY, on_leader=False)(self._look_after_health)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
+        self._app.when_stopping = self._processor.end
 
     async def _consume(self, stream: Any) -> None:
         settings = self._settings
@@ -89,6 +89,7 @@ class TurnAgent:
             except Exception as problem:  # noqa: BLE001  # nothing may leave the agent's body
                 log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
                 self.metrics.crashes.labels(type(problem).__name__).inc()
+                self._app.consumer.unacked.clear()  # else a stop would wait for this batch
                 await self._app.crash(problem)
                 await self._app.wait_until_stopped()
                 return  # a crash counts as stopped: acknowledging now would lose the batch

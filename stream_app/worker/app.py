@@ -5,6 +5,7 @@ each setting is as it is: ``docs/decisions/0002-faust-delivery.md``.
 """
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,25 @@ from stream_app.worker import topics
 from stream_app.worker.consumer import OrderedTransport
 
 
-class _App(faust.App):
+class RapportApp(faust.App):
+    """Faust's app with a consumer that keeps the order, and a word before it stops."""
+
+    when_stopping: Callable[[], None] | None = None
+    """Called first of all, before the stop waits for the batch in hand."""
+
+    async def on_stop(self) -> None:
+        """Stop; the batch in hand is drained."""
+        if self.when_stopping is not None:
+            self.when_stopping()
+        await super().on_stop()
+
     def _new_transport(self) -> OrderedTransport:
         return OrderedTransport(self.conf.broker_consumer, self)
 
 
-def create(settings: Settings) -> faust.App:
+def create(settings: Settings) -> RapportApp:
     """A Faust app without agents."""
-    return _App(
+    return RapportApp(
         settings.kafka_group,
         broker=";".join(
             f"kafka://{address.strip()}" for address in settings.kafka_brokers.split(",")

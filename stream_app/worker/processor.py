@@ -19,6 +19,8 @@ from tenacity import (
     retry_if_exception_type,
     sleep_using_event,
     stop_after_delay,
+    stop_any,
+    stop_when_event_set,
     wait_random_exponential,
 )
 
@@ -120,6 +122,7 @@ class BatchProcessor:
         self._retry_for = retry_for
         self._clock = clock
         self._first_seen: dict[int, float] = {}
+        self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
 
@@ -171,6 +174,10 @@ class BatchProcessor:
         outbox_id = committed.outbox_id
         if outbox_id is not None:
             self._retrying(lambda: self._store.sent([outbox_id]))
+
+    def end(self) -> None:
+        """From any thread: wait for no database from now on; what is in hand is read again."""
+        self._ending.set()
 
     def ping(self) -> None:
         """Ask the store for an answer; raises StoreUnavailable at once when there is none."""
@@ -236,9 +243,9 @@ class BatchProcessor:
         retrying = Retrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),
-            stop=stop_after_delay(self._retry_for),
+            stop=stop_any(stop_after_delay(self._retry_for), stop_when_event_set(self._ending)),
             before_sleep=self._say_retry,
-            sleep=sleep_using_event(threading.Event()),
+            sleep=sleep_using_event(self._ending),
             reraise=True,
         )
         try:

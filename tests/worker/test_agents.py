@@ -40,6 +40,7 @@ class World:
         self.rest_calls: list[tuple[datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
+        self.unacked: set[Any] = set()
         self.positions = Positions()
         self.positions.sought({TP("t", 2): None})
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
@@ -82,6 +83,9 @@ class World:
             raise self.problem
         self.journal.append("committed")
         return self.outcome
+
+    def end(self) -> None:
+        self.journal.append("end")
 
     def ping(self) -> None:
         if self.problem is not None:
@@ -349,7 +353,7 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
 
 
 def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
-    for name in ("handle", "rest", "left_behind", "published", "ping"):
+    for name in ("handle", "rest", "left_behind", "published", "ping", "end"):
         real: Callable[..., Any] = getattr(BatchProcessor, name)
         fake: Callable[..., Any] = getattr(World, name)
         assert list(signature(real).parameters) == list(signature(fake).parameters)

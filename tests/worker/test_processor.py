@@ -1,6 +1,7 @@
 """Batches through the processor: retries, stale states, rest, the outbox."""
 
 import json
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -103,6 +104,16 @@ def test_it_gives_up_when_the_retry_time_is_over_and_forgets_its_states(
         worker.handle(records([turn(1)]))
     assert len(away.calls) > 1
     assert len(worker.cache) == 0
+
+
+def test_a_worker_that_ends_does_not_wait_for_the_database(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store, retry_for=300.0)
+    away = Failing(store.commit, *[StoreUnavailable("away")] * 1_000_000)
+    store.commit = away
+    threading.Timer(0.3, worker.end).start()
+    with pytest.raises(StoreUnavailable):
+        worker.handle(records([turn(1)]))
 
 
 def test_what_cannot_be_retried_is_raised_at_once(open_prepared: Open, pauses: list[float]) -> None:
