@@ -1,8 +1,10 @@
 """`python -m tests.soak --turns 1000000`: does a worker's memory stay flat?
 
-Sessions come and go through the worker's processor, cache and store (SQLite), batch by batch, in
-this process and without a model: what could grow is the state that the worker keeps. Memory after
-the first tenth is compared with memory at the end.
+Sessions come and go, many of them without an end; memory after the first tenth is compared with
+memory at the end. Without more, through the worker's processor, cache and store (SQLite) in this
+process and without a model: what could grow is the state that the worker keeps. With `--worker`,
+through a real worker process with its model, Faust and a broker, which takes about as long as
+`rapport bench` says.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,17 +21,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
+import sqlalchemy as sa
 
 from stream_app.core.pipeline import Source
-from stream_app.store import schema
+from stream_app.store import schema, tables
 from stream_app.store.repository import open_store
+from stream_app.worker.broker import free_port
 from stream_app.worker.processor import BatchProcessor, Record
+from tests.e2e.service import Service
+from tests.e2e.test_health import answer
 from tests.store.batches import pipeline, prepare
 from tests.worker.processors import processor
 
 BATCH = 256
 OPEN_AT_A_TIME = 2000
 UNFINISHED = 0.2
+AHEAD = 5000
+"""Events that are sent before the worker has to have caught up."""
 REST_EVERY = 200
 """Batches between two looks for idle sessions."""
 
@@ -120,6 +129,52 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
     return Soaked(turns, sessions, seconds, tenth, end, len(worker.cache), cached, still_open)
 
 
+def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
+    """Soak one worker process over the embedded broker and SQLite."""
+    started = time.monotonic()
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="rapport-soak-") as folder:
+        service = Service(Path(folder), health_port=port, cache_sessions=cached)
+        try:
+            process = psutil.Process(service.start_worker().pid)
+            values = [value for _, value in events(turns, sessions, seed)]
+            tenth = len(values) // 10
+            memory = []
+            for part in (values[:tenth], values[tenth:]):
+                for start in range(0, len(part), AHEAD):
+                    chunk = part[start : start + AHEAD]
+                    service.send(chunk)
+                    _wait_for_events(port, tenth * len(memory) + start + len(chunk))
+                memory.append(process.memory_info().rss / 2**20)
+            held = int(_metric(port, "rapport_cached_sessions"))
+            give_up = time.monotonic() + 120.0
+            while (still_open := _still_open(service)) and time.monotonic() < give_up:
+                time.sleep(1.0)
+        finally:
+            service.close()
+    seconds = time.monotonic() - started
+    return Soaked(turns, sessions, seconds, memory[0], memory[1], held, cached, still_open)
+
+
+def _wait_for_events(port: int, count: int) -> None:
+    give_up = time.monotonic() + 600.0
+    while _metric(port, "rapport_events_total") < count:
+        if time.monotonic() > give_up:
+            raise AssertionError(f"{count} events are not through after ten minutes")
+        time.sleep(0.2)
+
+
+def _metric(port: int, name: str) -> float:
+    lines = answer(port, "/metrics")[1].splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if re.match(rf"{name}[ {{]", line))
+
+
+def _still_open(service: Service) -> int:
+    query = sa.select(sa.func.count()).where(tables.session_scores.c.status == "open")
+    with service.store.reading() as connection:
+        return int(connection.scalar(query) or 0)
+
+
 def _rest(worker: BatchProcessor, before: datetime) -> None:
     while (found := worker.rest(before, [0])) is not None:
         worker.published(found)
@@ -130,8 +185,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--turns", type=int, default=1_000_000)
     parser.add_argument("--sessions", type=int, default=100_000)
+    parser.add_argument("--worker", action="store_true", help="a real worker process")
     options = parser.parse_args()
-    found = run(options.turns, options.sessions)
+    soak = run_worker if options.worker else run
+    found = soak(options.turns, options.sessions)
     print(f"{found.turns} turns, {found.sessions} sessions, {found.seconds:.0f} s")
     print(
         f"memory {found.memory_at_tenth:.0f} MiB after a tenth, {found.memory_at_end:.0f} MiB at "
