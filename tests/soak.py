@@ -49,8 +49,8 @@ class Soaked:
     turns: int
     sessions: int
     seconds: float
-    memory_at_tenth: float
-    memory_at_end: float
+    memory: list[float]
+    """After each tenth."""
     cached: int
     cache_bound: int
     still_open: int
@@ -58,7 +58,7 @@ class Soaked:
     @property
     def growth(self) -> float:
         """Share of the memory after the first tenth."""
-        return self.memory_at_end / self.memory_at_tenth - 1
+        return self.memory[-1] / self.memory[0] - 1
 
 
 def events(turns: int, sessions: int, seed: int) -> Iterator[tuple[datetime, bytes]]:
@@ -98,7 +98,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
     """Soak one processor."""
     started = time.monotonic()
     process = psutil.Process()
-    tenth = 0.0
+    memory: list[float] = []
     with tempfile.TemporaryDirectory(prefix="rapport-soak-") as folder:
         store = open_store(f"sqlite:///{Path(folder)}/soak.db")
         schema.upgrade(store)
@@ -117,16 +117,16 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
             batches += 1
             if batches % REST_EVERY == 0:
                 _rest(worker, now - timedelta(minutes=30))
-            if not tenth and offset >= turns / 10:
-                tenth = process.memory_info().rss / 2**20
+            if offset >= turns * (len(memory) + 1) / 10:
+                memory.append(process.memory_info().rss / 2**20)
         if batch:
             worker.published(worker.handle(batch))
         _rest(worker, now + timedelta(days=1))
         still_open = len(store.quiet_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
-        end = process.memory_info().rss / 2**20
+        memory.append(process.memory_info().rss / 2**20)
         store.close()
     seconds = time.monotonic() - started
-    return Soaked(turns, sessions, seconds, tenth, end, len(worker.cache), cached, still_open)
+    return Soaked(turns, sessions, seconds, memory, len(worker.cache), cached, still_open)
 
 
 def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
@@ -138,14 +138,14 @@ def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> 
         try:
             process = psutil.Process(service.start_worker().pid)
             values = [value for _, value in events(turns, sessions, seed)]
-            tenth = len(values) // 10
-            memory = []
-            for part in (values[:tenth], values[tenth:]):
-                for start in range(0, len(part), AHEAD):
-                    chunk = part[start : start + AHEAD]
-                    service.send(chunk)
-                    _wait_for_events(port, tenth * len(memory) + start + len(chunk))
-                memory.append(process.memory_info().rss / 2**20)
+            memory: list[float] = []
+            ahead = min(AHEAD, len(values) // 10)
+            for start in range(0, len(values), ahead):
+                service.send(values[start : start + ahead])
+                done = min(start + ahead, len(values))
+                _wait_for_events(port, done)
+                if done >= len(values) * (len(memory) + 1) / 10:
+                    memory.append(process.memory_info().rss / 2**20)
             held = int(_metric(port, "rapport_cached_sessions"))
             give_up = time.monotonic() + 120.0
             while (still_open := _still_open(service)) and time.monotonic() < give_up:
@@ -153,7 +153,7 @@ def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> 
         finally:
             service.close()
     seconds = time.monotonic() - started
-    return Soaked(turns, sessions, seconds, memory[0], memory[1], held, cached, still_open)
+    return Soaked(turns, sessions, seconds, memory, held, cached, still_open)
 
 
 def _wait_for_events(port: int, count: int) -> None:
@@ -191,8 +191,8 @@ def main() -> None:
     found = soak(options.turns, options.sessions)
     print(f"{found.turns} turns, {found.sessions} sessions, {found.seconds:.0f} s")
     print(
-        f"memory {found.memory_at_tenth:.0f} MiB after a tenth, {found.memory_at_end:.0f} MiB at "
-        f"the end: {found.growth:+.1%}"
+        f"memory after each tenth, MiB: {' '.join(f'{m:.1f}' for m in found.memory)}; "
+        f"from the first to the end {found.growth:+.1%}"
     )
     print(f"{found.cached} sessions in the cache, its bound is {found.cache_bound}")
     print(f"{found.still_open} sessions open after the last idle check")
