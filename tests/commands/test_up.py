@@ -65,7 +65,7 @@ def assert_nothing_is_left(output: Path, children: list[psutil.Process], folder:
 
 
 def test_it_shows_scores_and_ends_after_the_time_given(start, output: Path, tmp_path: Path) -> None:
-    process = start("--for", "8", "--speed", "50")
+    process = start("--for", "20", "--speed", "50")
     await_words(output, "worker pid")
     children = psutil.Process(process.pid).children()
     assert len(children) == 2
