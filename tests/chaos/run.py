@@ -318,7 +318,7 @@ def _body(value: bytes) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def once(seed: int, size: Size, logs: Path | None) -> Report:
+def once(seed: int, size: Size, logs: Path | None = None) -> Report:
     """A run in a temporary folder; the workers' log is kept in ``logs``."""
     with tempfile.TemporaryDirectory(prefix="rapport-chaos-") as folder:
         chaos = Chaos(seed, size, Path(folder))

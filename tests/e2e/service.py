@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,8 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.commands import replay, score, up
 from stream_app.commands.event_files import TimedEvent
-from stream_app.settings import Settings
+from stream_app.inference import bundle as bundles
+from stream_app.settings import DEFAULT_BUNDLE, Settings
 from stream_app.store import tables
 from stream_app.worker import broker
 from stream_app.worker.topics import client_options
@@ -186,9 +188,33 @@ def differences(offline: dict[Any, Any], database: dict[Any, Any]) -> list[str]:
         if "risk_by_turn" in expected:
             expected["risk_by_turn"] = sorted(expected["risk_by_turn"])
         for name, value in database[key].items():
-            if not alike(expected[name], value):
+            if name == "abstained":
+                same = _abstained_alike(expected, database[key])
+            else:
+                same = alike(expected[name], value)
+            if not same:
                 found.append(f"{key} {name}: {expected[name]} ≠ {value}")
     return found
+
+
+def _abstained_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Equal, but for heads whose surest probability is as good as at their threshold."""
+    heads = set(one["abstained"]) ^ set(other["abstained"])
+    return all(
+        abs(_surest(row, head) - _thresholds()[head]) <= FLOAT_TOLERANCE
+        for head in heads
+        for row in (one, other)
+    )
+
+
+def _surest(row: dict[str, Any], head: str) -> float:
+    values = {**row["expressed"], **row["client"]}[head]
+    return max(values["probabilities"] if "probabilities" in values else values.values())
+
+
+@cache
+def _thresholds() -> dict[str, float]:
+    return {head.name: head.abstain_below for head in bundles.load(DEFAULT_BUNDLE).manifest.heads}
 
 
 def alike(one: Any, other: Any) -> bool:
