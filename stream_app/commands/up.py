@@ -54,7 +54,7 @@ def run(
     """
     started = time.monotonic()
     with (
-        _sigterm_as_interrupt(),
+        _signals_as_interrupt(),
         tempfile.TemporaryDirectory(prefix="rapport-") as folder,
         broker.running() as address,
     ):
@@ -178,13 +178,15 @@ async def _say_ready(settings: Settings, console: Console, started: float) -> No
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM stops like Ctrl-C."""
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _signals_as_interrupt() -> Iterator[None]:
+    """SIGTERM stops like Ctrl-C, and Ctrl-C also where a shell started it with SIGINT ignored."""
+    stopping = (signal.SIGTERM, signal.SIGINT)
+    previous = [signal.signal(number, signal.default_int_handler) for number in stopping]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in zip(stopping, previous, strict=True):
+            signal.signal(number, handler)
 
 
 def _last_words(log: Path) -> str:
