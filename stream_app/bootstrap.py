@@ -98,16 +98,17 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
     Raises:
         RapportError: none is set.
     """
-    if not settings.webhook_url:
+    if settings.webhook_url is None:
         raise RapportError("RAPPORT_WEBHOOK_URL is not set: there is nowhere to post alerts to")
     secret = settings.webhook_secret
+    address = settings.webhook_url.get_secret_value()
     webhook = Webhook(
-        settings.webhook_url,
+        address,
         secret.get_secret_value() if secret else None,
         settings.external_url,
         settings.webhook_timeout,
     )
-    target = webhook_target(settings.webhook_url)
+    target = webhook_target(address)
     deliveries = Deliveries(store(settings), target)
     every, longest = settings.notify_every, settings.notify_longest_wait
     return Notifier(deliveries, webhook, every, longest), target

@@ -5,7 +5,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    Field,
+    HttpUrl,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -89,7 +96,7 @@ class Settings(BaseSettings):
     )
     redact: bool = Field(True, description="Mask personal details before text is stored")
 
-    webhook_url: str | None = Field(None, description="Where `rapport notify` posts alerts")
+    webhook_url: SecretStr | None = Field(None, description="Where `rapport notify` posts alerts")
     webhook_secret: SecretStr | None = Field(None, description="base64; signs what is posted")
     webhook_timeout: float = Field(10.0, gt=0.0)
     notify_every: float = Field(1.0, gt=0.0, description="Pause between two looks for alerts")
@@ -101,6 +108,18 @@ class Settings(BaseSettings):
 
     log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: LogFormat = LogFormat.CONSOLE
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _address_to_post_to(cls, value: SecretStr | None) -> SecretStr | None:
+        address = value.get_secret_value() if value else ""
+        if not address:
+            return None
+        try:
+            HttpUrl(address)
+        except ValidationError:  # its text would quote the address
+            raise PydanticCustomError("webhook_url", "not an http or https address") from None
+        return value
 
     @field_validator("alert_exit")
     @classmethod

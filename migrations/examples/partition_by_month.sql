@@ -1,4 +1,4 @@
--- Partitions turns and turn_scores by the month of occurred_at. PostgreSQL 13 or later.
+-- Partitions turns and turn_scores by the month of occurred_at. Tested on PostgreSQL 15.
 --
 --     psql "$DATABASE" -v ON_ERROR_STOP=1 -f partition_by_month.sql
 --
@@ -11,7 +11,8 @@
 --
 --     DROP TABLE turn_scores_2025_01, turns_2025_01;
 --
--- Rows of a month without a partition go to the default one. Leave it empty: PostgreSQL refuses a
+-- Run it as the owner of the tables, and grant again what others were granted: the new tables
+-- begin without. Rows of a month without a partition go to the default one. Leave it empty: PostgreSQL refuses a
 -- partition for a month that the default one has rows of.
 
 BEGIN;

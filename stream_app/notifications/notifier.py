@@ -20,6 +20,7 @@ from stream_app.store.deliveries import Deliveries, DueAlert
 
 log = structlog.get_logger(__name__)
 
+MOST_DOUBLINGS = 30
 HANGS_AFTER = 120.0
 """Seconds that one delivery, or one look at the database, may take."""
 
@@ -116,7 +117,8 @@ class Notifier:
         except Refused as problem:  # this message waits, the others do not wait for it
             self._deliveries.failed(alert, str(problem))
             self._attempts.labels("refused").inc()
-            wait = min(self._longest_wait, self._every * 2**alert.attempts)
+            doubled = self._every * 2 ** min(alert.attempts, MOST_DOUBLINGS)
+            wait = min(self._longest_wait, doubled)
             self._not_before[alert.alert_id] = time.monotonic() + wait
             log.warning("alert.refused", alert=alert.alert_id, problem=str(problem))
             return False

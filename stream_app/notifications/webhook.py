@@ -73,7 +73,3 @@ class Webhook:
             return
         refused = response.is_client_error and response.status_code not in BUSY
         raise (Refused if refused else NotTaken)(f"status {response.status_code}")
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()

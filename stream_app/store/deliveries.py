@@ -51,7 +51,7 @@ class Deliveries:
     def alone(self) -> Iterator[bool]:
         """Whether nobody else delivers to this target, as long as the ``with`` lasts.
 
-        A lock of the PostgreSQL session; SQLite serves one machine, where nobody locks.
+        An advisory lock on PostgreSQL; with SQLite, run one notifier.
         """
         if self._store.engine.dialect.name != "postgresql":
             yield True

@@ -316,7 +316,7 @@ def open_store(url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     )
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
-        event.listen(engine, "begin", _begin_immediate)
+        event.listen(engine, "begin", _begin)
     return Store(engine, now)
 
 
@@ -337,7 +337,7 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _begin_immediate(connection: Connection) -> None:
+def _begin(connection: Connection) -> None:
     """Take the write lock at once where there will be a write: a lock that grows may fail."""
     reads_only = connection.get_execution_options().get(READS_ONLY, False)
     connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")

@@ -35,6 +35,7 @@ QUIET_AFTER = 5.0
 """Seconds without a record after which the log counts as read to its end."""
 HEALTH_EVERY = 1.0
 LEFT_BEHIND_AFTER = 60.0
+"""Seconds after which messages in the outbox count as left behind by whoever wrote them."""
 
 
 class EventsLeftOut(RapportError):
@@ -93,11 +94,10 @@ class TurnAgent:
                 await self._app.crash(problem)
                 await self._app.wait_until_stopped()
                 return  # a crash counts as stopped: acknowledging now would lose the batch
-            consumer: Any = self._app.consumer
             for event in events:
-                consumer.positions.finish(event.message.tp, event.message.offset)
+                self._app.positions.finish(event.message.tp, event.message.offset)
                 event.ack()
-            await consumer.commit()
+            await self._app.consumer.commit()
             self.health.moved()
 
     async def _batch(self, events: Sequence[Any]) -> None:
@@ -115,10 +115,9 @@ class TurnAgent:
             self.on_batch(committed.result)
 
     def _check_order(self, events: Sequence[Any]) -> None:
-        consumer: Any = self._app.consumer
         for event in events:
             message = event.message
-            left_out = consumer.positions.taken(message.tp, message.offset)
+            left_out = self._app.positions.taken(message.tp, message.offset)
             if left_out:
                 raise EventsLeftOut(
                     f"{left_out} events of partition {message.partition} before offset "

@@ -7,14 +7,15 @@ each setting is as it is: ``docs/decisions/0002-faust-delivery.md``.
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import faust
 from faust.types import TP
 
 from stream_app.settings import SecurityProtocol, Settings
 from stream_app.worker import topics
-from stream_app.worker.consumer import OrderedTransport
+from stream_app.worker.consumer import OrderedConsumer, OrderedTransport
+from stream_app.worker.positions import Positions
 
 
 class RapportApp(faust.App):
@@ -22,6 +23,11 @@ class RapportApp(faust.App):
 
     when_stopping: Callable[[], None] | None = None
     """Called first of all, before the stop waits for the batch in hand."""
+
+    @property
+    def positions(self) -> Positions:
+        """What the consumer has fetched, and what the agent has taken and finished."""
+        return cast("OrderedConsumer", self.consumer).positions
 
     async def on_stop(self) -> None:
         """Stop; the batch in hand is drained."""

@@ -85,3 +85,11 @@ def test_identities_are_the_same_every_time_and_differ_between_transitions() -> 
 
     assert ids() == ids()
     assert len(set(ids())) == len(ids()) == 5
+
+
+def test_two_bundles_do_not_share_an_identity() -> None:
+    def first(bundle: str) -> str:
+        given = Reading("s", bundle, 1, START, 0.8)
+        return observe(RULE, AlertStatus(), given)[0].alert_id
+
+    assert first("one") != first("two")

@@ -79,7 +79,7 @@ def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
         alert_enter=0.0,
         alert_exit=0.0,
         alert_for_turns=1,
-        webhook_url=f"http://127.0.0.1:{port}/alerts",
+        webhook_url=SecretStr(f"http://127.0.0.1:{port}/alerts"),
         webhook_secret=SecretStr(SECRET),
         webhook_timeout=1.0,
         notify_every=0.05,

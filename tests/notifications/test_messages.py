@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from msgspec import structs
+from pydantic import SecretStr, ValidationError
 
 from stream_app import bootstrap
 from stream_app.contracts.scores import AlertState
@@ -67,3 +68,15 @@ def test_without_an_address_there_is_nothing_to_run() -> None:
 def test_a_broken_secret_is_named(secret: str) -> None:
     with pytest.raises(RapportError, match="RAPPORT_WEBHOOK_SECRET"):
         Webhook("http://localhost", secret, "", 1.0)
+
+
+@pytest.mark.parametrize("address", ["ftp://hooks.example.org/x-secret", "x-secret"])
+def test_an_address_that_cannot_be_posted_to_is_refused_without_quoting_it(address: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Settings(webhook_url=SecretStr(address))
+    assert "not an http or https address" in str(refused.value)
+    assert all("x-secret" not in error["msg"] for error in refused.value.errors())
+
+
+def test_no_address_is_none() -> None:
+    assert Settings(webhook_url=SecretStr("")).webhook_url is None
