@@ -57,9 +57,9 @@ schemas: install ## Write the JSON Schemas anew
 	$(BIN)/python -m stream_app.contracts.schema
 
 lock: ## Resolve the dependencies anew (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu pyproject.toml -o requirements/service.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web pyproject.toml -o requirements/service.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
 
 $(TRAIN)/.installed: requirements/train.txt
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
