@@ -158,6 +158,7 @@ class Store:
                     [rows.turn_row(turn, self.privacy, now) for turn in result.turns],
                     True,
                 ),
+                (tables.session_speakers, self._speakers(result), True),
                 (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
                 (
                     tables.session_scores,
@@ -207,6 +208,10 @@ class Store:
             found = connection.execute(query).all()
         states = [Versioned(unpack(row.state), row.version, row.partition) for row in found]
         return {versioned.state.session_id: versioned for versioned in states}
+
+    def _speakers(self, result: BatchResult) -> list[Row]:
+        found = [rows.speaker_row(turn, self.privacy) for turn in result.turns]
+        return list({tuple(row.values()): row for row in found}.values())
 
     def _write_states(self, connection: Connection, values: list[Row]) -> None:
         """Compare and swap on ``version``, so that a zombie cannot overwrite newer state."""

@@ -33,6 +33,16 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
     }
 
 
+def speaker_row(stored: StoredTurn, privacy: Privacy) -> Row:
+    """Who takes part in a session."""
+    turn = stored.turn
+    return {
+        "session_id": turn.session_id,
+        "speaker": privacy.pseudonym(turn.speaker_id),
+        "role": turn.speaker_role.value,
+    }
+
+
 def turn_score_row(score: TurnScore) -> Row:
     """Levels as columns, the rest as JSON."""
     expressed = score.expressed
@@ -108,7 +118,12 @@ def state_row(versioned: Versioned, status: SessionStatus) -> Row:
 def alert_row(alert: Alert) -> Row:
     """One transition."""
     row = msgspec.structs.asdict(alert)
-    return {**row, "state": alert.state.value, "previous": alert.previous.value}
+    return {
+        **row,
+        "state": alert.state.value,
+        "previous": alert.previous.value,
+        "severity": alert.severity.value,
+    }
 
 
 def outcome_row(outcome: Outcome) -> Row:

@@ -181,8 +181,23 @@ alerts = Table(
     Column("episode", Integer, nullable=False),
     Column("seq", Integer),
     Column("occurred_at", UtcDateTime, nullable=False),
-    Column("value", Double, nullable=False),
-    Column("threshold", Double, nullable=False),
+    Column("value", Double),
+    Column("threshold", Double),
+    Column("episode_id", String(36), nullable=False, index=True),
+    Column("severity", String(8), nullable=False),
+    Column("labels", Json, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("values", Json, nullable=False),
+    Column("turns", Json, nullable=False),
+)
+
+session_speakers = Table(
+    "session_speakers",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("speaker", String(64), primary_key=True),
+    Column("role", String(10), primary_key=True),
+    Index(None, "speaker"),
 )
 
 outcomes = Table(
@@ -227,4 +242,119 @@ installation = Table(
     metadata,
     Column("name", String(50), primary_key=True),
     Column("value", String(200), nullable=False),
+)
+
+people = Table(
+    "people",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("role", String(12), nullable=False),
+    _id("team"),
+    Column("speaker", String(64)),
+    Column("password_hash", String(200)),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("disabled_at", UtcDateTime),
+)
+
+access_tokens = Table(
+    "access_tokens",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("person", String(100), nullable=False),
+    Column("label", String(100), nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+)
+
+alert_actions = Table(
+    "alert_actions",
+    metadata,
+    Column("action_id", String(36), primary_key=True),
+    Column("episode_id", String(36), nullable=False, index=True),
+    _id("session_id", nullable=False),
+    Column("kind", String(12), nullable=False),
+    Column("reason", String(50)),
+    Column("note", Text),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+mutes = Table(
+    "mutes",
+    metadata,
+    Column("mute_id", String(36), primary_key=True),
+    Column("rule", String(100)),
+    _id("session_id"),
+    _id("team"),
+    Column("until", UtcDateTime, nullable=False),
+    Column("reason", String(200)),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("ended_at", UtcDateTime),
+)
+
+samples = Table(
+    "samples",
+    metadata,
+    Column("sample_id", String(36), primary_key=True),
+    Column("title", String(100), nullable=False),
+    Column("bundle", String(MAX_ID_CHARS), nullable=False),
+    Column("team", String(MAX_ID_CHARS)),
+    Column("seed", BigInteger, nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+sample_turns = Table(
+    "sample_turns",
+    metadata,
+    Column("sample_id", String(36), primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    _id("session_id", nullable=False),
+    Column("seq", Integer, nullable=False),
+)
+
+ratings = Table(
+    "ratings",
+    metadata,
+    Column("rating_id", String(36), primary_key=True),
+    _id("session_id", nullable=False),
+    Column("seq", Integer),
+    Column("head", String(50), nullable=False),
+    Column("value", SmallInteger, nullable=False),
+    Column("sample_id", String(36)),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Index(None, "session_id", "seq"),
+    Index(None, "sample_id"),
+)
+
+disputes = Table(
+    "disputes",
+    metadata,
+    Column("dispute_id", String(36), primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("seq", Integer, nullable=False),
+    Column("head", String(50), nullable=False),
+    _id("bundle", nullable=False),
+    Column("value", SmallInteger, nullable=False),
+    Column("proposed", SmallInteger),
+    Column("note", Text, nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("decision", String(10)),
+    Column("decided_by", String(100)),
+    Column("decided_at", UtcDateTime),
+    Column("answer", Text),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", AutoId, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("action", String(30), nullable=False),
+    _id("session_id", index=True),
+    Column("detail", String(500)),
 )
