@@ -1,6 +1,7 @@
 """The only place that wires: settings → scorer, pipeline, store, processor, worker."""
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +16,7 @@ from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.webhook import Webhook, webhook_target
 from stream_app.settings import Settings
 from stream_app.store.deliveries import Deliveries
+from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
@@ -22,6 +24,9 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 
 def scorer(settings: Settings) -> OnnxScorer:
@@ -112,6 +117,16 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
     deliveries = Deliveries(store(settings), target)
     every, longest = settings.notify_every, settings.notify_longest_wait
     return Notifier(deliveries, webhook, every, longest), target
+
+
+def web(settings: Settings) -> "FastAPI":
+    """The console and the API; what they import, a worker has no need of."""
+    from stream_app.web import app as web_app  # noqa: PLC0415
+    from stream_app.web.services import Services  # noqa: PLC0415
+
+    opened = store(settings)
+    opened.open_privacy(settings.redact)
+    return web_app.create(Services(settings, opened, People(opened)))
 
 
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:

@@ -14,6 +14,7 @@ from rich.progress import Progress
 from stream_app import __version__, bootstrap, logs
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
+from stream_app.store.people import PersonRole
 
 app = typer.Typer(
     name="rapport",
@@ -26,6 +27,9 @@ database = typer.Typer(no_args_is_help=True, help="The database's schema.")
 app.add_typer(database, name="db")
 letters = typer.Typer(no_args_is_help=True, help="Events that were set aside.")
 app.add_typer(letters, name="dead-letters")
+
+accounts = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
+app.add_typer(accounts, name="people")
 
 Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
 
@@ -66,6 +70,14 @@ def worker() -> None:
     from stream_app.commands import work
 
     work.run(_settings())
+
+
+@app.command()
+def web() -> None:
+    """Serve the console and the API until stopped."""
+    from stream_app.commands import web as command
+
+    command.run(_settings())
 
 
 @app.command()
@@ -251,6 +263,68 @@ def replay_letters(
     typer.echo(
         f"{sent} sent to {settings.turns_topic}; {cut} cannot be: only their beginning was kept"
     )
+
+
+Name = Annotated[str, typer.Argument(help="The name to sign in with.")]
+
+
+@accounts.command("add")
+def add_person(
+    name: Name,
+    role: Annotated[PersonRole, typer.Option(help="What the person may see.")],
+    team: Annotated[
+        str | None, typer.Option(help="A supervisor's team; without one, all teams.")
+    ] = None,
+    speaker: Annotated[
+        str | None, typer.Option(help="A counsellor's speaker_id, as events carry it.")
+    ] = None,
+) -> None:
+    """Make an account; asks for the password."""
+    from stream_app.commands import people as command
+
+    password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    command.add(_settings(), name, role, team, speaker, password)
+    typer.echo(f"{name} may sign in as {role.value}")
+
+
+@accounts.command("list")
+def list_people() -> None:
+    """All accounts."""
+    from stream_app.commands import people as command
+
+    for person in command.everybody(_settings()):
+        typer.echo(f"{person.name:30} {person.role.value:11} {person.team or ''}")
+
+
+@accounts.command("password")
+def change_password(name: Name) -> None:
+    """Give an account another password."""
+    from stream_app.commands import people as command
+
+    password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    command.change_password(_settings(), name, password)
+    typer.echo(f"{name} has a new password")
+
+
+@accounts.command("token")
+def new_token(
+    name: Name,
+    label: Annotated[str, typer.Option(help="What it is for.")],
+    days: Annotated[int, typer.Option(min=1, help="Good for so many days.")] = 365,
+) -> None:
+    """Make a token for a program that calls the API as this person; it is shown once."""
+    from stream_app.commands import people as command
+
+    typer.echo(command.new_token(_settings(), name, label, days))
+
+
+@accounts.command("disable")
+def disable_person(name: Name) -> None:
+    """Take away an account and its tokens; what the person did stays."""
+    from stream_app.commands import people as command
+
+    command.disable(_settings(), name)
+    typer.echo(f"{name} can no longer sign in")
 
 
 @database.command()

@@ -103,6 +103,13 @@ class Settings(BaseSettings):
     notify_longest_wait: float = Field(300.0, gt=0.0, description="After failures")
     external_url: str = Field("", description="The console's address, for links in notifications")
 
+    web_host: str = Field("127.0.0.1", description="Where the console and the API listen")
+    web_port: int = Field(8080, ge=0, le=65535)
+    web_https: bool = Field(
+        False, description="Browsers reach the console by HTTPS only: cookies are marked Secure"
+    )
+    web_sign_in_hours: float = Field(12.0, gt=0.0, description="How long a sign-in lasts")
+
     health_host: str = Field("127.0.0.1", description="Where /healthz, /readyz, /metrics listen")
     health_port: int | None = Field(None, ge=0, le=65535, description="Default: they are off")
 

@@ -36,6 +36,7 @@ log = structlog.get_logger(__name__)
 
 READS_ONLY: Final = "rapport_reads_only"
 PSEUDONYM_KEY: Final = "pseudonym_key"
+COOKIE_KEY: Final = "cookie_key"
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
@@ -82,21 +83,27 @@ class Store:
                 ],
                 keep=True,
             )
-            self.upsert(
-                connection,
-                tables.installation,
-                [{"name": PSEUDONYM_KEY, "value": secrets.token_hex(32)}],
-                keep=True,
-            )
-            key = connection.scalar(
-                sa.select(tables.installation.c.value).where(
-                    tables.installation.c.name == PSEUDONYM_KEY
-                )
-            )
-        self.privacy = Privacy(key=bytes.fromhex(str(key)), redact=redact)
+        self.open_privacy(redact)
         inspector = sa.inspect(self.engine)
         for name in self._keys:
             self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
+
+    def open_privacy(self, redact: bool) -> None:
+        """Read, or make, the installation's key, so that pseudonyms can be made."""
+        self.privacy = Privacy(key=bytes.fromhex(self._key(PSEUDONYM_KEY)), redact=redact)
+
+    def cookie_key(self) -> str:
+        """The installation's secret that signs the console's cookies."""
+        return self._key(COOKIE_KEY)
+
+    def _key(self, name: str) -> str:
+        """A secret of the installation, made at first use."""
+        table = tables.installation
+        with self.transaction() as connection:
+            made = [{"name": name, "value": secrets.token_hex(32)}]
+            self.upsert(connection, table, made, keep=True)
+            found = connection.scalar(sa.select(table.c.value).where(table.c.name == name))
+        return str(found)
 
     def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
         """The stored states of these sessions; unknown ones are left out."""

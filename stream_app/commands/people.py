@@ -1,0 +1,74 @@
+"""``rapport people``: the accounts of those who use the console."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from stream_app import bootstrap
+from stream_app.settings import Settings
+from stream_app.store.people import People, Person, PersonError, PersonRole
+from stream_app.web.auth import hash_password
+
+SHORTEST_PASSWORD: Final = 12
+
+
+def add(
+    settings: Settings,
+    name: str,
+    role: PersonRole,
+    team: str | None,
+    speaker: str | None,
+    password: str,
+) -> None:
+    """Make an account.
+
+    Raises:
+        PersonError: the name is taken, the password too short, or a counsellor has no speaker.
+    """
+    if role is PersonRole.COUNSELLOR and speaker is None:
+        raise PersonError("a counsellor needs --speaker: the speaker_id of the own turns")
+    store = bootstrap.store(settings)
+    store.open_privacy(settings.redact)
+    pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
+    People(store).add(Person(name, role, team, pseudonym), hash_password(_good(password)))
+
+
+def everybody(settings: Settings) -> list[Person]:
+    """All accounts."""
+    return People(bootstrap.store(settings)).all()
+
+
+def change_password(settings: Settings, name: str, password: str) -> None:
+    """Give an account another password.
+
+    Raises:
+        PersonError: there is no such account, or the password is too short.
+    """
+    people = People(bootstrap.store(settings))
+    if people.find(name) is None:
+        raise PersonError(f"there is no account {name}")
+    people.set_password(name, hash_password(_good(password)))
+
+
+def new_token(settings: Settings, name: str, label: str, days: int) -> str:
+    """A token that stands for this person.
+
+    Raises:
+        PersonError: there is no such account.
+    """
+    until = datetime.now(UTC) + timedelta(days=days)
+    return People(bootstrap.store(settings)).new_token(name, label, until)
+
+
+def disable(settings: Settings, name: str) -> None:
+    """Take the account away.
+
+    Raises:
+        PersonError: there is no such account.
+    """
+    People(bootstrap.store(settings)).disable(name)
+
+
+def _good(password: str) -> str:
+    if len(password) < SHORTEST_PASSWORD:
+        raise PersonError(f"a password needs at least {SHORTEST_PASSWORD} characters")
+    return password

@@ -1,0 +1,307 @@
+"""Alerts as people see them: an episode of a rule in a session, what the machine and people did."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+import sqlalchemy as sa
+
+from stream_app.contracts.scores import AlertState, Severity
+from stream_app.store.reading.pages import Key, Page, after, cursor_of, place_of
+from stream_app.store.reading.scope import Scope
+from stream_app.store.repository import Store
+from stream_app.store.tables import alert_actions, alerts, mutes, sessions
+
+ORDER = "alerts"
+
+
+class ShownState(Enum):
+    """``lapsed``: it was pending and never fired."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    ACKNOWLEDGED = "acknowledged"
+    RESOLVED = "resolved"
+    LAPSED = "lapsed"
+
+
+class ActionKind(Enum):
+    """What a person can do to an alert."""
+
+    ACKNOWLEDGE = "acknowledge"
+    RESOLVE = "resolve"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One step of the machine."""
+
+    alert_id: str
+    state: AlertState
+    previous: AlertState
+    seq: int | None
+    occurred_at: datetime
+    value: float | None
+    threshold: float | None
+    reason: str
+    values: dict[str, float]
+    turns: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What somebody did to it."""
+
+    action_id: str
+    kind: ActionKind
+    reason: str | None
+    note: str | None
+    person: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRead:
+    """An alert: its newest reason and numbers, and how it came about."""
+
+    episode_id: str
+    rule: str
+    severity: Severity
+    labels: dict[str, str]
+    session_id: str
+    bundle: str
+    team: str | None
+    domain: str | None
+    state: ShownState
+    muted: bool
+    episode: int
+    began_at: datetime
+    changed_at: datetime
+    reason: str
+    value: float | None
+    threshold: float | None
+    values: dict[str, float]
+    turns: list[int]
+    transitions: list[Transition]
+    actions: list[Action]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFilter:
+    """Conditions that hold together; None = any."""
+
+    states: frozenset[ShownState] | None = None
+    rule: str | None = None
+    severity: Severity | None = None
+    session_id: str | None = None
+    team: str | None = None
+
+
+def find(
+    store: Store,
+    scope: Scope,
+    chosen: AlertFilter,
+    cursor: str | None = None,
+    limit: int = 50,
+    now: datetime | None = None,
+) -> Page[AlertRead]:
+    """A page of alerts, the one that began last first.
+
+    Raises:
+        BadCursor: the cursor is not of this list.
+    """
+    episodes = _episodes(scope, chosen)
+    keys: list[tuple[Key, bool]] = [
+        (episodes.c.began_at, True),
+        (episodes.c.episode_id, False),
+    ]
+    query = sa.select(episodes).order_by(episodes.c.began_at.desc(), episodes.c.episode_id)
+    if cursor is not None:
+        query = query.where(after(keys, place_of(ORDER, cursor, [datetime, str])))
+    with store.reading() as connection:
+        found = connection.execute(query.limit(limit + 1)).mappings().all()
+        items = _read(connection, found[:limit], now or datetime.now(UTC))
+    if len(found) <= limit:
+        return Page(items, None)
+    last = found[limit - 1]
+    return Page(items, cursor_of(ORDER, [last["began_at"], last["episode_id"]]))
+
+
+def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
+    """One alert; None if there is none that may be read."""
+    episodes = _episodes(scope, AlertFilter())
+    query = sa.select(episodes).where(episodes.c.episode_id == episode_id)
+    with store.reading() as connection:
+        found = connection.execute(query).mappings().all()
+        items = _read(connection, found, datetime.now(UTC))
+    return items[0] if items else None
+
+
+def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
+    """One row an episode, with the state that people see."""
+
+    def has(state: AlertState) -> sa.ColumnElement[int]:
+        return sa.func.max(sa.case((alerts.c.state == state.value, 1), else_=0))
+
+    machine = (
+        sa.select(
+            alerts.c.episode_id,
+            alerts.c.session_id,
+            sa.func.min(alerts.c.occurred_at).label("began_at"),
+            has(AlertState.FIRING).label("fired"),
+            has(AlertState.RESOLVED).label("resolved"),
+            has(AlertState.INACTIVE).label("lapsed"),
+        )
+        .where(*scope.conditions(alerts.c.session_id))
+        .group_by(alerts.c.episode_id, alerts.c.session_id)
+    )
+    for column, value in (
+        (alerts.c.rule, chosen.rule),
+        (alerts.c.severity, chosen.severity.value if chosen.severity else None),
+        (alerts.c.session_id, chosen.session_id),
+    ):
+        if value is not None:
+            machine = machine.where(column == value)
+    if chosen.team is not None:
+        machine = machine.where(*Scope(team=chosen.team).conditions(alerts.c.session_id))
+    stepped = machine.subquery()
+
+    def did(kind: ActionKind) -> sa.ColumnElement[bool]:
+        return sa.exists().where(
+            alert_actions.c.episode_id == stepped.c.episode_id,
+            alert_actions.c.kind == kind.value,
+        )
+
+    state = sa.case(
+        ((stepped.c.resolved == 1) | did(ActionKind.RESOLVE), ShownState.RESOLVED.value),
+        (stepped.c.lapsed == 1, ShownState.LAPSED.value),
+        (did(ActionKind.ACKNOWLEDGE), ShownState.ACKNOWLEDGED.value),
+        (stepped.c.fired == 1, ShownState.FIRING.value),
+        else_=ShownState.PENDING.value,
+    )
+    shown = sa.select(
+        stepped.c.episode_id, stepped.c.session_id, stepped.c.began_at, state.label("shown")
+    ).subquery()
+    kept = sa.select(shown)
+    if chosen.states is not None:
+        kept = kept.where(shown.c.shown.in_([state.value for state in chosen.states]))
+    return kept.subquery()
+
+
+def _read(
+    connection: sa.Connection, found: Sequence[sa.RowMapping], now: datetime
+) -> list[AlertRead]:
+    ids = [row["episode_id"] for row in found]
+    if not ids:
+        return []
+    steps: dict[str, list[sa.RowMapping]] = {}
+    rank = sa.case(
+        {
+            AlertState.PENDING.value: 0,
+            AlertState.FIRING.value: 1,
+            AlertState.RESOLVED.value: 2,
+            AlertState.INACTIVE.value: 2,
+        },
+        value=alerts.c.state,
+    )
+    query = sa.select(alerts).where(alerts.c.episode_id.in_(ids)).order_by(rank)
+    for row in connection.execute(query).mappings():
+        steps.setdefault(row["episode_id"], []).append(row)
+    acts: dict[str, list[Action]] = {}
+    query = (
+        sa.select(alert_actions)
+        .where(alert_actions.c.episode_id.in_(ids))
+        .order_by(alert_actions.c.at, alert_actions.c.action_id)
+    )
+    for row in connection.execute(query).mappings():
+        acts.setdefault(row["episode_id"], []).append(_action(row))
+    session_ids = {row["session_id"] for row in found}
+    facts: dict[str, Any] = {
+        row.session_id: row
+        for row in connection.execute(
+            sa.select(sessions.c.session_id, sessions.c.team, sessions.c.domain).where(
+                sessions.c.session_id.in_(session_ids)
+            )
+        )
+    }
+    muting = connection.execute(sa.select(mutes).where(_in_force(now))).mappings().all()
+    return [
+        _alert(row, steps[row["episode_id"]], acts.get(row["episode_id"], []), facts, muting)
+        for row in found
+    ]
+
+
+def _alert(
+    row: sa.RowMapping,
+    steps: list[sa.RowMapping],
+    acts: list[Action],
+    facts: dict[str, Any],
+    muting: Sequence[sa.RowMapping],
+) -> AlertRead:
+    last = steps[-1]
+    told = next((s for s in steps if s["state"] == AlertState.FIRING.value), last)
+    fact = facts.get(row["session_id"])
+    team = fact.team if fact else None
+    return AlertRead(
+        episode_id=row["episode_id"],
+        rule=last["rule"],
+        severity=Severity(last["severity"]),
+        labels=last["labels"],
+        session_id=row["session_id"],
+        bundle=last["bundle"],
+        team=team,
+        domain=fact.domain if fact else None,
+        state=ShownState(row["shown"]),
+        muted=any(_mutes(mute, last["rule"], row["session_id"], team) for mute in muting),
+        episode=last["episode"],
+        began_at=steps[0]["occurred_at"],
+        changed_at=max([last["occurred_at"], *(act.at for act in acts)]),
+        reason=told["reason"],
+        value=told["value"],
+        threshold=told["threshold"],
+        values=told["values"],
+        turns=told["turns"],
+        transitions=[_transition(step) for step in steps],
+        actions=acts,
+    )
+
+
+def _in_force(now: datetime) -> sa.ColumnElement[bool]:
+    return (mutes.c.until > now) & mutes.c.ended_at.is_(None)
+
+
+def _mutes(mute: sa.RowMapping, rule: str, session_id: str, team: str | None) -> bool:
+    return (
+        mute["rule"] in (None, rule)
+        and mute["session_id"] in (None, session_id)
+        and mute["team"] in (None, team)
+    )
+
+
+def _transition(row: sa.RowMapping) -> Transition:
+    return Transition(
+        alert_id=row["alert_id"],
+        state=AlertState(row["state"]),
+        previous=AlertState(row["previous"]),
+        seq=row["seq"],
+        occurred_at=row["occurred_at"],
+        value=row["value"],
+        threshold=row["threshold"],
+        reason=row["reason"],
+        values=row["values"],
+        turns=row["turns"],
+    )
+
+
+def _action(row: sa.RowMapping) -> Action:
+    return Action(
+        action_id=row["action_id"],
+        kind=ActionKind(row["kind"]),
+        reason=row["reason"],
+        note=row["note"],
+        person=row["person"],
+        at=row["at"],
+    )

@@ -1,0 +1,36 @@
+"""Whose sessions somebody may read."""
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from stream_app.contracts.events import Role
+from stream_app.store.tables import session_speakers, sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """All conditions hold together; without any, every session may be read.
+
+    ``team``: sessions of this team. ``speaker``: sessions in which this pseudonym is a counsellor.
+    """
+
+    team: str | None = None
+    speaker: str | None = None
+
+    def conditions(self, session_id: sa.ColumnElement[str]) -> list[sa.ColumnElement[bool]]:
+        """Conditions on a query that has this column of session ids."""
+        found: list[sa.ColumnElement[bool]] = []
+        if self.team is not None:
+            of_team = sa.select(sessions.c.session_id).where(sessions.c.team == self.team)
+            found.append(session_id.in_(of_team))
+        if self.speaker is not None:
+            of_speaker = sa.select(session_speakers.c.session_id).where(
+                session_speakers.c.speaker == self.speaker,
+                session_speakers.c.role == Role.COUNSELLOR.value,
+            )
+            found.append(session_id.in_(of_speaker))
+        return found
+
+
+EVERYTHING = Scope()

@@ -1,0 +1,290 @@
+"""Sessions as cards: who, where, how it stands, how the risk moved."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import AlertState, SessionStatus
+from stream_app.store.reading.pages import Key, Page, after, cursor_of, place_of
+from stream_app.store.reading.scope import Scope
+from stream_app.store.repository import Store
+from stream_app.store.tables import (
+    alerts,
+    bundles,
+    session_scores,
+    session_speakers,
+    sessions,
+    turn_scores,
+)
+
+NO_RISK_YET: Final = -1.0
+"""Sorts sessions without a risk after those with one."""
+
+
+class Order(Enum):
+    """``risk``: highest first. ``activity`` and ``start``: newest first."""
+
+    RISK = "risk"
+    ACTIVITY = "activity"
+    START = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Conditions that hold together; None = any."""
+
+    status: SessionStatus | None = None
+    team: str | None = None
+    domain: str | None = None
+    channel: str | None = None
+    counsellor: str | None = None
+    started_from: datetime | None = None
+    started_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """One of EPITOME's mechanisms over the counsellor turns; levels 0-2."""
+
+    mean: float
+    recent_mean: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCard:
+    """One session under the bundle that scored it last.
+
+    ``risk_by_turn``: (seq, risk in [0, 1]) after each counsellor turn. ``at_risk_since``: when the
+    risk last rose to the bundle's threshold and has stayed there; None below it. ``firing``: rules
+    whose alert fires. ``counsellors``: pseudonyms.
+    """
+
+    session_id: str
+    bundle: str
+    status: SessionStatus
+    domain: str | None
+    channel: str | None
+    team: str | None
+    lang: str | None
+    counsellors: list[str]
+    started_at: datetime | None
+    last_activity_at: datetime | None
+    ended_at: datetime | None
+    end_reason: str | None
+    turns: int
+    counsellor_turns: int
+    late_turns: int
+    withheld_turns: int
+    low_empathy_risk: float | None
+    predicted_rating: float | None
+    mechanisms: dict[str, Mechanism]
+    empathy_total_mean: float | None
+    talk_share: float | None
+    reflection_to_question: float | None
+    complex_reflection_share: float | None
+    open_question_share: float | None
+    risk_by_turn: list[tuple[int, float]]
+    at_risk_since: datetime | None
+    firing: list[str]
+
+
+def find(
+    store: Store,
+    scope: Scope,
+    chosen: SessionFilter,
+    order: Order = Order.RISK,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Page[SessionCard]:
+    """A page of sessions.
+
+    Raises:
+        BadCursor: the cursor is not of this list.
+    """
+    newest = _newest(scope, chosen)
+    risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
+    ordered: dict[Order, tuple[Key, type]] = {
+        Order.RISK: (risk, float),
+        Order.ACTIVITY: (newest.c.last_activity_at, datetime),
+        Order.START: (newest.c.started_at, datetime),
+    }
+    column, kind = ordered[order]
+    keys: list[tuple[Key, bool]] = [(column, True), (newest.c.session_id, False)]
+    query = sa.select(newest, column.label("sorted_by")).order_by(
+        column.desc(), newest.c.session_id
+    )
+    if order is not Order.RISK:
+        query = query.where(column.is_not(None))
+    if cursor is not None:
+        query = query.where(after(keys, place_of(order.value, cursor, [kind, str])))
+    with store.reading() as connection:
+        found = connection.execute(query.limit(limit + 1)).mappings().all()
+        cards = _cards(connection, found[:limit])
+    more = len(found) > limit
+    last = found[limit - 1] if more else None
+    return Page(
+        cards,
+        cursor_of(order.value, [last["sorted_by"], last["session_id"]]) if last else None,
+    )
+
+
+def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
+    """One session; None if there is none that may be read."""
+    newest = _newest(scope, SessionFilter(), session_id)
+    with store.reading() as connection:
+        found = connection.execute(sa.select(newest)).mappings().all()
+        cards = _cards(connection, found)
+    return cards[0] if cards else None
+
+
+def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) -> sa.Subquery:
+    """Session rows with the scores of the bundle that was active last."""
+    score, fact = session_scores, sessions
+    place = sa.func.row_number().over(
+        partition_by=score.c.session_id,
+        order_by=[
+            sa.func.coalesce(score.c.last_activity_at, score.c.started_at).desc(),
+            score.c.bundle.desc(),
+        ],
+    )
+    facts = [
+        fact.c[name] for name in ("domain", "channel", "team", "lang", "ended_at", "end_reason")
+    ]
+    query = sa.select(score, *facts, place.label("place")).join(
+        fact, fact.c.session_id == score.c.session_id
+    )
+    query = query.where(*scope.conditions(score.c.session_id))
+    if session_id is not None:
+        query = query.where(score.c.session_id == session_id)
+    for column, value in (
+        (fact.c.team, chosen.team),
+        (fact.c.domain, chosen.domain),
+        (fact.c.channel, chosen.channel),
+    ):
+        if value is not None:
+            query = query.where(column == value)
+    if chosen.counsellor is not None:
+        query = query.where(*Scope(speaker=chosen.counsellor).conditions(score.c.session_id))
+    if chosen.started_from is not None:
+        query = query.where(score.c.started_at >= chosen.started_from)
+    if chosen.started_before is not None:
+        query = query.where(score.c.started_at < chosen.started_before)
+    ranked = query.subquery()
+    kept = sa.select(ranked).where(ranked.c.place == 1)
+    if chosen.status is not None:
+        kept = kept.where(ranked.c.status == chosen.status.value)
+    return kept.subquery()
+
+
+def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[SessionCard]:
+    ids = [row["session_id"] for row in found]
+    if not ids:
+        return []
+    who = _counsellors(connection, ids)
+    risks = _risks(connection, ids)
+    firing = _firing(connection, ids)
+    enter = thresholds(connection)
+    cards = []
+    for row in found:
+        key = (row["session_id"], row["bundle"])
+        points = risks.get(key, [])
+        names = [field.name for field in fields(SessionCard) if field.name in row]
+        cards.append(
+            SessionCard(
+                **{
+                    **{name: row[name] for name in names},
+                    "status": SessionStatus(row["status"]),
+                    "mechanisms": {n: Mechanism(**m) for n, m in row["mechanisms"].items()},
+                    "counsellors": who.get(row["session_id"], []),
+                    "risk_by_turn": [(seq, risk) for seq, risk, _ in points],
+                    "at_risk_since": _since(points, enter.get(row["bundle"])),
+                    "firing": firing.get(key, []),
+                }
+            )
+        )
+    return cards
+
+
+def _counsellors(connection: sa.Connection, ids: list[str]) -> dict[str, list[str]]:
+    table = session_speakers
+    query = (
+        sa.select(table.c.session_id, table.c.speaker)
+        .where(table.c.session_id.in_(ids), table.c.role == Role.COUNSELLOR.value)
+        .order_by(table.c.session_id, table.c.speaker)
+    )
+    found: dict[str, list[str]] = defaultdict(list)
+    for session_id, speaker in connection.execute(query):
+        found[session_id].append(speaker)
+    return found
+
+
+RiskPoint = tuple[int, float, datetime]
+
+
+def _risks(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[RiskPoint]]:
+    table = turn_scores
+    query = (
+        sa.select(
+            table.c.session_id,
+            table.c.bundle,
+            table.c.seq,
+            table.c.low_empathy_risk,
+            table.c.occurred_at,
+        )
+        .where(table.c.session_id.in_(ids), table.c.low_empathy_risk.is_not(None))
+        .order_by(table.c.session_id, table.c.seq)
+    )
+    found: dict[tuple[str, str], list[RiskPoint]] = defaultdict(list)
+    for row in connection.execute(query):
+        found[row.session_id, row.bundle].append((row.seq, row.low_empathy_risk, row.occurred_at))
+    return found
+
+
+def _firing(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[str]]:
+    """By session and bundle, the rules whose newest episode fires and was not resolved."""
+    resolved = alerts.alias("resolved")
+    query = (
+        sa.select(alerts.c.session_id, alerts.c.bundle, alerts.c.rule)
+        .where(
+            alerts.c.session_id.in_(ids),
+            alerts.c.state == AlertState.FIRING.value,
+            ~sa.exists().where(
+                resolved.c.episode_id == alerts.c.episode_id,
+                resolved.c.state == AlertState.RESOLVED.value,
+            ),
+        )
+        .order_by(alerts.c.rule)
+    )
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for session_id, bundle, rule in connection.execute(query):
+        found[session_id, bundle].append(rule)
+    return found
+
+
+def thresholds(connection: sa.Connection) -> dict[str, float]:
+    """By bundle, the risk at which its own alert threshold stands."""
+    found: dict[str, float] = {}
+    for bundle, manifest in connection.execute(sa.select(bundles.c.bundle, bundles.c.manifest)):
+        risk: dict[str, Any] | None = manifest.get("risk")
+        if risk and "enter" in risk:
+            found[bundle] = float(risk["enter"])
+    return found
+
+
+def _since(points: list[RiskPoint], enter: float | None) -> datetime | None:
+    since = None
+    if enter is None:
+        return None
+    for _, risk, at in points:
+        if risk < enter:
+            since = None
+        elif since is None:
+            since = at
+    return since

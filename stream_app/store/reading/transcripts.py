@@ -1,0 +1,124 @@
+"""A session's turns with all that was scored; the only reader of text."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Stage
+from stream_app.store.reading.scope import Scope
+from stream_app.store.repository import Store
+from stream_app.store.tables import turn_scores, turns
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOfTurn:
+    """A score as the model gave it; JSON parts as in the wire contract's ``turn_score``."""
+
+    bundle: str
+    stage: Stage
+    late: bool
+    truncated: bool
+    empathy_total: int | None
+    confidence: float
+    low_empathy_risk: float | None
+    expressed: dict[str, Any]
+    perceived: dict[str, float]
+    client: dict[str, dict[str, float]]
+    abstained: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRead:
+    """A turn; ``text`` is redacted, and None once it was erased or its time had passed.
+
+    ``scores``: every stage and bundle, the newest bundle first, final before provisional.
+    """
+
+    session_id: str
+    seq: int
+    turn_id: str | None
+    speaker: str
+    role: Role
+    text: str | None
+    occurred_at: datetime
+    late: bool
+    scores: list[ScoreOfTurn] = field(default_factory=list)
+
+    def score(self, bundle: str) -> ScoreOfTurn | None:
+        """The best score of a bundle: the final one where there is one."""
+        return next((score for score in self.scores if score.bundle == bundle), None)
+
+
+def read(
+    store: Store,
+    scope: Scope,
+    session_id: str,
+    *,
+    after_seq: int = -1,
+    only_seq: int | None = None,
+    limit: int = 1000,
+) -> list[TurnRead]:
+    """Turns in their order, from ``after_seq`` on; empty if none may be read."""
+    query = (
+        sa.select(turns)
+        .where(
+            turns.c.session_id == session_id,
+            turns.c.seq > after_seq,
+            *scope.conditions(turns.c.session_id),
+        )
+        .order_by(turns.c.seq)
+        .limit(limit)
+    )
+    if only_seq is not None:
+        query = query.where(turns.c.seq == only_seq)
+    with store.reading() as connection:
+        found = connection.execute(query).mappings().all()
+        if not found:
+            return []
+        scores = _scores(connection, session_id, found[0]["seq"], found[-1]["seq"])
+    return [
+        TurnRead(
+            session_id=row["session_id"],
+            seq=row["seq"],
+            turn_id=row["turn_id"],
+            speaker=row["speaker"],
+            role=Role(row["role"]),
+            text=row["text"],
+            occurred_at=row["occurred_at"],
+            late=row["late"],
+            scores=scores.get(row["seq"], []),
+        )
+        for row in found
+    ]
+
+
+def _scores(
+    connection: sa.Connection, session_id: str, first: int, last: int
+) -> dict[int, list[ScoreOfTurn]]:
+    table = turn_scores
+    query = (
+        sa.select(table)
+        .where(table.c.session_id == session_id, table.c.seq.between(first, last))
+        .order_by(table.c.seq, table.c.bundle.desc(), table.c.stage)  # final before provisional
+    )
+    found: dict[int, list[ScoreOfTurn]] = {}
+    for row in connection.execute(query).mappings():
+        found.setdefault(row["seq"], []).append(
+            ScoreOfTurn(
+                bundle=row["bundle"],
+                stage=Stage(row["stage"]),
+                late=row["late"],
+                truncated=row["truncated"],
+                empathy_total=row["empathy_total"],
+                confidence=row["confidence"],
+                low_empathy_risk=row["low_empathy_risk"],
+                expressed=row["expressed"],
+                perceived=row["perceived"],
+                client=row["client"],
+                abstained=row["abstained"],
+            )
+        )
+    return found
