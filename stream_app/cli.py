@@ -43,8 +43,10 @@ def _settings(**changes: object) -> Settings:
 @app.command()
 def up(
     speed: Annotated[float, typer.Option(min=0.1, help="Factor on all pauses.")] = 10.0,
-    sessions: Annotated[int, typer.Option(min=1, help="Sessions to show altogether.")] = 200,
-    concurrent: Annotated[int, typer.Option(min=1, help="Sessions at a time.")] = 8,
+    sessions: Annotated[
+        int, typer.Option(min=1, help="Sessions at a time; when one ends, another one begins.")
+    ] = 12,
+    weeks: Annotated[int, typer.Option(min=0, help="Weeks of past sessions to begin with.")] = 4,
     seconds: Annotated[
         float | None, typer.Option("--for", min=1.0, help="Stop after so many seconds.")
     ] = None,
@@ -59,7 +61,7 @@ def up(
         Console(),
         speed=speed,
         sessions=sessions,
-        concurrent=concurrent,
+        weeks=weeks,
         seconds=seconds,
     )
 

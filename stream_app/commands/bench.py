@@ -25,6 +25,7 @@ from rich.table import Table
 
 from stream_app import bootstrap
 from stream_app.commands import replay, up
+from stream_app.commands.children import child_process
 from stream_app.commands.event_files import TimedEvent, sample_events, sample_sessions
 from stream_app.contracts.events import Turn, decode
 from stream_app.core.pipeline import Received, Source
@@ -94,7 +95,7 @@ def run(settings: Settings, console: Console, turns: int) -> None:
         asyncio.run(replay.send(local, events, speed=0.0))
         store = bootstrap.store(local)
         log = Path(folder) / "worker.log"
-        with up.worker_process(local, log):
+        with child_process(local, "worker", log):
             _await_turns(store, turns, log)
             ours = _throughput(store)
             rate = ours / 2

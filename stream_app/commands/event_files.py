@@ -67,7 +67,9 @@ def _showing_order(path: Path) -> tuple[bool, str, str]:
     return path.stem.startswith("broken"), number, path.stem
 
 
-def sample_events(path: Path, session_id: str, start: datetime, speed: float) -> list[TimedEvent]:
+def sample_events(
+    path: Path, session_id: str, start: datetime, speed: float, counsellor: int | None = None
+) -> list[TimedEvent]:
     """One sample as wire events.
 
     Args:
@@ -75,23 +77,38 @@ def sample_events(path: Path, session_id: str, start: datetime, speed: float) ->
         session_id: the id that this showing of the sample gets.
         start: time of its first turn.
         speed: 2 halves all pauses, also in ``occurred_at``.
+        counsellor: who of the sample's team speaks; by default somebody of this session only.
     """
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
     session = lines[0]
+    speakers = {role: f"{session_id}/{role}" for role in ("client", "counsellor")}
+    if counsellor is not None:
+        speakers["counsellor"] = sample_counsellor(session["team"], counsellor)
     events = []
     for line in lines[1:]:
         at = line["offset_s"] / speed
         occurred_at = (start + timedelta(seconds=at)).isoformat()
         events.append(
             TimedEvent(
-                at, session_id.encode(), _sample_value(line, session, session_id, occurred_at)
+                at,
+                session_id.encode(),
+                _sample_value(line, session, session_id, occurred_at, speakers),
             )
         )
     return events
 
 
+def sample_counsellor(team: str, number: int) -> str:
+    """The ``speaker_id`` of a team's counsellor in the samples."""
+    return f"{team}/{number}"
+
+
 def _sample_value(
-    line: dict[str, Any], session: dict[str, Any], session_id: str, occurred_at: str
+    line: dict[str, Any],
+    session: dict[str, Any],
+    session_id: str,
+    occurred_at: str,
+    speakers: dict[str, str],
 ) -> bytes:
     common = {"session_id": session_id, "occurred_at": occurred_at}
     match line["type"]:
@@ -104,7 +121,7 @@ def _sample_value(
                 "type": "turn",
                 **common,
                 "seq": line["seq"],
-                "speaker_id": f"{session_id}/{line['speaker']}",
+                "speaker_id": speakers[line["speaker"]],
                 "role": line["role"],
                 "text": line["text"],
                 "domain": session["domain"],

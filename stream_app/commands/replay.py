@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
@@ -15,6 +16,10 @@ from stream_app.commands.event_files import TimedEvent, sample_events
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
 from stream_app.worker.topics import client_options
+
+PAST_A_WEEK: Final = 12
+COUNSELLORS: Final = 2
+"""Of each team in the samples."""
 
 
 @asynccontextmanager
@@ -86,13 +91,13 @@ async def send(
 
 
 def showing(
-    samples: list[Path], sessions: int, concurrent: int, speed: float, run: str
+    samples: list[Path], sessions: int | None, concurrent: int, speed: float, run: str
 ) -> Iterator[TimedEvent]:
     """Samples as one merged stream of wire events, ``concurrent`` sessions at a time.
 
     Args:
         samples: files of the shipped sessions, taken in turn until there are ``sessions``.
-        sessions: how many sessions to show.
+        sessions: how many sessions to show; None: one after the other without end.
         concurrent: how many start at once; another one starts when one ends.
         speed: factor on all pauses; already applied to the events that come out.
         run: part of every session id, so that showings do not collide.
@@ -100,7 +105,7 @@ def showing(
     now = datetime.now(UTC)
     queue: list[tuple[float, int, TimedEvent, Iterator[TimedEvent]]] = []
     numbers = itertools.count()
-    waiting = iter(range(sessions))
+    waiting = iter(range(sessions)) if sessions is not None else itertools.count()
 
     def start(at: float) -> None:
         number = next(waiting, None)
@@ -108,7 +113,8 @@ def showing(
             return
         path = samples[number % len(samples)]
         session_id = f"{run}-{number:03}-{path.stem}"
-        events = sample_events(path, session_id, now + timedelta(seconds=at), speed)
+        begin = now + timedelta(seconds=at)
+        events = sample_events(path, session_id, begin, speed, counsellor_of(number))
         push(at, iter(events))
 
     def push(base: float, rest: Iterator[TimedEvent]) -> None:
@@ -117,7 +123,7 @@ def showing(
             shifted = TimedEvent(base + event.at, event.key, event.value)
             heapq.heappush(queue, (shifted.at, next(numbers), shifted, _shifted(rest, base)))
 
-    for place in range(min(concurrent, sessions)):
+    for place in range(concurrent):
         start(place * 3.0 / speed)
     while queue:
         at, _, event, rest = heapq.heappop(queue)
@@ -127,6 +133,22 @@ def showing(
             start(at)
         else:
             heapq.heappush(queue, (following.at, next(numbers), following, rest))
+
+
+def past(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEvent]:
+    """Sessions that ended before today, ``PAST_A_WEEK`` a week, to be sent without pauses."""
+    now = datetime.now(UTC)
+    sessions = weeks * PAST_A_WEEK
+    for number in range(sessions):
+        path = samples[number % len(samples)]
+        start = now - timedelta(days=1 + 7 * weeks * (1 - number / sessions))
+        session_id = f"{run}-past-{number:03}-{path.stem}"
+        yield from sample_events(path, session_id, start, 1.0, counsellor_of(number))
+
+
+def counsellor_of(number: int) -> int:
+    """Which of a team's counsellors takes the session of this number."""
+    return number // 7 % COUNSELLORS
 
 
 def _shifted(events: Iterator[TimedEvent], base: float) -> Iterator[TimedEvent]:

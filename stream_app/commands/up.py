@@ -1,41 +1,52 @@
 """``rapport up``: the whole service on a laptop, with sample sessions to look at.
 
-Starts the embedded broker and a worker as processes of its own, on SQLite, replays the samples and
-shows the wall. Whatever ends it, the processes end with it.
+Starts the embedded broker, a worker and the console as processes of its own, on SQLite, replays the
+samples and shows the wall. Whatever ends it, the processes end with it.
 """
 
 import asyncio
-import os
 import secrets
 import signal
+import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 
+from msgspec import Struct
 from pydantic import SecretStr
 from rich.console import Console
 
 from stream_app import bootstrap
-from stream_app.commands import replay, watch
-from stream_app.commands.event_files import sample_sessions
+from stream_app.commands import people, replay, watch
+from stream_app.commands.children import child_process
+from stream_app.commands.event_files import sample_counsellor, sample_sessions
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
 from stream_app.store import schema
+from stream_app.store.people import PersonRole
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 
 EMBEDDED_SESSION_TIMEOUT = 3.0
 """The embedded broker makes every group join wait this long."""
-STOP_PATIENCE = 15.0
+CONSOLE_PATIENCE = 30.0
+COUNSELLORS_TEAM = "south"
+"""Of the counsellor whose sessions can be looked at."""
 
 
-class WorkerDied(RapportError):
-    """The worker process ended by itself."""
+class ChildDied(RapportError):
+    """The worker or the console ended by itself."""
+
+
+class Accounts(Struct, frozen=True):
+    """Who may sign in to this console: both by the same password."""
+
+    supervisor: str
+    counsellor: str
+    password: str
 
 
 def run(
@@ -44,41 +55,65 @@ def run(
     *,
     speed: float,
     sessions: int,
-    concurrent: int,
+    weeks: int,
     seconds: float | None,
 ) -> None:
     """Run until Ctrl-C, SIGTERM, or for ``seconds``.
 
     Raises:
-        WorkerDied: with the end of the worker's log.
+        ChildDied: with the end of its log.
     """
     started = time.monotonic()
     with (
         _signals_as_interrupt(),
-        tempfile.TemporaryDirectory(prefix="rapport-") as folder,
+        tempfile.TemporaryDirectory(prefix="rapport-") as made,
         broker.running() as address,
     ):
+        folder = Path(made)
+        port = _port(settings)
         local = settings.model_copy(
             update={
                 "kafka_brokers": address,
                 "kafka_session_timeout": EMBEDDED_SESSION_TIMEOUT,
                 "database_url": SecretStr(f"sqlite:///{folder}/rapport.db"),
+                "web_port": port,
+                "external_url": f"http://{settings.web_host}:{port}",
             }
         )
         prepare(local)
-        with worker_process(local, Path(folder) / "worker.log") as worker:
+        accounts = _accounts(local)
+        with (
+            child_process(local, "worker", folder / "worker.log") as worker,
+            child_process(local, "web", folder / "web.log") as web,
+        ):
+            _await_console(local, web, folder / "web.log")
             console.print(
-                f"broker {address} · worker pid {worker.pid} · database {folder}/rapport.db · "
-                "Ctrl-C stops everything"
+                f"console {local.external_url} · sign in as {accounts.supervisor} or "
+                f"{accounts.counsellor} with password {accounts.password}",
+                highlight=False,
+                soft_wrap=True,
             )
+            console.print(
+                f"broker {address} · worker pid {worker.pid} · console pid {web.pid} · "
+                f"database {folder}/rapport.db · Ctrl-C stops everything"
+            )
+            showing = Showing(speed, sessions, weeks, seconds)
             with suppress(KeyboardInterrupt):
-                asyncio.run(
-                    _show(local, console, worker, started, speed, sessions, concurrent, seconds)
-                )
+                asyncio.run(_show(local, console, [worker, web], started, showing))
             console.print("stopping …")
-            if worker.poll() is not None:
-                raise WorkerDied(_last_words(Path(folder) / "worker.log"))
+            for name, process in (("worker", worker), ("web", web)):
+                if process.poll() is not None:
+                    raise ChildDied(_last_words(name, folder / f"{name}.log"))
     console.print("stopped; nothing is left running")
+
+
+class Showing(Struct, frozen=True):
+    """What is replayed: ``sessions`` at a time after ``weeks`` of past ones, for ``seconds``."""
+
+    speed: float
+    sessions: int
+    weeks: int
+    seconds: float | None
 
 
 def prepare(settings: Settings) -> None:
@@ -89,84 +124,75 @@ def prepare(settings: Settings) -> None:
     asyncio.run(declare_topics(settings))
 
 
-@contextmanager
-def worker_process(
-    settings: Settings, log: Path, more: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker in a process of its own, stopped gracefully at the end of the ``with``."""
-    with log.open("ab") as sink:
-        process = subprocess.Popen(  # this program again
-            [sys.executable, "-m", "stream_app.cli", "worker"],
-            env={**os.environ, **environment(settings), **more},
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-            start_new_session=True,
-            preexec_fn=broker.die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
-        )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def _accounts(settings: Settings) -> Accounts:
+    accounts = Accounts("supervisor", "counsellor", secrets.token_urlsafe(9))
+    speaker = sample_counsellor(COUNSELLORS_TEAM, 0)
+    for name, role, speaks_as in (
+        (accounts.supervisor, PersonRole.SUPERVISOR, None),
+        (accounts.counsellor, PersonRole.COUNSELLOR, speaker),
+    ):
+        people.add(settings, name, role, None, speaks_as, accounts.password)
+    return accounts
 
 
-def environment(settings: Settings) -> dict[str, str]:
-    """Settings as the environment of a child process."""
-    values = settings.model_dump(mode="python", exclude_none=True)
-    return {f"RAPPORT_{name.upper()}": _plain(value) for name, value in values.items()}
+def _port(settings: Settings) -> int:
+    """The port that is set, unless it is only the default and taken."""
+    if "web_port" in settings.model_fields_set or broker.is_free(settings.web_port):
+        return settings.web_port
+    return broker.free_port()
 
 
-def _plain(value: object) -> str:
-    match value:
-        case SecretStr():
-            return value.get_secret_value()
-        case bool():
-            return str(value).lower()
-        case _:
-            return str(getattr(value, "value", value))
+def _await_console(settings: Settings, web: subprocess.Popen[bytes], log: Path) -> None:
+    give_up = time.monotonic() + CONSOLE_PATIENCE
+    address = (settings.web_host, settings.web_port)
+    while time.monotonic() < give_up:
+        if web.poll() is not None:
+            raise ChildDied(_last_words("web", log))
+        with suppress(OSError):
+            socket.create_connection(address, 0.2).close()
+            return
+        time.sleep(0.05)
+    raise ChildDied(f"the console does not listen on {address[0]}:{address[1]}")
 
 
 async def _show(
     settings: Settings,
     console: Console,
-    worker: subprocess.Popen[bytes],
+    children: list[subprocess.Popen[bytes]],
     started: float,
-    speed: float,
-    sessions: int,
-    concurrent: int,
-    seconds: float | None,
+    showing: Showing,
 ) -> None:
-    events = replay.showing(
-        sample_sessions(), sessions, concurrent, speed, f"demo-{secrets.token_hex(2)}"
-    )
     tasks: list[asyncio.Task[None]] = [
         asyncio.create_task(watch.show(settings, console, from_start=True)),
-        asyncio.create_task(_until_dead(worker)),
+        asyncio.create_task(_until_dead(children)),
         asyncio.create_task(_say_ready(settings, console, started)),
     ]
-    sending: asyncio.Task[int] = asyncio.create_task(replay.send(settings, events, speed=1.0))
+    sending = asyncio.create_task(_replay(settings, showing))
     try:
         done, _ = await asyncio.wait(
-            tasks[:2], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            tasks[:2], timeout=showing.seconds, return_when=asyncio.FIRST_COMPLETED
         )
         for task in done:
             task.result()
         if sending.done():
             sending.result()
     finally:
-        started_here: list[asyncio.Task[None] | asyncio.Task[int]] = [*tasks, sending]
-        for running in started_here:
+        for running in [*tasks, sending]:
             running.cancel()
-        await asyncio.gather(*started_here, return_exceptions=True)
+        await asyncio.gather(*tasks, sending, return_exceptions=True)
 
 
-async def _until_dead(worker: subprocess.Popen[bytes]) -> None:
-    while worker.poll() is None:
+async def _replay(settings: Settings, showing: Showing) -> None:
+    run = f"demo-{secrets.token_hex(2)}"
+    samples = sample_sessions()
+    if showing.weeks:
+        await replay.send(settings, replay.past(samples, showing.weeks, run), speed=0.0)
+    events = replay.showing(samples, None, showing.sessions, showing.speed, run)
+    await replay.send(settings, events, speed=1.0)
+
+
+async def _until_dead(children: list[subprocess.Popen[bytes]]) -> None:
+    while all(process.poll() is None for process in children):
         await asyncio.sleep(0.2)
 
 
@@ -189,6 +215,6 @@ def _signals_as_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _last_words(log: Path) -> str:
+def _last_words(name: str, log: Path) -> str:
     lines = log.read_text("utf-8", "replace").splitlines()[-15:]
-    return "the worker stopped by itself; its last words:\n" + "\n".join(lines)
+    return f"the {name} process stopped by itself; its last words:\n" + "\n".join(lines)

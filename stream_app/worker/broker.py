@@ -63,6 +63,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def is_free(port: int) -> bool:
+    """Whether nobody listens on this TCP port on loopback."""
+    try:
+        _check_free(f"127.0.0.1:{port}")
+    except BrokerUnavailable:
+        return False
+    return True
+
+
 def _check_free(address: str) -> None:
     """Whoever listens there already would be taken for our broker."""
     host, _, port = address.partition(":")

@@ -65,10 +65,10 @@ def assert_nothing_is_left(output: Path, children: list[psutil.Process], folder:
 
 
 def test_it_shows_scores_and_ends_after_the_time_given(start, output: Path, tmp_path: Path) -> None:
-    process = start("--for", "20", "--speed", "50")
+    process = start("--for", "20", "--speed", "50", "--weeks", "1")
     await_words(output, "worker pid")
     children = psutil.Process(process.pid).children()
-    assert len(children) == 2
+    assert len(children) == 3
     assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
     text = output.read_text("utf-8")
     assert re.search(r"^ready: first score after \d+\.\d s$", text, re.MULTILINE), text
@@ -81,10 +81,10 @@ def test_it_shows_scores_and_ends_after_the_time_given(start, output: Path, tmp_
 def test_a_signal_in_the_middle_ends_it_cleanly(
     start, output: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    process = start("--speed", "50")
+    process = start("--speed", "50", "--weeks", "0")
     await_words(output, "ready: first score")
     children = psutil.Process(process.pid).children()
-    assert len(children) == 2
+    assert len(children) == 3
     process.send_signal(number)
     assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
     assert "Traceback" not in output.read_text("utf-8")
@@ -92,11 +92,11 @@ def test_a_signal_in_the_middle_ends_it_cleanly(
 
 
 def test_a_worker_that_dies_ends_it_with_a_word(start, output: Path, tmp_path: Path) -> None:
-    process = start("--speed", "50")
+    process = start("--speed", "50", "--weeks", "0")
     await_words(output, "ready: first score")
     [pid] = re.findall(r"worker pid (\d+)", output.read_text("utf-8"))
     children = psutil.Process(process.pid).children()
     os.kill(int(pid), signal.SIGKILL)
     assert process.wait(PATIENCE) == 1
-    assert "the worker stopped by itself" in output.read_text("utf-8")
+    assert "the worker process stopped by itself" in output.read_text("utf-8")
     assert_nothing_is_left(output, children, tmp_path)

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.commands import replay, score, up
+from stream_app.commands.children import child_process
 from stream_app.commands.event_files import TimedEvent
 from stream_app.inference import bundle as bundles
 from stream_app.settings import DEFAULT_BUNDLE, Settings
@@ -63,7 +64,7 @@ class Service:
     def start_worker(self, more: Mapping[str, str] = MappingProxyType({})) -> Any:
         """Start a worker process, with more in its environment."""
         log = self.folder / "worker.log"
-        worker = self._stack.enter_context(up.worker_process(self.settings, log, more))
+        worker = self._stack.enter_context(child_process(self.settings, "worker", log, more))
         self._workers.append(worker)
         return worker
 

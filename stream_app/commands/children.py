@@ -1,0 +1,62 @@
+"""This program again, as a child process that ends with its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import SecretStr
+
+from stream_app.settings import Settings
+from stream_app.worker import broker
+
+STOP_PATIENCE = 15.0
+
+
+@contextmanager
+def child_process(
+    settings: Settings,
+    command: str,
+    log: Path,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[subprocess.Popen[bytes]]:
+    """``rapport COMMAND`` as a process, stopped gracefully at the end of the ``with``."""
+    with log.open("ab") as sink:
+        process = subprocess.Popen(  # noqa: S603  # no shell
+            [sys.executable, "-m", "stream_app.cli", command],
+            env={**os.environ, **environment(settings), **more},
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+            preexec_fn=broker.die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+        )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Settings as the environment of a child process."""
+    values = settings.model_dump(mode="python", exclude_none=True)
+    return {f"RAPPORT_{name.upper()}": _plain(value) for name, value in values.items()}
+
+
+def _plain(value: object) -> str:
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(getattr(value, "value", value))
