@@ -6,7 +6,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from stream_app.commands.up import environment
+from stream_app.commands.children import environment
 from stream_app.commands.work import HUNG
 from stream_app.store import tables
 from stream_app.worker.broker import free_port

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from stream_app.commands.up import environment
+from stream_app.commands.children import environment
 from stream_app.store import tables
 from stream_app.worker.broker import free_port
 from tests.conftest import NewService
