@@ -14,7 +14,7 @@ SECRET = "zanzibar"
 
 
 def rapport(service: Service, *arguments: str) -> str:
-    result = CliRunner().invoke(app, arguments, env=up.environment(service.settings))
+    result = CliRunner().invoke(app, arguments, env=environment(service.settings))
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -53,7 +53,7 @@ def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
 
 def test_replay_wants_a_choice(service: Service) -> None:
     result = CliRunner().invoke(
-        app, ["dead-letters", "replay"], env=up.environment(service.settings)
+        app, ["dead-letters", "replay"], env=environment(service.settings)
     )
     assert result.exit_code == 2
     assert "--all" in result.output
