@@ -5,7 +5,8 @@ import asyncio
 from typer.testing import CliRunner
 
 from stream_app.cli import app
-from stream_app.commands import dead_letters, up
+from stream_app.commands import dead_letters
+from stream_app.commands.children import environment
 from stream_app.store import tables
 from tests.e2e.service import Service
 from tests.store.batches import turn
