@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import msgspec
 
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy
 from stream_app.core.ports import Scorer
 from stream_app.core.window import WindowPolicy
@@ -14,6 +13,7 @@ from stream_app.inference.scorer import OnnxScorer
 from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.webhook import Webhook, webhook_target
 from stream_app.settings import Settings
+from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.repository import Store, open_store
 from stream_app.worker import app as faust_app
@@ -22,6 +22,7 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
+from stream_app.worker.rule_watch import RuleWatch, load_rules
 
 
 def scorer(settings: Settings) -> OnnxScorer:
@@ -33,7 +34,8 @@ def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
     """The pure core over a scorer.
 
     Raises:
-        BundleError: the window or the alert threshold that is set does not fit the bundle.
+        BundleError: the window that is set does not fit the bundle.
+        RuleFileError: the file of rules cannot be used.
     """
     chosen = policy(settings, scorer)
     slots = scorer.bundle.manifest.head.slots
@@ -42,22 +44,12 @@ def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
             f"RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
             f"{chosen.window.before + chosen.window.after}; {scorer.bundle_id} takes {slots} turns"
         )
-    if chosen.alert.exit > chosen.alert.enter:  # one is set, the other is the bundle's
-        raise BundleError(
-            f"an alert would begin at risk {chosen.alert.enter} and end at {chosen.alert.exit} "
-            f"with {scorer.bundle_id}: set both RAPPORT_ALERT_ENTER and RAPPORT_ALERT_EXIT, "
-            "the second not above the first"
-        )
     return Pipeline(scorer, chosen)
 
 
 def policy(settings: Settings, scorer: Scorer) -> Policy:
     """Settings of the core; what is not set comes from the bundle."""
     before, after = scorer.window
-    risk = scorer.risk
-    defaults = AlertRule()
-    enter = risk.enter if risk else defaults.enter
-    leave = risk.exit if risk else defaults.exit
     return Policy(
         window=WindowPolicy(
             before=before if settings.window_before is None else settings.window_before,
@@ -65,12 +57,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
             reorder_turns=settings.reorder_turns,
             reorder_wait=timedelta(seconds=settings.reorder_wait),
         ),
-        alert=AlertRule(
-            enter=enter if settings.alert_enter is None else settings.alert_enter,
-            exit=leave if settings.alert_exit is None else settings.alert_exit,
-            for_turns=settings.alert_for_turns,
-            cooldown_turns=settings.alert_cooldown_turns,
-        ),
+        rules=load_rules(settings.rules),
         require_consent=settings.require_consent,
     )
 
@@ -117,9 +104,12 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:
     """A Faust app with its agent; call inside a running event loop."""
     metrics = WorkerMetrics()
+    core, opened = pipeline(settings, scorer), prepared_store(settings, scorer)
+    core.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
+    baselines.reload()
     processor = BatchProcessor(
-        pipeline(settings, scorer),
-        prepared_store(settings, scorer),
+        core,
+        opened,
         OutTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
         SessionCache(settings.cache_sessions),
         settings.database_retry_for,
@@ -132,6 +122,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
             progress=settings.database_retry_for + 60.0,
         )
     )
-    agent = TurnAgent(app, settings, processor, health, metrics)
+    rules = RuleWatch(settings.rules, core.alerting, metrics)
+    agent = TurnAgent(app, settings, processor, health, metrics, rules, baselines.reload)
     agent.attach()
     return app, agent

@@ -45,6 +45,14 @@ class AlertState(Enum):
     RESOLVED = "resolved"
 
 
+class Severity(Enum):
+    """How much a rule's alert matters, in the words of the rule's author."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
 class Level(Struct, frozen=True):
     """Level of one mechanism: 0 none, 1 weak, 2 strong, with the words that carry it."""
 
@@ -132,16 +140,33 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     """One transition of an alert rule; ``alert_id`` is the same whenever it is sent again."""
 
     alert_id: str
+    episode_id: Annotated[
+        str, Meta(description="The alert as people see it: all transitions of one episode")
+    ]
     rule: str
+    severity: Severity
+    labels: dict[str, str]
     session_id: str
     bundle: str
     state: AlertState
     previous: AlertState
     episode: Annotated[int, Meta(ge=1, description="How often the rule left inactive so far")]
-    seq: Annotated[int | None, Meta(description="The turn that caused it; null at the end")]
-    occurred_at: datetime
-    value: Probability
-    threshold: Probability
+    seq: Annotated[
+        int | None,
+        Meta(description="The turn that caused it, or that a time ran from; null at the end"),
+    ]
+    occurred_at: Annotated[datetime, Meta(description="In event time")]
+    reason: Annotated[str, Meta(description="Why, in words and numbers; no transcript text")]
+    value: float | None
+    threshold: float | None
+    values: Annotated[
+        dict[str, float], Meta(description="The numbers that the rule looked at, by variable")
+    ]
+    turns: Annotated[
+        list[int],
+        Meta(description="The turns after which the condition held in this episode; at most 20"),
+    ]
+    rules_digest: Annotated[str, Meta(description="Digest of the file of rules in force")]
 
 
 DEAD_LETTER_HEADER = "rapport-dead-letter"

@@ -11,11 +11,16 @@ from msgspec import Struct, field
 from stream_app.contracts.scores import SessionScore, SessionStatus
 from stream_app.core.aggregates import Aggregates
 from stream_app.core.alerts import AlertStatus
+from stream_app.core.baselines import Pinned
+from stream_app.core.watch import Facts, Watch
 from stream_app.core.window import WindowState
 
 
 class SessionState(Struct):
-    """All that is needed to go on with a session; stored in its row as MessagePack."""
+    """All that is needed to go on with a session; stored in its row as MessagePack.
+
+    ``alerts``: by rule, those that have begun at least once.
+    """
 
     session_id: str
     bundle: str
@@ -33,8 +38,21 @@ class SessionState(Struct):
     withheld_outcomes: list[int] = field(default_factory=list)
     window: WindowState = field(default_factory=WindowState)
     aggregates: Aggregates = field(default_factory=Aggregates)
-    alert: AlertStatus = field(default_factory=AlertStatus)
+    watch: Watch = field(default_factory=Watch)
+    alerts: dict[str, AlertStatus] = field(default_factory=dict)
+    baselines: Pinned = Pinned()
     risk: float | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the session as a whole by now."""
+        return Facts(self.domain, self.channel, self.team, self.baselines)
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """When the next rule of time is due, in event time; None while none is."""
+        due = [status.due_at for status in self.alerts.values() if status.due_at is not None]
+        return min(due, default=None)
 
 
 class Versioned(Struct):

@@ -101,6 +101,7 @@ def state_row(versioned: Versioned, status: SessionStatus) -> Row:
         "status": status.value,
         "partition": versioned.partition,
         "last_activity_at": state.last_activity_at,
+        "wake_at": state.wake_at,
         "state": pack(state),
     }
 
@@ -108,7 +109,12 @@ def state_row(versioned: Versioned, status: SessionStatus) -> Row:
 def alert_row(alert: Alert) -> Row:
     """One transition."""
     row = msgspec.structs.asdict(alert)
-    return {**row, "state": alert.state.value, "previous": alert.previous.value}
+    return {
+        **row,
+        "severity": alert.severity.value,
+        "state": alert.state.value,
+        "previous": alert.previous.value,
+    }
 
 
 def outcome_row(outcome: Outcome) -> Row:

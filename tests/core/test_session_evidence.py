@@ -16,7 +16,6 @@ from stream_app.core.aggregates import (
     contribution,
     evidence,
 )
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy, Received
 from stream_app.core.risk import RiskModel, features, log_odds, low_empathy_risk
 from stream_app.core.session import Versioned, pack, unpack
@@ -139,7 +138,7 @@ def test_lengths_shorts_repeats_and_recent_words() -> None:
 
 def test_a_state_survives_its_row() -> None:
     states: dict[str, Versioned] = {}
-    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule()))
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy()))
     pipeline.process(received([turn(seq=seq) for seq in range(12)]), states)
     state = states["s"].state
     assert state.aggregates.client_latest
@@ -152,7 +151,7 @@ def test_client_evidence_does_not_depend_on_the_batches(sizes: list[int]) -> Non
 
     def run(cuts: list[int]) -> Versioned:
         states: dict[str, Versioned] = {}
-        pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule()))
+        pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy()))
         start = 0
         for size in [*cuts, len(log)]:
             pipeline.process(log[start : start + size], states)

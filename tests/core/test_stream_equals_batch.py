@@ -9,14 +9,14 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received
 from stream_app.core.session import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, one, outcome, turn
+from tests.rule_texts import ALL
 
 PIPELINE = Pipeline(
-    FakeScorer(), Policy(WindowPolicy(), AlertRule(enter=0.5, exit=0.4, for_turns=2))
+    FakeScorer(), Policy(WindowPolicy(), ALL)
 )
 RELAXED = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
