@@ -27,6 +27,7 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
     counts = {name: len(found) for name, found in contents(store).items()}
     assert counts == {
         "alerts": len(result.alerts),
+        "baselines": 0,
         "bundles": 1,
         "deliveries": 0,
         "installation": 1,
