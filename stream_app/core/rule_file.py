@@ -83,7 +83,7 @@ def parse(raw: bytes, name: str) -> RuleSet:
     faults: list[_Fault] = []
     lines: dict[str, int] = {}
     for index, item in enumerate(items):
-        rule = _Fields(item, items.lc.item(index)[0] + 1, faults).rule()
+        rule = _Fields(item, _line_of_item(items, index), faults).rule()
         if rule is None:
             continue
         line = _line_of(item, "name")
@@ -131,6 +131,11 @@ def _items(body: Any) -> CommentedSeq:
 def _line_of(item: CommentedMap, key: object) -> int:
     """The line of a key, from 1."""
     return int(item.lc.key(key)[0]) + 1
+
+
+def _line_of_item(items: CommentedSeq, index: int) -> int:
+    places = items.lc.data or {}  # a list with a tag of its own has none
+    return int(places[index][0] if index in places else items.lc.line) + 1
 
 
 class _Fields:
@@ -246,9 +251,10 @@ class _Fields:
         except ValueError:
             self._fault("summary", "`summary` has a brace that is not closed or not opened")
             return text, ()
+        if re.search(r"\{[^{}]*[:![][^{}]*\}", text):
+            self._fault("summary", "`summary`: a placeholder is a name alone: {risk}")
         for field in fields:
-            known = field in (MOVED, "value", "threshold") or field in CATALOGUE
-            if not known or re.search(r"\{[^}]*[:!][^}]*\}", text):
+            if field not in (MOVED, "value", "threshold") and field not in CATALOGUE:
                 self._fault("summary", f"`summary`: there is no variable `{field}`")
             elif field in CATALOGUE and CATALOGUE[field].kind in (Kind.WORD, Kind.FLAG):
                 self._fault("summary", f"`summary`: `{field}` is not a number")

@@ -15,6 +15,7 @@ from stream_app.core.watch import Facts, Watch
 from tests.fakes import START
 from tests.rule_texts import risk_rules, rule_text, rules_of
 
+NO_FACTS = Facts()
 [RULE] = risk_rules(0.7, 0.5, turns=2, cooldown=3).rules
 
 
@@ -23,7 +24,7 @@ def one_rule(**fields: object) -> Rule:
     return rules_of(rule_text(**chosen)).rules[0]
 
 
-def reading(value: float | None, facts: Facts = Facts()) -> Reading:
+def reading(value: float | None, facts: Facts = NO_FACTS) -> Reading:
     return Reading(Aggregates(), Watch(), facts, value, None, START)
 
 

@@ -7,6 +7,7 @@ from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, outcome, received, turn
 from tests.rule_texts import EAGER
 
+
 def pipeline(**changes: object) -> Pipeline:
     policy = {"window": WindowPolicy(), **changes}
     return Pipeline(FakeScorer(), Policy(**policy))

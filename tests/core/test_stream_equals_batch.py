@@ -15,9 +15,7 @@ from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, one, outcome, turn
 from tests.rule_texts import ALL
 
-PIPELINE = Pipeline(
-    FakeScorer(), Policy(WindowPolicy(), ALL)
-)
+PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
 RELAXED = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

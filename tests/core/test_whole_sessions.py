@@ -16,9 +16,7 @@ from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, outcome, received, turn
 from tests.rule_texts import ALL, EAGER
 
-PIPELINE = Pipeline(
-    FakeScorer(), Policy(WindowPolicy(), ALL)
-)
+PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
 QUICK = settings(max_examples=150, deadline=None)
 
 
