@@ -77,14 +77,14 @@ def number(source: str) -> Compiled:
 
 def holds(compiled: Compiled, reading: Reading) -> bool | None:
     """Whether the condition holds; None while that is not known, for want of a variable."""
-    found = compiled.program.eval(data=reading.present(compiled.names))
-    return bool(found.value()) if found.type() == cel.Type.BOOL else None
+    found = compiled.program.eval(data=reading.present(compiled.names)).value()
+    return found if isinstance(found, bool) else None
 
 
 def evaluate(compiled: Compiled, reading: Reading) -> float | None:
     """The number; None while it is not known."""
-    found = compiled.program.eval(data=reading.present(compiled.names))
-    return None if found.type() == cel.Type.ERROR else float(found.value())
+    found = compiled.program.eval(data=reading.present(compiled.names)).value()
+    return float(found) if isinstance(found, float | int) else None
 
 
 def _compile(source: str) -> Compiled:

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from typing import Final
 
+from stream_app.core.aggregates import PERCEIVED
 from stream_app.core.risk import USUAL_TURNS, RiskModel
 
 TOP: Final = 3
@@ -40,16 +41,20 @@ def theme(feature: str) -> str:
     >>> theme("expected.interpretations_recent"), theme("client_log_longest")
     ('interpretations', "length of the client's turns")
     """
-    if feature in _THEMES:
-        return _THEMES[feature]
     if speech := _SPEECH.fullmatch(feature):
         return f"length of the {speech[1]}'s turns"
     base = _SUFFIX.sub("", feature)
-    if base.startswith("talk_type."):
-        return "the client's talk of change"
-    if base in _THEMES:
-        return _THEMES[base]
-    return base.removeprefix("expected.").removeprefix("strategy.").replace("_", " ")
+    if found := _THEMES.get(feature) or _THEMES.get(base):
+        return found
+    kind, _, label = base.rpartition(".")
+    words = label.replace("_", " ")
+    match kind:
+        case "talk_type":
+            return "the client's talk of change"
+        case "strategy":
+            return f"strategy {words}"
+        case _:
+            return f"perceived {words}" if words in PERCEIVED else words
 
 
 def moved(model: RiskModel, values: dict[str, float]) -> list[tuple[str, float]]:

@@ -67,6 +67,17 @@ class Reading:
         """The newest client turn in order."""
         return self.aggregates.client_latest[-1] if self.aggregates.client_latest else None
 
+    @cached_property
+    def totals(self) -> tuple[int, int, int, int] | None:
+        """Sum and number of the levels of the last five counsellor turns, and of those before."""
+        latest, settled = self.aggregates.latest, self.aggregates.settled
+        before = settled.turns + len(latest) - RECENT
+        if before < RECENT:
+            return None
+        sums = [sum(item.levels) for item in latest]
+        earlier = sum(settled.levels) + sum(sums[:-RECENT])
+        return sum(sums[-RECENT:]), RECENT, earlier, before
+
     def value(self, name: str) -> Value | None:
         """A variable's value; None when it is absent."""
         if name not in self._values:
@@ -75,8 +86,12 @@ class Reading:
 
     def present(self, names: tuple[str, ...]) -> dict[str, Value]:
         """Those of the variables that are not absent."""
-        found = ((name, self.value(name)) for name in names)
-        return {name: value for name, value in found if value is not None}
+        values, found = self._values, {}
+        for name in names:
+            value = values[name] if name in values else self.value(name)
+            if value is not None:
+                found[name] = value
+        return found
 
 
 class Kind(Enum):
@@ -109,29 +124,18 @@ def _rise(r: Reading) -> float | None:
     return risks[-1] - risks[0] if len(risks) > STEP else None
 
 
-def _totals(r: Reading) -> tuple[int, int, int, int] | None:
-    """Sum and number of the levels of the last five counsellor turns, and of those before."""
-    recent = r.aggregates.latest[-RECENT:]
-    older = r.aggregates.latest[:-RECENT]
-    before = r.aggregates.settled.turns + len(older)
-    if len(recent) < RECENT or before < RECENT:
-        return None
-    earlier = sum(r.aggregates.settled.levels) + sum(sum(item.levels) for item in older)
-    return sum(sum(item.levels) for item in recent), len(recent), earlier, before
-
-
 def _recent_empathy(r: Reading) -> float | None:
-    found = _totals(r)
+    found = r.totals
     return found[0] / found[1] if found else None
 
 
 def _earlier_empathy(r: Reading) -> float | None:
-    found = _totals(r)
+    found = r.totals
     return found[2] / found[3] if found else None
 
 
 def _drop(r: Reading) -> float | None:
-    found = _totals(r)
+    found = r.totals
     return found[2] / found[3] - found[0] / found[1] if found else None
 
 
