@@ -12,13 +12,13 @@ HEAD = "version: 1\nrules:\n"
 def rule_text(name: str = "low-empathy-risk", **fields: object) -> str:
     """One rule as YAML; a field that is None is left out."""
     chosen = {"summary": "Something is up.", "severity": "warning", **fields}
-    lines = [f"{k.rstrip('_')}: {_yaml(v)}" for k, v in chosen.items() if v is not None]
+    lines = [f"{k.rstrip('_')}: {_yaml(k, v)}" for k, v in chosen.items() if v is not None]
     return f"  - name: {name}\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _yaml(value: object) -> str:
-    """Texts in quotes, but for lists and mappings."""
-    is_text = isinstance(value, str) and value[:1] not in ("[", "{")
+def _yaml(key: str, value: object) -> str:
+    """Texts in quotes; lists and mappings as they are."""
+    is_text = isinstance(value, str) and key not in ("labels", "domains", "teams", "channels")
     return json.dumps(value) if is_text else str(value)
 
 
