@@ -268,6 +268,14 @@ def check_rules(
     command.show(load_rules(file), Console())
 
 
+@alert_rules.command("variables")
+def list_variables() -> None:
+    """The variables that a rule may use, as a Markdown table."""
+    from stream_app.commands import rules as command
+
+    typer.echo(command.variables())
+
+
 @alert_rules.command("test")
 def try_rules(
     file: Annotated[Path, typer.Argument(help="File of rules.")],

@@ -6,6 +6,7 @@ from rich.table import Table
 
 from stream_app.commands.rule_trial import Trial
 from stream_app.core.rules import RuleSet, Span
+from stream_app.core.variables import CATALOGUE
 
 
 def show(rules: RuleSet, console: Console) -> None:
@@ -67,6 +68,15 @@ def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: flo
         "more; turns of detection are counsellor turns",
         highlight=False,
     )
+
+
+def variables() -> str:
+    """The catalogue as the Markdown table of docs/rules.md."""
+    lines = ["| variable | type | unit | meaning | absent |", "| --- | --- | --- | --- | --- |"]
+    for found in CATALOGUE.values():
+        cells = (f"`{found.name}`", found.kind.value, found.unit, found.says, found.absent)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def span(duration: Span) -> str:
