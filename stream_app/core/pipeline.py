@@ -194,8 +194,9 @@ class Pipeline:
         result = BatchResult()
         for session_id, versioned in states.items():
             state = versioned.state
-            found = [] if state.closed else self.alerting.passed(state, now, state.facts)
-            if found:
+            if state.wake_at is None or state.wake_at > now:
+                continue
+            if found := self.alerting.passed(state, now, state.facts):
                 result.alerts += found
                 result.sessions[session_id] = versioned
                 result.session_scores.append(session_score(state, SessionStatus.OPEN, []))

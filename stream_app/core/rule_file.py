@@ -278,7 +278,9 @@ class _Fields:
             seconds = int(match[1]) * _UNITS[match[2]]
             if seconds <= 86_400:
                 return Span(time=timedelta(seconds=seconds))
-        self._fault(key, f"`{key}` is counsellor turns (`2 turns`) or a time up to 24h (`90s`, `5m`)")
+        self._fault(
+            key, f"`{key}` is counsellor turns (`2 turns`) or a time up to 24h (`90s`, `5m`)"
+        )
         return Span(turns=1)
 
     def _count(self, key: str) -> int:

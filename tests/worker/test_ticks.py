@@ -157,3 +157,17 @@ def test_what_is_published_after_a_tick_is_what_was_stored(
     assert done is not None
     assert sorted(message.topic for message in done.messages) == ["alerts", "session-scores"]
     assert done.outbox_id in store.outbox_ids()
+
+
+def test_while_a_turn_is_missing_nobody_is_said_to_be_silent(
+    store: Store, worker: BatchProcessor
+) -> None:
+    """Turn 2 waits for turn 1, which may be the answer."""
+    take(
+        worker,
+        turn(0, occurred_at=at(ASKED)),
+        turn(2, occurred_at=at(ASKED + timedelta(seconds=20))),
+    )
+    assert tick(worker, DEADLINE + MINUTE) == []
+    take(worker, turn(1, occurred_at=at(ASKED + timedelta(seconds=10))))
+    assert [state for _, state, *_ in told(store)][:2] == ["pending", "inactive"]
