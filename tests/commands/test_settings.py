@@ -91,6 +91,23 @@ def test_a_file_of_rules_that_cannot_be_used_is_refused_with_its_lines(say, tmp_
     )
 
 
+def test_doctor_tells_what_is_wrong_with_the_rules(say, tmp_path: Path) -> None:
+    away = f"127.0.0.1:{broker.free_port()}"
+    _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away)
+    assert "low-empathy-risk, sudden-drop, silence-after-distress" in out
+    (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - {nme: a}\n", "utf-8")
+    status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_RULES="mine.yaml")
+    assert status == 1
+    assert "mine.yaml:3: unknown key `nme`" in out
+
+
+def test_baselines_of_an_empty_database_are_none(say) -> None:
+    assert say("db", "upgrade")[0] == 0
+    status, out, _ = say("baselines", "refresh")
+    assert status == 0
+    assert out.startswith("0 ended sessions; baselines of 0 channels and 0 counsellors.")
+
+
 def test_upgrade_creates_the_tables_once(say, tmp_path: Path) -> None:
     assert say("db", "upgrade")[1].startswith("schema none → ")
     assert (tmp_path / "rapport.db").exists()
