@@ -96,6 +96,7 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 	$(TRAIN_PY) -m models.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(MODEL) --out stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.sessions fit --bundle stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
 
 bench: install ## Whole path beside the bare ONNX sessions
 	$(BIN)/rapport bench

@@ -14,7 +14,7 @@ from models.labels import HEADS, ROLE_NAMES, HeadSpec
 
 FORMAT = 1
 NAME = "rapport-minilm"
-VERSION = "1.2.0"
+VERSION = "1.3.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
@@ -57,6 +57,7 @@ def manifest(
         "window": {"before": BEFORE, "after": AFTER},
         "heads": [head_entry(head, calibration) for head in HEADS],
         "risk": None,
+        "distress": None,
         "training": {key: training[key] for key in TRAINING_KEYS},
         "metrics": metrics,
         "files": {name: sha256(folder / name) for name in (ENCODER, HEAD, TOKENIZER)},

@@ -19,7 +19,6 @@ from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
 from stream_app.contracts.events import Role, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.risk import RiskModel, features
@@ -130,7 +129,7 @@ def trajectories(
     service; heads that are not in it are taken as they are.
     """
     scorer = ReplayScorer(logits, manifest)
-    policy = Policy(WindowPolicy(BEFORE, AFTER), AlertRule(), require_consent=False)
+    policy = Policy(WindowPolicy(BEFORE, AFTER), require_consent=False)
     pipeline = Pipeline(scorer, policy)
     states: dict[str, Versioned] = {}
     found: dict[int, list[dict[str, float]]] = {number: [] for number in chosen}

@@ -21,7 +21,6 @@ from models.labels import OUTCOME_HEADS
 from models.ratings import Fold
 from models.replay import Trajectory, trajectories
 from models.resampling import auroc, interval, spread
-from stream_app.core.alerts import AlertRule
 from stream_app.inference.bundle import HeadSpec
 
 EARLY = (6, 10)
@@ -30,7 +29,8 @@ FALSE_ALARMS = (0.05, 0.10)
 EXIT_RATIO = 0.8
 CALIBRATION_FOLDS = 4
 BINS = 10
-FOR_TURNS = AlertRule().for_turns
+FOR_TURNS = 2
+"""As in the rule `low-empathy-risk` that ships (`stream_app/rules.yaml`)."""
 
 LENGTHS = ("log_words", "mean_log_words", "short_share", "log_longest", "log_recent_words")
 SPEECH = (*LENGTHS, "repeat_share", "log_turns")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy
 from stream_app.core.ports import Scorer
 from stream_app.core.window import WindowPolicy
@@ -15,6 +14,7 @@ from stream_app.inference.scorer import OnnxScorer
 from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.webhook import Webhook, webhook_target
 from stream_app.settings import Settings
+from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
@@ -24,6 +24,7 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
+from stream_app.worker.rule_watch import RuleWatch, load_rules
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -38,7 +39,8 @@ def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
     """The pure core over a scorer.
 
     Raises:
-        BundleError: the window or the alert threshold that is set does not fit the bundle.
+        BundleError: the window that is set does not fit the bundle.
+        RuleFileError: the file of rules cannot be used.
     """
     chosen = policy(settings, scorer)
     slots = scorer.bundle.manifest.head.slots
@@ -47,22 +49,12 @@ def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
             f"RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
             f"{chosen.window.before + chosen.window.after}; {scorer.bundle_id} takes {slots} turns"
         )
-    if chosen.alert.exit > chosen.alert.enter:  # one is set, the other is the bundle's
-        raise BundleError(
-            f"an alert would begin at risk {chosen.alert.enter} and end at {chosen.alert.exit} "
-            f"with {scorer.bundle_id}: set both RAPPORT_ALERT_ENTER and RAPPORT_ALERT_EXIT, "
-            "the second not above the first"
-        )
     return Pipeline(scorer, chosen)
 
 
 def policy(settings: Settings, scorer: Scorer) -> Policy:
     """Settings of the core; what is not set comes from the bundle."""
     before, after = scorer.window
-    risk = scorer.risk
-    defaults = AlertRule()
-    enter = risk.enter if risk else defaults.enter
-    leave = risk.exit if risk else defaults.exit
     return Policy(
         window=WindowPolicy(
             before=before if settings.window_before is None else settings.window_before,
@@ -70,12 +62,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
             reorder_turns=settings.reorder_turns,
             reorder_wait=timedelta(seconds=settings.reorder_wait),
         ),
-        alert=AlertRule(
-            enter=enter if settings.alert_enter is None else settings.alert_enter,
-            exit=leave if settings.alert_exit is None else settings.alert_exit,
-            for_turns=settings.alert_for_turns,
-            cooldown_turns=settings.alert_cooldown_turns,
-        ),
+        rules=load_rules(settings.rules),
         require_consent=settings.require_consent,
     )
 
@@ -132,9 +119,12 @@ def web(settings: Settings) -> "FastAPI":
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:
     """A Faust app with its agent; call inside a running event loop."""
     metrics = WorkerMetrics()
+    core, opened = pipeline(settings, scorer), prepared_store(settings, scorer)
+    core.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
+    baselines.reload()
     processor = BatchProcessor(
-        pipeline(settings, scorer),
-        prepared_store(settings, scorer),
+        core,
+        opened,
         OutTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
         SessionCache(settings.cache_sessions),
         settings.database_retry_for,
@@ -147,6 +137,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
             progress=settings.database_retry_for + 60.0,
         )
     )
-    agent = TurnAgent(app, settings, processor, health, metrics)
+    rules = RuleWatch(settings.rules, core.alerting, metrics)
+    agent = TurnAgent(app, settings, processor, health, metrics, rules, baselines.reload)
     agent.attach()
     return app, agent

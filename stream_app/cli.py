@@ -27,6 +27,10 @@ database = typer.Typer(no_args_is_help=True, help="The database's schema.")
 app.add_typer(database, name="db")
 letters = typer.Typer(no_args_is_help=True, help="Events that were set aside.")
 app.add_typer(letters, name="dead-letters")
+alert_rules = typer.Typer(no_args_is_help=True, help="The file of alert rules; see docs/rules.md.")
+app.add_typer(alert_rules, name="rules")
+usual = typer.Typer(no_args_is_help=True, help="What is usual for a channel or counsellor.")
+app.add_typer(usual, name="baselines")
 
 accounts = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
 app.add_typer(accounts, name="people")
@@ -327,6 +331,81 @@ def disable_person(name: Name) -> None:
 
     command.disable(_settings(), name)
     typer.echo(f"{name} can no longer sign in")
+
+
+@alert_rules.command("check")
+def check_rules(
+    file: Annotated[Path, typer.Argument(help="File of rules.")],
+) -> None:
+    """Say whether a file of rules can be used; if not, what is wrong in which line."""
+    from stream_app.commands import rules as command
+    from stream_app.worker.rule_watch import load_rules
+
+    command.show(load_rules(file), Console())
+
+
+@alert_rules.command("variables")
+def list_variables() -> None:
+    """The variables that a rule may use, as a Markdown table."""
+    from stream_app.commands import rules as command
+
+    typer.echo(command.variables())
+
+
+@alert_rules.command("test")
+def try_rules(
+    file: Annotated[Path, typer.Argument(help="File of rules.")],
+    sources: Annotated[list[Path], typer.Argument(help="JSON lines files or ConvoKit folders.")],
+    low: Annotated[float, typer.Option(min=1, max=5, help="Rated so or less = low.")] = 2.0,
+    good: Annotated[float, typer.Option(min=1, max=5, help="Rated so or more = good.")] = 4.0,
+    live: Annotated[
+        bool, typer.Option(help="Rules of time also fire in sessions that stop without an end.")
+    ] = False,
+    assume_consent: Annotated[
+        bool, typer.Option(help="Score turns that do not say `consent`: it was given elsewhere.")
+    ] = False,
+) -> None:
+    """Show when each rule would have fired on recorded sessions, and its false alarms."""
+    from stream_app.commands import event_files, rule_trial
+    from stream_app.commands import rules as command
+    from stream_app.commands.score import with_progress
+
+    changes: dict[str, object] = {"rules": file}
+    if assume_consent:
+        changes["require_consent"] = False
+    settings = _settings(**changes)
+    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    events = (event for path in sources for event in event_files.raw_events(path))
+    shown = with_progress(events, show=sys.stderr.isatty())
+    trial = rule_trial.run(pipeline, shown, settings.idle_after if live else None)
+    command.report(trial, pipeline.alerting.rules, Console(), low, good)
+    if trial.withheld or trial.set_aside:
+        typer.echo(
+            f"{trial.withheld} events were withheld for want of consent (--assume-consent), "
+            f"{trial.set_aside} set aside (`rapport score` says why)",
+            err=True,
+        )
+
+
+@usual.command("refresh")
+def refresh_baselines(
+    days: Annotated[int, typer.Option(min=1, help="Sessions of so many days count.")] = 90,
+    sessions: Annotated[int, typer.Option(min=2, help="Fewer give no baseline.")] = 20,
+) -> None:
+    """Compute the baselines anew from the ended sessions in the database."""
+    from datetime import UTC, datetime
+
+    from stream_app.inference import bundle as bundles
+    from stream_app.store import baselines as command
+
+    settings = _settings()
+    bundle = bundles.load(settings.bundle).manifest.bundle_id
+    store = bootstrap.store(settings)
+    found = command.refresh(store, bundle, datetime.now(UTC), days, sessions)
+    typer.echo(
+        f"{found.sessions} ended sessions; baselines of {found.channels} channels and "
+        f"{found.counsellors} counsellors. Sessions that open from now on use them."
+    )
 
 
 @database.command()

@@ -3,14 +3,13 @@
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Final
 
 from pydantic import (
     Field,
     HttpUrl,
     SecretStr,
     ValidationError,
-    ValidationInfo,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -19,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from stream_app.inference.providers import Provider
 
-Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
+DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
 
 
 class SecurityProtocol(Enum):
@@ -86,10 +85,9 @@ class Settings(BaseSettings):
     idle_timeout: float = Field(1800.0, gt=0.0, description="Quiet for so long = idle")
     idle_check_every: float = Field(2.0, gt=0.0)
 
-    alert_enter: Ratio | None = Field(None, description="Default: the bundle's threshold")
-    alert_exit: Ratio | None = Field(None, description="Default: the bundle's threshold")
-    alert_for_turns: int = Field(2, ge=1)
-    alert_cooldown_turns: int = Field(5, ge=0)
+    rules: Path = Field(
+        DEFAULT_RULES, description="File of alert rules; read again when it changes"
+    )
 
     require_consent: bool = Field(
         True, description="Neither score nor store turns of a session without consent: true"
@@ -126,19 +124,6 @@ class Settings(BaseSettings):
             HttpUrl(address)
         except ValidationError:  # its text would quote the address
             raise PydanticCustomError("webhook_url", "not an http or https address") from None
-        return value
-
-    @field_validator("alert_exit")
-    @classmethod
-    def _exit_not_above_enter(cls, value: float | None, info: ValidationInfo) -> float | None:
-        enter = info.data.get("alert_enter")
-        if value is not None and enter is not None and value > enter:
-            raise PydanticCustomError(
-                "alert_exit_above_enter",
-                "{exit} is above RAPPORT_ALERT_ENTER={enter}; an alert ends at a lower risk than "
-                "it begins at, or at the same",
-                {"exit": value, "enter": enter},
-            )
         return value
 
     @property

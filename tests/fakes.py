@@ -47,7 +47,9 @@ class FakeScorer:
         if target.turn.role is Role.CLIENT:
             share = digest[0] / 255
             talk = {"change": share, "neutral": 1 - share, "sustain": 0.0}
-            return HeadScores(Expressed(), {}, {"talk_type": talk}, max(share, 1 - share), [])
+            distress = digest[1] / 255
+            client = {"talk_type": talk, "distress": {"no": 1 - distress, "yes": distress}}
+            return HeadScores(Expressed(), {}, client, max(share, 1 - share), [])
         levels = [byte % 3 for byte in digest[:3]]
         return HeadScores(
             Expressed(

@@ -6,10 +6,10 @@ Revision: 0004
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import Json, UtcDateTime
+from stream_app.store.tables import UtcDateTime
 
 revision = "0004"
-down_revision = "0002"
+down_revision = "0003"
 branch_labels = None
 depends_on = None
 
@@ -28,16 +28,6 @@ TABLES = (
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("alerts") as batch:
-        batch.alter_column("value", existing_type=sa.Double(), nullable=True)
-        batch.alter_column("threshold", existing_type=sa.Double(), nullable=True)
-        batch.add_column(sa.Column("episode_id", sa.String(36), nullable=False, server_default=""))
-        batch.add_column(sa.Column("severity", sa.String(8), nullable=False, server_default=""))
-        batch.add_column(sa.Column("labels", Json, nullable=False, server_default="{}"))
-        batch.add_column(sa.Column("reason", sa.Text(), nullable=False, server_default=""))
-        batch.add_column(sa.Column("values", Json, nullable=False, server_default="{}"))
-        batch.add_column(sa.Column("turns", Json, nullable=False, server_default="[]"))
-        batch.create_index(op.f("ix_alerts_episode_id"), ["episode_id"])
     op.create_table(
         "access_tokens",
         sa.Column("digest", sa.String(length=64), nullable=False),
@@ -161,12 +151,12 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_session_speakers_speaker"), "session_speakers", ["speaker"], unique=False
     )
+    op.execute(
+        "INSERT INTO session_speakers (session_id, speaker, role) "
+        "SELECT DISTINCT session_id, speaker, role FROM turns"
+    )
 
 
 def downgrade() -> None:
-    with op.batch_alter_table("alerts") as batch:
-        batch.drop_index(op.f("ix_alerts_episode_id"))
-        for column in ("turns", "values", "reason", "labels", "severity", "episode_id"):
-            batch.drop_column(column)
     for table in TABLES:
         op.drop_table(table)

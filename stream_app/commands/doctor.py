@@ -17,6 +17,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import schema
 from stream_app.store.repository import shown_url
+from stream_app.worker.rule_watch import load_rules
 from stream_app.worker.topics import client_options
 
 
@@ -33,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield Finding("version", True, f"rapport {__version__}, Python {sys.version.split()[0]}")
     for name, look in (
         ("bundle", _bundle),
+        ("rules", _rules),
         ("provider", _provider),
         ("database", _database),
         ("broker", _broker),
@@ -53,6 +55,12 @@ def _bundle(settings: Settings) -> str:
     heads = ", ".join(head.name for head in bundle.manifest.heads)
     risk = "with" if bundle.manifest.risk else "WITHOUT"
     return f"{bundle.manifest.bundle_id}, every file has its SHA-256; {risk} risk model; {heads}"
+
+
+def _rules(settings: Settings) -> str:
+    rules = load_rules(settings.rules)
+    names = ", ".join(rule.name for rule in rules.rules) or "none"
+    return f"{settings.rules}, digest {rules.digest}: {names}"
 
 
 def _provider(settings: Settings) -> str:

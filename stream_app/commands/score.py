@@ -53,7 +53,7 @@ def run(
 
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
-        take(pipeline.process([_received(line, raw) for line, raw in chunk], states))
+        take(pipeline.process([received(line, raw) for line, raw in chunk], states))
     take(pipeline.rest({key: known for key, known in states.items() if not known.state.closed}))
     for session_id, session_score in latest.items():
         whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
@@ -91,7 +91,8 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
             yield event
 
 
-def _received(line: int, raw: bytes) -> Received:
+def received(line: int, raw: bytes) -> Received:
+    """A line of a file as if it had come from the log."""
     source = Source("file", 0, line)
     try:
         return Received(source, raw, decode(raw))

@@ -141,9 +141,14 @@ def alert_line(alert: Alert) -> Text:
     style = {AlertState.FIRING: "bold red", AlertState.RESOLVED: "green"}.get(alert.state, "yellow")
     where = f"after turn {alert.seq}" if alert.seq is not None else "at the end"
     return Text(
-        f"ALERT {alert.state.value:9} {alert.rule} · {alert.session_id} · {alert.reason} {where}",
+        f"ALERT {alert.state.value:9} {alert.rule} · {alert.session_id} · {_numbers(alert)}{where}",
         style=style,
     )
+
+
+def _numbers(alert: Alert) -> str:
+    value = "" if alert.value is None else f"{alert.value:.2f} "
+    return value if alert.threshold is None else f"{value}(threshold {alert.threshold:.2f}) "
 
 
 @asynccontextmanager

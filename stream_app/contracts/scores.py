@@ -46,7 +46,7 @@ class AlertState(Enum):
 
 
 class Severity(Enum):
-    """How much an alert matters, in the words of its rule."""
+    """How much a rule's alert matters, in the words of the rule's author."""
 
     INFO = "info"
     WARNING = "warning"
@@ -140,24 +140,33 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     """One transition of an alert rule; ``alert_id`` is the same whenever it is sent again."""
 
     alert_id: str
+    episode_id: Annotated[
+        str, Meta(description="The alert as people see it: all transitions of one episode")
+    ]
     rule: str
+    severity: Severity
+    labels: dict[str, str]
     session_id: str
     bundle: str
     state: AlertState
     previous: AlertState
     episode: Annotated[int, Meta(ge=1, description="How often the rule left inactive so far")]
-    seq: Annotated[int | None, Meta(description="The turn that caused it; null at the end")]
-    occurred_at: datetime
-    value: Annotated[
-        float | None, Meta(description="What the rule watches, where it is one number")
+    seq: Annotated[
+        int | None,
+        Meta(description="The turn that caused it, or that a time ran from; null at the end"),
     ]
+    occurred_at: Annotated[datetime, Meta(description="In event time")]
+    reason: Annotated[str, Meta(description="Why, in words and numbers; no transcript text")]
+    value: float | None
     threshold: float | None
-    episode_id: Annotated[str, Meta(description="The alert as people see it: all its transitions")]
-    severity: Severity
-    labels: dict[str, str]
-    reason: Annotated[str, Meta(description="Why, in words and numbers; quotes no dialogue")]
-    values: Annotated[dict[str, float], Meta(description="What the condition looked at")]
-    turns: Annotated[list[int], Meta(description="Turns at which the condition held, this episode")]
+    values: Annotated[
+        dict[str, float], Meta(description="The numbers that the rule looked at, by variable")
+    ]
+    turns: Annotated[
+        list[int],
+        Meta(description="The turns after which the condition held in this episode; at most 20"),
+    ]
+    rules_digest: Annotated[str, Meta(description="Digest of the file of rules in force")]
 
 
 DEAD_LETTER_HEADER = "rapport-dead-letter"

@@ -2,108 +2,240 @@
 
 ::
 
-    inactive ──risk ≥ enter──► pending ──for ``for_turns`` turns──► firing
-        ▲                        │                                    │
-        └──────risk < enter──────┘        risk < exit or session end  ▼
-        ◄──────────────────── resolved, then ``cooldown_turns`` turns of rest
+    inactive ──when──► pending ──for some turns, or some time──► firing
+        ▲                 │                                        │
+        └──── not when ───┘              clear, or the session ends ▼
+        ◄──────────────────── resolved, then the cool-down
 
-Two thresholds (enter above exit) keep a risk that hovers from flapping.
+A rule whose ``for`` is in turns is looked at after counsellor turns and counts them; one whose
+``for`` is a time is looked at after every turn, and its time passes without turns, too
+(``overdue``). Time is event time.
 """
 
 import uuid
 from datetime import datetime
+from enum import Enum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 from stream_app.contracts.scores import Alert, AlertState, Severity
+from stream_app.core.alert_reasons import RULE_GONE, reason
+from stream_app.core.conditions import evaluate, holds
+from stream_app.core.risk import features
+from stream_app.core.risk_parts import moved
+from stream_app.core.rules import MOVED, Rule
+from stream_app.core.variables import Reading
 
 ALERT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:alert")
+EPISODE_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:alert-episode")
+TURNS_KEPT: Final = 20
+DIGITS: Final = 6
 
 
-class AlertRule(Struct, frozen=True):
-    """Thresholds in [0, 1]; durations in counsellor turns."""
+class AlertStatus(Struct, omit_defaults=True):
+    """Where the rule stands in one session.
 
-    name: str = "low-empathy-risk"
-    enter: float = 0.7
-    exit: float = 0.5
-    for_turns: int = 2
-    cooldown_turns: int = 5
-
-
-class AlertStatus(Struct):
-    """Where the rule stands in one session."""
+    ``severity``: the episode's, for its last word should the rule be gone by then.
+    ``turns_in_state`` counts counsellor turns. ``since``: when it came to this state, in event
+    time. ``due_at``: when a pending rule of time fires. ``held``: see ``Alert.turns``.
+    """
 
     state: AlertState = AlertState.INACTIVE
     episode: int = 0
+    severity: Severity = Severity.WARNING
     turns_in_state: int = 0
+    since: datetime | None = None
+    due_at: datetime | None = None
+    held: list[int] = field(default_factory=list)
 
 
-class Reading(Struct, frozen=True):
-    """The risk after one counsellor turn; ``seq`` is None at the session's end."""
+class Cause(Enum):
+    """Why a transition happened."""
+
+    CONDITION = "condition"
+    TIME = "time"
+    END = "end"
+    UNSEEN = "unseen"
+
+
+class Moment(Struct, frozen=True):
+    """Where and when; ``seq`` is None at the session's end."""
 
     session_id: str
     bundle: str
     seq: int | None
-    occurred_at: datetime
-    value: float
+    at: datetime
+    counsellor_turn: bool = False
+    digest: str = ""
+    cause: Cause = Cause.CONDITION
 
 
-def observe(rule: AlertRule, status: AlertStatus, reading: Reading) -> list[Alert]:
-    """Advance the rule by one reading; returns the transitions, mostly none."""
-    status.turns_in_state += 1
+def observe(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
+    """Advance the rule after a turn; returns the transitions, mostly none."""
+    if not (rule.by_time or moment.counsellor_turn):
+        return []
+    status.turns_in_state += moment.counsellor_turn
+    if status.state is AlertState.RESOLVED and not _rested(rule, status, moment):
+        return []
+    when = holds(rule.when, reading)
+    if when and moment.seq is not None and status.state is not AlertState.INACTIVE:
+        status.held.append(moment.seq)
+        del status.held[:-TURNS_KEPT]
     match status.state:
-        case AlertState.INACTIVE if reading.value >= rule.enter:
-            status.episode += 1
-            transitions = [_move(rule, status, AlertState.PENDING, reading, rule.enter)]
-            if rule.for_turns <= 1:
-                transitions.append(_move(rule, status, AlertState.FIRING, reading, rule.enter))
-            return transitions
-        case AlertState.PENDING if reading.value < rule.enter:
-            return [_move(rule, status, AlertState.INACTIVE, reading, rule.enter)]
-        case AlertState.PENDING if status.turns_in_state + 1 >= rule.for_turns:
-            return [_move(rule, status, AlertState.FIRING, reading, rule.enter)]
-        case AlertState.FIRING if reading.value < rule.exit:
-            return [_move(rule, status, AlertState.RESOLVED, reading, rule.exit)]
-        case AlertState.RESOLVED if status.turns_in_state >= rule.cooldown_turns:
-            status.state, status.turns_in_state = AlertState.INACTIVE, 0
-            return []
+        case AlertState.INACTIVE if when:
+            return _begin(rule, status, reading, moment)
+        case AlertState.PENDING:
+            return _wait(rule, status, when, reading, moment)
+        case AlertState.FIRING if _cleared(rule, when, reading):
+            return [_move(rule, status, AlertState.RESOLVED, reading, moment)]
         case _:
             return []
 
 
-def close(rule: AlertRule, status: AlertStatus, reading: Reading) -> list[Alert]:
-    """The session has ended: what is pending lapses, what is firing is resolved."""
+def _wait(
+    rule: Rule, status: AlertStatus, when: bool | None, reading: Reading, moment: Moment
+) -> list[Alert]:
+    if not when:
+        return [_move(rule, status, AlertState.INACTIVE, reading, moment)]
+    if rule.lasts.time is not None:
+        status.due_at = (status.since or moment.at) + rule.lasts.time
+        return overdue(rule, status, reading, moment)
+    if status.turns_in_state + 1 >= rule.lasts.turns:
+        return [_move(rule, status, AlertState.FIRING, reading, moment)]
+    return []
+
+
+def overdue(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
+    """Fire a pending rule whose time has passed; it fires at its own time, not at this one."""
+    due_at = status.due_at
+    if status.state is not AlertState.PENDING or due_at is None or due_at > moment.at:
+        return []
+    seq = status.held[-1] if status.held else moment.seq
+    at_its_time = structs.replace(moment, at=due_at, seq=seq, cause=Cause.TIME)
+    return [_move(rule, status, AlertState.FIRING, reading, at_its_time)]
+
+
+def close(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
+    """No more turns will be seen: what is pending lapses, what is firing is resolved."""
     match status.state:
         case AlertState.PENDING:
-            return [_move(rule, status, AlertState.INACTIVE, reading, rule.enter)]
+            return [_move(rule, status, AlertState.INACTIVE, reading, moment)]
         case AlertState.FIRING:
-            return [_move(rule, status, AlertState.RESOLVED, reading, rule.exit)]
+            return [_move(rule, status, AlertState.RESOLVED, reading, moment)]
         case _:
             return []
+
+
+def abandon(name: str, status: AlertStatus, moment: Moment) -> list[Alert]:
+    """The rule is gone: what is pending lapses, what is firing is resolved; both then rest."""
+    previous, held = status.state, list(status.held)
+    status.state, status.turns_in_state, status.held = AlertState.INACTIVE, 0, []
+    status.since = status.due_at = None
+    if previous not in (AlertState.PENDING, AlertState.FIRING):
+        return []
+    lapses = previous is AlertState.PENDING
+    to = AlertState.INACTIVE if lapses else AlertState.RESOLVED
+    identity = (moment.session_id, moment.bundle, name, str(status.episode))
+    return [
+        Alert(
+            **_ids(identity, to),
+            rule=name,
+            severity=status.severity,
+            labels={},
+            session_id=moment.session_id,
+            bundle=moment.bundle,
+            state=to,
+            previous=previous,
+            episode=status.episode,
+            seq=moment.seq,
+            occurred_at=moment.at,
+            reason=RULE_GONE,
+            value=None,
+            threshold=None,
+            values={},
+            turns=held,
+            rules_digest=moment.digest,
+        )
+    ]
+
+
+def _ids(identity: tuple[str, ...], to: AlertState) -> dict[str, str]:
+    return {
+        "alert_id": str(uuid.uuid5(ALERT_NAMESPACE, "\0".join((*identity, to.value)))),
+        "episode_id": str(uuid.uuid5(EPISODE_NAMESPACE, "\0".join(identity))),
+    }
+
+
+def _rested(rule: Rule, status: AlertStatus, moment: Moment) -> bool:
+    """Whether the cool-down was over before this turn; the turn that ends it begins nothing."""
+    if rule.cooldown.time is not None:
+        over = status.since is None or moment.at >= status.since + rule.cooldown.time
+    else:
+        over = status.turns_in_state > rule.cooldown.turns
+    if over:
+        status.state, status.turns_in_state = AlertState.INACTIVE, 0
+    return over
+
+
+def _cleared(rule: Rule, when: bool | None, reading: Reading) -> bool:
+    if rule.clear is None:
+        return when is False
+    return holds(rule.clear, reading) is True
+
+
+def _begin(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
+    few = reading.aggregates.counsellor.turns < rule.min_scored_turns
+    if few or not rule.scope.covers(reading.facts):
+        return []
+    status.episode += 1
+    status.severity = rule.severity
+    status.held = [moment.seq] if moment.seq is not None else []
+    transitions = [_move(rule, status, AlertState.PENDING, reading, moment)]
+    if rule.lasts.time is not None:
+        status.due_at = moment.at + rule.lasts.time
+        transitions += overdue(rule, status, reading, moment)
+    elif rule.lasts.turns <= 1:
+        transitions.append(_move(rule, status, AlertState.FIRING, reading, moment))
+    return transitions
 
 
 def _move(
-    rule: AlertRule, status: AlertStatus, to: AlertState, reading: Reading, threshold: float
+    rule: Rule, status: AlertStatus, to: AlertState, reading: Reading, moment: Moment
 ) -> Alert:
     previous, status.state, status.turns_in_state = status.state, to, 0
-    episode = (reading.session_id, reading.bundle, rule.name, str(status.episode))
-    return Alert(
-        alert_id=str(uuid.uuid5(ALERT_NAMESPACE, "\0".join((*episode, to.value)))),
-        episode_id=str(uuid.uuid5(ALERT_NAMESPACE, "\0".join(episode))),
-        severity=Severity.WARNING,
-        labels={},
-        reason=f"risk {reading.value:.2f}, threshold {threshold:.2f}",
-        values={"risk": reading.value},
-        turns=[] if reading.seq is None else [reading.seq],
+    status.since, status.due_at = moment.at, None
+    identity = (moment.session_id, moment.bundle, rule.name, str(status.episode))
+    value = evaluate(rule.value, reading) if rule.value else None
+    threshold = evaluate(rule.threshold, reading) if rule.threshold else None
+    shown = {name: float(found) for name, found in reading.present(rule.shown).items()}
+    parts = _parts(rule, reading)
+    alert = Alert(
+        **_ids(identity, to),
         rule=rule.name,
-        session_id=reading.session_id,
-        bundle=reading.bundle,
+        severity=rule.severity,
+        labels=rule.labels,
+        session_id=moment.session_id,
+        bundle=moment.bundle,
         state=to,
         previous=previous,
         episode=status.episode,
-        seq=reading.seq,
-        occurred_at=reading.occurred_at,
-        value=reading.value,
+        seq=moment.seq,
+        occurred_at=moment.at,
+        reason=reason(rule, to, moment.cause.value, value, threshold, shown, parts),
+        value=value,
         threshold=threshold,
+        values={name: round(found, DIGITS) for name, found in shown.items()}
+        | {f"{MOVED}.{name}": round(part, DIGITS) for name, part in parts},
+        turns=list(status.held),
+        rules_digest=moment.digest,
     )
+    if to in (AlertState.INACTIVE, AlertState.RESOLVED):
+        status.held = []
+    return alert
+
+
+def _parts(rule: Rule, reading: Reading) -> list[tuple[str, float]]:
+    if MOVED not in rule.placeholders or reading.model is None or reading.risk is None:
+        return []
+    return moved(reading.model, features(reading.summary))

@@ -22,12 +22,16 @@ from stream_app.contracts.scores import (
     Stage,
     TurnScore,
 )
-from stream_app.core import alerts, window
+from stream_app.core import window
 from stream_app.core.aggregates import contribution
-from stream_app.core.alerts import AlertRule, Reading
+from stream_app.core.alerting import Alerting
+from stream_app.core.alerts import Cause
+from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.ports import Encoding, HeadScores, Scorer
 from stream_app.core.risk import low_empathy_risk
+from stream_app.core.rules import NO_RULES, RuleSet
 from stream_app.core.session import SessionState, Versioned, pack, session_score, unpack
+from stream_app.core.watch import Facts
 from stream_app.core.window import EncodedTurn, Placement, Target, WindowPolicy
 from stream_app.errors import ContractError
 
@@ -83,20 +87,24 @@ class Policy(Struct, frozen=True):
     """Settings of the core."""
 
     window: WindowPolicy
-    alert: AlertRule
+    rules: RuleSet = NO_RULES
     require_consent: bool = True
 
 
 class _Due(Struct):
-    """One score that is due, or the end of a session (``target`` is None).
+    """One score that is due; or, where ``target`` is None, why the rules look no further.
 
-    ``alerting`` is false for what comes after the end: a session that is over calls nobody.
+    ``now``: the time that the session has reached by then. ``facts``: what was known when the event
+    came; later events of the batch must not be seen. ``alerting`` is false for what comes after the
+    end: a session that is over calls nobody.
     """
 
     state: SessionState
     target: Target | None
-    at: datetime
+    now: datetime
+    facts: Facts
     alerting: bool = True
+    cause: Cause = Cause.END
 
 
 class _Admission(Struct):
@@ -114,11 +122,18 @@ class _Places(Struct):
 
 
 class Pipeline:
-    """Turns batches into results; holds no state of its own."""
+    """Turns batches into results; holds no state of its own.
 
-    def __init__(self, scorer: Scorer, policy: Policy) -> None:
+    The rules in force (``alerting.adopt``) and the baselines may be changed between batches.
+    """
+
+    def __init__(
+        self, scorer: Scorer, policy: Policy, baselines: BaselineBook | None = None
+    ) -> None:
         self._scorer = scorer
         self._policy = policy
+        self.baselines = baselines or NoBaselines()
+        self.alerting = Alerting(policy.rules, scorer.risk, scorer.bundle_id)
 
     @property
     def bundle_id(self) -> str:
@@ -167,12 +182,24 @@ class Pipeline:
             at = state.last_activity_at or state.ended_at
             if at is not None:
                 targets = window.flush(state.window, self._policy.window)
-                places.due += [_Due(state, target, at) for target in targets]
+                places.due += _dues(state, targets, at, alerting=False)
         self._fold(places, result)
-        result.alerts.clear()
         for session_id, state in copies.items():
             points = places.risk_points.get(session_id, [])
             result.session_scores.append(session_score(state, SessionStatus.IDLE, points))
+        return result
+
+    def tick(self, states: dict[str, Versioned], now: datetime) -> BatchResult:
+        """Fire the rules of time that are due by ``now`` in sessions where nothing happens."""
+        result = BatchResult()
+        for session_id, versioned in states.items():
+            state = versioned.state
+            if state.wake_at is None or state.wake_at > now:
+                continue
+            if found := self.alerting.passed(state, now, state.facts):
+                result.alerts += found
+                result.sessions[session_id] = versioned
+                result.session_scores.append(session_score(state, SessionStatus.OPEN, []))
         return result
 
     def _may_score(self, state: SessionState) -> bool:
@@ -260,13 +287,14 @@ class Pipeline:
         late = placement is Placement.LATE
         if late:
             encoded = _encoded(turn, encoding, late=True)
+        self._touch(state, turn)
         _, targets = window.push(state.window, encoded, self._policy.window)
-        alerting = not state.closed
-        places.due += [_Due(state, t, t.turn.occurred_at, alerting) for t in targets]
-        _touch(state, turn)
+        places.due += _dues(state, targets, encoded.occurred_at, alerting=not state.closed)
         result.sessions[turn.session_id] = states[turn.session_id]
         states[turn.session_id].partition = received.source.partition
         if encoding is None:
+            at, alerting = encoded.occurred_at, not (late or state.closed)
+            places.due.append(_Due(state, None, at, state.facts, alerting, Cause.UNSEEN))
             state.withheld_turns += 1
             result.counts["withheld"] += 1
         else:
@@ -286,9 +314,9 @@ class Pipeline:
             result.counts["duplicate"] += 1
             return
         targets = window.flush(state.window, self._policy.window)
-        places.due += [_Due(state, target, target.turn.occurred_at) for target in targets]
         state.closed, state.ended_at, state.end_reason = True, utc(end.occurred_at), end.reason
-        places.due.append(_Due(state, None, state.ended_at))
+        places.due += _dues(state, targets, state.ended_at)
+        places.due.append(_Due(state, None, state.ended_at, state.facts))
         result.sessions[end.session_id] = states[end.session_id]
         states[end.session_id].partition = received.source.partition
         result.counts["ended"] += 1
@@ -297,8 +325,10 @@ class Pipeline:
         targets = [due.target for due in places.due if due.target is not None]
         scores = iter(self._scorer.score(targets))
         for due in places.due:
+            if due.alerting:
+                result.alerts += self.alerting.passed(due.state, due.now, due.facts)
             if due.target is None:
-                result.alerts += self._close_alert(due)
+                result.alerts += self._close_alerts(due)
                 continue
             score = self._turn_score(due.state, due.target, next(scores))
             if _is_first(due.target):
@@ -331,25 +361,63 @@ class Pipeline:
         state = due.state
         after = self._policy.window.after
         state.aggregates.observe(contribution(score), after, score.late, score.role)
-        if score.role is Role.CLIENT or due.target is None or not _is_first(due.target):
+        if due.target is None or not _is_first(due.target):
             return score
+        state.watch.note(score)
+        if score.role is Role.COUNSELLOR:
+            score = self._with_risk(state, score, places)
+        if due.alerting:
+            result.alerts += self.alerting.turn(state, score, due.facts)
+        return score
+
+    def _with_risk(self, state: SessionState, score: TurnScore, places: _Places) -> TurnScore:
         state.risk = low_empathy_risk(self._scorer.risk, state.aggregates.summary())
         if state.risk is None:
             return score
+        state.watch.note_risk(state.risk)
         places.risk_points.setdefault(state.session_id, []).append((score.seq, state.risk))
-        if due.alerting:
-            reading = Reading(
-                state.session_id, score.bundle, score.seq, score.occurred_at, state.risk
-            )
-            result.alerts += alerts.observe(self._policy.alert, state.alert, reading)
         return structs.replace(score, low_empathy_risk=state.risk)
 
-    def _close_alert(self, due: _Due) -> list[Alert]:
-        state = due.state
-        if state.risk is None:
+    def _close_alerts(self, due: _Due) -> list[Alert]:
+        """At the end, or when consent is gone: nobody can tell any more whether a client waits."""
+        if not due.alerting:
             return []
-        reading = Reading(state.session_id, self._scorer.bundle_id, None, due.at, state.risk)
-        return alerts.close(self._policy.alert, state.alert, reading)
+        if due.cause is Cause.UNSEEN:
+            due.state.watch.forget_waiting()
+        return self.alerting.close(due.state, due.now, due.facts, due.cause)
+
+    def _touch(self, state: SessionState, turn: Turn) -> None:
+        """Session facts; minima and maxima, so that the order of arrival does not matter."""
+        at = utc(turn.occurred_at)
+        state.started_at = min(state.started_at or at, at)
+        state.last_activity_at = max(state.last_activity_at or at, at)
+        state.domain = state.domain or (turn.domain.value if turn.domain else None)
+        state.team = state.team or turn.team
+        state.lang = state.lang or turn.lang
+        pinned = state.baselines
+        if state.channel is None and turn.channel is not None:
+            state.channel = turn.channel
+            found = self.baselines.of_channel(turn.channel)
+            state.baselines = pinned = structs.replace(pinned, channel=found)
+        if turn.speaker_role is Role.COUNSELLOR and not pinned.counsellor_known:
+            found = self.baselines.of_counsellor(turn.speaker_id)
+            state.baselines = structs.replace(pinned, counsellor=found, counsellor_known=True)
+
+
+def _dues(
+    state: SessionState, targets: list[Target], now: datetime, alerting: bool = True
+) -> list[_Due]:
+    """What is due, each with the time of the turn that made it so: a final score, of the next one.
+
+    What no turn follows is made due by the event itself, at ``now``.
+    """
+    facts = state.facts
+    due: list[_Due] = []
+    for target in reversed(targets):
+        if _is_first(target):
+            now = target.turn.occurred_at
+        due.append(_Due(state, target, now, facts, alerting))
+    return due[::-1]
 
 
 def _is_first(target: Target) -> bool:
@@ -373,17 +441,6 @@ def _encoded(turn: Turn, encoding: Encoding | None, late: bool = False) -> Encod
         late=late,
         withheld=encoding is None,
     )
-
-
-def _touch(state: SessionState, turn: Turn) -> None:
-    """Session facts; minima and maxima, so that the order of arrival does not matter."""
-    at = utc(turn.occurred_at)
-    state.started_at = min(state.started_at or at, at)
-    state.last_activity_at = max(state.last_activity_at or at, at)
-    state.domain = state.domain or (turn.domain.value if turn.domain else None)
-    state.channel = state.channel or turn.channel
-    state.team = state.team or turn.team
-    state.lang = state.lang or turn.lang
 
 
 def _set_aside(result: BatchResult, received: Received, error: ContractError) -> None:

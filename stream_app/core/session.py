@@ -4,6 +4,7 @@ State never holds text: a turn is its vectors, its role and candidate rationale 
 """
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 from msgspec import Struct, field
@@ -11,11 +12,19 @@ from msgspec import Struct, field
 from stream_app.contracts.scores import SessionScore, SessionStatus
 from stream_app.core.aggregates import Aggregates
 from stream_app.core.alerts import AlertStatus
+from stream_app.core.baselines import Pinned
+from stream_app.core.watch import Facts, Watch
 from stream_app.core.window import WindowState
+
+EARLIER_RULE: Final = "low-empathy-risk"
 
 
 class SessionState(Struct):
-    """All that is needed to go on with a session; stored in its row as MessagePack."""
+    """All that is needed to go on with a session; stored in its row as MessagePack.
+
+    ``alerts``: by rule, those that have begun at least once. ``alert``: of the one rule that an
+    earlier release had; ``unpack`` moves it to its name.
+    """
 
     session_id: str
     bundle: str
@@ -33,8 +42,27 @@ class SessionState(Struct):
     withheld_outcomes: list[int] = field(default_factory=list)
     window: WindowState = field(default_factory=WindowState)
     aggregates: Aggregates = field(default_factory=Aggregates)
-    alert: AlertStatus = field(default_factory=AlertStatus)
+    watch: Watch = field(default_factory=Watch)
+    alerts: dict[str, AlertStatus] = field(default_factory=dict)
+    alert: AlertStatus | None = None
+    baselines: Pinned = Pinned()
     risk: float | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the session as a whole by now."""
+        return Facts(self.domain, self.channel, self.team, self.baselines)
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """When the next rule of time is due, in event time; None while none is.
+
+        None also while turns wait for one that is missing: it may have been the answer.
+        """
+        if self.closed or self.window.waiting:
+            return None
+        due = [status.due_at for status in self.alerts.values() if status.due_at is not None]
+        return min(due, default=None)
 
 
 class Versioned(Struct):
@@ -59,7 +87,12 @@ def pack(state: SessionState) -> bytes:
 
 def unpack(raw: bytes) -> SessionState:
     """The state from bytes; raises ``msgspec.ValidationError`` on another layout."""
-    return _decoder.decode(raw)
+    state = _decoder.decode(raw)
+    if state.alert is not None:
+        if state.alert.episode:
+            state.alerts.setdefault(EARLIER_RULE, state.alert)
+        state.alert = None
+    return state
 
 
 def session_score(

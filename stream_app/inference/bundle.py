@@ -95,6 +95,12 @@ class TokenizerSpec(Struct, frozen=True):
     file: str
 
 
+class ProbeSpec(Struct, frozen=True):
+    """A NumPy array in a file: weights for a turn's vectors, then the bias."""
+
+    file: str
+
+
 class WindowSpec(Struct, frozen=True):
     """Turns before and after that the model was trained with."""
 
@@ -116,6 +122,7 @@ class Manifest(Struct, frozen=True):
     heads: list[HeadSpec]
     files: dict[str, str]
     risk: RiskModel | None = None
+    distress: ProbeSpec | None = None
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
 
@@ -167,6 +174,8 @@ def _check(path: Path, manifest: Manifest) -> None:
             "Export the bundle again with this release."
         )
     needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
+    if manifest.distress is not None:
+        needed.add(manifest.distress.file)
     if missing := sorted(needed - manifest.files.keys()):
         raise BundleError(f"{path / MANIFEST} states no SHA-256 for {', '.join(missing)}")
     if any(head.name == COMPUTED_TOTAL for head in manifest.heads):

@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.risk import RiskModel
+from stream_app.core.watch import DISTRESS
 from stream_app.core.window import Target
 from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
+from stream_app.inference.distress import DistressProbe
 from stream_app.inference.encoder import TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.providers import Provider, provider_in_use
@@ -50,6 +53,13 @@ class OnnxScorer:
             manifest.encoder.hidden_size,
         )
         self._heads = manifest.heads
+        self._distress = (
+            DistressProbe.read(
+                bundle.file(manifest.distress.file), 2 * manifest.encoder.hidden_size
+            )
+            if manifest.distress is not None
+            else None
+        )
 
     @property
     def provider(self) -> Provider:
@@ -98,10 +108,23 @@ class OnnxScorer:
             return []
         logits = self.head.logits(targets)
         probabilities = {head.name: calibrated(head, logits[head.name]) for head in self._heads}
-        return [
+        found = [
             self._scores(target, {name: p[row].tolist() for name, p in probabilities.items()})
             for row, target in enumerate(targets)
         ]
+        self._add_distress(targets, found)
+        return found
+
+    def _add_distress(self, targets: list[Target], found: list[HeadScores]) -> None:
+        """The probe's word on client turns; no head, so it counts for no confidence."""
+        of_clients = [i for i, t in enumerate(targets) if t.turn.role is Role.CLIENT]
+        if self._distress is None or not of_clients:
+            return
+        vectors = np.stack(
+            [np.frombuffer(targets[i].turn.vectors, dtype=np.float16) for i in of_clients]
+        )
+        for i, p in zip(of_clients, self._distress.probabilities(vectors).tolist(), strict=True):
+            found[i].client[DISTRESS] = {"no": 1.0 - p, "yes": p}
 
     def _scores(self, target: Target, probabilities: dict[str, list[float]]) -> HeadScores:
         expressed: dict[str, Any] = {}

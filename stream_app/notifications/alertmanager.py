@@ -24,12 +24,11 @@ def body(alert: DueAlert, external_url: str) -> dict[str, Any]:
         "bundle": alert.bundle,
         "episode": str(alert.episode),
     }
-    annotations = {
-        "summary": f"{alert.rule}: {alert.value:.2f} in session {alert.session_id}, "
-        f"{'from' if firing else 'below'} {alert.threshold:.2f} on it is {status}",
-        "value": f"{alert.value:.4f}",
-        "threshold": f"{alert.threshold:.4f}",
-    }
+    annotations = {"summary": f"{alert.rule} is {status} in session {alert.session_id}"}
+    if alert.value is not None:
+        annotations["value"] = f"{alert.value:.4f}"
+    if alert.threshold is not None:
+        annotations["threshold"] = f"{alert.threshold:.4f}"
     return {
         "version": "4",
         "groupKey": "/".join(labels.values()),

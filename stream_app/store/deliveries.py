@@ -33,8 +33,8 @@ class DueAlert(Struct, frozen=True):
     bundle: str
     state: AlertState
     episode: int
-    value: float
-    threshold: float
+    value: float | None
+    threshold: float | None
     occurred_at: datetime
     began_at: datetime
     attempts: int

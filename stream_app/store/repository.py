@@ -134,6 +134,33 @@ class Store:
             query = query.where(table.c.partition.in_(partitions))
         return self._states(query)
 
+    def due_sessions(
+        self,
+        bundle: str,
+        due: datetime,
+        active_since: datetime,
+        partitions: Sequence[int],
+        limit: int = 200,
+    ) -> dict[str, Versioned]:
+        """Open sessions with a rule of time that is due by ``due``; the first due ones first.
+
+        Only sessions that are live by the clock: with a turn at ``active_since`` or later.
+        """
+        table = tables.session_states
+        query = (
+            sa.select(table.c.state, table.c.version, table.c.partition)
+            .where(
+                table.c.bundle == bundle,
+                table.c.wake_at <= due,
+                table.c.status == SessionStatus.OPEN.value,
+                table.c.last_activity_at >= active_since,
+                table.c.partition.in_(partitions),
+            )
+            .order_by(table.c.wake_at)
+            .limit(limit)
+        )
+        return self._states(query)
+
     def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
         """Write a batch in one transaction; returns the id of its outbox row, if any.
 
@@ -243,7 +270,14 @@ class Store:
                 .values(
                     {
                         name: sa.bindparam(f"b_{name}")
-                        for name in ("version", "status", "partition", "last_activity_at", "state")
+                        for name in (
+                            "version",
+                            "status",
+                            "partition",
+                            "last_activity_at",
+                            "wake_at",
+                            "state",
+                        )
                     }
                 )
             )

@@ -111,6 +111,7 @@ def state_row(versioned: Versioned, status: SessionStatus) -> Row:
         "status": status.value,
         "partition": versioned.partition,
         "last_activity_at": state.last_activity_at,
+        "wake_at": state.wake_at,
         "state": pack(state),
     }
 
@@ -120,9 +121,9 @@ def alert_row(alert: Alert) -> Row:
     row = msgspec.structs.asdict(alert)
     return {
         **row,
+        "severity": alert.severity.value,
         "state": alert.state.value,
         "previous": alert.previous.value,
-        "severity": alert.severity.value,
     }
 
 

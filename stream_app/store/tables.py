@@ -103,8 +103,10 @@ session_states = Table(
     Column("status", String(8), nullable=False),
     Column("partition", Integer, nullable=False),
     Column("last_activity_at", UtcDateTime),
+    Column("wake_at", UtcDateTime),
     Column("state", LargeBinary, nullable=False),
     Index(None, "bundle", "status", "last_activity_at"),
+    Index(None, "bundle", "wake_at"),
 )
 
 turns = Table(
@@ -173,7 +175,10 @@ alerts = Table(
     "alerts",
     metadata,
     Column("alert_id", String(36), primary_key=True),
+    Column("episode_id", String(36), nullable=False, index=True),
     Column("rule", String(100), nullable=False),
+    Column("severity", String(8), nullable=False),
+    Column("labels", Json, nullable=False),
     _id("session_id", nullable=False, index=True),
     _id("bundle", nullable=False),
     Column("state", String(12), nullable=False),
@@ -181,14 +186,12 @@ alerts = Table(
     Column("episode", Integer, nullable=False),
     Column("seq", Integer),
     Column("occurred_at", UtcDateTime, nullable=False),
+    Column("reason", Text, nullable=False),
     Column("value", Double),
     Column("threshold", Double),
-    Column("episode_id", String(36), nullable=False, index=True),
-    Column("severity", String(8), nullable=False),
-    Column("labels", Json, nullable=False),
-    Column("reason", Text, nullable=False),
     Column("values", Json, nullable=False),
     Column("turns", Json, nullable=False),
+    Column("rules_digest", String(16), nullable=False),
 )
 
 session_speakers = Table(
@@ -198,6 +201,19 @@ session_speakers = Table(
     Column("speaker", String(64), primary_key=True),
     Column("role", String(10), primary_key=True),
     Index(None, "speaker"),
+)
+
+baselines = Table(
+    "baselines",
+    metadata,
+    Column("scope", String(10), primary_key=True),
+    _id("key", primary_key=True),
+    _id("bundle", primary_key=True),
+    Column("measure", String(10), primary_key=True),
+    Column("n", Integer, nullable=False),
+    Column("mean", Double, nullable=False),
+    Column("sd", Double, nullable=False),
+    Column("as_of", UtcDateTime, nullable=False),
 )
 
 outcomes = Table(

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import structlog
@@ -27,6 +27,7 @@ from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.health import Health
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, Record
+from stream_app.worker.rule_watch import RuleWatch
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -34,6 +35,11 @@ T = TypeVar("T")
 QUIET_AFTER = 5.0
 """Seconds without a record after which the log counts as read to its end."""
 HEALTH_EVERY = 1.0
+TICK_EVERY = 1.0
+TICK_AFTER = timedelta(seconds=5)
+"""How long a deadline has passed before it is looked at, and how near the log's end is the end."""
+RULES_EVERY = 3.0
+BASELINES_EVERY = 300.0
 LEFT_BEHIND_AFTER = 60.0
 """Seconds after which messages in the outbox count as left behind by whoever wrote them."""
 
@@ -52,12 +58,18 @@ class TurnAgent:
         processor: BatchProcessor,
         health: Health,
         metrics: WorkerMetrics,
+        rules: RuleWatch,
+        reload_baselines: Callable[[], None],
     ) -> None:
         self.health = health
         self.metrics = metrics
         self._app = app
         self._settings = settings
         self._processor = processor
+        self._rules = rules
+        self._reload_baselines = reload_baselines
+        self._baselines_at = time.monotonic()
+        self._read_to: dict[int, datetime] = {}
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._turn_of = asyncio.Lock()
         self._newest: datetime | None = None
@@ -76,6 +88,8 @@ class TurnAgent:
         self._app.agent(topic, name="turns", concurrency=1)(self._consume)
         self._app.timer(self._settings.idle_check_every, on_leader=False)(self._look_after_idle)
         self._app.timer(HEALTH_EVERY, on_leader=False)(self._look_after_health)
+        self._app.timer(TICK_EVERY, on_leader=False)(self._look_after_time)
+        self._app.timer(RULES_EVERY, on_leader=False)(self._look_after_rules)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.when_stopping = self._processor.end
@@ -108,6 +122,9 @@ class TurnAgent:
             committed = await self._blocking(lambda: self._processor.handle(records))
             with self.metrics.timed("publish"):
                 await self._publish(committed)
+        for record in records:
+            if record.produced_at is not None:
+                self._read_to[record.source.partition] = record.produced_at
         self._newest = max(
             (score.occurred_at for score in committed.result.turn_scores), default=self._newest
         )
@@ -146,6 +163,53 @@ class TurnAgent:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("idle.failed", reason=type(problem).__name__, detail=str(problem))
+
+    async def _look_after_time(self) -> None:
+        """Fire rules of time where nothing is said, in partitions that are read to the present.
+
+        A deadline is looked at some seconds after it has passed, so that a turn which was said
+        before it has had the time to arrive.
+        """
+        try:
+            now = datetime.now(UTC)
+            partitions = self._up_to_date(now - TICK_AFTER)
+            if not partitions:
+                return
+            due, active_since = now - TICK_AFTER, now - self._settings.idle_after
+            async with self._turn_of:
+                ticked = await self._blocking(
+                    lambda: self._processor.tick(due, active_since, partitions)
+                )
+                if ticked is not None:
+                    await self._publish(ticked)
+                    if self.on_batch is not None:
+                        self.on_batch(ticked.result)
+        except asyncio.CancelledError:
+            raise
+        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
+            log.error("tick.failed", reason=type(problem).__name__, detail=str(problem))
+
+    def _up_to_date(self, since: datetime) -> list[int]:
+        """Assigned partitions that are read to their end, or to what was sent after ``since``."""
+        lag = lag_of(self._app, self._settings.turns_topic) or {}
+        return [
+            partition
+            for partition, events in sorted(lag.items())
+            if events == 0 or self._read_to.get(partition, since) > since
+        ]
+
+    async def _look_after_rules(self) -> None:
+        """Take a changed file of rules, and from time to time new baselines; between batches."""
+        try:
+            async with self._turn_of:
+                await self._blocking(self._rules.look)
+                if time.monotonic() - self._baselines_at >= BASELINES_EVERY:
+                    self._baselines_at = time.monotonic()
+                    await self._blocking(self._reload_baselines)
+        except asyncio.CancelledError:
+            raise
+        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
+            log.error("rules.failed", reason=type(problem).__name__, detail=str(problem))
 
     async def _look_after_health(self) -> None:
         """Say that the loop turns, how far behind the log this worker is, and what the store says.
@@ -218,6 +282,7 @@ class TurnAgent:
         self._processor.cache.outdate()
         self.health.left()
         self.metrics.lag.clear()
+        self._read_to.clear()
 
     async def _blocking(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)

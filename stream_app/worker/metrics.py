@@ -61,6 +61,20 @@ class WorkerMetrics:
         self.alerts = Counter(
             "rapport_alerts", "Alert transitions", ["state"], registry=self.registry
         )
+        self.rules_loaded = Gauge(
+            "rapport_rules_loaded", "Alert rules in force", registry=self.registry
+        )
+        self.rule_reloads = Counter(
+            "rapport_rule_reloads",
+            "Changes of the file of rules: adopted, or refused with the old rules going on",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self.ticks = Counter(
+            "rapport_ticks",
+            "Sessions in which a rule of time fired while nothing was said",
+            registry=self.registry,
+        )
         self.cache_hits = Counter(
             "rapport_cache_hits", "Session states found in memory", registry=self.registry
         )

@@ -156,6 +156,19 @@ class BatchProcessor:
             return None
         return self._committed(lambda: self._pipeline.rest(self._quiet(before, partitions)))
 
+    def tick(
+        self, due: datetime, active_since: datetime, partitions: Sequence[int]
+    ) -> Committed | None:
+        """Fire the rules of time that are due in sessions where nothing has been said since."""
+        self.cache.refresh()
+        if not self._due(due, active_since, partitions):
+            return None
+        committed = self._committed(
+            lambda: self._pipeline.tick(self._due(due, active_since, partitions), due)
+        )
+        self.metrics.ticks.inc(len(committed.result.sessions))
+        return committed
+
     def left_behind(self, after: float) -> list[Committed]:
         """Batches whose messages another worker committed and did not publish for so many seconds.
 
@@ -201,6 +214,15 @@ class BatchProcessor:
     def _quiet(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
         found = self._retrying(
             lambda: self._store.quiet_sessions(self._pipeline.bundle_id, before, partitions)
+        )
+        return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
+
+    def _due(
+        self, due: datetime, active_since: datetime, partitions: Sequence[int]
+    ) -> dict[str, Versioned]:
+        bundle = self._pipeline.bundle_id
+        found = self._retrying(
+            lambda: self._store.due_sessions(bundle, due, active_since, partitions)
         )
         return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
 

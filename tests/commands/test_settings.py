@@ -66,7 +66,7 @@ def test_config_prints_what_is_in_force(say) -> None:
         ("RAPPORT_BATCH_MAX", SECRET),
         ("RAPPORT_BATCH_MAX", "0"),
         ("RAPPORT_KAFKA_SECURITY", SECRET),
-        ("RAPPORT_ALERT_ENTER", "1.5"),
+        ("RAPPORT_THREADS", "0"),
         ("RAPPORT_TOPIC_PREFIX", f"{SECRET} !"),
     ],
 )
@@ -78,19 +78,34 @@ def test_a_bad_value_is_one_line_that_names_the_variable(say, name: str, value: 
     assert len(err.splitlines()) == 1
 
 
-def test_an_alert_that_would_end_above_its_beginning_is_refused(say) -> None:
-    status, _, err = say("config", RAPPORT_ALERT_ENTER="0.4", RAPPORT_ALERT_EXIT="0.6")
-    assert status == 2
-    assert err.startswith("RAPPORT_ALERT_EXIT: 0.6 is above RAPPORT_ALERT_ENTER=0.4")
-    assert len(err.splitlines()) == 1
-    assert say("config", RAPPORT_ALERT_ENTER="0.6", RAPPORT_ALERT_EXIT="0.6")[0] == 0
-
-
-def test_one_threshold_beyond_the_bundles_other_one_is_refused(say, tmp_path: Path) -> None:
+def test_a_file_of_rules_that_cannot_be_used_is_refused_with_its_lines(say, tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("", "utf-8")
-    status, _, err = say("score", "log.jsonl", RAPPORT_ALERT_EXIT="1.0")
+    (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - name: a\n", "utf-8")
+    status, _, err = say("score", "log.jsonl", RAPPORT_RULES="mine.yaml")
     assert status == 1
-    assert "RAPPORT_ALERT_ENTER and RAPPORT_ALERT_EXIT" in err
+    assert "mine.yaml:3: the rule lacks `when`" in err
+    status, _, err = say("score", "log.jsonl", RAPPORT_RULES="none.yaml")
+    assert (status, err.strip()) == (
+        1,
+        "rapport: none.yaml: cannot be read: No such file or directory",
+    )
+
+
+def test_doctor_tells_what_is_wrong_with_the_rules(say, tmp_path: Path) -> None:
+    away = f"127.0.0.1:{broker.free_port()}"
+    _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away)
+    assert "low-empathy-risk, sudden-drop, silence-after-distress" in out
+    (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - {nme: a}\n", "utf-8")
+    status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_RULES="mine.yaml")
+    assert status == 1
+    assert "mine.yaml:3: unknown key `nme`" in out
+
+
+def test_baselines_of_an_empty_database_are_none(say) -> None:
+    assert say("db", "upgrade")[0] == 0
+    status, out, _ = say("baselines", "refresh")
+    assert status == 0
+    assert out.startswith("0 ended sessions; baselines of 0 channels and 0 counsellors.")
 
 
 def test_upgrade_creates_the_tables_once(say, tmp_path: Path) -> None:

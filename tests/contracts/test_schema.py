@@ -8,11 +8,11 @@ import pytest
 
 from stream_app.contracts import schema, scores
 from stream_app.contracts.events import decode
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import Pipeline, Policy
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import ContractError
 from tests.fakes import FakeScorer, end, outcome, received, turn
+from tests.rule_texts import EAGER
 
 
 @pytest.mark.parametrize("name", schema.MESSAGES)
@@ -54,7 +54,7 @@ def test_schema_and_decoder_agree(name: str, raw: bytes) -> None:
 
 
 def test_what_goes_out_fits_its_schema_and_comes_back_the_same() -> None:
-    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule(enter=0.0, for_turns=1)))
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
     log = [turn(seq=n) for n in range(8)] + [b"broken", end()]
     result = pipeline.process(received(log), {})
     outputs = [*result.turn_scores, *result.session_scores, *result.alerts]

@@ -1,22 +1,49 @@
-from stream_app.contracts.scores import AlertState
-from stream_app.core.alerts import AlertRule, AlertStatus, Reading, close, observe
+"""The state machine of one rule, by a rule about the risk."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.contracts.scores import Alert, AlertState, Severity
+from stream_app.core.aggregates import Aggregates
+from stream_app.core.alerts import AlertStatus, Moment, abandon, close, observe, overdue
+from stream_app.core.rules import Rule
+from stream_app.core.variables import Reading
+from stream_app.core.watch import Facts, Watch
 from tests.fakes import START
+from tests.rule_texts import risk_rules, rule_text, rules_of
 
-RULE = AlertRule(enter=0.7, exit=0.5, for_turns=2, cooldown_turns=3)
-
-
-def reading(value: float, seq: int | None = 1) -> Reading:
-    return Reading("s", "b", seq, START, value)
+NO_FACTS = Facts()
+[RULE] = risk_rules(0.7, 0.5, turns=2, cooldown=3).rules
 
 
-def states(rule: AlertRule, values: list[float]) -> list[str]:
-    """The state after each reading."""
+def one_rule(**fields: object) -> Rule:
+    chosen = {"when": "risk >= 0.7", "clear": "risk < 0.5", "value": "risk", **fields}
+    return rules_of(rule_text(**chosen)).rules[0]
+
+
+def reading(value: float | None, facts: Facts = NO_FACTS) -> Reading:
+    return Reading(Aggregates(), Watch(), facts, value, None, START)
+
+
+def moment(seq: int | None = 1, after: float = 0.0, counsellor: bool = True) -> Moment:
+    return Moment("s", "b", seq, START + timedelta(seconds=after), counsellor)
+
+
+def seen(rule: Rule, values: list[float | None]) -> tuple[list[str], list[Alert]]:
+    """The state after each reading, ten seconds apart, and the transitions."""
     status = AlertStatus()
-    found = []
+    states, found = [], []
     for seq, value in enumerate(values):
-        observe(rule, status, reading(value, seq))
-        found.append(status.state.value)
-    return found
+        found += observe(rule, status, reading(value), moment(seq, 10.0 * seq))
+        states.append(status.state.value)
+    return states, found
+
+
+def states(rule: Rule, values: list[float | None]) -> list[str]:
+    return seen(rule, values)[0]
 
 
 def test_a_risk_that_stays_high_fires_after_the_pending_turns() -> None:
@@ -24,16 +51,13 @@ def test_a_risk_that_stays_high_fires_after_the_pending_turns() -> None:
 
 
 def test_a_rule_may_ask_for_more_turns() -> None:
-    rule = AlertRule(enter=0.7, exit=0.5, for_turns=4)
-    assert states(rule, [0.8] * 4) == ["pending", "pending", "pending", "firing"]
+    assert states(one_rule(for_="4 turns"), [0.8] * 4) == ["pending"] * 3 + ["firing"]
 
 
 def test_a_rule_for_one_turn_fires_at_once_with_both_transitions() -> None:
-    rule = AlertRule(for_turns=1)
-    assert [a.state for a in observe(rule, AlertStatus(), reading(0.9))] == [
-        AlertState.PENDING,
-        AlertState.FIRING,
-    ]
+    for least in ("1 turn", "0s"):
+        found = observe(one_rule(for_=least), AlertStatus(), reading(0.9), moment())
+        assert [a.state for a in found] == [AlertState.PENDING, AlertState.FIRING]
 
 
 def test_a_single_peak_lapses() -> None:
@@ -41,55 +65,177 @@ def test_a_single_peak_lapses() -> None:
 
 
 def test_between_the_thresholds_a_firing_alert_goes_on() -> None:
-    assert states(RULE, [0.7, 0.7, 0.69, 0.5, 0.49]) == [
+    found = states(RULE, [0.7, 0.7, 0.69, 0.5, 0.49])
+    assert found == ["pending", "firing", "firing", "firing", "resolved"]
+
+
+def test_without_a_clear_condition_it_ends_when_the_condition_does() -> None:
+    rule = one_rule(clear=None, for_="1 turn")
+    assert states(rule, [0.7, 0.69]) == ["firing", "resolved"]
+
+
+def test_what_is_not_known_begins_nothing_and_ends_nothing() -> None:
+    assert states(RULE, [None, 0.8, None, 0.8, 0.8, None]) == [
+        "inactive",
+        "pending",
+        "inactive",
         "pending",
         "firing",
         "firing",
+    ]
+    rule = one_rule(clear=None, for_="1 turn")
+    assert states(rule, [0.8, None, 0.1]) == ["firing", "firing", "resolved"]
+
+
+def test_after_it_was_resolved_the_rule_rests_for_its_turns() -> None:
+    after = states(RULE, [0.8, 0.8, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9])
+    assert after[2:] == ["resolved"] * 4 + ["pending", "firing"]
+    assert states(one_rule(for_="1 turn", cooldown="0 turns"), [0.8, 0.1, 0.8])[-1] == "firing"
+
+
+def test_a_rule_may_rest_for_a_time() -> None:
+    rule = one_rule(for_="1 turn", cooldown="25s")
+    assert states(rule, [0.8, 0.1, 0.8, 0.8, 0.8]) == [
         "firing",
         "resolved",
+        "resolved",
+        "resolved",
+        "firing",
     ]
-
-
-def test_after_it_was_resolved_the_rule_rests() -> None:
-    after = states(RULE, [0.8, 0.8, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9])
-    assert after[2:] == ["resolved", "resolved", "resolved", "inactive", "pending", "firing"]
 
 
 def test_the_end_resolves_what_fires_and_drops_what_is_pending() -> None:
     firing, pending, quiet = AlertStatus(), AlertStatus(), AlertStatus()
-    for value in (0.8, 0.8):
-        observe(RULE, firing, reading(value))
-    observe(RULE, pending, reading(0.8))
-    assert [a.state for a in close(RULE, firing, reading(0.8, None))] == [AlertState.RESOLVED]
-    assert [a.state for a in close(RULE, pending, reading(0.8, None))] == [AlertState.INACTIVE]
-    assert close(RULE, quiet, reading(0.8, None)) == []
+    for seq in (1, 3):
+        observe(RULE, firing, reading(0.8), moment(seq))
+    observe(RULE, pending, reading(0.8), moment())
+    at_end = moment(None)
+    [resolved] = close(RULE, firing, reading(0.8), at_end)
+    assert (resolved.state, resolved.seq, resolved.turns) == (AlertState.RESOLVED, None, [1, 3])
+    assert [a.state for a in close(RULE, pending, reading(0.8), at_end)] == [AlertState.INACTIVE]
+    assert close(RULE, quiet, reading(0.8), at_end) == []
 
 
 def test_a_transition_says_what_why_and_where() -> None:
     status = AlertStatus()
-    observe(RULE, status, reading(0.75, 3))
-    [alert] = observe(RULE, status, reading(0.8, 5))
+    observe(RULE, status, reading(0.75), moment(3))
+    [alert] = observe(RULE, status, reading(0.8), moment(5))
     assert (alert.previous, alert.state) == (AlertState.PENDING, AlertState.FIRING)
     assert (alert.value, alert.threshold, alert.seq, alert.episode) == (0.8, 0.7, 5, 1)
+    assert (alert.turns, alert.values, alert.severity) == ([3, 5], {"risk": 0.8}, Severity.WARNING)
+    assert alert.reason == "The risk is 0.80. What raises it most: not known."
+
+
+def test_a_rule_of_turns_does_not_look_at_client_turns() -> None:
+    assert observe(RULE, AlertStatus(), reading(0.9), moment(counsellor=False)) == []
+    by_time = one_rule(for_="30s")
+    assert len(observe(by_time, AlertStatus(), reading(0.9), moment(counsellor=False))) == 1
+
+
+def test_a_rule_of_time_fires_at_its_time_and_not_when_that_is_seen() -> None:
+    rule, status = one_rule(for_="30s"), AlertStatus()
+    observe(rule, status, reading(0.9), moment(4, 0.0, counsellor=False))
+    assert status.due_at == START + timedelta(seconds=30)
+    assert overdue(rule, status, reading(0.9), moment(5, 29.0)) == []
+    [fired] = overdue(rule, status, reading(0.9), moment(5, 500.0))
+    assert (fired.state, fired.seq, fired.turns) == (AlertState.FIRING, 4, [4])
+    assert fired.occurred_at == START + timedelta(seconds=30)
+    assert overdue(rule, status, reading(0.9), moment(5, 501.0)) == []
+
+
+def test_a_rule_for_some_sessions_leaves_the_others_alone() -> None:
+    rule = one_rule(for_="1 turn", teams="[west]", domains="[counselling, peer-support]")
+    for facts, begins in (
+        (Facts("counselling", None, "west"), True),
+        (Facts("counselling", None, "east"), False),
+        (Facts("customer-service", None, "west"), False),
+        (Facts(), False),
+    ):
+        assert bool(observe(rule, AlertStatus(), reading(0.9, facts), moment())) is begins
+
+
+def test_too_few_scored_turns_begin_nothing() -> None:
+    rule = one_rule(for_="1 turn", min_scored_turns=3)
+    few, enough = reading(0.9), reading(0.9)
+    enough.aggregates.counsellor.turns = 3
+    assert observe(rule, AlertStatus(), few, moment()) == []
+    assert len(observe(rule, AlertStatus(), enough, moment())) == 2
+
+
+def test_a_rule_that_is_gone_ends_what_it_began_and_keeps_its_count() -> None:
+    status = AlertStatus()
+    for seq in (1, 3):
+        observe(RULE, status, reading(0.8), moment(seq))
+    [gone] = abandon(RULE.name, status, moment(5))
+    assert (gone.state, gone.turns) == (AlertState.RESOLVED, [1, 3])
+    assert gone.reason == "The rule is no longer in force."
+    assert (status.state, status.episode) == (AlertState.INACTIVE, 1)
+    assert abandon(RULE.name, status, moment(7)) == []
+    [again] = observe(RULE, status, reading(0.8), moment(9))
+    assert again.episode == 2
 
 
 def test_identities_are_the_same_every_time_and_differ_between_transitions() -> None:
-    def ids() -> list[str]:
-        status = AlertStatus()
-        values = [0.8, 0.8, 0.1, 0.1, 0.1, 0.1, 0.8, 0.8]
-        return [
-            alert.alert_id
-            for seq, value in enumerate(values)
-            for alert in observe(RULE, status, reading(value, seq))
-        ]
-
-    assert ids() == ids()
-    assert len(set(ids())) == len(ids()) == 5
+    values: list[float | None] = [0.8, 0.8, 0.1, 0.1, 0.1, 0.1, 0.8, 0.8]
+    one, other = seen(RULE, values)[1], seen(RULE, values)[1]
+    assert one == other
+    assert len({a.alert_id for a in one}) == len(one) == 5
+    assert [a.episode for a in one] == [1, 1, 1, 2, 2]
+    assert len({a.episode_id for a in one}) == 2
 
 
 def test_two_bundles_do_not_share_an_identity() -> None:
-    def first(bundle: str) -> str:
-        given = Reading("s", bundle, 1, START, 0.8)
-        return observe(RULE, AlertStatus(), given)[0].alert_id
+    found = [
+        observe(RULE, AlertStatus(), reading(0.8), Moment("s", bundle, 1, START, True))[0]
+        for bundle in ("one", "two")
+    ]
+    assert len({alert.alert_id for alert in found}) == 2
+    assert len({alert.episode_id for alert in found}) == 2
 
-    assert first("one") != first("two")
+
+VALUES = st.lists(st.one_of(st.none(), st.sampled_from([0.1, 0.6, 0.8])), max_size=40)
+KINDS = [
+    RULE,
+    one_rule(for_="1 turn", cooldown="0 turns"),
+    one_rule(for_="3 turns", cooldown="35s"),
+    one_rule(for_="25s", cooldown="1 turn"),
+    one_rule(for_="0s", clear=None),
+]
+NEXT = {
+    AlertState.INACTIVE: {AlertState.PENDING},
+    AlertState.PENDING: {AlertState.FIRING, AlertState.INACTIVE},
+    AlertState.FIRING: {AlertState.RESOLVED},
+    AlertState.RESOLVED: {AlertState.PENDING},
+}
+
+
+@pytest.mark.parametrize("rule", KINDS)
+@given(values=VALUES)
+def test_transitions_are_those_of_the_machine(rule: Rule, values: list[float | None]) -> None:
+    """Each begins where the one before ended, moves as drawn, and never goes back in time."""
+    found = seen(rule, values)[1]
+    state = AlertState.INACTIVE
+    for alert in found:
+        at_rest = {state, AlertState.INACTIVE} if state is AlertState.RESOLVED else {state}
+        assert alert.previous in at_rest
+        assert alert.state in NEXT[state]
+        state = alert.state
+    assert [a.occurred_at for a in found] == sorted(a.occurred_at for a in found)
+    assert len({a.alert_id for a in found}) == len(found)
+    assert all(len(a.turns) <= 20 for a in found)
+
+
+@pytest.mark.parametrize("rule", KINDS)
+@given(values=VALUES)
+def test_what_fires_has_held_for_as_long_as_was_asked(
+    rule: Rule, values: list[float | None]
+) -> None:
+    for alert in seen(rule, values)[1]:
+        if alert.state is not AlertState.FIRING:
+            continue
+        assert all(values[seq] == 0.8 for seq in alert.turns)
+        if rule.lasts.time is None:
+            assert len(alert.turns) == rule.lasts.turns
+        else:
+            began = START + timedelta(seconds=10 * alert.turns[0])
+            assert alert.occurred_at == began + rule.lasts.time

@@ -1,17 +1,15 @@
 """What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
 
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy
 from stream_app.core.session import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, outcome, received, turn
-
-EAGER = AlertRule(enter=0.0, exit=0.0, for_turns=1)
+from tests.rule_texts import EAGER
 
 
 def pipeline(**changes: object) -> Pipeline:
-    policy = {"window": WindowPolicy(), "alert": AlertRule(), **changes}
+    policy = {"window": WindowPolicy(), **changes}
     return Pipeline(FakeScorer(), Policy(**policy))
 
 
@@ -114,11 +112,11 @@ def test_after_the_end_only_repeats_and_late_turns_are_taken() -> None:
 
 def test_a_session_that_is_over_raises_no_alert() -> None:
     log = [turn(seq=0), turn(seq=2), end(), turn(seq=1)]
-    assert processed(log, alert=EAGER).alerts == []
+    assert processed(log, rules=EAGER).alerts == []
 
 
 def test_an_alert_that_fires_is_resolved_by_the_end() -> None:
-    result = processed([turn(seq=0), turn(seq=1), end()], alert=EAGER)
+    result = processed([turn(seq=0), turn(seq=1), end()], rules=EAGER)
     assert [alert.state for alert in result.alerts] == [
         AlertState.PENDING,
         AlertState.FIRING,

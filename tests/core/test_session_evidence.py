@@ -2,12 +2,13 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Expressed, Level, Stage, TurnScore
+from stream_app.contracts.scores import AlertState, Expressed, Level, Stage, TurnScore
 from stream_app.core.aggregates import (
     LARGEST_LOG_ODDS,
     MILLION,
@@ -16,10 +17,10 @@ from stream_app.core.aggregates import (
     contribution,
     evidence,
 )
-from stream_app.core.alerts import AlertRule
+from stream_app.core.alerts import AlertStatus
 from stream_app.core.pipeline import Pipeline, Policy, Received
 from stream_app.core.risk import RiskModel, features, log_odds, low_empathy_risk
-from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.session import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, received, turn
 
@@ -139,7 +140,7 @@ def test_lengths_shorts_repeats_and_recent_words() -> None:
 
 def test_a_state_survives_its_row() -> None:
     states: dict[str, Versioned] = {}
-    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule()))
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy()))
     pipeline.process(received([turn(seq=seq) for seq in range(12)]), states)
     state = states["s"].state
     assert state.aggregates.client_latest
@@ -152,7 +153,7 @@ def test_client_evidence_does_not_depend_on_the_batches(sizes: list[int]) -> Non
 
     def run(cuts: list[int]) -> Versioned:
         states: dict[str, Versioned] = {}
-        pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), AlertRule()))
+        pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy()))
         start = 0
         for size in [*cuts, len(log)]:
             pipeline.process(log[start : start + size], states)
@@ -182,3 +183,15 @@ def test_bounds_and_weights_that_change_with_the_turns() -> None:
 def test_a_head_that_has_not_scored_yet_counts_as_nothing() -> None:
     model = RiskModel(0.0, {"satisfaction_mean": 5.0}, min_counsellor_turns=0)
     assert low_empathy_risk(model, Aggregates().summary()) == 0.5
+
+
+def test_an_alert_of_a_release_with_one_rule_goes_on_under_its_name() -> None:
+    """Its episodes go on counting: no identity is used twice."""
+    old = msgspec.to_builtins(SessionState("s", "b"))
+    del old["alerts"], old["watch"], old["baselines"]
+    old["alert"] = {"state": "firing", "episode": 2, "turns_in_state": 3}
+    state = unpack(msgspec.msgpack.encode(old))
+    assert state.alerts == {
+        "low-empathy-risk": AlertStatus(AlertState.FIRING, episode=2, turns_in_state=3)
+    }
+    assert unpack(pack(state)) == state

@@ -3,21 +3,21 @@
 import itertools
 import json
 import random
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_app.core.alerts import AlertRule
+from stream_app.contracts.events import SessionEnd, Turn
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received
 from stream_app.core.session import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, one, outcome, turn
+from tests.rule_texts import ALL
 
-PIPELINE = Pipeline(
-    FakeScorer(), Policy(WindowPolicy(), AlertRule(enter=0.5, exit=0.4, for_turns=2))
-)
+PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
 RELAXED = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -134,6 +134,33 @@ def test_idle_checks_in_between_do_not_matter(sessions: list[list[bytes]], every
     for start in range(0, len(log), every):
         database.run(log[start : start + every], [])
         database.rest()
+    assert database.rest().rows == ended(log, [])
+
+
+def next_time(log: list[Received], session_id: str) -> datetime | None:
+    """When the session's next turn or end is."""
+    for received in log:
+        event = received.event
+        if isinstance(event, Turn | SessionEnd) and event.session_id == session_id:
+            return event.occurred_at
+    return None
+
+
+@RELAXED
+@given(logs(), st.integers(0, 9), st.integers(1, 9))
+def test_ticks_before_the_next_event_do_not_matter(
+    sessions: list[list[bytes]], seed: int, every: int
+) -> None:
+    """A rule of time fires at its own time, whoever finds that it is due."""
+    closed = [[*log, end(name)] for name, log in zip("abc", sessions, strict=False)]
+    log = interleaved(closed, seed)
+    database = Database()
+    for start in range(0, len(log), every):
+        database.run(log[start : start + every], [])
+        for name, raw in list(database.states.items()):
+            now = next_time(log[start + every :], name)
+            if now is not None:
+                database.store(PIPELINE.tick({name: Versioned(unpack(raw))}, now))
     assert database.rest().rows == ended(log, [])
 
 

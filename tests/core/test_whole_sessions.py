@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy
 from stream_app.core.session import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, outcome, received, turn
+from tests.rule_texts import ALL, EAGER
 
-PIPELINE = Pipeline(
-    FakeScorer(), Policy(WindowPolicy(), AlertRule(enter=0.5, exit=0.4, for_turns=2))
-)
+PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
 QUICK = settings(max_examples=150, deadline=None)
 
 
@@ -177,8 +175,7 @@ def test_the_place_in_the_log_of_a_session_is_remembered() -> None:
 
 def test_a_quiet_session_calls_nobody_for_a_turn_that_is_still_waiting() -> None:
     """The alert comes when the turn is in order, or at the end; an idle check may be repeated."""
-    eager = AlertRule(enter=0.0, exit=0.0, for_turns=1)
-    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), eager))
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
     states: dict[str, Versioned] = {}
     pipeline.process(received([turn(seq=0), turn(seq=3)]), states)
     rested = pipeline.rest(states)

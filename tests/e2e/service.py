@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import time
 from collections.abc import Mapping
@@ -27,6 +28,9 @@ from stream_app.worker import broker
 from stream_app.worker.topics import client_options
 
 PATIENCE = 120.0
+ROUNDING = 0.0101
+PARTS_TOLERANCE = 0.1
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 FLOAT_TOLERANCE = 5e-4
 """Vectors are kept as 16-bit floats: another batch may round one of them to its neighbour."""
 
@@ -191,11 +195,33 @@ def differences(offline: dict[Any, Any], database: dict[Any, Any]) -> list[str]:
         for name, value in database[key].items():
             if name == "abstained":
                 same = _abstained_alike(expected, database[key])
+            elif name == "reason":
+                same = _reasons_alike(expected[name], value)
+            elif name == "values":
+                same = _numbers_alike(expected[name], value)
             else:
                 same = alike(expected[name], value)
             if not same:
                 found.append(f"{key} {name}: {expected[name]} ≠ {value}")
     return found
+
+
+def _reasons_alike(one: str, other: str) -> bool:
+    """The same words; numbers are rounded in them, so the last digit may differ."""
+    numbers = [[float(n) for n in _NUMBER.findall(text)] for text in (one, other)]
+    words = [_NUMBER.sub("#", text) for text in (one, other)]
+    return words[0] == words[1] and all(
+        abs(a - b) <= ROUNDING for a, b in zip(*numbers, strict=True)
+    )
+
+
+def _numbers_alike(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Parts of the risk are sums of log-odds, which differ more than probabilities do."""
+    return one.keys() == other.keys() and all(
+        abs(one[name] - other[name])
+        <= (PARTS_TOLERANCE if name.startswith("moved.") else FLOAT_TOLERANCE)
+        for name in one
+    )
 
 
 def _abstained_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:

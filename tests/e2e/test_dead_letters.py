@@ -53,9 +53,7 @@ def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
 
 
 def test_replay_wants_a_choice(service: Service) -> None:
-    result = CliRunner().invoke(
-        app, ["dead-letters", "replay"], env=environment(service.settings)
-    )
+    result = CliRunner().invoke(app, ["dead-letters", "replay"], env=environment(service.settings))
     assert result.exit_code == 2
     assert "--all" in result.output
 

@@ -20,6 +20,7 @@ from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer
 from tests.notifications.receiver import attempts
+from tests.rule_texts import EAGER_TEXT, HEAD
 from tests.store.batches import end, turn
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -74,11 +75,11 @@ def acknowledged(service: Service) -> set[str]:
 def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
     new_service: NewService, start: Start, tmp_path: Path
 ) -> None:
+    eager = tmp_path / "rules.yaml"
+    eager.write_text(HEAD + EAGER_TEXT, "utf-8")
     port, health, log = free_port(), free_port(), tmp_path / "received.jsonl"
     service = new_service(
-        alert_enter=0.0,
-        alert_exit=0.0,
-        alert_for_turns=1,
+        rules=eager,
         webhook_url=SecretStr(f"http://127.0.0.1:{port}/alerts"),
         webhook_secret=SecretStr(SECRET),
         webhook_timeout=1.0,

@@ -4,17 +4,16 @@ import json
 from typing import Any
 
 from stream_app.contracts.events import decode
-from stream_app.core.alerts import AlertRule
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received, Source
+from stream_app.core.rules import RuleSet
 from stream_app.core.session import Versioned
 from stream_app.core.window import WindowPolicy
 from stream_app.store.repository import Store
 from tests.fakes import FakeScorer
+from tests.rule_texts import EAGER
 
 SCORER = FakeScorer()
 BUNDLE = SCORER.bundle_id
-EAGER = AlertRule(enter=0.0, exit=0.0, for_turns=1)
-"""Every risk is an alert."""
 
 
 def turn(seq: int = 0, **changes: Any) -> bytes:
@@ -44,9 +43,9 @@ def outcome(**changes: Any) -> bytes:
     return json.dumps({**event, "occurred_at": "2026-01-05T11:05:00Z", **changes}).encode()
 
 
-def pipeline() -> Pipeline:
+def pipeline(rules: RuleSet = EAGER) -> Pipeline:
     """The real core."""
-    return Pipeline(SCORER, Policy(WindowPolicy(), EAGER))
+    return Pipeline(SCORER, Policy(WindowPolicy(), rules))
 
 
 def received(values: list[bytes], partition: int = 0) -> list[Received]:

@@ -5,12 +5,13 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 from alembic import command
+from msgspec import structs
 
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import schema, tables
 from stream_app.store.repository import Store
 from stream_app.worker.broker import free_port
-from tests.store.batches import prepare, process, turn
+from tests.store.batches import BUNDLE, prepare, process, turn
 from tests.store.reading import rows
 
 Opened = Callable[[str], Store]
@@ -74,3 +75,46 @@ def test_revisions_of_an_unreachable_server_are_not_a_traceback(opened: Opened) 
     away = opened(f"postgresql://rapport@127.0.0.1:{free_port()}/rapport")
     with pytest.raises(StoreUnavailable):
         schema.revisions(away)
+
+
+OLD_ALERT = """
+INSERT INTO alerts (
+  alert_id, rule, session_id, bundle, state, previous, episode, seq, occurred_at, value, threshold
+) VALUES (
+  :id, 'low-empathy-risk', 's', :bundle, :state, 'inactive', 1, 3, '2026-01-05 10:00:00+00:00',
+  0.8, 0.7
+)
+"""
+
+
+def test_alerts_from_before_the_rules_keep_their_place_in_their_episode(
+    empty_url: str, opened: Opened
+) -> None:
+    """The identity of an episode is the service's own, so that what comes next joins it."""
+    store = opened(empty_url)
+    schema.upgrade(store, "0002")
+    with store.engine.begin() as connection:
+        for name, state in (("a", "pending"), ("b", "firing")):
+            values = {"id": name, "state": state, "bundle": BUNDLE}
+            connection.execute(sa.text(OLD_ALERT), values)
+    schema.upgrade(store)
+    old = rows(store, tables.alerts)
+    [alert, *_] = process([turn(0), turn(1)]).alerts
+    assert [row["episode_id"] for row in old] == [alert.episode_id] * 2
+    assert {(row["severity"], row["rules_digest"], *row["turns"]) for row in old} == {
+        ("warning", "")
+    }
+    assert all(row["labels"] == row["values"] == {} for row in old)
+    schema.downgrade(store, "0002")
+    with store.engine.connect() as connection:
+        kept = connection.execute(sa.text("SELECT alert_id, value FROM alerts ORDER BY alert_id"))
+        assert [tuple(row) for row in kept] == [("a", 0.8), ("b", 0.8)]
+
+
+def test_what_an_older_release_cannot_hold_goes_with_the_downgrade(store: Store) -> None:
+    result = process([turn(0), turn(1)])
+    result.alerts = [structs.replace(result.alerts[0], value=None, threshold=None)]
+    store.commit(result)
+    schema.downgrade(store, "0002")
+    with store.engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT count(*) FROM alerts")) == 0

@@ -12,7 +12,7 @@ from faust.types import TP
 
 from stream_app.core.pipeline import BatchResult, Received, Source
 from stream_app.errors import ContractError, StoreUnavailable
-from stream_app.settings import Settings
+from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.store.outbox import Message
 from stream_app.worker import agents
 from stream_app.worker import app as faust_app
@@ -21,6 +21,7 @@ from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.positions import Positions
 from stream_app.worker.processor import BatchProcessor, Committed, Record, SessionCache
+from stream_app.worker.rule_watch import RuleWatch
 from tests.store.batches import pipeline, process, turn
 
 SETTINGS = Settings()
@@ -33,11 +34,13 @@ class World:
 
     def __init__(self) -> None:
         self.journal: list[str] = []
+        self.reload_baselines: Callable[[], object] = lambda: None
         self.sent: list[tuple[Any, ...]] = []
         self.handled: list[list[Record]] = []
         self.batches: list[list[Any]] = []
         self.left: list[Committed] = []
         self.rest_calls: list[tuple[datetime, list[int]]] = []
+        self.tick_calls: list[tuple[datetime, datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
         self.unacked: set[Any] = set()
@@ -107,6 +110,14 @@ class World:
         self.rest_calls.append((before, partitions))
         return None
 
+    def tick(
+        self, due: datetime, active_since: datetime, partitions: list[int]
+    ) -> Committed | None:
+        if self.problem is not None:
+            raise self.problem
+        self.tick_calls.append((due, active_since, partitions))
+        return self.outcome
+
     def assignment(self) -> set[TP]:
         return self.partitions
 
@@ -143,7 +154,9 @@ class World:
 
 
 def agent_of(app: Any, processor: Any) -> TurnAgent:
-    return TurnAgent(app, SETTINGS, processor, Health(Limits()), WorkerMetrics())
+    rules = RuleWatch(DEFAULT_RULES, pipeline().alerting, WorkerMetrics())
+    reload = getattr(processor, "reload_baselines", lambda: None)
+    return TurnAgent(app, SETTINGS, processor, Health(Limits()), WorkerMetrics(), rules, reload)
 
 
 @pytest.fixture
@@ -298,6 +311,63 @@ async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(
     assert len(world.rest_calls) == 1
 
 
+async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(world: World) -> None:
+    agent = world.agent()
+    world.partitions = {TP(SETTINGS.turns_topic, p) for p in (1, 2, 4)}
+    world.ends = dict.fromkeys(world.partitions, 7)
+    world._committed_offset = {
+        TP(SETTINGS.turns_topic, 1): 7,
+        TP(SETTINGS.turns_topic, 2): 6,
+        TP(SETTINGS.turns_topic, 4): None,
+    }
+    agent._read_to = {2: datetime.now(UTC), 4: datetime.now(UTC) - timedelta(minutes=1)}
+    await agent._look_after_time()
+    [(due, active_since, partitions)] = world.tick_calls
+    assert partitions == [1, 2], "2 is read to what was sent just now, 4 is a minute behind"
+    assert abs(datetime.now(UTC) - agents.TICK_AFTER - due) < timedelta(seconds=30)
+    assert due - active_since == SETTINGS.idle_after - agents.TICK_AFTER
+    assert world.journal == ["send out", "delivered out", "published 4"]
+
+
+async def test_while_the_log_is_not_read_no_time_passes(world: World) -> None:
+    agent = world.agent()
+    world.ends = {TP(SETTINGS.turns_topic, 2): 7}
+    await agent._look_after_time()
+    world.ends = {}
+    await agent._look_after_time()
+    assert world.tick_calls == []
+
+
+async def test_a_failing_look_at_the_time_does_not_end_the_worker(world: World) -> None:
+    world.problem = StoreUnavailable("away")
+    agent = world.agent()
+    await agent._look_after_time()
+    world.problem = None
+    await agent._look_after_time()
+    assert len(world.tick_calls) == 1
+
+
+async def test_where_the_log_was_read_to_is_what_was_sent_last(world: World) -> None:
+    agent = world.agent()
+    world.batch(turn(), turn(1))
+    await agent._consume(world)
+    assert agent._read_to == {2: datetime.fromtimestamp(1.5, UTC)}
+    await agent._on_revoked()
+    assert agent._read_to == {}
+
+
+async def test_baselines_are_read_again_from_time_to_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.reload_baselines = lambda: world.journal.append("baselines")
+    agent = world.agent()
+    await agent._look_after_rules()
+    assert world.journal == []
+    monkeypatch.setattr(agents, "BASELINES_EVERY", 0.0)
+    await agent._look_after_rules()
+    assert world.journal == ["baselines"]
+
+
 async def test_revoked_partitions_outdate_the_cache(world: World) -> None:
     forgotten: list[bool] = []
     world.cache.outdate = lambda: forgotten.append(True)  # type: ignore[method-assign]
@@ -353,7 +423,7 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
 
 
 def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
-    for name in ("handle", "rest", "left_behind", "published", "ping", "end"):
+    for name in ("handle", "rest", "tick", "left_behind", "published", "ping", "end"):
         real: Callable[..., Any] = getattr(BatchProcessor, name)
         fake: Callable[..., Any] = getattr(World, name)
         assert list(signature(real).parameters) == list(signature(fake).parameters)

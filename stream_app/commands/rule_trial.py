@@ -1,0 +1,125 @@
+"""What rules would have done on recorded sessions, and how that goes with what clients said."""
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct, field
+
+from stream_app.commands.score import received
+from stream_app.contracts.events import Outcome, OutcomeKind, Role
+from stream_app.contracts.scores import Alert, AlertState, Stage, TurnScore
+from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.session import Versioned
+
+BATCH: Final = 256
+
+
+class Firing(Struct, frozen=True):
+    """A rule fired; ``counsellor_turn`` counts from 1, 0 before the first."""
+
+    alert: Alert
+    counsellor_turn: int
+
+
+class RuleFigures(Struct, frozen=True):
+    """One rule over all sessions; what needs ratings is None without any."""
+
+    rule: str
+    sessions: int
+    alerts: int
+    sessions_with_alert: int
+    false_alarms_per_100_good: float | None
+    detected_per_100_low: float | None
+    median_turn_of_detection: float | None
+
+
+class Trial(Struct):
+    """What was seen: firings, sessions, ratings (the mean where a session has several)."""
+
+    firings: list[Firing] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)
+    ratings: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    withheld: int = 0
+    set_aside: int = 0
+    _turns: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, result: BatchResult) -> None:
+        """Add a batch."""
+        self.withheld += result.counts["withheld"]
+        self.set_aside += len(result.dead_letters)
+        self.sessions |= {score.session_id for score in result.turn_scores}
+        for score in result.turn_scores:
+            self._count(score)
+        for outcome in result.outcomes:
+            self._rate(outcome)
+        for alert in result.alerts:
+            if alert.state is AlertState.FIRING:
+                self.firings.append(Firing(alert, self._turn_of(alert)))
+
+    def rated(self, low: float, good: float) -> tuple[set[str], set[str]]:
+        """Scored sessions that were rated at most ``low``, and at least ``good``."""
+        means = {key: statistics.fmean(found) for key, found in self.ratings.items()}
+        known = self.sessions & means.keys()
+        return (
+            {key for key in known if means[key] <= low},
+            {key for key in known if means[key] >= good},
+        )
+
+    def figures(self, rule: str, low: set[str], good: set[str]) -> RuleFigures:
+        """The figures of one rule."""
+        own = [firing for firing in self.firings if firing.alert.rule == rule]
+        first: dict[str, int] = {}
+        for firing in own:
+            first.setdefault(firing.alert.session_id, firing.counsellor_turn)
+        detected = [turn for session, turn in first.items() if session in low]
+        return RuleFigures(
+            rule=rule,
+            sessions=len(self.sessions),
+            alerts=len(own),
+            sessions_with_alert=len(first),
+            false_alarms_per_100_good=_per_100(len(good & first.keys()), len(good)),
+            detected_per_100_low=_per_100(len(detected), len(low)),
+            median_turn_of_detection=statistics.median(detected) if detected else None,
+        )
+
+    def _count(self, score: TurnScore) -> None:
+        if score.role is Role.COUNSELLOR and (score.stage is Stage.PROVISIONAL or score.late):
+            self._turns[score.session_id].append(score.seq)
+
+    def _rate(self, outcome: Outcome) -> None:
+        if outcome.kind is OutcomeKind.RATING and outcome.seq is None:
+            self.ratings[outcome.session_id].append(outcome.value)
+
+    def _turn_of(self, alert: Alert) -> int:
+        seqs = self._turns[alert.session_id]
+        return sum(seq <= alert.seq for seq in seqs) if alert.seq is not None else len(seqs)
+
+
+def run(pipeline: Pipeline, events: Iterator[bytes], live: timedelta | None = None) -> Trial:
+    """Score the events and collect what the rules do.
+
+    Args:
+        pipeline: with the rules on trial.
+        events: as ``event_files.raw_events`` gives them.
+        live: fire rules of time in sessions that stop without an end, too, as a worker would
+            within this time of their last turn.
+    """
+    trial = Trial()
+    states: dict[str, Versioned] = {}
+    numbered = ((line, raw) for line, raw in enumerate(events) if raw)
+    while chunk := list(islice(numbered, BATCH)):
+        trial.take(pipeline.process([received(line, raw) for line, raw in chunk], states))
+    if live is not None:
+        for key, known in states.items():
+            last = known.state.last_activity_at
+            if last is not None:
+                trial.take(pipeline.tick({key: known}, last + live))
+    return trial
+
+
+def _per_100(part: int, whole: int) -> float | None:
+    return 100.0 * part / whole if whole else None

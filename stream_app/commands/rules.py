@@ -1,0 +1,94 @@
+"""``rapport rules``: looks at a file of rules, and tries it on recorded sessions."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from stream_app.commands.rule_trial import Trial
+from stream_app.core.rules import RuleSet, Span
+from stream_app.core.variables import CATALOGUE
+
+
+def show(rules: RuleSet, console: Console) -> None:
+    """The rules of a file that can be used."""
+    table = Table()
+    for name in ("rule", "severity", "when", "for", "cool-down"):
+        table.add_column(name, overflow="fold")
+    for rule in rules.rules:
+        cells = (
+            rule.name,
+            rule.severity.value,
+            " ".join(rule.when.source.split()),
+            span(rule.lasts),
+            span(rule.cooldown),
+        )
+        table.add_row(*map(escape, cells))
+    console.print(table)
+    console.print(f"{len(rules.rules)} rules, digest {rules.digest}", highlight=False)
+
+
+def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: float) -> None:
+    """When each rule would have fired, then a summary of each rule."""
+    for firing in trial.firings:
+        alert = firing.alert
+        number = "" if alert.value is None else f"  value {alert.value:.3f}"
+        console.print(
+            f"{alert.session_id}  {alert.rule}  seq {alert.seq}  {alert.occurred_at:%F %T}{number}"
+            f"  {alert.reason}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    bad, well = trial.rated(low, good)
+    table = Table()
+    table.add_column("rule", overflow="fold")
+    for name in (
+        "sessions",
+        "alerts",
+        "with an alert",
+        "false alarms of 100 good",
+        "detected of 100 low",
+        "median turn of detection",
+    ):
+        table.add_column(name, justify="right")
+    for rule in rules.rules:
+        found = trial.figures(rule.name, bad, well)
+        table.add_row(
+            escape(found.rule),
+            str(found.sessions),
+            str(found.alerts),
+            str(found.sessions_with_alert),
+            _told(found.false_alarms_per_100_good),
+            _told(found.detected_per_100_low),
+            _told(found.median_turn_of_detection),
+        )
+    console.print(table)
+    console.print(
+        f"low: {len(bad)} sessions rated {low:g} or less; good: {len(well)} rated {good:g} or "
+        "more; turns of detection are counsellor turns",
+        highlight=False,
+    )
+
+
+def variables() -> str:
+    """The catalogue as the Markdown table of docs/rules.md."""
+    lines = ["| variable | type | unit | meaning | absent |", "| --- | --- | --- | --- | --- |"]
+    for found in CATALOGUE.values():
+        cells = (f"`{found.name}`", found.kind.value, found.unit, found.says, found.absent)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def span(duration: Span) -> str:
+    """A duration as it is written in a file.
+
+    >>> span(Span(turns=2))
+    '2 turns'
+    """
+    if duration.time is not None:
+        return f"{duration.time.total_seconds():.0f}s"
+    return f"{duration.turns} turn{'' if duration.turns == 1 else 's'}"
+
+
+def _told(number: float | None) -> str:
+    return "" if number is None else f"{number:.1f}"

@@ -1,0 +1,114 @@
+"""Looks at a session by the rules in force: after a turn, when a time passes, at its end."""
+
+from datetime import datetime
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Alert, AlertState, TurnScore
+from stream_app.core import alerts
+from stream_app.core.alerts import AlertStatus, Cause, Moment
+from stream_app.core.risk import RiskModel
+from stream_app.core.rules import NO_RULES, RuleSet
+from stream_app.core.session import SessionState
+from stream_app.core.variables import Reading
+from stream_app.core.watch import Facts
+
+
+class Alerting:
+    """Holds the rules; the sessions' states hold where each rule stands."""
+
+    def __init__(self, rules: RuleSet, model: RiskModel | None, bundle: str) -> None:
+        self._model = model
+        self._bundle = bundle
+        self.rules = NO_RULES
+        self._names: frozenset[str] = frozenset()
+        self.adopt(rules)
+
+    def adopt(self, rules: RuleSet) -> None:
+        """From now on these rules; sessions that are open go on with them."""
+        self.rules = rules
+        self._names = rules.names
+
+    def turn(self, state: SessionState, score: TurnScore, facts: Facts) -> list[Alert]:
+        """After the first score of a turn has been added to the session."""
+        clock = state.watch.reach(score.occurred_at)
+        reading = self._reading(state, facts, clock)
+        moment = self._moment(state, score.seq, clock, score.role is Role.COUNSELLOR)
+        found = self._drop_unknown(state, moment)
+        for rule in self.rules.rules:
+            status = state.alerts.get(rule.name) or AlertStatus()
+            found += alerts.observe(rule, status, reading, moment)
+            if status.episode:
+                state.alerts[rule.name] = status
+        return found
+
+    def passed(self, state: SessionState, now: datetime, facts: Facts) -> list[Alert]:
+        """Fire what is due by ``now``; call before anything of ``now`` is added to the session."""
+        due = [
+            (status.due_at, place, rule, status)
+            for place, rule in enumerate(self.rules.rules)
+            if (status := state.alerts.get(rule.name)) is not None
+            and status.due_at is not None
+            and status.due_at <= now
+        ]
+        found = self._passed_unknown(state, now)
+        for due_at, _, rule, status in sorted(due, key=lambda item: item[:2]):
+            clock = state.watch.reach(due_at)
+            reading = self._reading(state, facts, due_at)
+            moment = self._moment(state, state.watch.last_seq, clock)
+            found += alerts.overdue(rule, status, reading, moment)
+        return found
+
+    def _passed_unknown(self, state: SessionState, now: datetime) -> list[Alert]:
+        due = (
+            status.due_at
+            for name, status in state.alerts.items()
+            if name not in self._names and status.due_at is not None and status.due_at <= now
+        )
+        at = min(due, default=None)
+        if at is None:
+            return []
+        return self._drop_unknown(state, self._moment(state, None, at))
+
+    def close(
+        self, state: SessionState, at: datetime, facts: Facts, cause: Cause = Cause.END
+    ) -> list[Alert]:
+        """The session has ended, or is no longer seen."""
+        if not any(status.state in _LIVE for status in state.alerts.values()):
+            return []
+        clock = state.watch.reach(at)
+        moment = self._moment(state, None, clock, cause=cause)
+        reading = self._reading(state, facts, clock)
+        found = self._drop_unknown(state, moment)
+        for rule in self.rules.rules:
+            status = state.alerts.get(rule.name)
+            if status is not None:
+                found += alerts.close(rule, status, reading, moment)
+        return found
+
+    def _drop_unknown(self, state: SessionState, moment: Moment) -> list[Alert]:
+        """End what rules that are gone have begun; their episodes stay counted.
+
+        Should such a rule come back, its next episode has a number, and so an identity, of its own.
+        """
+        found: list[Alert] = []
+        for name, status in state.alerts.items():
+            if name not in self._names and status.state is not AlertState.INACTIVE:
+                found += alerts.abandon(name, status, moment)
+        return found
+
+    def _moment(
+        self,
+        state: SessionState,
+        seq: int | None,
+        at: datetime,
+        counsellor_turn: bool = False,
+        cause: Cause = Cause.CONDITION,
+    ) -> Moment:
+        digest = self.rules.digest
+        return Moment(state.session_id, self._bundle, seq, at, counsellor_turn, digest, cause)
+
+    def _reading(self, state: SessionState, facts: Facts, clock: datetime) -> Reading:
+        return Reading(state.aggregates, state.watch, facts, state.risk, self._model, clock)
+
+
+_LIVE = (AlertState.PENDING, AlertState.FIRING)

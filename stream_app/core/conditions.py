@@ -1,0 +1,134 @@
+"""Expressions of rules: CEL with declared variables, checked when they are compiled.
+
+CEL (the Common Expression Language, https://cel.dev) has no loops and no side effects, and stops
+by itself after a bounded number of steps.
+"""
+
+import re
+from functools import cache
+from typing import Final
+
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_math
+from msgspec import Struct
+
+from stream_app.core.variables import CATALOGUE, Kind, Reading
+from stream_app.errors import RapportError
+
+_TYPES: Final = {
+    Kind.NUMBER: cel.Type.DOUBLE,
+    Kind.COUNT: cel.Type.INT,
+    Kind.FLAG: cel.Type.BOOL,
+    Kind.WORD: cel.Type.STRING,
+}
+_PLACE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
+_CONTAINER = " (in container '')"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*")
+_STRINGS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|//[^\n]*")
+
+
+class BadExpression(RapportError):
+    """An expression that cannot be used; ``line`` and ``column`` count from 1 within it."""
+
+    def __init__(self, line: int, column: int, what: str) -> None:
+        super().__init__(what)
+        self.line = line
+        self.column = column
+        self.what = what
+
+
+class Compiled(Struct, frozen=True):
+    """A checked expression and the variables in it."""
+
+    source: str
+    names: tuple[str, ...]
+    program: cel.Expression
+
+
+@cache
+def _environment() -> cel.Env:
+    declared = {variable.name: _TYPES[variable.kind] for variable in CATALOGUE.values()}
+    return cel.NewEnv(variables=declared, extensions=[ext_math.ExtMath()])
+
+
+def condition(source: str) -> Compiled:
+    """Compile what is true or false.
+
+    Raises:
+        BadExpression: a misspelt variable, a wrong type or a fault of syntax.
+    """
+    compiled = _compile(source)
+    if compiled.program.return_type() != cel.Type.BOOL:
+        raise BadExpression(1, 1, f"a condition is true or false; this gives {_type(compiled)}")
+    return compiled
+
+
+def number(source: str) -> Compiled:
+    """Compile what gives a number.
+
+    Raises:
+        BadExpression: as for ``condition``.
+    """
+    compiled = _compile(source)
+    if compiled.program.return_type() not in (cel.Type.DOUBLE, cel.Type.INT):
+        raise BadExpression(1, 1, f"a number is asked for; this gives {_type(compiled)}")
+    return compiled
+
+
+def holds(compiled: Compiled, reading: Reading) -> bool | None:
+    """Whether the condition holds; None while that is not known, for want of a variable."""
+    found = compiled.program.eval(data=reading.present(compiled.names)).value()
+    return found if isinstance(found, bool) else None
+
+
+def evaluate(compiled: Compiled, reading: Reading) -> float | None:
+    """The number; None while it is not known."""
+    found = compiled.program.eval(data=reading.present(compiled.names)).value()
+    return float(found) if isinstance(found, float | int) else None
+
+
+def _compile(source: str) -> Compiled:
+    try:
+        program = _environment().compile(source)
+    except RuntimeError as problem:
+        raise _worded(str(problem)) from None
+    return Compiled(source, _names(source), program)
+
+
+def _names(source: str) -> tuple[str, ...]:
+    """The variables that stand in an expression, in their order."""
+    bare = _STRINGS.sub(" ", source)
+    found = (_variable("".join(match.split())) for match in _NAME.findall(bare))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _variable(path: str) -> str:
+    """The longest beginning that is a variable: `channel.startsWith` is `channel`."""
+    while path and path not in CATALOGUE:
+        path = path.rpartition(".")[0]
+    return path
+
+
+def _type(compiled: Compiled) -> str:
+    return f"{compiled.program.return_type().name().lower()}"
+
+
+def _worded(message: str) -> BadExpression:
+    """CEL's first error in our words, with its place."""
+    place = _PLACE.search(message)
+    if place is None:
+        return BadExpression(1, 1, message.splitlines()[0])
+    what = place[3].removesuffix(_CONTAINER)
+    undeclared = re.match(r"undeclared reference to '([\w.]+)'", what)
+    if undeclared is not None:
+        what = f"there is no variable or function `{undeclared[1]}`{_nearest(undeclared[1])}"
+    if "(double, int)" in what or "(int, double)" in what:
+        what += "; a number is written 3.0, a count 3"
+    return BadExpression(int(place[1]), int(place[2]), what)
+
+
+def _nearest(name: str) -> str:
+    import difflib  # noqa: PLC0415  # for messages only
+
+    near = difflib.get_close_matches(name, CATALOGUE, 1)
+    return f"; is `{near[0]}` meant?" if near else ""

@@ -1,0 +1,316 @@
+"""Reads a file of rules; every message names the file and the line. See ``docs/rules.md``."""
+
+import hashlib
+import re
+import string
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarstring import FoldedScalarString, LiteralScalarString
+
+from stream_app.contracts.events import Domain
+from stream_app.contracts.scores import Severity
+from stream_app.core.conditions import BadExpression, Compiled, condition, number
+from stream_app.core.rules import MOVED, Rule, RuleSet, Scope, Span
+from stream_app.core.variables import CATALOGUE, Kind
+from stream_app.errors import RapportError
+
+VERSION: Final = 1
+MAX_NAME: Final = 100
+MAX_SUMMARY: Final = 500
+MAX_LABELS: Final = 16
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_TURNS = re.compile(r"(\d+) turns?")
+_TIME = re.compile(r"(\d+)(s|m|h)")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+_TOP: Final = ("version", "rules")
+_KEYS: Final = (
+    "name",
+    "summary",
+    "severity",
+    "when",
+    "clear",
+    "for",
+    "cooldown",
+    "min_scored_turns",
+    "labels",
+    "value",
+    "threshold",
+    "domains",
+    "teams",
+    "channels",
+)
+_NEEDED: Final = ("name", "summary", "severity", "when")
+
+
+class RuleFileError(RapportError):
+    """A file of rules that cannot be used; one line for each fault, ``file:line: what``."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+class _Fault(Exception):
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line = line
+        self.what = what
+
+
+def digest_of(raw: bytes) -> str:
+    """The digest by which alerts name the rules in force."""
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def parse(raw: bytes, name: str) -> RuleSet:
+    """The rules in a file's bytes; ``name`` is how messages call the file.
+
+    Raises:
+        RuleFileError: with all faults that were found.
+    """
+    try:
+        body = _loaded(raw)
+        items = _items(body)
+    except _Fault as fault:
+        raise RuleFileError([f"{name}:{fault.line}: {fault.what}"]) from None
+    rules: list[Rule] = []
+    faults: list[_Fault] = []
+    lines: dict[str, int] = {}
+    for index, item in enumerate(items):
+        rule = _Fields(item, _line_of_item(items, index), faults).rule()
+        if rule is None:
+            continue
+        line = _line_of(item, "name")
+        if rule.name in lines:
+            what = f"the name `{rule.name}` was given to the rule at line {lines[rule.name]}"
+            faults.append(_Fault(line, what))
+        lines.setdefault(rule.name, line)
+        rules.append(rule)
+    if faults:
+        faults.sort(key=lambda fault: fault.line)
+        raise RuleFileError([f"{name}:{fault.line}: {fault.what}" for fault in faults])
+    return RuleSet(tuple(rules), digest_of(raw))
+
+
+def _loaded(raw: bytes) -> Any:
+    try:
+        return YAML(typ="rt", pure=True).load(raw.decode("utf-8"))
+    except UnicodeDecodeError as problem:
+        line = raw[: problem.start].count(b"\n") + 1
+        raise _Fault(line, "not valid UTF-8") from None
+    except MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        what = " ".join(str(problem.problem or "not YAML").split())
+        raise _Fault(mark.line + 1 if mark else 1, f"not YAML: {what}") from None
+    except (YAMLError, ValueError, RecursionError) as problem:
+        what = str(problem).partition("\n")[0] or type(problem).__name__
+        raise _Fault(1, f"not YAML: {what}") from None
+
+
+def _items(body: Any) -> CommentedSeq:
+    if not isinstance(body, CommentedMap):
+        raise _Fault(1, "a file of rules begins with `version: 1` and has a list `rules:`")
+    for key in body:
+        if key not in _TOP:
+            raise _Fault(_line_of(body, key), f"unknown key `{key}`; known are {', '.join(_TOP)}")
+    if body.get("version") != VERSION:
+        line = _line_of(body, "version") if "version" in body else 1
+        raise _Fault(line, f"`version: {VERSION}` is asked for")
+    items = body.get("rules")
+    if not isinstance(items, CommentedSeq):
+        raise _Fault(_line_of(body, "rules") if "rules" in body else 1, "`rules` is a list")
+    return items
+
+
+def _line_of(item: CommentedMap, key: object) -> int:
+    """The line of a key, from 1."""
+    return int(item.lc.key(key)[0]) + 1
+
+
+def _line_of_item(items: CommentedSeq, index: int) -> int:
+    places = items.lc.data or {}  # a list with a tag of its own has none
+    return int(places[index][0] if index in places else items.lc.line) + 1
+
+
+class _Fields:
+    """Reads one rule; what is wrong goes to ``faults``, so that all of it is told at once."""
+
+    def __init__(self, item: Any, line: int, faults: list[_Fault]) -> None:
+        self._item = item
+        self._line = line
+        self._faults = faults
+
+    def rule(self) -> Rule | None:
+        before = len(self._faults)
+        if not isinstance(self._item, CommentedMap):
+            self._faults.append(_Fault(self._line, "a rule is a mapping with name, when and so on"))
+            return None
+        for key in self._item:
+            if key not in _KEYS:
+                self._fault(key, f"unknown key `{key}`; known are {', '.join(_KEYS)}")
+        for key in _NEEDED:
+            if key not in self._item:
+                self._faults.append(_Fault(self._line, f"the rule lacks `{key}`"))
+        name = self._text("name", MAX_NAME)
+        if name and not _NAME.fullmatch(name):
+            self._fault("name", "a name is small letters, digits and hyphens: `low-empathy-risk`")
+        when = self._expression("when", condition)
+        clear = self._expression("clear", condition)
+        value = self._expression("value", number)
+        threshold = self._expression("threshold", number)
+        summary, placeholders = self._summary()
+        rule = self._built(name, summary, placeholders, when, clear, value, threshold)
+        return rule if len(self._faults) == before else None
+
+    def _built(
+        self,
+        name: str,
+        summary: str,
+        placeholders: tuple[str, ...],
+        when: Compiled | None,
+        clear: Compiled | None,
+        value: Compiled | None,
+        threshold: Compiled | None,
+    ) -> Rule | None:
+        severity = self._severity()
+        lasts = self._span("for", "1 turn")
+        cooldown = self._span("cooldown", "0 turns")
+        if lasts.time is None and lasts.turns < 1:
+            self._fault("for", "at least `1 turn`, or a time such as `0s`")
+        parts = [part for part in (when, clear, value, threshold) if part is not None]
+        names = [name for part in parts for name in part.names]
+        names += [name for name in placeholders if name in CATALOGUE]
+        shown = tuple(n for n in dict.fromkeys(names) if CATALOGUE[n].kind is not Kind.WORD)
+        scope = Scope(
+            domains=self._words("domains", {domain.value for domain in Domain}),
+            teams=self._words("teams"),
+            channels=self._words("channels"),
+        )
+        least, labels = self._count("min_scored_turns"), self._labels()
+        if when is None or severity is None:
+            return None
+        return Rule(
+            name=name,
+            summary=summary,
+            severity=severity,
+            when=when,
+            clear=clear,
+            lasts=lasts,
+            cooldown=cooldown,
+            min_scored_turns=least,
+            labels=labels,
+            value=value,
+            threshold=threshold,
+            scope=scope,
+            shown=shown,
+            placeholders=placeholders,
+        )
+
+    def _fault(self, key: object, what: str, more_lines: int = 0) -> None:
+        self._faults.append(_Fault(_line_of(self._item, key) + more_lines, what))
+
+    def _text(self, key: str, longest: int) -> str:
+        found = self._item.get(key)
+        if found is None and key not in self._item:
+            return ""
+        if not isinstance(found, str) or not found.strip():
+            self._fault(key, f"`{key}` is a text")
+            return ""
+        if len(found) > longest:
+            self._fault(key, f"`{key}` is longer than {longest} characters")
+        return str(found)
+
+    def _expression(self, key: str, compiled: Callable[[str], Compiled]) -> Compiled | None:
+        if key not in self._item:
+            return None
+        source = self._item[key]
+        if isinstance(source, bool | int | float):
+            source = str(source).lower()
+        if not isinstance(source, str) or not source.strip():
+            self._fault(key, f"`{key}` is an expression")
+            return None
+        try:
+            return compiled(str(source))
+        except BadExpression as problem:
+            block = isinstance(source, LiteralScalarString)
+            folded = isinstance(source, FoldedScalarString)
+            where = f"`{key}`, column {problem.column}" if not folded else f"`{key}`"
+            self._fault(key, f"{where}: {problem.what}", problem.line if block else 0)
+            return None
+
+    def _summary(self) -> tuple[str, tuple[str, ...]]:
+        text = " ".join(self._text("summary", MAX_SUMMARY).split())
+        try:
+            fields = [field for _, field, _, _ in string.Formatter().parse(text) if field]
+        except ValueError:
+            self._fault("summary", "`summary` has a brace that is not closed or not opened")
+            return text, ()
+        if re.search(r"\{[^{}]*[:![][^{}]*\}", text):
+            self._fault("summary", "`summary`: a placeholder is a name alone: {risk}")
+        for field in fields:
+            if field not in (MOVED, "value", "threshold") and field not in CATALOGUE:
+                self._fault("summary", f"`summary`: there is no variable `{field}`")
+            elif field in CATALOGUE and CATALOGUE[field].kind in (Kind.WORD, Kind.FLAG):
+                self._fault("summary", f"`summary`: `{field}` is not a number")
+        return text, tuple(dict.fromkeys(fields))
+
+    def _severity(self) -> Severity | None:
+        if "severity" not in self._item:
+            return None
+        try:
+            return Severity(self._item["severity"])
+        except ValueError:
+            self._fault("severity", "`severity` is info, warning or critical")
+            return None
+
+    def _span(self, key: str, default: str) -> Span:
+        found = self._item.get(key, default)
+        text = str(found).strip()
+        if match := _TURNS.fullmatch(text):
+            return Span(turns=int(match[1]))
+        if match := _TIME.fullmatch(text):
+            seconds = int(match[1]) * _UNITS[match[2]]
+            if seconds <= 86_400:
+                return Span(time=timedelta(seconds=seconds))
+        self._fault(
+            key, f"`{key}` is counsellor turns (`2 turns`) or a time up to 24h (`90s`, `5m`)"
+        )
+        return Span(turns=1)
+
+    def _count(self, key: str) -> int:
+        found = self._item.get(key, 0)
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            self._fault(key, f"`{key}` is a count, 0 or more")
+            return 0
+        return int(found)
+
+    def _labels(self) -> dict[str, str]:
+        found = self._item.get("labels", {})
+        if not isinstance(found, dict) or len(found) > MAX_LABELS:
+            self._fault("labels", f"`labels` is a mapping of at most {MAX_LABELS} names to texts")
+            return {}
+        for key, value in found.items():
+            right = isinstance(value, str) and len(value) <= MAX_NAME
+            if not isinstance(key, str) or not _LABEL.fullmatch(key) or not right:
+                line = _line_of(found, key) if isinstance(found, CommentedMap) else self._line
+                what = f"the label `{key}`: a name of letters, digits and _, and a short text"
+                self._faults.append(_Fault(line, what))
+        return {str(key): str(value) for key, value in sorted(found.items(), key=str)}
+
+    def _words(self, key: str, known: set[str] | None = None) -> frozenset[str]:
+        if key not in self._item:
+            return frozenset()
+        found = self._item[key]
+        if not isinstance(found, list) or not found or not all(isinstance(x, str) for x in found):
+            self._fault(key, f"`{key}` is a list of names")
+            return frozenset()
+        for word in found:
+            if known is not None and word not in known:
+                self._fault(key, f"`{key}`: `{word}` is none of {', '.join(sorted(known))}")
+        return frozenset(map(str, found))

@@ -1,0 +1,78 @@
+"""Alert rules as the state machine uses them: compiled, and with a digest of their file."""
+
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from stream_app.contracts.scores import Severity
+from stream_app.core.conditions import Compiled
+from stream_app.core.watch import Facts
+
+MOVED: Final = "moved"
+"""Placeholder for what moved the risk most."""
+
+
+class Span(Struct, frozen=True):
+    """A duration: counsellor turns, or event time."""
+
+    turns: int = 0
+    time: timedelta | None = None
+
+
+class Scope(Struct, frozen=True):
+    """Sessions that a rule is for; empty means all."""
+
+    domains: frozenset[str] = frozenset()
+    teams: frozenset[str] = frozenset()
+    channels: frozenset[str] = frozenset()
+
+    def covers(self, facts: Facts) -> bool:
+        """Whether a session with these facts is meant."""
+        return (
+            (not self.domains or facts.domain in self.domains)
+            and (not self.teams or facts.team in self.teams)
+            and (not self.channels or facts.channel in self.channels)
+        )
+
+
+class Rule(Struct, frozen=True):
+    """One rule; ``clear`` None means as soon as ``when`` does not hold.
+
+    ``shown``: the variables whose values an alert carries. ``placeholders``: those in ``summary``.
+    """
+
+    name: str
+    summary: str
+    severity: Severity
+    when: Compiled
+    clear: Compiled | None
+    lasts: Span
+    cooldown: Span
+    min_scored_turns: int
+    labels: dict[str, str]
+    value: Compiled | None
+    threshold: Compiled | None
+    scope: Scope
+    shown: tuple[str, ...]
+    placeholders: tuple[str, ...]
+
+    @property
+    def by_time(self) -> bool:
+        """Looked at after each turn of either side; else after counsellor turns."""
+        return self.lasts.time is not None
+
+
+class RuleSet(Struct, frozen=True):
+    """The rules in force. ``digest``: 16 hex digits of the file's SHA-256."""
+
+    rules: tuple[Rule, ...] = ()
+    digest: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Their names."""
+        return frozenset(rule.name for rule in self.rules)
+
+
+NO_RULES: Final = RuleSet()

@@ -1,0 +1,335 @@
+"""The variables that a rule may use: name, type, unit, and how each is read from a session.
+
+A variable that is absent (``read`` gives None) makes the comparison it stands in unknown, and an
+unknown condition does not hold. ``docs/rules.md`` shows this catalogue.
+"""
+
+import math
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from functools import cached_property
+from typing import Final
+
+from msgspec import Struct
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.aggregates import (
+    MILLION,
+    PERCEIVED,
+    RECENT,
+    SATISFACTION,
+    Aggregates,
+    Contribution,
+    Summary,
+)
+from stream_app.core.baselines import Baseline
+from stream_app.core.risk import RiskModel
+from stream_app.core.watch import STEP, Facts, Watch
+
+Value = float | int | bool | str
+CLIENT_TALK: Final = ("change", "neutral", "sustain")
+
+
+class Reading:
+    """A session as the rules see it at one moment; what costs something is computed once."""
+
+    def __init__(
+        self,
+        aggregates: Aggregates,
+        watch: Watch,
+        facts: Facts,
+        risk: float | None,
+        model: RiskModel | None,
+        clock: datetime | None,
+    ) -> None:
+        self.aggregates = aggregates
+        self.watch = watch
+        self.facts = facts
+        self.risk = risk
+        self.model = model
+        self.clock = clock
+        self._values: dict[str, Value | None] = {}
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The aggregates as numbers."""
+        return self.aggregates.summary()
+
+    @property
+    def counsellor(self) -> Contribution | None:
+        """The newest counsellor turn in order."""
+        return self.aggregates.latest[-1] if self.aggregates.latest else None
+
+    @property
+    def client(self) -> Contribution | None:
+        """The newest client turn in order."""
+        return self.aggregates.client_latest[-1] if self.aggregates.client_latest else None
+
+    @cached_property
+    def totals(self) -> tuple[int, int, int, int] | None:
+        """Sum and number of the levels of the last five counsellor turns, and of those before."""
+        latest, settled = self.aggregates.latest, self.aggregates.settled
+        before = settled.turns + len(latest) - RECENT
+        if before < RECENT:
+            return None
+        sums = [sum(item.levels) for item in latest]
+        earlier = sum(settled.levels) + sum(sums[:-RECENT])
+        return sum(sums[-RECENT:]), RECENT, earlier, before
+
+    def value(self, name: str) -> Value | None:
+        """A variable's value; None when it is absent."""
+        if name not in self._values:
+            self._values[name] = CATALOGUE[name].read(self)
+        return self._values[name]
+
+    def present(self, names: tuple[str, ...]) -> dict[str, Value]:
+        """Those of the variables that are not absent."""
+        values, found = self._values, {}
+        for name in names:
+            value = values[name] if name in values else self.value(name)
+            if value is not None:
+                found[name] = value
+        return found
+
+
+class Kind(Enum):
+    """The types of the expression language, by its own words."""
+
+    NUMBER = "double"
+    COUNT = "int"
+    FLAG = "bool"
+    WORD = "string"
+
+
+class Variable(Struct, frozen=True):
+    """One entry of the catalogue; ``digits`` after the point where a number is told to people."""
+
+    name: str
+    kind: Kind
+    unit: str
+    says: str
+    read: Callable[[Reading], Value | None]
+    absent: str = "never"
+    digits: int = 2
+
+
+def _seconds(since: datetime | None, clock: datetime | None) -> float | None:
+    return (clock - since).total_seconds() if since is not None and clock is not None else None
+
+
+def _rise(r: Reading) -> float | None:
+    risks = r.watch.risks
+    return risks[-1] - risks[0] if len(risks) > STEP else None
+
+
+def _recent_empathy(r: Reading) -> float | None:
+    found = r.totals
+    return found[0] / found[1] if found else None
+
+
+def _earlier_empathy(r: Reading) -> float | None:
+    found = r.totals
+    return found[2] / found[3] if found else None
+
+
+def _drop(r: Reading) -> float | None:
+    found = r.totals
+    return found[2] / found[3] - found[0] / found[1] if found else None
+
+
+def _level(index: int) -> Callable[[Reading], int | None]:
+    name = f"expected.{MECHANISMS[index]}"
+
+    def read(r: Reading) -> int | None:
+        turn = r.counsellor
+        if turn is None or r.watch.last_role is not Role.COUNSELLOR or name not in turn.evidence:
+            return None
+        return turn.levels[index]
+
+    return read
+
+
+def _total(r: Reading) -> int | None:
+    turn = r.counsellor
+    if turn is None or r.watch.last_role is not Role.COUNSELLOR:
+        return None
+    known = any(f"expected.{name}" in turn.evidence for name in MECHANISMS)
+    return sum(turn.levels) if known else None
+
+
+def _mechanism(name: str, part: str) -> Callable[[Reading], float | None]:
+    def read(r: Reading) -> float | None:
+        found = r.summary.mechanisms.get(name)
+        return float(getattr(found, part)) if found is not None else None
+
+    return read
+
+
+def _perceived(name: str) -> Callable[[Reading], float | None]:
+    def read(r: Reading) -> float | None:
+        if r.counsellor is None or r.watch.last_role is not Role.COUNSELLOR:
+            return None
+        return _probability(r.counsellor.evidence.get(name))
+
+    return read
+
+
+def _talk(label: str) -> Callable[[Reading], float | None]:
+    def read(r: Reading) -> float | None:
+        found = r.client.evidence.get(f"talk_type.{label}") if r.client is not None else None
+        return found / MILLION if found is not None else None
+
+    return read
+
+
+def _satisfaction(r: Reading) -> float | None:
+    return _probability(r.client.evidence.get(SATISFACTION)) if r.client is not None else None
+
+
+def _probability(log_odds: int | None) -> float | None:
+    return None if log_odds is None else 1.0 / (1.0 + math.exp(-log_odds / MILLION))
+
+
+def _of_summary(name: str) -> Callable[[Reading], float | None]:
+    def read(r: Reading) -> float | None:
+        found: float | None = getattr(r.summary, name)
+        return found
+
+    return read
+
+
+def _baseline(r: Reading, scope: str) -> Baseline | None:
+    found: Baseline | None = getattr(r.facts.baselines, scope)
+    return found
+
+
+def _usual(scope: str, measure: str, part: str) -> Callable[[Reading], float | None]:
+    def read(r: Reading) -> float | None:
+        baseline = _baseline(r, scope)
+        usual = getattr(baseline, measure) if baseline is not None else None
+        return float(getattr(usual, part)) if usual is not None else None
+
+    return read
+
+
+def _has(scope: str, measure: str) -> Callable[[Reading], bool]:
+    def read(r: Reading) -> bool:
+        baseline = _baseline(r, scope)
+        return baseline is not None and getattr(baseline, measure) is not None
+
+    return read
+
+
+NUMBER, COUNT, FLAG, WORD = Kind.NUMBER, Kind.COUNT, Kind.FLAG, Kind.WORD
+_NO_RISK: Final = "before the bundle's minimum of counsellor turns, or without a risk model"
+_NO_MODEL: Final = "without a risk model in the bundle"
+_NO_TURN: Final = "before the first counsellor turn"
+_NOT_COUNSELLOR: Final = "unless the latest turn is the counsellor's and the bundle has the head"
+_NO_CLIENT: Final = "before the first client turn, or without the head"
+_NO_DENOMINATOR: Final = "while there is nothing to divide by"
+_FEW: Final = f"before {2 * RECENT} counsellor turns"
+
+
+def _variables() -> list[Variable]:
+    v = Variable
+    found = [
+        v("risk", NUMBER, "0-1", "low-empathy risk of the session so far", lambda r: r.risk,
+          _NO_RISK),
+        v("has_risk", FLAG, "", "whether there is a risk", lambda r: r.risk is not None),
+        v("risk_rise", NUMBER, "-1 to 1", f"the risk now less the risk {STEP} counsellor turns ago",
+          _rise, f"before {STEP + 1} counsellor turns with a risk"),
+        v("bundle.enter", NUMBER, "0-1", "the bundle's threshold at which an alert begins",
+          lambda r: r.model.enter if r.model else None, _NO_MODEL),
+        v("bundle.exit", NUMBER, "0-1", "the bundle's threshold below which an alert ends",
+          lambda r: r.model.exit if r.model else None, _NO_MODEL),
+        v("empathy.recent", NUMBER, "0-6",
+          f"mean total of the three levels over the last {RECENT} counsellor turns",
+          _recent_empathy, _FEW),
+        v("empathy.earlier", NUMBER, "0-6", "the same mean over all counsellor turns before those",
+          _earlier_empathy, _FEW),
+        v("empathy.drop", NUMBER, "-6 to 6", "empathy.earlier less empathy.recent", _drop, _FEW),
+        v("empathy.mean", NUMBER, "0-6", "the same mean over the whole session",
+          _of_summary("empathy_total_mean"), _NO_TURN),
+        v("turns", COUNT, "turns", "turns scored so far, of both sides",
+          lambda r: r.aggregates.turns, digits=0),
+        v("counsellor_turns", COUNT, "turns", "counsellor turns scored so far",
+          lambda r: r.aggregates.counsellor.turns, digits=0),
+        v("client_turns", COUNT, "turns", "client turns scored so far",
+          lambda r: r.aggregates.client.turns, digits=0),
+        v("late_turns", COUNT, "turns", "turns that came too late for their place",
+          lambda r: r.aggregates.late_turns, digits=0),
+        v("seconds", NUMBER, "s", "since the first scored turn, in event time",
+          lambda r: _seconds(r.watch.opened_at, r.clock), "before the first turn", 0),
+        v("waiting", FLAG, "", "whether the latest turn is the client's",
+          lambda r: r.watch.last_role is Role.CLIENT),
+        v("waiting_seconds", NUMBER, "s", "since the first client turn without an answer",
+          lambda r: _seconds(r.watch.waiting_since, r.clock), "unless the client waits", 0),
+        v("answer_seconds", NUMBER, "s", "that the latest counsellor turn let the client wait",
+          lambda r: r.watch.answered_after,
+          "until the counsellor has answered a client turn", 0),
+        v("waiting_distress", NUMBER, "0-1",
+          "highest probability that a client turn without an answer is worded in distress",
+          lambda r: r.watch.distress,
+          "unless the client waits, or without the bundle's distress probe"),
+        v("has_waiting_distress", FLAG, "", "whether there is a waiting_distress",
+          lambda r: r.watch.distress is not None),
+        v("client.satisfaction", NUMBER, "0-1",
+          "probability that the latest client turn is from a session the client rated well",
+          _satisfaction, _NO_CLIENT),
+        v("turn.total", COUNT, "0-6", "total of the levels of this counsellor turn", _total,
+          _NOT_COUNSELLOR, 0),
+        v("domain", WORD, "", "of the session; empty when nobody said",
+          lambda r: r.facts.domain or ""),
+        v("channel", WORD, "", "of the session; empty when nobody said",
+          lambda r: r.facts.channel or ""),
+        v("team", WORD, "", "of the session; empty when nobody said",
+          lambda r: r.facts.team or ""),
+    ]  # fmt: skip
+    for label in CLIENT_TALK:
+        says = f"probability that the latest client turn is {label} talk"
+        found.append(v(f"client.{label}", NUMBER, "0-1", says, _talk(label), _NO_CLIENT))
+    for i, name in enumerate(MECHANISMS):
+        words = name.replace("_", " ")
+        found += [
+            v(f"turn.{name}", COUNT, "0-2", f"level of {words} of this counsellor turn",
+              _level(i), _NOT_COUNSELLOR, 0),
+            v(f"{name}.mean", NUMBER, "0-2", f"mean level of {words}",
+              _mechanism(name, "mean"), _NO_TURN),
+            v(f"{name}.recent", NUMBER, "0-2", f"the same over the last {RECENT} turns",
+              _mechanism(name, "recent_mean"), _NO_TURN),
+            v(f"{name}.share", NUMBER, "0-1", f"share of counsellor turns with {words}",
+              _mechanism(name, "share"), _NO_TURN),
+        ]  # fmt: skip
+    for name in PERCEIVED:
+        says = f"probability that a listener would report {name} for this counsellor turn"
+        found.append(v(f"perceived.{name}", NUMBER, "0-1", says, _perceived(name), _NOT_COUNSELLOR))
+    for name, unit, says in (
+        ("talk_share", "0-1", "the counsellor's share of the words"),
+        ("questions_per_turn", "0-1", "questions a counsellor turn"),
+        ("reflections_per_turn", "0-1", "reflections a counsellor turn"),
+        ("open_question_share", "0-1", "share of open questions among the questions"),
+        ("complex_reflection_share", "0-1", "share of complex among the reflections"),
+        ("reflection_to_question", "ratio", "reflections for one question"),
+        ("words_per_turn", "words", "length of a counsellor turn"),
+    ):
+        found.append(v(name, NUMBER, unit, says, _of_summary(name), _NO_DENOMINATOR))
+    for scope in ("channel", "counsellor"):
+        for measure, unit, says in (
+            ("risk", "0-1", "the risk that its sessions ended with"),
+            ("empathy", "0-6", "empathy.mean of its sessions"),
+        ):
+            name, gone = f"baseline.{scope}.{measure}", f"without a baseline of the {scope}"
+            found += [
+                v(f"{name}_mean", NUMBER, unit, f"mean of {says}", _usual(scope, measure, "mean"),
+                  gone),
+                v(f"{name}_sd", NUMBER, unit, "standard deviation of the same",
+                  _usual(scope, measure, "sd"), gone),
+                v(f"has_baseline.{scope}.{measure}", FLAG, "", "whether there is such a baseline",
+                  _has(scope, measure)),
+            ]  # fmt: skip
+    return found
+
+
+CATALOGUE: Final[dict[str, Variable]] = {variable.name: variable for variable in _variables()}

@@ -1,0 +1,40 @@
+"""The bundle's distress probe: how likely a client's turn is worded in distress.
+
+A logistic regression over a turn's vectors, fitted by ``python -m models.distress``. It sees the
+turn alone, without its neighbours.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.errors import BundleError
+
+
+class DistressProbe:
+    """``probability = sigmoid(weights · vectors + bias)``."""
+
+    def __init__(self, weights: npt.NDArray[np.float64], bias: float) -> None:
+        self._weights = weights
+        self._bias = bias
+
+    @classmethod
+    def read(cls, path: Path, size: int | None = None) -> "DistressProbe":
+        """The probe in a file: one array with the weights, then the bias.
+
+        Raises:
+            BundleError: the file is not that, or not for vectors of this size.
+        """
+        try:
+            numbers = np.load(path, allow_pickle=False).astype(np.float64)
+        except (OSError, ValueError) as problem:
+            raise BundleError(f"{path} is not a distress probe: {problem}") from None
+        if numbers.ndim != 1 or (size is not None and len(numbers) != size + 1):
+            raise BundleError(f"{path} is not a distress probe for vectors of {size} numbers")
+        return cls(numbers[:-1], float(numbers[-1]))
+
+    def probabilities(self, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        """Probabilities [n] for vectors [n, size]."""
+        logits = vectors.astype(np.float64) @ self._weights + self._bias
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0))))

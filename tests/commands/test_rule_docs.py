@@ -1,0 +1,25 @@
+"""docs/rules.md tells of every key and variable, and its examples can be used."""
+
+import re
+from pathlib import Path
+
+from stream_app.commands.rules import variables
+from stream_app.core.rule_file import parse
+from tests.rule_texts import HEAD
+
+TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text("utf-8")
+
+
+def test_the_table_of_variables_is_the_catalogue() -> None:
+    assert variables() in TEXT, "paste what `rapport rules variables` prints"
+
+
+def test_the_examples_can_be_used() -> None:
+    whole, condition = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    assert parse(whole.encode(), "docs").names == {"long-silence"}
+    head = HEAD + "  - name: a\n    summary: x\n    severity: info\n"
+    assert parse((head + condition).encode(), "docs").names == {"a"}
+
+
+def test_the_faults_that_are_shown_are_told_so() -> None:
+    assert "there is no variable or function `riks`; is `risk` meant?" in TEXT

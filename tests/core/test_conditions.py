@@ -1,0 +1,154 @@
+"""Conditions over a session: what is absent is unknown, and a look costs little."""
+
+import time
+from datetime import timedelta
+
+import pytest
+from msgspec import structs
+
+from stream_app.contracts.events import Role
+from stream_app.core import conditions
+from stream_app.core.aggregates import Aggregates, Contribution
+from stream_app.core.baselines import Baseline, Pinned, Usual
+from stream_app.core.pipeline import Pipeline, Policy
+from stream_app.core.risk import RiskModel
+from stream_app.core.session import Versioned
+from stream_app.core.variables import CATALOGUE, Kind, Reading
+from stream_app.core.watch import Facts, Watch
+from stream_app.core.window import WindowPolicy
+from tests.fakes import START, FakeScorer, received, turn
+from tests.rule_texts import SHIPPED
+
+EMPTY = Reading(Aggregates(), Watch(), Facts(), None, None, None)
+TYPES = {Kind.NUMBER: float, Kind.COUNT: int, Kind.FLAG: bool, Kind.WORD: str}
+SCORER = FakeScorer()
+
+
+def after(log: list[bytes], facts: Facts | None = None) -> Reading:
+    """The session as the rules see it after a log."""
+    states: dict[str, Versioned] = {}
+    Pipeline(SCORER, Policy(WindowPolicy())).process(received(log), states)
+    state = states["s"].state
+    chosen = facts or state.facts
+    clock = state.watch.clock
+    return Reading(state.aggregates, state.watch, chosen, state.risk, SCORER.risk, clock)
+
+
+LONG = after([turn(seq=seq, team="west") for seq in range(31)])
+
+
+def holds(source: str, reading: Reading) -> bool | None:
+    return conditions.holds(conditions.condition(source), reading)
+
+
+def value(source: str, reading: Reading) -> float | None:
+    return conditions.evaluate(conditions.number(source), reading)
+
+
+def test_every_variable_has_its_type_or_is_absent() -> None:
+    usual = Usual(20, 0.3, 0.1)
+    pinned = Pinned(Baseline(usual, usual), Baseline(usual, usual), True)
+    known = after([turn(seq=seq) for seq in range(31)], Facts("counselling", "chat", "w", pinned))
+    for reading in (EMPTY, LONG, known):
+        for name, variable in CATALOGUE.items():
+            found = reading.value(name)
+            assert found is None or type(found) is TYPES[variable.kind], name
+            if variable.absent == "never":
+                assert found is not None, name
+    absent = {name for name in CATALOGUE if known.value(name) is None}
+    gone = {"perceived", "turn", "answer_seconds", "client"}
+    assert {name.split(".")[0] for name in absent} <= gone
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_variable_can_stand_in_an_expression(name: str) -> None:
+    kind = CATALOGUE[name].kind
+    test = {Kind.NUMBER: ">= 0.0", Kind.COUNT: ">= 0", Kind.FLAG: "== true", Kind.WORD: "!= 'x'"}
+    compiled = conditions.condition(f"{name} {test[kind]}")
+    assert compiled.names == (name,)
+    found = conditions.holds(compiled, LONG)
+    assert (found is None) is (LONG.value(name) is None)
+
+
+def test_what_is_absent_makes_the_condition_unknown_unless_it_does_not_matter() -> None:
+    assert holds("risk > 0.1", EMPTY) is None
+    assert holds("!(risk > 0.1)", EMPTY) is None
+    assert holds("has_risk && risk > 0.1", EMPTY) is False
+    assert holds("turns == 0 || risk > 0.1", EMPTY) is True
+    assert value("risk", EMPTY) is None
+    assert value("has_risk ? risk : 0.25", EMPTY) == 0.25
+
+
+def test_what_cannot_be_computed_is_unknown() -> None:
+    assert holds("1 / turns > 0", EMPTY) is None
+    assert value("turns / 0", LONG) is None
+
+
+def test_the_thresholds_are_the_bundles() -> None:
+    model = RiskModel(0.0, {}, enter=0.6, exit=0.4)
+    reading = Reading(Aggregates(), Watch(), Facts(), 0.5, model, START)
+    assert holds("risk < bundle.enter && risk >= bundle.exit", reading) is True
+    assert value("math.greatest(bundle.enter, 0.65)", reading) == 0.65
+
+
+def test_a_baseline_makes_a_threshold_relative() -> None:
+    source = (
+        "risk >= (has_baseline.counsellor.risk ? "
+        "baseline.counsellor.risk_mean + 2.0 * baseline.counsellor.risk_sd : 0.9)"
+    )
+    counsellor = Pinned(None, Baseline(Usual(30, 0.3, 0.05)), True)
+    facts = Facts(baselines=counsellor)
+    plain = Reading(Aggregates(), Watch(), Facts(), 0.5, None, START)
+    own = Reading(Aggregates(), Watch(), facts, 0.5, None, START)
+    assert (holds(source, plain), holds(source, own)) == (False, True)
+
+
+def test_names_are_found_in_calls_and_not_in_strings() -> None:
+    compiled = conditions.condition("channel.startsWith('risk') && team in ['turns', \"seconds\"]")
+    assert compiled.names == ("channel", "team")
+    assert holds("team == 'west'", LONG) is True
+
+
+def test_waiting_begins_with_the_first_turn_that_is_not_answered() -> None:
+    at = [(START + timedelta(seconds=s)).isoformat() for s in (0, 10, 25, 60, 70)]
+    roles = ["counsellor", "client", "client", "counsellor", "counsellor"]
+    log = [
+        turn(seq=seq, role=role, occurred_at=moment)
+        for seq, (role, moment) in enumerate(zip(roles, at, strict=True))
+    ]
+    waits = after(log[:3])
+    assert (waits.value("waiting"), waits.value("waiting_seconds")) == (True, 15.0)
+    assert waits.value("waiting_distress") is not None
+    answered = after(log[:4])
+    assert (answered.value("waiting"), answered.value("answer_seconds")) == (False, 50.0)
+    assert answered.value("waiting_seconds") is answered.value("waiting_distress") is None
+    assert after(log).value("answer_seconds") is None
+
+
+def test_a_drop_is_that_of_the_last_five_turns_against_those_before() -> None:
+    aggregates = Aggregates()
+    for seq in range(14):
+        level = 2 if seq < 9 else 1
+        aggregates.observe(Contribution(seq, (level, level, 0), None, None), 3)
+        reading = Reading(aggregates, Watch(last_role=Role.COUNSELLOR), Facts(), None, None, START)
+        if seq < 9:
+            assert reading.value("empathy.drop") is None
+    assert (reading.value("empathy.earlier"), reading.value("empathy.recent")) == (4.0, 2.0)
+    assert reading.value("empathy.drop") == 2.0
+
+
+def test_a_turns_worth_of_the_shipped_rules_costs_little() -> None:
+    """Well under 100 µs a turn; the bound leaves room for a busy machine."""
+    turns = 300
+    fastest = min(_seconds(turns) for _ in range(5))
+    assert fastest / turns < 100e-6
+
+
+def _seconds(turns: int) -> float:
+    watch = structs.replace(LONG.watch)
+    began = time.process_time()
+    for _ in range(turns):
+        reading = Reading(LONG.aggregates, watch, LONG.facts, LONG.risk, LONG.model, LONG.clock)
+        for rule in SHIPPED.rules:
+            conditions.holds(rule.when, reading)
+    return time.process_time() - began

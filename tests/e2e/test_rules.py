@@ -1,0 +1,63 @@
+"""Rules through a real worker: a client who waits calls somebody, and a changed file is taken."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from stream_app.store import tables
+from tests.conftest import NewService
+from tests.rule_texts import EAGER_TEXT, HEAD, rule_text
+
+WAITS = rule_text(
+    "waits", summary="Nobody has answered for {waiting_seconds} s.", when="waiting", for_="4s"
+)
+
+
+def said(session: str, seq: int, at: datetime) -> bytes:
+    role = ("client", "counsellor")[seq % 2]
+    return json.dumps(
+        {
+            "type": "turn",
+            "session_id": session,
+            "seq": seq,
+            "speaker_id": role,
+            "role": role,
+            "text": f"This is what I say at {seq}.",
+            "occurred_at": at.isoformat(),
+            "consent": True,
+        }
+    ).encode()
+
+
+def test_silence_calls_somebody_in_a_live_session_and_not_in_an_old_recording(
+    new_service: NewService, tmp_path: Path
+) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text(HEAD + WAITS, "utf-8")
+    service = new_service(rules=file)
+    service.start_worker()
+    now = datetime.now(UTC)
+    service.send([said("old", 0, now - timedelta(days=40)), said("live", 0, now)])
+
+    def states(session: str) -> list[str]:
+        found = [row for row in service.rows(tables.alerts) if row["session_id"] == session]
+        return sorted(row["state"] for row in found)
+
+    service.wait_for(lambda: states("live") == ["firing", "pending"], "silence is told")
+    [fired] = [row for row in service.rows(tables.alerts) if row["state"] == "firing"]
+    assert fired["occurred_at"] == now + timedelta(seconds=4)
+    assert (fired["seq"], fired["reason"]) == (0, "Nobody has answered for 4 s.")
+    assert states("old") == ["pending"]
+
+    file.write_text(HEAD + WAITS + EAGER_TEXT, "utf-8")
+    log = tmp_path / "worker.log"
+    service.wait_for(lambda: "rules.adopted" in log.read_text("utf-8"), "the rules are taken")
+    service.send([said("live", 1, now + timedelta(seconds=9))])
+    service.wait_for(lambda: "resolved" in states("live"), "the answer is told")
+    rules = {row["rule"] for row in service.rows(tables.alerts)}
+    assert rules == {"waits", "low-empathy-risk"}
+    published = {
+        json.loads(record.value)["alert_id"]
+        for record in service.messages(service.settings.alert_topic)
+    }
+    assert published == {row["alert_id"] for row in service.rows(tables.alerts)}

@@ -1,0 +1,125 @@
+"""Baselines: from ended sessions, under pseudonyms, and pinned when a session opens."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from stream_app.core.session import Versioned, pack, unpack
+from stream_app.store import tables
+from stream_app.store.baselines import StoredBaselines, read, refresh
+from stream_app.store.repository import Store
+from tests.rule_texts import rule_text, rules_of
+from tests.store.batches import BUNDLE, end, pipeline, process, received, turn
+from tests.store.reading import dump, rows
+
+Opened = Callable[[str], Store]
+NOW = datetime(2026, 1, 6, tzinfo=UTC)
+RELATIVE = rules_of(
+    rule_text(
+        "unusual",
+        summary="The risk is {risk}, usual for this counsellor is {threshold}.",
+        when=("risk >= (has_baseline.counsellor.risk ? baseline.counsellor.risk_mean - 1.0 : 2.0)"),
+        threshold="baseline.counsellor.risk_mean",
+    )
+)
+
+
+def session(name: str, counsellor: str, channel: str, *, ended: bool = True) -> list[bytes]:
+    log = [
+        turn(
+            seq,
+            session_id=name,
+            channel=channel,
+            speaker_id=counsellor if seq % 2 else f"client of {name}",
+            text=f"What is said at {seq} in {name}.",
+        )
+        for seq in range(4)
+    ]
+    return [*log, end(session_id=name)] if ended else log
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    for n in range(3):
+        store.commit(process(session(f"a{n}", "joan", "chat")))
+    store.commit(process(session("b", "ann", "chat")))
+    store.commit(process(session("open", "ann", "mail", ended=False)))
+    return store
+
+
+def test_means_are_those_of_the_ended_sessions(filled: Store) -> None:
+    found = refresh(filled, BUNDLE, NOW, days=30, least=3)
+    assert (found.sessions, found.channels, found.counsellors) == (4, 1, 1)
+    ended = [r for r in rows(filled, tables.session_scores) if r["status"] == "closed"]
+    usual = read(filled, BUNDLE)["channel", "chat"]
+    assert usual.risk is not None
+    assert usual.risk.n == 4
+    risks = [row["low_empathy_risk"] for row in ended]
+    assert usual.risk.mean == pytest.approx(sum(risks) / 4)
+    variance = sum((risk - usual.risk.mean) ** 2 for risk in risks) / 3
+    assert usual.risk.sd == pytest.approx(variance**0.5)
+    book = StoredBaselines(filled, BUNDLE)
+    book.reload()
+    joan = book.of_counsellor("joan")
+    assert joan is not None
+    assert joan.empathy is not None
+    assert joan.empathy.n == 3
+    assert book.of_counsellor("ann") is book.of_channel("mail") is None
+
+
+def test_sessions_from_before_and_of_other_bundles_do_not_count(filled: Store) -> None:
+    assert refresh(filled, BUNDLE, NOW + timedelta(days=40), days=30, least=2).sessions == 0
+    assert refresh(filled, "another", NOW, days=30, least=2).sessions == 0
+    refresh(filled, BUNDLE, NOW, days=30, least=2)
+    refresh(filled, "another", NOW, days=30, least=2)
+    assert read(filled, BUNDLE)
+    refresh(filled, BUNDLE, NOW + timedelta(days=40), days=30, least=2)
+    assert rows(filled, tables.baselines) == []
+
+
+def test_no_speaker_id_gets_into_the_database(filled: Store) -> None:
+    refresh(filled, BUNDLE, NOW, days=30, least=2)
+    assert "joan" not in dump(filled)
+
+
+def test_a_session_keeps_the_baseline_that_it_opened_with(filled: Store) -> None:
+    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    core = pipeline(RELATIVE)
+    core.baselines = book = StoredBaselines(filled, BUNDLE)
+    states: dict[str, Versioned] = {}
+    log = received(session("new", "joan", "chat"))
+    first = core.process(log[:2], states)
+    raw = pack(states["new"].state)
+    assert b"joan" not in raw
+    refresh(filled, BUNDLE, NOW + timedelta(days=90), days=30, least=3)
+    book.reload()
+    assert book.of_counsellor("joan") is None
+    states = {"new": Versioned(unpack(raw))}
+    core.process(log[2:], states)
+    pinned = states["new"].state.baselines
+    assert pinned.counsellor is not None
+    assert pinned.channel is not None
+    [_, firing] = first.alerts
+    assert firing.threshold == pytest.approx(pinned.counsellor.risk.mean)
+    assert "usual for this counsellor is" in firing.reason
+
+
+def test_without_a_baseline_the_rule_falls_back(store: Store) -> None:
+    core = pipeline(RELATIVE)
+    core.baselines = StoredBaselines(store, BUNDLE)
+    assert core.process(received(session("new", "joan", "chat")), {}).alerts == []
+
+
+def test_a_baseline_is_pinned_whatever_the_batches(filled: Store) -> None:
+    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    found = []
+    log = received(session("new", "joan", "chat"))
+    for cut in range(1, len(log)):
+        core = pipeline(RELATIVE)
+        core.baselines = StoredBaselines(filled, BUNDLE)
+        states: dict[str, Versioned] = {}
+        parts = [core.process(part, states) for part in (log[:cut], log[cut:])]
+        found.append(([a for part in parts for a in part.alerts], pack(states["new"].state)))
+    assert all(item == found[0] for item in found)
+    assert len(found[0][0]) == 3

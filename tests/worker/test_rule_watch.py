@@ -1,0 +1,117 @@
+"""Hot reload: a changed file comes into force between batches, a broken one does not."""
+
+from pathlib import Path
+
+import pytest
+import structlog
+
+from stream_app.core.rule_file import RuleFileError, digest_of
+from stream_app.store import tables
+from stream_app.store.repository import Store
+from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
+from stream_app.worker.rule_watch import RuleWatch, load_rules
+from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text
+from tests.store.batches import end, pipeline, turn
+from tests.store.reading import rows
+from tests.worker.test_ticks import take
+
+NEVER_TEXT = risk_text(1.0, 1.0, 1)
+
+
+class World:
+    """A processor over a store, and a watch over a file."""
+
+    def __init__(self, store: Store, file: Path) -> None:
+        self.store, self.file, self.metrics = store, file, WorkerMetrics()
+        core = pipeline(load_rules(file))
+        topics = OutTopics("turn-scores", "session-scores", "alerts")
+        self.worker = BatchProcessor(core, store, topics, SessionCache(9), 1.0, self.metrics)
+        self.watch = RuleWatch(file, core.alerting, self.metrics)
+
+    def reloads(self, outcome: str) -> float | None:
+        return self.metrics.registry.get_sample_value(
+            "rapport_rule_reloads_total", {"outcome": outcome}
+        )
+
+    def told(self) -> list[tuple[str, str, int, str]]:
+        found = rows(self.store, tables.alerts)
+        order = ["pending", "firing", "resolved", "inactive"]
+        found.sort(key=lambda row: (row["rule"], row["episode"], order.index(row["state"])))
+        return [(r["rule"], r["state"], r["episode"], r["rules_digest"]) for r in found]
+
+
+@pytest.fixture
+def world(open_prepared, tmp_path: Path) -> World:
+    file = tmp_path / "rules.yaml"
+    file.write_text(HEAD + NEVER_TEXT, "utf-8")
+    return World(open_prepared(), file)
+
+
+def test_a_changed_file_comes_into_force_in_sessions_that_are_open(world: World) -> None:
+    take(world.worker, turn(0), turn(1))
+    assert world.watch.look() is False
+    world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
+    take(world.worker, turn(2), turn(3))
+    assert world.told() == []
+    assert world.watch.look() is True
+    take(world.worker, turn(4), turn(5))
+    digest = digest_of(world.file.read_bytes())
+    assert world.told() == [
+        ("low-empathy-risk", "pending", 1, digest),
+        ("low-empathy-risk", "firing", 1, digest),
+    ]
+    assert world.reloads("adopted") == 1
+    assert world.watch.look() is False
+
+
+def test_a_broken_file_is_refused_once_and_the_old_rules_go_on(world: World) -> None:
+    world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
+    assert world.watch.look() is True
+    world.file.write_text(HEAD + EAGER_TEXT.replace("risk >=", "riks >="), "utf-8")
+    with structlog.testing.capture_logs() as logs:
+        assert [world.watch.look() for _ in range(3)] == [False] * 3
+    [line] = [entry for entry in logs if entry["event"] == "rules.refused"]
+    assert f"{world.file}:6: `when`" in line["faults"][0]
+    assert world.reloads("refused") == 1
+    take(world.worker, turn(0), turn(1))
+    assert [state for _, state, *_ in world.told()] == ["pending", "firing"]
+
+
+def test_a_file_that_is_gone_for_a_while_changes_nothing(world: World) -> None:
+    text = world.file.read_text("utf-8")
+    world.file.unlink()
+    assert [world.watch.look() for _ in range(2)] == [False, False]
+    assert world.reloads("refused") == 1
+    world.file.write_text(text, "utf-8")
+    assert world.watch.look() is False
+    world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
+    assert world.watch.look() is True
+
+
+def test_a_rule_that_goes_ends_its_alerts_and_comes_back_with_a_new_episode(world: World) -> None:
+    world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
+    world.watch.look()
+    take(world.worker, turn(0), turn(1))
+    world.file.write_text(HEAD + rule_text("other", when="false"), "utf-8")
+    world.watch.look()
+    take(world.worker, turn(2), turn(3))
+    world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
+    world.watch.look()
+    take(world.worker, turn(4), turn(5), end())
+    assert [(state, episode) for _, state, episode, _ in world.told()] == [
+        ("pending", 1),
+        ("firing", 1),
+        ("resolved", 1),
+        ("pending", 2),
+        ("firing", 2),
+        ("resolved", 2),
+    ]
+    assert len({row["alert_id"] for row in rows(world.store, tables.alerts)}) == 6
+    gone = [row["reason"] for row in rows(world.store, tables.alerts) if row["turns"] == [1]]
+    assert "The rule is no longer in force." in gone
+
+
+def test_rules_that_cannot_be_read_at_the_start_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RuleFileError, match=r"gone\.yaml: cannot be read"):
+        load_rules(tmp_path / "gone.yaml")

@@ -1,0 +1,173 @@
+"""Rules of time fire where nothing is said: through the processor, a store and the real core."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from stream_app.core.pipeline import Source
+from stream_app.store import tables
+from stream_app.store.repository import Store
+from stream_app.worker.processor import BatchProcessor, Record
+from tests.fakes import START
+from tests.rule_texts import rule_text, rules_of
+from tests.store.batches import end, turn
+from tests.store.reading import rows
+from tests.worker.processors import processor
+
+Open = Callable[..., Store]
+SILENCE = rules_of(
+    rule_text(
+        "silence",
+        summary="The client has waited for {waiting_seconds} s.",
+        when="waiting && waiting_distress >= 0.0",
+        for_="90s",
+    )
+)
+MINUTE = timedelta(minutes=1)
+ASKED, DEADLINE = START, START + timedelta(seconds=90)
+HALF_AN_HOUR = timedelta(minutes=30)
+
+
+def at(moment: datetime) -> str:
+    return moment.isoformat()
+
+
+def take(worker: BatchProcessor, *values: bytes) -> None:
+    worker.handle([Record(Source("t", 0, i), value, {}, None) for i, value in enumerate(values)])
+
+
+def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]:
+    done = worker.tick(due, due - HALF_AN_HOUR, [partition])
+    return [] if done is None else [alert.state.value for alert in done.result.alerts]
+
+
+def told(store: Store) -> list[tuple[Any, ...]]:
+    """The transitions in their order."""
+    found = rows(store, tables.alerts)
+    order = ["pending", "firing", "resolved", "inactive"]
+    found.sort(key=lambda row: (row["session_id"], row["episode"], order.index(row["state"])))
+    return [
+        (row["session_id"], row["state"], row["seq"], row["occurred_at"], row["reason"])
+        for row in found
+    ]
+
+
+@pytest.fixture
+def store(open_prepared: Open) -> Store:
+    return open_prepared()
+
+
+@pytest.fixture
+def worker(store: Store) -> BatchProcessor:
+    return processor(store, rules=SILENCE)
+
+
+def test_a_client_who_waits_calls_somebody_without_another_event(
+    store: Store, worker: BatchProcessor
+) -> None:
+    take(worker, turn(0, occurred_at=at(ASKED)))
+    assert tick(worker, DEADLINE - timedelta(microseconds=1)) == []
+    assert tick(worker, DEADLINE + MINUTE) == ["firing"]
+    assert tick(worker, DEADLINE + 2 * MINUTE) == []
+    assert told(store)[-1] == ("s", "firing", 0, DEADLINE, "The client has waited for 90 s.")
+    [session] = rows(store, tables.session_scores)
+    assert session["status"] == "open"
+    [state] = rows(store, tables.session_states)
+    assert state["wake_at"] is None
+
+
+def test_a_tick_and_the_next_event_say_the_same(store: Store, open_prepared: Open) -> None:
+    log = [
+        turn(0, occurred_at=at(ASKED)),
+        turn(1, occurred_at=at(DEADLINE + 5 * MINUTE)),
+        end(occurred_at=at(DEADLINE + 9 * MINUTE)),
+    ]
+    ticked = processor(store, rules=SILENCE)
+    take(ticked, log[0])
+    assert tick(ticked, DEADLINE + MINUTE) == ["firing"]
+    take(ticked, *log[1:])
+    other = open_prepared("other")
+    take(processor(other, rules=SILENCE), *log)
+    for table in (tables.alerts, tables.turn_scores, tables.session_scores):
+        assert rows(store, table) == rows(other, table)
+
+
+def test_an_answer_in_time_calls_nobody(store: Store, worker: BatchProcessor) -> None:
+    take(
+        worker,
+        turn(0, occurred_at=at(ASKED)),
+        turn(1, occurred_at=at(DEADLINE - timedelta(seconds=1))),
+    )
+    assert tick(worker, DEADLINE + MINUTE) == []
+    assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
+
+
+def test_an_old_recording_is_not_ticked(store: Store, worker: BatchProcessor) -> None:
+    """Its events are from long ago: the session is not live by the clock."""
+    take(worker, turn(0, occurred_at=at(ASKED)))
+    now = datetime.now(UTC)
+    assert now - ASKED > HALF_AN_HOUR
+    assert tick(worker, now) == []
+    assert [state for _, state, *_ in told(store)] == ["pending"]
+
+
+def test_only_the_workers_own_partitions_are_ticked(worker: BatchProcessor) -> None:
+    take(worker, turn(0, occurred_at=at(ASKED)))
+    assert tick(worker, DEADLINE + MINUTE, partition=3) == []
+    assert tick(worker, DEADLINE + MINUTE, partition=0) == ["firing"]
+
+
+def test_a_session_that_has_ended_is_not_ticked(store: Store, worker: BatchProcessor) -> None:
+    take(worker, turn(0, occurred_at=at(ASKED)), end(occurred_at=at(ASKED + timedelta(seconds=9))))
+    assert tick(worker, DEADLINE + MINUTE) == []
+    assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
+
+
+def test_without_consent_nobody_is_known_to_wait(store: Store, worker: BatchProcessor) -> None:
+    """Turns that are withheld are not seen: the counsellor may well have answered."""
+    take(
+        worker,
+        turn(0, occurred_at=at(ASKED)),
+        turn(1, occurred_at=at(ASKED + timedelta(seconds=5)), consent=False),
+    )
+    assert tick(worker, DEADLINE + MINUTE) == []
+    assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
+
+
+def test_a_tick_of_a_state_that_moved_on_elsewhere_is_done_again(
+    store: Store, worker: BatchProcessor
+) -> None:
+    """Compare and swap: the other worker's answer wins, and the tick finds nothing left to do."""
+    take(worker, turn(0, occurred_at=at(ASKED)))
+    other = processor(store, rules=SILENCE)
+    take(other, turn(2, session_id="q", occurred_at=at(ASKED)))
+    take(other, turn(1, occurred_at=at(ASKED + timedelta(seconds=20))))
+    assert tick(worker, DEADLINE + MINUTE) == []
+    states = [state for session, state, *_ in told(store) if session == "s"]
+    assert states == ["pending", "inactive"]
+
+
+def test_what_is_published_after_a_tick_is_what_was_stored(
+    store: Store, worker: BatchProcessor
+) -> None:
+    take(worker, turn(0, occurred_at=at(ASKED)))
+    done = worker.tick(DEADLINE, DEADLINE - HALF_AN_HOUR, [0])
+    assert done is not None
+    assert sorted(message.topic for message in done.messages) == ["alerts", "session-scores"]
+    assert done.outbox_id in store.outbox_ids()
+
+
+def test_while_a_turn_is_missing_nobody_is_said_to_be_silent(
+    store: Store, worker: BatchProcessor
+) -> None:
+    """Turn 2 waits for turn 1, which may be the answer."""
+    take(
+        worker,
+        turn(0, occurred_at=at(ASKED)),
+        turn(2, occurred_at=at(ASKED + timedelta(seconds=20))),
+    )
+    assert tick(worker, DEADLINE + MINUTE) == []
+    take(worker, turn(1, occurred_at=at(ASKED + timedelta(seconds=10))))
+    assert [state for _, state, *_ in told(store)][:2] == ["pending", "inactive"]
