@@ -57,14 +57,16 @@ class SessionShown:
     @property
     def curve(self) -> Markup:
         """The risk curve with the alerts under it."""
-        spans = [_span(alert) for alert in reversed(self.alerts) if alert.transitions[0].seq is not None]
+        spans = [
+            _span(alert) for alert in reversed(self.alerts) if alert.transitions[0].seq is not None
+        ]
         return risk_curve(
             self.card.risk_by_turn, self.facts.enter, spans, self.last_seq, self.address_of
         )
 
     def address_of(self, seq: int) -> str:
         """Where a turn stands: on this page, or on another."""
-        page = seq // PAGE_TURNS
+        page = page_of(seq)
         anchor = f"#turn-{seq}"
         return anchor if page == self.page else f"?page={page}{anchor}"
 
@@ -105,6 +107,7 @@ def session(
         page_turns=PAGE_TURNS,
         address=live_address(session=session_id),
         position=position,
+        broker_live=services.hub.live,
     )
 
 
@@ -122,14 +125,10 @@ def now(
 
 
 @router.get("/sessions/{session_id}/turns/{seq}")
-def turn(
-    request: Request, session_id: str, seq: int, services: Wired, person: Reader
-) -> Response:
+def turn(request: Request, session_id: str, seq: int, services: Wired, person: Reader) -> Response:
     """One turn, when it has come or its final score has."""
     top = _session(services, person, session_id, None)
-    audit.record(
-        services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}"
-    )
+    audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}")
     facts = top.facts
     around = transcripts.read(
         services.store,
@@ -147,22 +146,25 @@ def turn(
     return render(request, "turn.html", person, shown=shown, top=top)
 
 
+def page_of(seq: int) -> int:
+    """The page that a turn stands on."""
+    return seq // PAGE_TURNS
+
+
 def last_seq(card: SessionCard) -> int:
     """The last turn of which a card knows; gaps in the numbers count."""
     last_scored = card.risk_by_turn[-1][0] if card.risk_by_turn else 0
     return max(card.turns - 1, last_scored, 0)
 
 
-def _session(
-    services: Services, person: Person, session_id: str, page: int | None
-) -> SessionShown:
+def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionShown:
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
     facts = bundle_facts.read(services.store).get(card.bundle, BundleFacts())
     own = AlertFilter(session_id=session_id)
     found = alerts.find(services.store, person.scope, own, limit=MOST_ALERTS).items
-    last = last_seq(card) // PAGE_TURNS
+    last = page_of(last_seq(card))
     if page is None:
         page = 0 if card.status is SessionStatus.CLOSED else last
     return SessionShown(
