@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -14,7 +14,6 @@ from stream_app.store.reading import alerts, precision
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.web.api import alerts as alerts_api
 from stream_app.web.api import mutes as mutes_api
-from stream_app.web.api.fields import Note
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.frame import live_address, render
 from stream_app.web.console.pages import inside
@@ -110,12 +109,12 @@ def resolve(
     episode_id: str,
     services: Wired,
     person: Supervisor,
-    reason: Annotated[str, Form()] = "",
+    reason: Annotated[Reason | Literal[""], Form()] = "",
     note: Annotated[str, Form()] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Close it by hand."""
-    closing = alerts_api.Closing(reason=Reason(reason) if reason else None, note=_note(note))
+    closing = alerts_api.Closing(reason=reason or None, note=_note(note))
     alerts_api.resolve(services, person, episode_id, closing)
     return RedirectResponse(inside(to), status_code=303)
 
