@@ -24,6 +24,7 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
+from stream_app.worker.topics import client_options
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -122,11 +123,18 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
 def web(settings: Settings) -> "FastAPI":
     """The console and the API; what they import, a worker has no need of."""
     from stream_app.web import app as web_app  # noqa: PLC0415
+    from stream_app.web.live import Hub  # noqa: PLC0415
+    from stream_app.web.publishing import Publisher  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
+    from stream_app.web.topics import TopicReader  # noqa: PLC0415
 
     opened = store(settings)
     opened.open_privacy(settings.redact)
-    return web_app.create(Services(settings, opened, People(opened)))
+    kafka = client_options(settings)
+    hub = Hub()
+    told = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]
+    reader = TopicReader(hub, opened, told, settings.alert_action_topic, kafka)
+    return web_app.create(Services(settings, opened, People(opened), hub, reader, Publisher(kafka)))
 
 
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:

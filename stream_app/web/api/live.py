@@ -1,0 +1,84 @@
+"""``GET /live``: server-sent events of sessions, turns, alerts and what people do to them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Query, Request
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from stream_app.store.people import Person, PersonRole
+from stream_app.web.api.fields import Identifier, Team
+from stream_app.web.auth import SignedIn, SignInNeeded, person_of
+from stream_app.web.live import Hub, Wanted
+from stream_app.web.services import Services, Wired
+
+KEEP_ALIVE: Final = 10
+"""Seconds between comments that keep proxies from closing a quiet stream."""
+RECONNECT_MS: Final = 2000
+SEND_WITHIN: Final = 60.0
+"""A client that takes nothing for so many seconds is gone."""
+CHECK_EVERY: Final = 60.0
+"""Seconds between two looks whether the account is still good."""
+
+router = APIRouter(tags=["live"])
+
+
+@router.get("/live", response_class=EventSourceResponse)
+async def live(
+    request: Request,
+    services: Wired,
+    person: SignedIn,
+    team: Team = None,
+    domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
+    session: Annotated[Identifier | None, Query(description="Only this session")] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header(max_length=100, description="Go on after this event; browsers send it themselves"),
+    ] = None,
+    after: Annotated[
+        str | None,
+        Query(max_length=100, description="As Last-Event-ID, for a page's first connection"),
+    ] = None,
+) -> EventSourceResponse:
+    """Live events within the own scope."""
+    services.hub.check_room()
+    wanted = Wanted(
+        person.scope, team, domain, session, deidentified=person.role is PersonRole.ANALYST
+    )
+    stream = _stream(request, services, person, wanted, last_event_id or after)
+    return EventSourceResponse(stream, ping=KEEP_ALIVE, send_timeout=SEND_WITHIN)
+
+
+async def _stream(
+    request: Request, services: Services, person: Person, wanted: Wanted, last_id: str | None
+) -> AsyncIterator[ServerSentEvent]:
+    hub = services.hub
+    began = checked = time.monotonic()
+    longest = services.settings.web_sign_in_hours * 3600
+    with hub.listening(wanted, last_id) as (client, missed):
+        # an id without data: a browser that loses the stream at once can still say where it was
+        yield ServerSentEvent(id=_id(hub, last_id), retry=RECONNECT_MS)
+        for event in missed:
+            yield ServerSentEvent(wanted.shown(event), event=event.kind.value, id=hub.id_of(event))
+        while not hub.closing and time.monotonic() - began < longest:
+            for event in await client.take(KEEP_ALIVE):
+                yield ServerSentEvent(
+                    wanted.shown(event), event=event.kind.value, id=hub.id_of(event)
+                )
+            if time.monotonic() - checked > CHECK_EVERY:
+                checked = time.monotonic()
+                if not await asyncio.to_thread(_still_good, request, services, person):
+                    return
+
+
+def _id(hub: Hub, last_id: str | None) -> str:
+    return last_id if last_id is not None else hub.position
+
+
+def _still_good(request: Request, services: Services, person: Person) -> bool:
+    try:
+        return person_of(request, services) == person
+    except SignInNeeded:
+        return False
