@@ -16,7 +16,7 @@ from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.sessions import SessionCard
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence
+from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
 from stream_app.web.console.frame import live_address, render
 from stream_app.web.services import Services, Wired
@@ -104,6 +104,7 @@ def session(
         person,
         top=top,
         turns=shown,
+        judged=judgements.of_session(services.store, person, session_id),
         page_turns=PAGE_TURNS,
         address=live_address(session=session_id),
         position=position,
@@ -143,7 +144,8 @@ def turn(request: Request, session_id: str, seq: int, services: Wired, person: R
     shown = evidence.shown(
         found, top.card.bundle, (facts.before, facts.after), [turn.seq for turn in around]
     )
-    return render(request, "turn.html", person, shown=shown, top=top)
+    judged = judgements.of_session(services.store, person, session_id)
+    return render(request, "turn.html", person, shown=shown, judged=judged)
 
 
 def page_of(seq: int) -> int:

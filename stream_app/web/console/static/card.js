@@ -47,7 +47,7 @@ function showStanding(card, risk, atRisk, moment) {
   risk.classList.toggle("below", !atRisk);
   const words = card.querySelector(".at-risk-for");
   if (atRisk) words.replaceChildren("above the threshold for ", sinceElement(moment));
-  else words.textContent = "below the threshold";
+  else words.replaceChildren();
 }
 
 function write(element, text) {

@@ -1,4 +1,4 @@
-// Rating a turn beside the model, and disputing a score; both are kept by the API.
+// Rating a turn beside the model, disputing a score, answering a dispute: the API keeps them all.
 
 const dialog = document.getElementById("judge");
 const said = document.getElementById("judge-said");
@@ -6,13 +6,24 @@ let turn = null;
 
 /** Show the buttons; `session` is whose turns they are about. */
 export function watchJudging(session) {
-  if (!dialog) return;
   document.getElementById("turns").addEventListener("click", (event) => {
     const button = event.target.closest("button.judge");
     if (button) open(button.closest(".turn"));
   });
-  submit("rate", (form) => post("/api/v1/ratings", { session_id: session, seq: turn, head: form.get("head"), value: Number(form.get("value")), sample_id: null }, "Saved; it stands beside the model's score."));
-  submit("dispute", (form) => post("/api/v1/disputes", { session_id: session, seq: turn, head: form.get("head"), proposed: form.get("proposed") === "" ? null : Number(form.get("proposed")), note: form.get("note") }, "Sent. The score stays as it is until somebody has decided."));
+  onSubmit(document.getElementById("rate"), said, "Saved; it stands beside the model's score.", (form) => [
+    "/api/v1/ratings",
+    { session_id: session, seq: turn, head: form.get("head"), value: Number(form.get("value")) },
+  ]);
+  onSubmit(document.getElementById("dispute"), said, "Sent. The score stays as it is until somebody has answered.", (form) => [
+    "/api/v1/disputes",
+    { session_id: session, seq: turn, head: form.get("head"), proposed: form.get("proposed") === "" ? null : Number(form.get("proposed")), note: form.get("note") },
+  ]);
+  for (const element of document.querySelectorAll("form.answer")) {
+    onSubmit(element, element.querySelector(".said-back"), "Answered.", (form) => [
+      `/api/v1/disputes/${encodeURIComponent(element.dataset.dispute)}/decide`,
+      { decision: form.get("decision"), answer: form.get("answer") },
+    ]);
+  }
 }
 
 /** Buttons do nothing without this script, so they are shown by it. */
@@ -28,30 +39,26 @@ function open(element) {
   dialog.showModal();
 }
 
-function submit(id, send) {
-  document.getElementById(id)?.addEventListener("submit", async (event) => {
+function onSubmit(element, answerLine, thanks, request) {
+  element?.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const form = event.target;
-    const button = form.querySelector("button");
+    const button = element.querySelector("button");
     button.disabled = true;
-    const done = await send(new FormData(form));
+    const problem = await post(...request(new FormData(element)));
     button.disabled = false;
-    if (done) form.dispatchEvent(new CustomEvent("judged", { bubbles: true, detail: { seq: turn } }));
+    answerLine.textContent = problem ? `Not saved: ${problem}` : thanks;
+    if (!problem && turn !== null) document.dispatchEvent(new CustomEvent("judged", { detail: { seq: turn } }));
   });
 }
 
-async function post(address, body, thanks) {
-  said.textContent = "";
+/** What went wrong, in words; empty if nothing did. */
+async function post(address, body) {
   try {
     const answer = await fetch(address, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-    if (answer.ok) {
-      said.textContent = thanks;
-      return true;
-    }
+    if (answer.ok) return "";
     const problem = await answer.json().catch(() => ({}));
-    said.textContent = `Not saved: ${problem.detail ?? `the service answered ${answer.status}`}`;
+    return problem.detail ?? `the service answered ${answer.status}`;
   } catch {
-    said.textContent = "Not saved: the service does not answer. Try again.";
+    return "the service does not answer. Try again.";
   }
-  return false;
 }
