@@ -24,7 +24,7 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
-from stream_app.worker.topics import client_options
+from stream_app.worker.topics import client_options, declare_topics
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -133,7 +133,12 @@ def web(settings: Settings) -> "FastAPI":
     kafka = client_options(settings)
     hub = Hub()
     told = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]
-    reader = TopicReader(hub, opened, told, settings.alert_action_topic, kafka)
+
+    async def declare() -> None:
+        if settings.declare_topics:
+            await declare_topics(settings, patience=0.0)
+
+    reader = TopicReader(hub, opened, told, settings.alert_action_topic, kafka, declare)
     return web_app.create(Services(settings, opened, People(opened), hub, reader, Publisher(kafka)))
 
 

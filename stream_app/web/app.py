@@ -52,7 +52,6 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        services.hub.closed()
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
         await services.publisher.close()

@@ -89,6 +89,13 @@ def allowed(*roles: PersonRole) -> Callable[[Person], Person]:
     return check
 
 
+Member = Annotated[
+    Person,
+    Depends(
+        allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST, PersonRole.ADMIN)
+    ),
+]
+"""A person, of whatever role; not a program that only sends events."""
 Reader = Annotated[Person, Depends(allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR))]
 """May read transcripts, within the own scope."""
 Supervisor = Annotated[Person, Depends(allowed(PersonRole.SUPERVISOR))]

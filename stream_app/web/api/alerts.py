@@ -15,7 +15,7 @@ from stream_app.store.reading.alerts import ActionKind, AlertFilter, AlertRead, 
 from stream_app.store.reading.facts import Facts, look_up
 from stream_app.store.reading.pages import Page
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
-from stream_app.web.auth import SignedIn, Supervisor
+from stream_app.web.auth import Member, Supervisor
 from stream_app.web.live import ActionTold
 from stream_app.web.services import Services, Wired
 
@@ -56,7 +56,7 @@ class Remark(BaseModel):
 @router.get("")
 def list_alerts(
     services: Wired,
-    person: SignedIn,
+    person: Member,
     state: Annotated[
         list[ShownState] | None, Query(description="Only these states; may be repeated")
     ] = None,
@@ -74,7 +74,7 @@ def list_alerts(
 
 
 @router.get("/{episode_id}")
-def one_alert(services: Wired, person: SignedIn, episode_id: EpisodeId) -> AlertRead:
+def one_alert(services: Wired, person: Member, episode_id: EpisodeId) -> AlertRead:
     """One alert with all transitions of the rule and all that people did."""
     found = alerts.one(services.store, person.scope, episode_id)
     if found is None:

@@ -5,17 +5,20 @@ import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
+import anyio
 from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from stream_app.store.people import Person, PersonRole
 from stream_app.web.api.fields import Identifier, Team
-from stream_app.web.auth import SignedIn, SignInNeeded, person_of
+from stream_app.web.auth import Member, SignInNeeded, person_of
 from stream_app.web.live import Hub, Wanted
 from stream_app.web.services import Services, Wired
 
 KEEP_ALIVE: Final = 10
 """Seconds between comments that keep proxies from closing a quiet stream."""
+LOOK_UP_EVERY: Final = 1.0
+"""A quiet stream looks so often (seconds) whether the server stops."""
 RECONNECT_MS: Final = 2000
 SEND_WITHIN: Final = 60.0
 """A client that takes nothing for so many seconds is gone."""
@@ -29,7 +32,7 @@ router = APIRouter(tags=["live"])
 async def live(
     request: Request,
     services: Wired,
-    person: SignedIn,
+    person: Member,
     team: Team = None,
     domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
     session: Annotated[Identifier | None, Query(description="Only this session")] = None,
@@ -47,12 +50,24 @@ async def live(
     wanted = Wanted(
         person.scope, team, domain, session, deidentified=person.role is PersonRole.ANALYST
     )
-    stream = _stream(request, services, person, wanted, last_event_id or after)
-    return EventSourceResponse(stream, ping=KEEP_ALIVE, send_timeout=SEND_WITHIN)
+    stopping = anyio.Event()
+    stream = _stream(request, services, person, wanted, last_event_id or after, stopping)
+    return EventSourceResponse(
+        stream,
+        ping=KEEP_ALIVE,
+        send_timeout=SEND_WITHIN,
+        shutdown_event=stopping,
+        shutdown_grace_period=3 * LOOK_UP_EVERY,
+    )
 
 
 async def _stream(
-    request: Request, services: Services, person: Person, wanted: Wanted, last_id: str | None
+    request: Request,
+    services: Services,
+    person: Person,
+    wanted: Wanted,
+    last_id: str | None,
+    stopping: anyio.Event,
 ) -> AsyncIterator[ServerSentEvent]:
     hub = services.hub
     began = checked = time.monotonic()
@@ -62,8 +77,8 @@ async def _stream(
         yield ServerSentEvent(id=_id(hub, last_id), retry=RECONNECT_MS)
         for event in missed:
             yield ServerSentEvent(wanted.shown(event), event=event.kind.value, id=hub.id_of(event))
-        while not hub.closing and time.monotonic() - began < longest:
-            for event in await client.take(KEEP_ALIVE):
+        while not stopping.is_set() and time.monotonic() - began < longest:
+            for event in await client.take(LOOK_UP_EVERY):
                 yield ServerSentEvent(
                     wanted.shown(event), event=event.kind.value, id=hub.id_of(event)
                 )
