@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from stream_app.contracts.events import Role
@@ -130,7 +131,7 @@ def segments(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> list[Se
     held = {name: [span for span in found if span[0] < span[1]] for name, found in held.items()}
     cuts = sorted({0, len(text), *(place for found in held.values() for s in found for place in s)})
     pieces = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         pieces.append(
             Segment(
                 text[start:end],

@@ -89,6 +89,6 @@ templates.env.filters.update(
     pseudonym=words.pseudonym,
     number=words.number,
 )
-templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES)
+templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=words.LEVELS)
 templates.env.trim_blocks = True
 templates.env.lstrip_blocks = True

@@ -7,9 +7,12 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse, Response
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from stream_app.errors import StoreUnavailable
+from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
+from stream_app.store.reading.pages import BadCursor
 from stream_app.web.auth import SignInNeeded
 from stream_app.web.console.frame import render
 from stream_app.web.security import HEADERS
@@ -50,6 +53,9 @@ def attach(app: FastAPI) -> None:
     app.add_exception_handler(SignInNeeded, _to_sign_in)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, lambda request, _: refusal(request, 422))
+    app.add_exception_handler(ValidationError, lambda request, _: refusal(request, 422))
+    for missing in (NoSuchAlert, NoSuchMute, BadCursor):
+        app.add_exception_handler(missing, lambda request, _: refusal(request, 404))
     app.add_exception_handler(StoreUnavailable, lambda request, _: refusal(request, 503))
     app.add_exception_handler(Exception, _broken)
 

@@ -16,7 +16,7 @@ from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.sessions import SessionCard
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence
+from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
 from stream_app.web.console.frame import live_address, render
 from stream_app.web.services import Services, Wired
@@ -57,14 +57,16 @@ class SessionShown:
     @property
     def curve(self) -> Markup:
         """The risk curve with the alerts under it."""
-        spans = [_span(alert) for alert in reversed(self.alerts) if alert.transitions[0].seq is not None]
+        spans = [
+            _span(alert) for alert in reversed(self.alerts) if alert.transitions[0].seq is not None
+        ]
         return risk_curve(
             self.card.risk_by_turn, self.facts.enter, spans, self.last_seq, self.address_of
         )
 
     def address_of(self, seq: int) -> str:
         """Where a turn stands: on this page, or on another."""
-        page = seq // PAGE_TURNS
+        page = page_of(seq)
         anchor = f"#turn-{seq}"
         return anchor if page == self.page else f"?page={page}{anchor}"
 
@@ -102,9 +104,11 @@ def session(
         person,
         top=top,
         turns=shown,
+        judged=judgements.of_session(services.store, person, session_id),
         page_turns=PAGE_TURNS,
         address=live_address(session=session_id),
         position=position,
+        broker_live=services.hub.live,
     )
 
 
@@ -122,14 +126,10 @@ def now(
 
 
 @router.get("/sessions/{session_id}/turns/{seq}")
-def turn(
-    request: Request, session_id: str, seq: int, services: Wired, person: Reader
-) -> Response:
+def turn(request: Request, session_id: str, seq: int, services: Wired, person: Reader) -> Response:
     """One turn, when it has come or its final score has."""
     top = _session(services, person, session_id, None)
-    audit.record(
-        services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}"
-    )
+    audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}")
     facts = top.facts
     around = transcripts.read(
         services.store,
@@ -144,7 +144,13 @@ def turn(
     shown = evidence.shown(
         found, top.card.bundle, (facts.before, facts.after), [turn.seq for turn in around]
     )
-    return render(request, "turn.html", person, shown=shown, top=top)
+    judged = judgements.of_session(services.store, person, session_id)
+    return render(request, "turn.html", person, shown=shown, judged=judged)
+
+
+def page_of(seq: int) -> int:
+    """The page that a turn stands on."""
+    return seq // PAGE_TURNS
 
 
 def last_seq(card: SessionCard) -> int:
@@ -153,16 +159,14 @@ def last_seq(card: SessionCard) -> int:
     return max(card.turns - 1, last_scored, 0)
 
 
-def _session(
-    services: Services, person: Person, session_id: str, page: int | None
-) -> SessionShown:
+def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionShown:
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
     facts = bundle_facts.read(services.store).get(card.bundle, BundleFacts())
     own = AlertFilter(session_id=session_id)
     found = alerts.find(services.store, person.scope, own, limit=MOST_ALERTS).items
-    last = last_seq(card) // PAGE_TURNS
+    last = page_of(last_seq(card))
     if page is None:
         page = 0 if card.status is SessionStatus.CLOSED else last
     return SessionShown(

@@ -72,6 +72,7 @@ def wall(
         person,
         address=live_address(team=team, domain=domain),
         position=position,
+        broker_live=services.hub.live,
         cards=cards,
         more=page.next_cursor is not None,
         team=team,
