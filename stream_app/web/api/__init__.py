@@ -6,11 +6,31 @@ from fastapi import FastAPI
 
 from stream_app import __version__
 from stream_app.web import problems
-from stream_app.web.api import alerts, live, me, mutes
+from stream_app.web.api import (
+    agreement,
+    alerts,
+    disputes,
+    feedback,
+    live,
+    me,
+    mutes,
+    ratings,
+    samples,
+)
 from stream_app.web.services import Services
 
 PREFIX: Final = "/api/v1"
-ROUTERS: Final = (live.router, alerts.router, mutes.router, me.router)
+ROUTERS: Final = (
+    live.router,
+    alerts.router,
+    mutes.router,
+    me.router,
+    ratings.router,
+    disputes.router,
+    agreement.router,
+    samples.router,
+    feedback.router,
+)
 """Their paths begin below the prefix, as in ``/alerts``."""
 
 
