@@ -99,3 +99,10 @@ Member = Annotated[
 Reader = Annotated[Person, Depends(allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR))]
 """May read transcripts, within the own scope."""
 Supervisor = Annotated[Person, Depends(allowed(PersonRole.SUPERVISOR))]
+Admin = Annotated[Person, Depends(allowed(PersonRole.ADMIN))]
+Sender = Annotated[Person, Depends(allowed(PersonRole.INGEST))]
+"""Sends events, and does nothing else."""
+Exporter = Annotated[
+    Person,
+    Depends(allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST)),
+]

@@ -28,6 +28,19 @@ MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:rapport:problem:"
 RETRY_AFTER_SECONDS: Final = 5
 NOT_SIGNED_IN: Final = "sign in, or send a token: Authorization: Bearer rapport_…"
+MEANINGS: Final = {
+    400: "A cursor that this list did not give out, or a body that cannot be read",
+    401: "Nobody is signed in: send a token",
+    403: "Not open to this role or scope, or a browser was led here by another site",
+    404: "There is nothing of this name within the own scope",
+    409: "It cannot be done as things stand",
+    413: "More than is taken in one request",
+    415: "A body of a type that is not taken here",
+    422: "Part of the request is not as documented; `errors` says which",
+    429: "Too many requests; `Retry-After` says how many seconds to wait",
+    500: "The service made a mistake; nothing of it is told here, its log says more",
+    503: "The database or the broker is away; `Retry-After` says how many seconds to wait",
+}
 _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     BadCursor: (400, "bad-cursor"),
     NoSuchAlert: (404, "not-found"),
@@ -57,6 +70,12 @@ class Problem:
     status: Annotated[int, Field(ge=400, le=599, description="The HTTP status")]
     detail: Annotated[str, Field(description="What was wrong this time, and what to do")]
     errors: Annotated[list[Fault], Field(description="Invalid parts of the request, if any")]
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Responses of a route for the API's document, besides those that every route has."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": MEANINGS[status], "content": content} for status in statuses}
 
 
 def answer(

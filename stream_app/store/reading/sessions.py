@@ -28,11 +28,15 @@ NO_RISK_YET: Final = -1.0
 
 
 class Order(Enum):
-    """``risk``: highest first. ``activity`` and ``start``: newest first."""
+    """``risk``: highest first. ``activity`` and ``start``: newest first.
+
+    ``id``: by session_id; the only order in which nothing moves while one pages through it.
+    """
 
     RISK = "risk"
     ACTIVITY = "activity"
     START = "start"
+    ID = "id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class SessionCard:
     risk_by_turn: list[tuple[int, float]]
     at_risk_since: datetime | None
     firing: list[str]
+    consent: bool | None
 
 
 def find(
@@ -109,30 +114,34 @@ def find(
         BadCursor: the cursor is not of this list.
     """
     newest = _newest(scope, chosen)
-    risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
-    ordered: dict[Order, tuple[Key, type]] = {
-        Order.RISK: (risk, float),
-        Order.ACTIVITY: (newest.c.last_activity_at, datetime),
-        Order.START: (newest.c.started_at, datetime),
-    }
-    column, kind = ordered[order]
-    keys: list[tuple[Key, bool]] = [(column, True), (newest.c.session_id, False)]
-    query = sa.select(newest, column.label("sorted_by")).order_by(
-        column.desc(), newest.c.session_id
-    )
-    if order is not Order.RISK:
-        query = query.where(column.is_not(None))
+    keys, kinds = _order(newest, order)
+    labelled = [key.label(f"key_{place}") for place, (key, _) in enumerate(keys)]
+    query = sa.select(newest, *labelled).where(*(key.is_not(None) for key, _ in keys))
+    query = query.order_by(*(key.desc() if down else key for key, down in keys))
     if cursor is not None:
-        query = query.where(after(keys, place_of(order.value, cursor, [kind, str])))
+        query = query.where(after(keys, place_of(order.value, cursor, kinds)))
     with store.reading() as connection:
         found = connection.execute(query.limit(limit + 1)).mappings().all()
         cards = _cards(connection, found[:limit])
-    more = len(found) > limit
-    last = found[limit - 1] if more else None
-    return Page(
-        cards,
-        cursor_of(order.value, [last["sorted_by"], last["session_id"]]) if last else None,
-    )
+    if len(found) <= limit:
+        return Page(cards, None)
+    last = found[limit - 1]
+    return Page(cards, cursor_of(order.value, [last[label.name] for label in labelled]))
+
+
+def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], list[type]]:
+    """The columns of an order, descending or not, and their types in a cursor."""
+    by_id: tuple[Key, bool] = (newest.c.session_id, False)
+    match order:
+        case Order.RISK:
+            risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
+            return [(risk, True), by_id], [float, str]
+        case Order.ACTIVITY:
+            return [(newest.c.last_activity_at, True), by_id], [datetime, str]
+        case Order.START:
+            return [(newest.c.started_at, True), by_id], [datetime, str]
+        case Order.ID:
+            return [by_id], [str]
 
 
 def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
@@ -155,7 +164,8 @@ def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) 
         ],
     )
     facts = [
-        fact.c[name] for name in ("domain", "channel", "team", "lang", "ended_at", "end_reason")
+        fact.c[name]
+        for name in ("domain", "channel", "team", "lang", "ended_at", "end_reason", "consent")
     ]
     query = sa.select(score, *facts, place.label("place")).join(
         fact, fact.c.session_id == score.c.session_id
