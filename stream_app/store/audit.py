@@ -20,6 +20,7 @@ class Audited(Enum):
     SIGN_IN = "sign-in"
     SIGN_IN_REFUSED = "sign-in refused"
     READ_TRANSCRIPT = "read transcript"
+    READ_COUNSELLOR = "read counsellor"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
 
