@@ -123,7 +123,9 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
 def web(settings: Settings) -> "FastAPI":
     """The console and the API; what they import, a worker has no need of."""
     from stream_app.web import app as web_app  # noqa: PLC0415
+    from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.live import Hub  # noqa: PLC0415
+    from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
     from stream_app.web.publishing import Publisher  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
     from stream_app.web.topics import TopicReader  # noqa: PLC0415
@@ -139,7 +141,18 @@ def web(settings: Settings) -> "FastAPI":
             await declare_topics(settings, patience=0.0)
 
     reader = TopicReader(hub, opened, told, settings.alert_action_topic, kafka, declare)
-    return web_app.create(Services(settings, opened, People(opened), hub, reader, Publisher(kafka)))
+    return web_app.create(
+        Services(
+            settings=settings,
+            store=opened,
+            people=People(opened),
+            hub=hub,
+            reader=reader,
+            publisher=Publisher(kafka),
+            metrics=WebMetrics(hub),
+            health=WebHealth(opened, hub),
+        )
+    )
 
 
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:

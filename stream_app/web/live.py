@@ -152,6 +152,11 @@ class Hub:
         return len(self._clients)
 
     @property
+    def number(self) -> int:
+        """Events since the start."""
+        return self._number
+
+    @property
     def position(self) -> str:
         """The id of the newest event; a page that holds it can ask for what came after."""
         return f"{self.epoch}-{self._number}"

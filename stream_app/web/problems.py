@@ -1,7 +1,6 @@
 """Errors of the API as problem details (RFC 9457): what was wrong, and what to do."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -18,7 +17,6 @@ from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import PersonError
 from stream_app.store.reading.pages import BadCursor
-from stream_app.web.attempts import TooManyAttempts
 from stream_app.web.auth import SignInNeeded
 from stream_app.web.live import TooManyClients
 
@@ -46,7 +44,6 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     NoSuchAlert: (404, "not-found"),
     NoSuchMute: (404, "not-found"),
     PersonError: (409, "conflict"),
-    TooManyAttempts: (429, "too-many-attempts"),
     TooManyClients: (503, "too-many-streams"),
     StoreUnavailable: (503, "database-away"),
     BrokerUnavailable: (503, "broker-away"),
@@ -122,13 +119,11 @@ def _nobody(_: Request, __: Exception) -> Response:
 def _rapport(request: Request, problem: Exception) -> Response:
     for kind, (status, name) in _KNOWN.items():
         if isinstance(problem, kind):
-            return answer(status, str(problem), name=name, headers=_retry(status, problem))
+            return answer(status, str(problem), name=name, headers=_retry(status))
     return _unexpected(request, problem)
 
 
-def _retry(status: int, problem: Exception) -> dict[str, str]:
-    if isinstance(problem, TooManyAttempts):
-        return {"Retry-After": str(math.ceil(problem.wait))}
+def _retry(status: int) -> dict[str, str]:
     return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else {}
 
 

@@ -33,9 +33,10 @@ class Publisher:
         self._loop = asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Send what waits and disconnect."""
-        if self._producer is not None:
-            await self._producer.stop()
+        """Send what waits and disconnect; the next record makes a new connection."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
 
     async def send(self, topic: str, key: bytes, value: bytes) -> "asyncio.Future[Any]":
         """Hand a record to the producer; the future tells where it stands in the log.

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
+from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, SessionStatus
@@ -25,6 +26,9 @@ from stream_app.store.tables import (
 
 NO_RISK_YET: Final = -1.0
 """Sorts sessions without a risk after those with one."""
+
+
+Share = Annotated[float | None, Field(ge=0, le=1)]
 
 
 class Order(Enum):
@@ -56,9 +60,9 @@ class SessionFilter:
 class Mechanism:
     """One of EPITOME's mechanisms over the counsellor turns; levels 0-2."""
 
-    mean: float
-    recent_mean: float
-    share: float
+    mean: Annotated[float, Field(ge=0, le=2, description="Mean level over counsellor turns")]
+    recent_mean: Annotated[float, Field(ge=0, le=2, description="The same over the last five")]
+    share: Annotated[float, Field(ge=0, le=1, description="Share of turns with a level above 0")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +74,46 @@ class SessionCard:
     whose alert fires. ``counsellors``: pseudonyms.
     """
 
-    session_id: str
-    bundle: str
+    session_id: Annotated[str, Field(description="As its events carry it")]
+    bundle: Annotated[str, Field(description="The model that scored it last")]
     status: SessionStatus
     domain: str | None
     channel: str | None
     team: str | None
     lang: str | None
-    counsellors: list[str]
+    counsellors: Annotated[list[str], Field(description="Pseudonyms; empty for analysts")]
     started_at: datetime | None
     last_activity_at: datetime | None
     ended_at: datetime | None
     end_reason: str | None
-    turns: int
-    counsellor_turns: int
-    late_turns: int
-    withheld_turns: int
-    low_empathy_risk: float | None
-    predicted_rating: float | None
-    mechanisms: dict[str, Mechanism]
-    empathy_total_mean: float | None
-    talk_share: float | None
-    reflection_to_question: float | None
-    complex_reflection_share: float | None
-    open_question_share: float | None
-    risk_by_turn: list[tuple[int, float]]
-    at_risk_since: datetime | None
-    firing: list[str]
-    consent: bool | None
+    turns: Annotated[int, Field(ge=0, description="Turns that were scored")]
+    counsellor_turns: Annotated[int, Field(ge=0)]
+    late_turns: Annotated[int, Field(ge=0, description="Came out of order, too late")]
+    withheld_turns: Annotated[int, Field(ge=0, description="Not scored for want of consent")]
+    low_empathy_risk: Annotated[
+        Share,
+        Field(description="Probability of little empathy; null: too early"),
+    ]
+    predicted_rating: Annotated[float | None, Field(ge=1, le=5)]
+    mechanisms: Annotated[
+        dict[str, Mechanism],
+        Field(description="By emotional_reactions, interpretations, explorations"),
+    ]
+    empathy_total_mean: Annotated[float | None, Field(ge=0, le=6)]
+    talk_share: Annotated[Share, Field(description="The counsellor's share of the words")]
+    reflection_to_question: Annotated[
+        float | None, Field(ge=0, description="Reflections for each question")
+    ]
+    complex_reflection_share: Annotated[Share, Field(description="Of reflections")]
+    open_question_share: Annotated[Share, Field(description="Of questions")]
+    risk_by_turn: Annotated[
+        list[tuple[int, float]], Field(description="[seq, risk] after each counsellor turn")
+    ]
+    at_risk_since: Annotated[
+        datetime | None, Field(description="Since when the risk is at the bundle's threshold")
+    ]
+    firing: Annotated[list[str], Field(description="Rules whose alert fires")]
+    consent: Annotated[bool | None, Field(description="The client agreed to the analysis")]
 
 
 def find(

@@ -13,7 +13,6 @@ from stream_app.settings import Settings
 from stream_app.store.reading import bundles
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Member
-from stream_app.web.problems import documented
 from stream_app.web.services import Wired
 
 CARD = "MODEL_CARD.md"
@@ -55,7 +54,7 @@ def list_bundles(services: Wired, person: Member) -> list[BundleSummary]:  # noq
     ]
 
 
-@router.get("/{bundle}", responses=documented(404))
+@router.get("/{bundle}")
 def one_bundle(
     services: Wired,
     person: Member,  # noqa: ARG001  # whoever signs in

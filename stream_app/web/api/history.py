@@ -13,7 +13,6 @@ from stream_app.store.reading.pages import Page
 from stream_app.store.reading.sessions import Mechanism, Order, SessionCard, SessionFilter
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member
-from stream_app.web.problems import documented
 from stream_app.web.services import Wired
 
 router = APIRouter(tags=["sessions"])
@@ -34,7 +33,7 @@ class SessionPoint:
     empathy_total_mean: Annotated[float | None, Field(ge=0, le=6)]
 
 
-@router.get("/history", responses=documented(400))
+@router.get("/history")
 def history(
     services: Wired,
     person: Member,

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import anyio
 from fastapi import APIRouter, Header, Query, Request
@@ -28,7 +28,27 @@ CHECK_EVERY: Final = 60.0
 router = APIRouter(tags=["live"])
 
 
-@router.get("/live", response_class=EventSourceResponse)
+_EXAMPLE: Final = """\
+id: 5f3a9c01-41
+retry: 2000
+
+event: session
+id: 5f3a9c01-42
+data: {"type":"session_score","session_id":"chat-4711","low_empathy_risk":0.61,"team":"north"}
+
+event: resync
+id: 5f3a9c01-97
+data: {}
+"""
+_STREAM: Final[dict[int | str, Any]] = {
+    200: {
+        "description": "An endless stream (`text/event-stream`).",
+        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+    }
+}
+
+
+@router.get("/live", response_class=EventSourceResponse, responses=_STREAM)
 async def live(
     request: Request,
     services: Wired,
@@ -45,7 +65,20 @@ async def live(
         Query(max_length=100, description="As Last-Event-ID, for a page's first connection"),
     ] = None,
 ) -> EventSourceResponse:
-    """Live events within the own scope."""
+    """Live events within the own scope, as they happen; each holds no text of any turn.
+
+    - `session`: the `session_score` message, with team, domain, channel and counsellors
+    - `turn`: the `turn_score` message
+    - `alert`: a transition of a rule, with team and domain
+    - `alert-action`: what somebody did: episode_id, session_id, kind, reason, person, at, state
+    - `stale`: the broker is away since `since`; pages go on, nothing new is told
+    - `resync`: events were missed; load the state anew. What follows is complete again
+
+    Ids are `<epoch>-<n>`. After `Last-Event-ID`, what was missed is replayed as far as it is kept
+    (the newest 5,000 events), else there is a `resync`. A client that reads too slowly gets a
+    `resync`, too. Every 10 s there is a comment. A page asks with `after` = `live_position` of
+    `/me`, read before its state.
+    """
     services.hub.check_room()
     wanted = Wanted(
         person.scope, team, domain, session, deidentified=person.role is PersonRole.ANALYST

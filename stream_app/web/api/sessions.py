@@ -16,7 +16,6 @@ from stream_app.store.reading.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.reading.transcripts import TurnRead
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member
-from stream_app.web.problems import documented
 from stream_app.web.services import Services, Wired
 
 TURNS = "turns"
@@ -24,7 +23,7 @@ router = APIRouter(prefix="/sessions", tags=["sessions"])
 SessionId = Annotated[Identifier, Path(description="The session's id, as its events carry it")]
 
 
-@router.get("", responses=documented(400))
+@router.get("")
 def list_sessions(
     services: Wired,
     person: Member,
@@ -58,7 +57,7 @@ def list_sessions(
     return Page([shown(person, card) for card in page.items], page.next_cursor)
 
 
-@router.get("/{session_id:path}/turns", responses=documented(400, 404))
+@router.get("/{session_id:path}/turns")
 def turns_of_session(
     services: Wired,
     person: Member,
@@ -86,7 +85,7 @@ def turns_of_session(
     return Page(found[:limit], cursor_of(TURNS, [found[limit - 1].seq]) if more else None)
 
 
-@router.get("/{session_id:path}/history", responses=documented(400, 404))
+@router.get("/{session_id:path}/history")
 def history_of_session(
     services: Wired,
     person: Member,
@@ -100,7 +99,7 @@ def history_of_session(
     return history.of_session(services.store, person.scope, session_id, bundle, cursor, limit)
 
 
-@router.get("/{session_id:path}", responses=documented(404))
+@router.get("/{session_id:path}")
 def one_session(services: Wired, person: Member, session_id: SessionId) -> SessionCard:
     """One session as it stands, with its risk after each counsellor turn."""
     return shown(person, _card(services, person, session_id))

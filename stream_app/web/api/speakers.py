@@ -16,7 +16,6 @@ from stream_app.store.reading.pages import Page
 from stream_app.store.reading.scope import Scope
 from stream_app.web.api.fields import Cursor, Identifier, Limit
 from stream_app.web.auth import Reader
-from stream_app.web.problems import documented
 from stream_app.web.services import Wired
 from stream_app.web.trends import FEWEST_SESSIONS, WEEKS, Trend, trends
 
@@ -40,7 +39,7 @@ class SpeakerRead:
     ]
 
 
-@router.get("", responses=documented(400))
+@router.get("")
 def list_speakers(
     services: Wired, person: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[Counsellor]:
@@ -48,7 +47,7 @@ def list_speakers(
     return counsellors.find(services.store, person.scope, cursor, limit)
 
 
-@router.get("/{speaker}", responses=documented(404))
+@router.get("/{speaker}")
 def one_speaker(
     services: Wired,
     person: Reader,
