@@ -1,6 +1,10 @@
 """A web process over sessions that the real pipeline has scored with the shipped bundle."""
 
+import asyncio
 import json
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -16,6 +20,7 @@ from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from stream_app.store.people import People
 from stream_app.web.auth import hash_password
+from stream_app.worker.topics import declare_topics
 from tests.web.server import Web
 
 PASSWORD = "long enough to pass"
@@ -49,6 +54,41 @@ class Stage(Web):
         self.store.commit(result)
         self.states.update(result.sessions)
         return result
+
+    def go_live(self) -> None:
+        """Topics first: the web process reads them from where it finds them."""
+        self._aside(lambda: asyncio.run(declare_topics(self.settings)))
+        self.start()
+
+    def commit_and_tell(self, *events: bytes) -> None:
+        """As a worker does: into the database, then to the topics."""
+        result = self.commit(*events)
+        self._aside(lambda: self.publish(result))
+
+    def break_off(self) -> None:
+        """The web process dies at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def hold(self) -> None:
+        """The web process stands still; its connections stay open."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """It moves again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    def now(self) -> datetime:
+        """Of this machine."""
+        return datetime.now(UTC)
+
+    def _aside(self, work: Callable[[], None]) -> None:
+        """In another thread: Playwright holds the event loop of this one."""
+        with ThreadPoolExecutor(1) as other:
+            other.submit(work).result()
 
     def play(
         self,

@@ -1,8 +1,8 @@
 // Times in the reader's zone, and durations that stay right while the page is open.
 
 const serverAhead = Date.parse(document.body.dataset.now) - Date.now();
-const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const day = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const TICK = 1000;
 
 /** Milliseconds since the epoch by the server's clock. */

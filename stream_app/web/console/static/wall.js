@@ -71,8 +71,8 @@ function reorder() {
 
 function arrange(order) {
   outOfOrder = false;
-  resort.hidden = true;
   requestAnimationFrame(() => {
+    resort.hidden = true;
     order.forEach((card, place) => {
       if (list.children[place] !== card && card.isConnected) list.insertBefore(card, list.children[place] ?? null);
     });
