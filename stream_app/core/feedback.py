@@ -34,7 +34,7 @@ class CounsellorTurn:
     """A counsellor turn with its best score under one bundle.
 
     ``text``: redacted, None once it was erased or not read. ``levels``: by mechanism.
-    ``client_words``: what the client said since the counsellor turn before it, in words.
+    ``client_said``: how much the client said since the counsellor turn before it, in characters.
     """
 
     session_id: str
@@ -43,7 +43,7 @@ class CounsellorTurn:
     levels: dict[str, Level]
     abstained: Sequence[str] = ()
     late: bool = False
-    client_words: int = 0
+    client_said: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def _clearest(items: list[_Judged]) -> list[_Judged]:
 def _after_most(items: list[_Judged], level: int) -> list[_Judged]:
     """Turns of this level, those first before which the client had said most."""
     found = [item for item in items if item.level.level == level]
-    return sorted(found, key=lambda item: (-item.turn.client_words, item.place))
+    return sorted(found, key=lambda item: (-item.turn.client_said, item.place))
 
 
 def _quote(item: _Judged) -> Quote | None:

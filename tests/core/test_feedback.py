@@ -54,7 +54,7 @@ counsellor_turns = st.lists(
         levels=st.dictionaries(st.sampled_from(MECHANISMS), levels),
         abstained=st.lists(st.sampled_from([*MECHANISMS, "strategy"]), unique=True),
         late=st.booleans(),
-        client_words=st.integers(0, 200),
+        client_said=st.integers(0, 200),
     ),
     max_size=12,
     unique_by=lambda item: item.seq,
@@ -139,7 +139,7 @@ def test_strength_is_what_came_through_in_most_turns_and_the_suggestion_what_cam
 
 def test_the_suggestion_shows_the_turn_before_which_the_client_had_said_most() -> None:
     told = of(
-        turn(1, er=2, client_words=0), turn(3, er=2, client_words=60), turn(5, er=2, client_words=9)
+        turn(1, er=2, client_said=0), turn(3, er=2, client_said=60), turn(5, er=2, client_said=9)
     )
     assert told.points.suggestion
     assert told.points.suggestion.turn == TurnRef("s", 3)
