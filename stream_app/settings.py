@@ -152,6 +152,11 @@ class Settings(BaseSettings):
         return f"{self.topic_prefix}.alerts"
 
     @property
+    def alert_action_topic(self) -> str:
+        """What people do to alerts, for the other web processes."""
+        return f"{self.topic_prefix}.alert-actions"
+
+    @property
     def topics(self) -> list[str]:
         """All topics."""
         return [
@@ -160,6 +165,7 @@ class Settings(BaseSettings):
             self.turn_score_topic,
             self.session_score_topic,
             self.alert_topic,
+            self.alert_action_topic,
         ]
 
     @property

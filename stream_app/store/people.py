@@ -21,12 +21,16 @@ TOKEN_PREFIX = "rapport_"  # noqa: S105  # marks a token, and is none
 
 
 class PersonRole(Enum):
-    """``counsellor``: own sessions. ``supervisor``: a team's. ``analyst``, ``admin``: no text."""
+    """``counsellor``: own sessions. ``supervisor``: a team's. ``analyst``, ``admin``: no text.
+
+    ``ingest``: a program that sends events and reads nothing.
+    """
 
     COUNSELLOR = "counsellor"
     SUPERVISOR = "supervisor"
     ANALYST = "analyst"
     ADMIN = "admin"
+    INGEST = "ingest"
 
 
 class PersonError(RapportError):
@@ -55,6 +59,8 @@ class Person:
                 return Scope(speaker=self.speaker or "")
             case PersonRole.SUPERVISOR if self.team is not None:
                 return Scope(team=self.team)
+            case PersonRole.INGEST:
+                return Scope(speaker="")
             case _:
                 return EVERYTHING
 

@@ -1,12 +1,17 @@
 """Puts the web application together: middleware, the API, the console."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.sessions import SessionMiddleware
 
 from stream_app import __version__
-from stream_app.web import console
+from stream_app.web import api, console, probes
 from stream_app.web.auth import COOKIE
+from stream_app.web.metrics import Measured
 from stream_app.web.security import SecurityHeaders
 from stream_app.web.services import Services
 
@@ -18,7 +23,8 @@ def create(services: Services) -> FastAPI:
         version=__version__,
         docs_url=None,  # its page loads scripts from the network
         redoc_url=None,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # the API under /api/v1 has its own
+        lifespan=_running,
     )
     app.state.services = services
     app.add_middleware(
@@ -30,7 +36,25 @@ def create(services: Services) -> FastAPI:
         https_only=services.settings.web_https,
     )
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Measured, metrics=services.metrics)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")
+    app.mount(api.PREFIX, api.create(services))
+    app.include_router(probes.router)
     app.include_router(console.router)
     console.attach(app)
     return app
+
+
+@asynccontextmanager
+async def _running(app: FastAPI) -> AsyncIterator[None]:
+    """Live events come in as long as the application runs; the broker may be away."""
+    services: Services = app.state.services
+    services.hub.opened()
+    services.publisher.opened()
+    reading = asyncio.create_task(services.reader.run())
+    try:
+        yield
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await services.publisher.close()

@@ -1,6 +1,6 @@
 """What the web application works with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from fastapi import Depends
@@ -9,6 +9,12 @@ from starlette.requests import HTTPConnection
 from stream_app.settings import Settings
 from stream_app.store.people import People
 from stream_app.store.repository import Store
+from stream_app.web.attempts import Attempts
+from stream_app.web.health import WebHealth
+from stream_app.web.live import Hub
+from stream_app.web.metrics import WebMetrics
+from stream_app.web.publishing import Publisher
+from stream_app.web.topics import TopicReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,12 @@ class Services:
     settings: Settings
     store: Store
     people: People
+    hub: Hub
+    reader: TopicReader
+    publisher: Publisher
+    metrics: WebMetrics
+    health: WebHealth
+    attempts: Attempts = field(default_factory=Attempts)
 
 
 def _services(connection: HTTPConnection) -> Services:

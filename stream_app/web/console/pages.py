@@ -1,28 +1,22 @@
-"""What every page shares: templates, signing in and out."""
+"""What every page shares: signing in and out, light or dark."""
 
-from pathlib import Path
-from typing import Annotated, Final
-from urllib.parse import quote
+from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Form, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from fastapi.templating import Jinja2Templates
 
-from stream_app.contracts.scores import SessionStatus
-from stream_app.store.reading import sessions
-from stream_app.web.auth import PERSON, SignedIn, SignInNeeded, signed_in
+from stream_app.web.auth import PERSON, signed_in
+from stream_app.web.console.frame import APPEARANCE, APPEARANCES, render
 from stream_app.web.services import Wired
 
-FOLDER: Final = Path(__file__).parent
-STATIC: Final = FOLDER / "static"
-templates = Jinja2Templates(FOLDER / "templates")
+YEAR = 365 * 24 * 3600
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
 @router.get("/sign-in")
 def sign_in_page(request: Request, to: str = "/") -> Response:
     """The form."""
-    return templates.TemplateResponse(request, "sign_in.html", {"to": to, "refused": False})
+    return render(request, "sign_in.html", to=to, refused=False)
 
 
 @router.post("/sign-in")
@@ -34,14 +28,13 @@ def sign_in(
     to: Annotated[str, Form()] = "/",
 ) -> Response:
     """Sign in and go where one wanted to go."""
-    person = signed_in(services, name, password)
+    address = request.client.host if request.client else None
+    person = signed_in(services, name, password, address)
     if person is None:
-        context = {"to": to, "refused": True}
-        return templates.TemplateResponse(request, "sign_in.html", context, status_code=401)
+        return render(request, "sign_in.html", status=401, to=to, refused=True)
     request.session.clear()
     request.session[PERSON] = person.name
-    inside = to.startswith("/") and not to.startswith(("//", "/\\"))
-    return RedirectResponse(to if inside else "/", status_code=303)
+    return RedirectResponse(inside(to), status_code=303)
 
 
 @router.post("/sign-out")
@@ -51,20 +44,27 @@ def sign_out(request: Request) -> Response:
     return RedirectResponse("/sign-in", status_code=303)
 
 
-@router.get("/")
-def wall(request: Request, services: Wired, person: SignedIn) -> Response:
-    """Live sessions, worst first."""
-    chosen = sessions.SessionFilter(status=SessionStatus.OPEN)
-    page = sessions.find(services.store, person.scope, chosen, limit=500)
-    return templates.TemplateResponse(request, "wall.html", {"person": person, "cards": page.items})
+@router.post("/appearance")
+def appearance(
+    services: Wired,
+    chosen: Annotated[str, Form()],
+    to: Annotated[str, Form()] = "/",
+) -> Response:
+    """Light, dark, or as the system says; kept in this browser."""
+    answer = RedirectResponse(inside(to), status_code=303)
+    if chosen in APPEARANCES:
+        answer.set_cookie(
+            APPEARANCE,
+            chosen,
+            max_age=YEAR,
+            samesite="strict",
+            httponly=True,
+            secure=services.settings.web_https,
+        )
+    return answer
 
 
-def attach(app: FastAPI) -> None:
-    """Send whoever is not signed in to the form, and back afterwards."""
-
-    @app.exception_handler(SignInNeeded)
-    async def to_sign_in(request: Request, _: Exception) -> Response:
-        if request.url.path.startswith("/api/"):
-            return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
-        wanted = quote(request.url.path)
-        return RedirectResponse(f"/sign-in?to={wanted}", status_code=303)
+def inside(address: str) -> str:
+    """The address, if it is one of this console's; else the start page."""
+    own = address.startswith("/") and not address.startswith(("//", "/\\"))
+    return address if own and address.isprintable() else "/"

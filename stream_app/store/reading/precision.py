@@ -1,0 +1,59 @@
+"""How often alerts were right, by what people said when they acknowledged or resolved them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import sqlalchemy as sa
+from statsmodels.stats.proportion import proportion_confint
+
+from stream_app.store.alert_actions import Reason
+from stream_app.store.reading.scope import Scope
+from stream_app.store.repository import Store
+from stream_app.store.tables import alert_actions, alerts
+
+RIGHT: Final = (Reason.JUSTIFIED, Reason.JUSTIFIED_HANDLED)
+JUDGED: Final = (*RIGHT, Reason.FALSE_ALARM)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Of ``judged`` alerts of a rule ``justified`` were right; 95 % Wilson interval in [0, 1]."""
+
+    rule: str
+    justified: int
+    judged: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """Justified of judged, in [0, 1]."""
+        return self.justified / self.judged
+
+
+def by_rule(store: Store, scope: Scope) -> list[Precision]:
+    """For each rule with a judged alert; of several judgements on one alert the last counts."""
+    rules = (
+        sa.select(alerts.c.episode_id, alerts.c.rule)
+        .where(*scope.conditions(alerts.c.session_id))
+        .distinct()
+        .subquery()
+    )
+    query = (
+        sa.select(rules.c.rule, alert_actions.c.episode_id, alert_actions.c.reason)
+        .join(rules, rules.c.episode_id == alert_actions.c.episode_id)
+        .where(alert_actions.c.reason.in_([reason.value for reason in JUDGED]))
+        .order_by(alert_actions.c.at, alert_actions.c.action_id)
+    )
+    with store.reading() as connection:
+        last = {row.episode_id: (row.rule, row.reason) for row in connection.execute(query)}
+    judged = Counter(rule for rule, _ in last.values())
+    right = {reason.value for reason in RIGHT}
+    justified = Counter(rule for rule, reason in last.values() if reason in right)
+    return [_precision(rule, justified[rule], judged[rule]) for rule in sorted(judged)]
+
+
+def _precision(rule: str, justified: int, judged: int) -> Precision:
+    low, high = proportion_confint(justified, judged, method="wilson")
+    return Precision(rule, justified, judged, float(low), float(high))

@@ -1,0 +1,25 @@
+"""The teams that have live sessions, to choose from."""
+
+import sqlalchemy as sa
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.store.reading.scope import Scope
+from stream_app.store.repository import Store
+from stream_app.store.tables import session_scores, sessions
+
+
+def live(store: Store, scope: Scope) -> list[str]:
+    """Their names, in order."""
+    query = (
+        sa.select(sessions.c.team)
+        .join(session_scores, session_scores.c.session_id == sessions.c.session_id)
+        .where(
+            session_scores.c.status == SessionStatus.OPEN.value,
+            sessions.c.team.is_not(None),
+            *scope.conditions(sessions.c.session_id),
+        )
+        .distinct()
+        .order_by(sessions.c.team)
+    )
+    with store.reading() as connection:
+        return [str(team) for team in connection.scalars(query)]

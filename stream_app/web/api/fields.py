@@ -1,0 +1,24 @@
+"""Parts of requests that several routes share, with their limits."""
+
+from typing import Annotated, Final
+
+from fastapi import Path, Query
+from pydantic import AwareDatetime, StringConstraints
+
+from stream_app.contracts.events import MAX_ID_CHARS
+
+NO_NUL: Final = r"^[^\x00]+$"
+"""PostgreSQL stores no NUL character."""
+
+Identifier = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_ID_CHARS, pattern=NO_NUL)
+]
+Note = Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=r"^[^\x00]+$")]
+EpisodeId = Annotated[Identifier, Path(description="The alert's `episode_id`")]
+Cursor = Annotated[
+    Annotated[str, StringConstraints(max_length=2000)] | None,
+    Query(description="`next_cursor` of the page before; leave it out on the first page"),
+]
+Limit = Annotated[int, Query(ge=1, le=500, description="Items on a page")]
+Team = Annotated[Identifier | None, Query(description="Only this team")]
+Moment = AwareDatetime

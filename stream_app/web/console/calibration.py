@@ -1,0 +1,209 @@
+"""Calibration: samples, blind rating one turn a page, and the report."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store import disputes, samples
+from stream_app.store.judged import LEVELS, NotNow
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.reading import bundle_facts
+from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample, Work
+from stream_app.web import agreement, blind, calibration
+from stream_app.web.api.fields import Identifier
+from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleAsked
+from stream_app.web.auth import Supervisor, allowed
+from stream_app.web.blind import BlindRead
+from stream_app.web.console.frame import render
+from stream_app.web.refused import as_http
+from stream_app.web.services import Services, Wired
+
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+Anybody = Annotated[
+    Person, Depends(allowed(*(role for role in PersonRole if role is not PersonRole.INGEST)))
+]
+SAMPLES_SHOWN: Final = 30
+LevelGiven = Annotated[int, Form(ge=0, le=2)]
+MEANINGS: Final = {
+    "emotional_reactions": "warmth, concern or compassion that the counsellor feels",
+    "interpretations": "what the counsellor understands of feelings and experience, put into words",
+    "explorations": "asking about feelings and experience that have not been told yet",
+}
+STEPS: Final = {
+    "emotional_reactions": ("none", "implied, or in general words", "named in specific words"),
+    "interpretations": ("none", "says that they understand", "says what they understand"),
+    "explorations": ("none", "a general question", "a question about something specific"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SampleShown:
+    """A sample and how far the reader and the others are."""
+
+    sample: Sample
+    done: Work
+    person: Person
+
+    @property
+    def rates(self) -> bool:
+        """Whether the reader may rate at all."""
+        return self.person.role is PersonRole.SUPERVISOR
+
+    @property
+    def rated(self) -> int:
+        """Turns that the reader has rated."""
+        return len(self.done.rated(self.person.name))
+
+    @property
+    def next_place(self) -> int | None:
+        """Where to go on."""
+        left = self.done.left(self.person.name)
+        return left[0] if left else None
+
+    @property
+    def finished(self) -> int:
+        """People who have rated every turn."""
+        return len(self.done.finished)
+
+    @property
+    def report(self) -> bool:
+        """Whether the report is open to the reader."""
+        return calibration.may_read_report(self.done, self.person)
+
+
+@router.get("/calibration")
+def overview(request: Request, services: Wired, person: Anybody) -> Response:
+    """Samples, and how far people and each model agree."""
+    return _overview(request, services, person)
+
+
+@router.post("/calibration")
+def draw(
+    request: Request,
+    services: Wired,
+    person: Supervisor,
+    title: Annotated[str, Form()],
+    bundle: Annotated[str, Form()],
+    size: Annotated[int, Form()] = 40,
+    team: Annotated[str, Form()] = "",
+    seed: Annotated[str, Form()] = "",
+) -> Response:
+    """Draw a sample and show it; a refusal stands above the form."""
+    asked = SampleAsked.model_validate(
+        {
+            "title": title.strip(),
+            "bundle": bundle,
+            "size": size,
+            "team": team.strip() or None,
+            "seed": seed.strip() or None,
+        }
+    )
+    chosen = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
+    new = NewSample(asked.title, asked.bundle, person.team or asked.team, asked.size, chosen)
+    try:
+        made = samples.draw(services.store, person, new)
+    except NotNow as problem:
+        return _overview(request, services, person, refused=str(problem), status=409)
+    return RedirectResponse(f"/calibration/{made.sample_id}", status_code=303)
+
+
+@router.get("/calibration/{sample_id}")
+def sample(
+    request: Request, services: Wired, person: ReportReader, sample_id: Identifier
+) -> Response:
+    """Progress, and the report where it spoils nothing."""
+    with as_http():
+        found = samples.one(services.store, person.scope, sample_id)
+    shown = SampleShown(found, samples.work(services.store, found), person)
+    report = calibration.report(services.store, person, found) if shown.report else None
+    return render(
+        request, "calibration_sample.html", person, shown=shown, report=report, steps=LEVELS
+    )
+
+
+@router.get("/calibration/{sample_id}/turns/{place}")
+def turn(
+    request: Request, services: Wired, person: Supervisor, sample_id: Identifier, place: Place
+) -> Response:
+    """One turn to rate; after the last one, what everybody said of it."""
+    with as_http():
+        read = blind.turn(services.store, person, sample_id, place)
+    return _turn_page(request, services, person, read)
+
+
+@router.post("/calibration/{sample_id}/turns/{place}")
+def rate(
+    services: Wired,
+    person: Supervisor,
+    sample_id: Identifier,
+    place: Place,
+    emotional_reactions: LevelGiven,
+    interpretations: LevelGiven,
+    explorations: LevelGiven,
+) -> Response:
+    """Keep the three levels and go on to the next turn without any."""
+    given = (emotional_reactions, interpretations, explorations)
+    values = dict(zip(MECHANISMS, given, strict=True))
+    with as_http():
+        blind.rate(services.store, person, sample_id, place, values)
+        done = samples.work(services.store, samples.one(services.store, person.scope, sample_id))
+    left = done.left(person.name)
+    following = [other for other in left if other > place] or left
+    to = f"/turns/{following[0]}" if following else ""
+    return RedirectResponse(f"/calibration/{sample_id}{to}", status_code=303)
+
+
+def _overview(
+    request: Request, services: Services, person: Person, refused: str = "", status: int = 200
+) -> Response:
+    store = services.store
+    found = (
+        []
+        if person.role is PersonRole.COUNSELLOR
+        else samples.find(store, person.scope, SAMPLES_SHOWN)
+    )
+    bundles = sorted(bundle_facts.read(store), reverse=True)
+    return render(
+        request,
+        "calibration.html",
+        person,
+        status,
+        shown=[SampleShown(each, samples.work(store, each), person) for each in found],
+        bundles=bundles,
+        agreements=[
+            (bundle, agreement.of_bundle(store, bundle), disputes.counts(store, bundle))
+            for bundle in bundles
+        ],
+        refused=refused,
+        smallest=SMALLEST,
+        largest=LARGEST,
+    )
+
+
+def _turn_page(request: Request, services: Services, person: Person, read: BlindRead) -> Response:
+    shown = SampleShown(read.sample, read.work, person)
+    report = None
+    difference = None
+    if shown.report:
+        report = calibration.report(services.store, person, read.sample)
+        difference = next((d for d in report.differences if d.place == read.place), None)
+    *before, last = read.turns
+    return render(
+        request,
+        "calibration_turn.html",
+        person,
+        shown=shown,
+        place=read.place,
+        before=before,
+        turn=last,
+        yours=read.yours,
+        closed=person.name in read.work.finished,
+        difference=difference,
+        you=report.you if report else None,
+        meanings=MEANINGS,
+        steps=STEPS,
+    )

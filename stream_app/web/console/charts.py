@@ -1,0 +1,187 @@
+"""Charts as SVG: risk as a small line on a card, and as the curve above a transcript.
+
+Positions are percentages of the drawing, so that a chart fills whatever room the page gives it and
+its text and marks keep their size. Nothing is told by colour alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from stream_app.web.console.words import number
+
+Points = Sequence[tuple[int, float]]
+FEWEST_TURNS: Final = 8
+"""A session's first turns do not stretch over the whole width."""
+LANE: Final = 20
+PLOT: Final = 150
+"""Pixels: an alert's lane, and the curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSpan:
+    """An alert on the axis of turns; ``last`` is None while it lasts."""
+
+    label: str
+    state: str
+    first: int
+    last: int | None
+
+
+def sparkline(points: Points, enter: float | None) -> Markup:
+    """Risk since the start; the dashed line is the threshold ``enter``."""
+    last = max([FEWEST_TURNS, *(seq for seq, _ in points)])
+    line = " ".join(f"{100 * seq / last:.1f},{100 - 100 * risk:.1f}" for seq, risk in points)
+    end = points[-1] if points else None
+    return Markup(
+        '<svg class="sparkline" role="img" aria-label="{said}" data-last="{last}">'
+        '{threshold}<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%"'
+        ' height="100%"><polyline points="{line}" vector-effect="non-scaling-stroke"/></svg>'
+        "{dot}</svg>"
+    ).format(
+        said=in_words(points),
+        last=last,
+        threshold=_across(enter),
+        line=line,
+        dot=Markup('<circle cx="{}%" cy="{}%" r="3"/>').format(
+            f"{100 * end[0] / last:.1f}", f"{100 - 100 * end[1]:.1f}"
+        )
+        if end
+        else Markup('<circle r="0"/>'),
+    )
+
+
+def in_words(points: Points) -> str:
+    """What a risk line shows, for those who do not see it.
+
+    >>> in_words([(1, 0.2), (3, 0.5), (5, 0.4)])
+    'Risk after 3 counsellor turns: began at 0.20, highest 0.50, now 0.40'
+    """
+    if not points:
+        return "No risk yet"
+    risks = [risk for _, risk in points]
+    turns = "1 counsellor turn" if len(points) == 1 else f"{len(points)} counsellor turns"
+    return (
+        f"Risk after {turns}: began at {number(risks[0])}, "
+        f"highest {number(max(risks))}, now {number(risks[-1])}"
+    )
+
+
+def risk_curve(
+    points: Points,
+    enter: float | None,
+    alerts: Sequence[AlertSpan],
+    last_seq: int,
+    link: Callable[[int], str],
+) -> Markup:
+    """The risk after each counsellor turn, alerts below it on the same axis.
+
+    Args:
+        points: (seq, risk in [0, 1]).
+        enter: the bundle's threshold, drawn as a dashed line.
+        alerts: one lane each.
+        last_seq: where the axis ends.
+        link: the address of a turn.
+    """
+    last = max(FEWEST_TURNS, last_seq)
+
+    def across(seq: float) -> str:
+        return f"{2 + 96 * min(seq, last) / last:.2f}"
+
+    def down(risk: float) -> float:
+        return 6 + (PLOT - 12) * (1 - risk)
+
+    line = " ".join(f"{across(seq)},{down(risk):.1f}" for seq, risk in points)
+    dots = [
+        Markup(
+            '<a href="{href}" data-seq="{seq}" aria-label="Turn {seq}: risk {risk}">'
+            '<rect class="reach" x="{left}%" y="0" width="{width}%" height="{plot}"/>'
+            '<circle cx="{x}%" cy="{y}" r="{r}" class="{kind}"/>'
+            "<title>Turn {seq}: risk {risk}</title></a>"
+        ).format(
+            href=link(seq),
+            seq=seq,
+            risk=number(risk),
+            left=f"{float(across(seq)) - 48 / last:.2f}",
+            width=f"{96 / last:.2f}",
+            plot=PLOT,
+            x=across(seq),
+            y=f"{down(risk):.1f}",
+            r=4.5 if enter is not None and risk >= enter else 3.5,
+            kind="above" if enter is not None and risk >= enter else "below",
+        )
+        for seq, risk in points
+    ]
+    grid = Markup("").join(
+        Markup('<line class="grid" x1="2%" x2="98%" y1="{y}" y2="{y}"/>').format(y=down(value))
+        for value in (0.0, 0.5, 1.0)
+    )
+    threshold = (
+        Markup('<line class="threshold" x1="2%" x2="98%" y1="{y:.1f}" y2="{y:.1f}"/>').format(
+            y=down(enter)
+        )
+        if enter is not None
+        else Markup("")
+    )
+    lanes = Markup("").join(
+        _lane(place, alert, across, last, link) for place, alert in enumerate(alerts)
+    )
+    return Markup(
+        '<svg class="curve" role="group" aria-label="{said}" height="{height}" width="100%">'
+        '{grid}{threshold}<svg class="line" viewBox="0 0 100 {plot}" preserveAspectRatio="none"'
+        ' width="100%" height="{plot}" aria-hidden="true">'
+        '<polyline points="{line}" vector-effect="non-scaling-stroke"/></svg>'
+        "{dots}{lanes}</svg>"
+    ).format(
+        said=in_words(points),
+        height=PLOT + LANE * len(alerts),
+        plot=PLOT,
+        grid=grid,
+        threshold=threshold,
+        line=line,
+        dots=Markup("").join(dots),
+        lanes=lanes,
+    )
+
+
+def _lane(
+    place: int,
+    alert: AlertSpan,
+    across: Callable[[float], str],
+    last: int,
+    link: Callable[[int], str],
+) -> Markup:
+    begin = float(across(alert.first))
+    end = float(across(alert.last if alert.last is not None else last))
+    top = PLOT + LANE * place
+    late = begin > 55
+    until = "goes on" if alert.last is None else f"until turn {alert.last}"
+    return Markup(
+        '<a href="{href}" class="alert-span {state}" aria-label="{label}, {state}: from turn '
+        '{first}, {until}"><line x1="{begin}%" x2="{begin}%" y1="4" y2="{base}"/>'
+        '<rect x="{begin}%" y="{y}" width="{width}%" height="5" rx="2"/>'
+        '<text x="{begin}%" y="{text}" dx="{dx}" text-anchor="{anchor}">{label} · {state}</text>'
+        "</a>"
+    ).format(
+        href=link(alert.first),
+        state=alert.state,
+        label=alert.label,
+        first=alert.first,
+        until=until,
+        begin=f"{begin:.2f}",
+        base=top + 4,
+        y=top + 2,
+        width=f"{max(0.8, end - begin):.2f}",
+        text=top + LANE - 2,
+        dx=-2 if late else 2,
+        anchor="end" if late else "start",
+    )
+
+
+def _across(enter: float | None) -> Markup:
+    if enter is None:
+        return Markup("")
+    y = f"{100 - 100 * enter:.1f}%"
+    return Markup('<line class="threshold" x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=y)

@@ -1,0 +1,95 @@
+"""A counsellor's page: own sessions, own trend, strengths and one suggestion, disputes.
+
+One person at a time: nothing here compares people, sorts them or can be exported.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import HTMLResponse, Response
+
+from stream_app.store import audit, disputes
+from stream_app.store.audit import Audited
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.reading import levels, sessions
+from stream_app.store.reading.scope import Scope
+from stream_app.store.reading.sessions import Order, SessionFilter
+from stream_app.web import agreement, feedback
+from stream_app.web.api.fields import Identifier
+from stream_app.web.auth import Supervisor, allowed
+from stream_app.web.console.frame import render
+from stream_app.web.console.trend_chart import chart
+from stream_app.web.services import Services, Wired
+from stream_app.web.trends import FEWEST_SESSIONS, WEEKS, trends
+
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+Counsellor = Annotated[Person, Depends(allowed(PersonRole.COUNSELLOR))]
+SESSIONS_SHOWN = 20
+
+
+@router.get("/me")
+def me(
+    request: Request, services: Wired, person: Counsellor, cursor: str | None = None
+) -> Response:
+    """Whoever is signed in."""
+    return _page(request, services, person, person.scope, person.speaker or "", cursor)
+
+
+@router.get("/counsellors/{pseudonym}")
+def counsellor(
+    request: Request,
+    pseudonym: Identifier,
+    services: Wired,
+    person: Supervisor,
+    cursor: str | None = None,
+) -> Response:
+    """One counsellor, for a supervisor of the sessions; the read is audited."""
+    scope = Scope(team=person.scope.team, speaker=pseudonym)
+    if not sessions.find(services.store, scope, SessionFilter(), limit=1).items:
+        raise HTTPException(404)
+    audit.record(
+        services.store, person.name, Audited.READ_COUNSELLOR, detail=f"counsellor {pseudonym}"
+    )
+    return _page(request, services, person, scope, pseudonym, cursor)
+
+
+def _page(
+    request: Request,
+    services: Services,
+    person: Person,
+    scope: Scope,
+    speaker: str,
+    cursor: str | None,
+) -> Response:
+    store = services.store
+    since = datetime.now(UTC) - timedelta(weeks=WEEKS)
+    found = levels.of_counsellor(store, scope, speaker, since)
+    looked_at, points = feedback.of_recent(found)
+    page = sessions.find(store, scope, SessionFilter(), Order.START, cursor, SESSIONS_SHOWN)
+    bundle = page.items[0].bundle if page.items else None
+    lines = trends(found)
+    return render(
+        request,
+        "counsellor.html",
+        person,
+        speaker=speaker,
+        own=person.role is PersonRole.COUNSELLOR,
+        sessions=page.items,
+        next_cursor=page.next_cursor,
+        first_page=cursor is None,
+        looked_at=looked_at,
+        points=points,
+        trends=[(trend, chart(trend)) for trend in lines],
+        weeks=WEEKS,
+        fewest=FEWEST_SESSIONS,
+        disputes=_disputes(services, person, scope),
+        agreements=agreement.of_bundle(store, bundle) if bundle else [],
+        bundle=bundle,
+    )
+
+
+def _disputes(services: Services, person: Person, scope: Scope) -> list[disputes.Dispute]:
+    """The own ones; for a supervisor those about this counsellor's sessions."""
+    own = person.name if person.role is PersonRole.COUNSELLOR else None
+    return disputes.find(services.store, scope, person=own, limit=50)

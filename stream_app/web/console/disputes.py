@@ -1,0 +1,43 @@
+"""Disputes of a supervisor's team, and answering them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import TypeAdapter
+
+from stream_app.store import disputes
+from stream_app.store.disputes import Decision
+from stream_app.web.api.fields import Identifier, Note
+from stream_app.web.auth import Supervisor
+from stream_app.web.console.frame import render
+from stream_app.web.refused import as_http
+from stream_app.web.services import Wired
+
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+ANSWERED_SHOWN = 50
+_note = TypeAdapter[str](Note)
+
+
+@router.get("/disputes")
+def disputes_page(request: Request, services: Wired, person: Supervisor) -> Response:
+    """Those that wait first."""
+    found = disputes.find(services.store, person.scope, waiting=True)
+    answered = disputes.find(services.store, person.scope, waiting=False, limit=ANSWERED_SHOWN)
+    return render(request, "disputes.html", person, waiting=found, answered=answered)
+
+
+@router.post("/disputes/{dispute_id}")
+def answer(
+    services: Wired,
+    person: Supervisor,
+    dispute_id: Identifier,
+    decision: Annotated[Decision, Form()],
+    answer: Annotated[str, Form()],
+) -> Response:
+    """Uphold or reject; an answer that somebody else gave meanwhile stands."""
+    with as_http():
+        disputes.decide(
+            services.store, person, dispute_id, decision, _note.validate_python(answer.strip())
+        )
+    return RedirectResponse("/disputes", status_code=303)

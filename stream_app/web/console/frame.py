@@ -1,0 +1,94 @@
+"""The frame of every page: templates, how times and names are written, light or dark."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from fastapi import Request
+from fastapi.responses import Response
+from fastapi.templating import Jinja2Templates
+from markupsafe import Markup
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store.people import Person
+from stream_app.web.console import words
+
+FOLDER: Final = Path(__file__).parent
+STATIC: Final = FOLDER / "static"
+APPEARANCE: Final = "rapport-appearance"
+APPEARANCES: Final = ("auto", "light", "dark")
+
+
+def _frame(request: Request) -> dict[str, Any]:
+    chosen = request.cookies.get(APPEARANCE, "auto")
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return {
+        "appearance": chosen if chosen in APPEARANCES else "auto",
+        "appearances": APPEARANCES,
+        "path": request.url.path,
+        "here": path if request.method == "GET" else "/",
+        "now": datetime.now(UTC),
+    }
+
+
+templates = Jinja2Templates(FOLDER / "templates", context_processors=[_frame])
+
+
+def render(
+    request: Request,
+    template: str,
+    person: Person | None = None,
+    status: int = 200,
+    **context: Any,
+) -> Response:
+    """A page; ``person`` is who looks at it, and decides what the navigation offers."""
+    return templates.TemplateResponse(
+        request, template, {"person": person, **context}, status_code=status
+    )
+
+
+def live_address(**conditions: str) -> str:
+    """The stream of what happens under these conditions; empty ones do not count."""
+    chosen = urlencode({name: value for name, value in conditions.items() if value})
+    return f"/api/v1/live?{chosen}" if chosen else "/api/v1/live"
+
+
+def clock(moment: datetime | None) -> Markup | str:
+    """A time of day in UTC; ``times.js`` turns it into the reader's zone."""
+    if moment is None:
+        return "–"
+    return Markup('<time datetime="{}" data-clock>{}</time>').format(
+        moment.isoformat(), f"{moment.astimezone(UTC):%H:%M:%S} UTC"
+    )
+
+
+def day(moment: datetime | None) -> Markup | str:
+    """Date and time in UTC; ``times.js`` turns them into the reader's zone."""
+    if moment is None:
+        return "–"
+    return Markup('<time datetime="{}" data-day>{}</time>').format(
+        moment.isoformat(), f"{moment.astimezone(UTC):%d %b, %H:%M} UTC"
+    )
+
+
+def since(moment: datetime | None, now: datetime) -> Markup | str:
+    """How long ago; ``times.js`` keeps it right."""
+    if moment is None:
+        return "–"
+    return Markup('<time datetime="{}" data-since>{}</time>').format(
+        moment.isoformat(), words.duration((now - moment).total_seconds())
+    )
+
+
+templates.env.filters.update(
+    clock=clock,
+    day=day,
+    since=since,
+    plain=words.plain,
+    pseudonym=words.pseudonym,
+    number=words.number,
+)
+templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=words.LEVELS)
+templates.env.trim_blocks = True
+templates.env.lstrip_blocks = True

@@ -1,0 +1,200 @@
+"""The alert inbox: what calls, why, and what people did about it. Works without JavaScript."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Form, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from stream_app.store import alert_actions
+from stream_app.store.alert_actions import Reason
+from stream_app.store.people import Person
+from stream_app.store.reading import alerts, precision
+from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.web.api import alerts as alerts_api
+from stream_app.web.api import mutes as mutes_api
+from stream_app.web.auth import Supervisor
+from stream_app.web.console.frame import live_address, render
+from stream_app.web.console.pages import inside
+from stream_app.web.console.session import page_of
+from stream_app.web.console.words import duration
+from stream_app.web.services import Services, Wired
+
+A_PAGE: Final = 30
+COUNTED: Final = 100
+"""A tab says how many there are up to here."""
+REASONS: Final = {
+    Reason.JUSTIFIED: "It was right, and somebody looks after it",
+    Reason.JUSTIFIED_HANDLED: "It was right, and is taken care of",
+    Reason.FALSE_ALARM: "False alarm",
+    Reason.NOT_NOW: "Not now (does not count)",
+}
+MUTE_MINUTES: Final = (15, 60, 240, 1440, 10080)
+router = APIRouter(prefix="/alerts", default_response_class=HTMLResponse, include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One state's list; ``count`` is None where there are more than are counted."""
+
+    name: str
+    states: frozenset[ShownState]
+    count: int | None = None
+
+
+TABS: Final = (
+    Tab("firing", frozenset({ShownState.FIRING})),
+    Tab("pending", frozenset({ShownState.PENDING})),
+    Tab("acknowledged", frozenset({ShownState.ACKNOWLEDGED})),
+    Tab("resolved", frozenset({ShownState.RESOLVED, ShownState.LAPSED})),
+)
+
+
+@router.get("")
+def inbox(
+    request: Request,
+    services: Wired,
+    person: Supervisor,
+    state: Annotated[str, Query(max_length=20)] = "firing",
+    cursor: Annotated[str | None, Query(max_length=2000)] = None,
+) -> Response:
+    """Alerts of one state, the newest first."""
+    chosen = next((tab for tab in TABS if tab.name == state), None)
+    if chosen is None:
+        raise HTTPException(404)
+    position = services.hub.position
+    page = alerts.find(
+        services.store, person.scope, AlertFilter(states=chosen.states), cursor, A_PAGE
+    )
+    return render(
+        request,
+        "inbox.html",
+        person,
+        tabs=[_counted(services, person, tab) for tab in TABS],
+        state=state,
+        found=page.items,
+        next_cursor=page.next_cursor,
+        **_around(services, person, position),
+    )
+
+
+@router.get("/{episode_id}")
+def one(request: Request, episode_id: str, services: Wired, person: Supervisor) -> Response:
+    """One alert, as a notification links to it."""
+    position = services.hub.position
+    alert = _alert(services, person, episode_id)
+    return render(
+        request, "alert_page.html", person, alert=alert, **_around(services, person, position)
+    )
+
+
+@router.post("/{episode_id}/acknowledge")
+def acknowledge(
+    episode_id: str,
+    services: Wired,
+    person: Supervisor,
+    reason: Annotated[Reason, Form()],
+    note: Annotated[str, Form()] = "",
+    to: Annotated[str, Form()] = "/alerts",
+) -> Response:
+    """Say that somebody looks after it, and whether it was right to call."""
+    judgement = alerts_api.Judgement(reason=reason, note=_note(note))
+    alerts_api.acknowledge(services, person, episode_id, judgement)
+    return RedirectResponse(inside(to), status_code=303)
+
+
+@router.post("/{episode_id}/resolve")
+def resolve(
+    episode_id: str,
+    services: Wired,
+    person: Supervisor,
+    reason: Annotated[Reason | Literal[""], Form()] = "",
+    note: Annotated[str, Form()] = "",
+    to: Annotated[str, Form()] = "/alerts",
+) -> Response:
+    """Close it by hand."""
+    closing = alerts_api.Closing(reason=reason or None, note=_note(note))
+    alerts_api.resolve(services, person, episode_id, closing)
+    return RedirectResponse(inside(to), status_code=303)
+
+
+@router.post("/{episode_id}/note")
+def note(
+    episode_id: str,
+    services: Wired,
+    person: Supervisor,
+    note: Annotated[str, Form(min_length=1)],
+    to: Annotated[str, Form()] = "/alerts",
+) -> Response:
+    """Leave a note."""
+    alerts_api.note(services, person, episode_id, alerts_api.Remark(note=_note(note) or "–"))
+    return RedirectResponse(inside(to), status_code=303)
+
+
+@router.post("/{episode_id}/mute")
+def mute(
+    episode_id: str,
+    services: Wired,
+    person: Supervisor,
+    what: Annotated[str, Form()],
+    minutes: Annotated[int, Form(ge=1, le=mutes_api.LONGEST_MINUTES)],
+    reason: Annotated[str, Form(max_length=200)] = "",
+    to: Annotated[str, Form()] = "/alerts",
+) -> Response:
+    """Keep this rule quiet in this session, in the team, or everything in this session."""
+    alert = _alert(services, person, episode_id)
+    about: dict[str, dict[str, Any]] = {
+        "rule-session": {"rule": alert.rule, "session_id": alert.session_id},
+        "session": {"session_id": alert.session_id},
+        "rule-team": {"rule": alert.rule, "team": alert.team},
+    }
+    if what not in about:
+        raise HTTPException(422)
+    new = mutes_api.NewMute(**about[what], minutes=minutes, reason=reason.strip() or None)
+    mutes_api.mute(services, person, new)
+    return RedirectResponse(inside(to), status_code=303)
+
+
+@router.post("/mutes/{mute_id}/end")
+def end_mute(
+    mute_id: str,
+    services: Wired,
+    person: Supervisor,
+    to: Annotated[str, Form()] = "/alerts",
+) -> Response:
+    """Let alerts call again."""
+    alert_actions.end_mute(services.store, person.scope, mute_id)
+    return RedirectResponse(inside(to), status_code=303)
+
+
+def _around(services: Services, person: Person, position: str) -> dict[str, Any]:
+    """What stands beside the alerts."""
+    return {
+        "reasons": REASONS,
+        "minutes": [
+            (each, duration(timedelta(minutes=each).total_seconds())) for each in MUTE_MINUTES
+        ],
+        "mutes": alert_actions.mutes_in_force(services.store, person.scope),
+        "precisions": precision.by_rule(services.store, person.scope),
+        "address": live_address(),
+        "position": position,
+        "broker_live": services.hub.live,
+        "page_of": page_of,
+    }
+
+
+def _counted(services: Services, person: Person, tab: Tab) -> Tab:
+    found = alerts.find(services.store, person.scope, AlertFilter(states=tab.states), limit=COUNTED)
+    return Tab(tab.name, tab.states, None if found.next_cursor else len(found.items))
+
+
+def _alert(services: Services, person: Person, episode_id: str) -> AlertRead:
+    found = alerts.one(services.store, person.scope, episode_id)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def _note(note: str) -> str | None:
+    return note.strip() or None

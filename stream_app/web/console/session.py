@@ -1,0 +1,186 @@
+"""One session: its risk, its alerts, its transcript with the evidence for every score."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from markupsafe import Markup
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.store import audit
+from stream_app.store.audit import Audited
+from stream_app.store.people import Person
+from stream_app.store.reading import alerts, bundle_facts, sessions, transcripts
+from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.store.reading.bundle_facts import BundleFacts
+from stream_app.store.reading.sessions import SessionCard
+from stream_app.web.auth import Reader
+from stream_app.web.console import evidence, judgements
+from stream_app.web.console.charts import AlertSpan, risk_curve
+from stream_app.web.console.frame import live_address, render
+from stream_app.web.services import Services, Wired
+
+PAGE_TURNS: Final = 200
+"""A page holds the turns k * 200 to k * 200 + 199."""
+MOST_ALERTS: Final = 50
+_OVER: Final = (ShownState.RESOLVED, ShownState.LAPSED)
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionShown:
+    """What stands above a transcript. ``page``, ``pages``: blocks of ``PAGE_TURNS`` turns."""
+
+    card: SessionCard
+    facts: BundleFacts
+    alerts: list[AlertRead]
+    page: int
+    pages: int
+
+    @property
+    def live(self) -> bool:
+        """Whether more turns may come."""
+        return self.card.status is not SessionStatus.CLOSED
+
+    @property
+    def at_risk(self) -> bool:
+        """Whether the risk stands at or above the bundle's threshold."""
+        risk, enter = self.card.low_empathy_risk, self.facts.enter
+        return risk is not None and enter is not None and risk >= enter
+
+    @property
+    def last_seq(self) -> int:
+        """The last turn that is known."""
+        return last_seq(self.card)
+
+    @property
+    def curve(self) -> Markup:
+        """The risk curve with the alerts under it."""
+        spans = [
+            _span(alert) for alert in reversed(self.alerts) if alert.transitions[0].seq is not None
+        ]
+        return risk_curve(
+            self.card.risk_by_turn, self.facts.enter, spans, self.last_seq, self.address_of
+        )
+
+    def address_of(self, seq: int) -> str:
+        """Where a turn stands: on this page, or on another."""
+        page = page_of(seq)
+        anchor = f"#turn-{seq}"
+        return anchor if page == self.page else f"?page={page}{anchor}"
+
+
+@router.get("/sessions/{session_id}")
+def session(
+    request: Request,
+    session_id: str,
+    services: Wired,
+    person: Reader,
+    page: int | None = Query(None, ge=0, le=10_000_000),
+) -> Response:
+    """The page. It reads, and leaves a trace in the audit trail; the session feels nothing."""
+    position = services.hub.position
+    top = _session(services, person, session_id, page)
+    audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id)
+    first = top.page * PAGE_TURNS
+    facts = top.facts
+    turns = transcripts.read(
+        services.store,
+        person.scope,
+        session_id,
+        after_seq=first - 1 - facts.before,
+        limit=PAGE_TURNS + facts.before + facts.after,
+    )
+    seqs = [turn.seq for turn in turns]
+    shown = [
+        evidence.shown(turn, top.card.bundle, (facts.before, facts.after), seqs)
+        for turn in turns
+        if first <= turn.seq < first + PAGE_TURNS
+    ]
+    return render(
+        request,
+        "session.html",
+        person,
+        top=top,
+        turns=shown,
+        judged=judgements.of_session(services.store, person, session_id),
+        page_turns=PAGE_TURNS,
+        address=live_address(session=session_id),
+        position=position,
+        broker_live=services.hub.live,
+    )
+
+
+@router.get("/sessions/{session_id}/now")
+def now(
+    request: Request,
+    session_id: str,
+    services: Wired,
+    person: Reader,
+    page: int | None = Query(None, ge=0, le=10_000_000),
+) -> Response:
+    """What stands above the transcript, anew."""
+    top = _session(services, person, session_id, page)
+    return render(request, "session_now.html", person, top=top)
+
+
+@router.get("/sessions/{session_id}/turns/{seq}")
+def turn(request: Request, session_id: str, seq: int, services: Wired, person: Reader) -> Response:
+    """One turn, when it has come or its final score has."""
+    top = _session(services, person, session_id, None)
+    audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}")
+    facts = top.facts
+    around = transcripts.read(
+        services.store,
+        person.scope,
+        session_id,
+        after_seq=seq - 1 - facts.before,
+        limit=facts.before + 1 + facts.after,
+    )
+    found = next((turn for turn in around if turn.seq == seq), None)
+    if found is None:
+        raise HTTPException(404)
+    shown = evidence.shown(
+        found, top.card.bundle, (facts.before, facts.after), [turn.seq for turn in around]
+    )
+    judged = judgements.of_session(services.store, person, session_id)
+    return render(request, "turn.html", person, shown=shown, judged=judged)
+
+
+def page_of(seq: int) -> int:
+    """The page that a turn stands on."""
+    return seq // PAGE_TURNS
+
+
+def last_seq(card: SessionCard) -> int:
+    """The last turn of which a card knows; gaps in the numbers count."""
+    last_scored = card.risk_by_turn[-1][0] if card.risk_by_turn else 0
+    return max(card.turns - 1, last_scored, 0)
+
+
+def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionShown:
+    card = sessions.one(services.store, person.scope, session_id)
+    if card is None:
+        raise HTTPException(404)
+    facts = bundle_facts.read(services.store).get(card.bundle, BundleFacts())
+    own = AlertFilter(session_id=session_id)
+    found = alerts.find(services.store, person.scope, own, limit=MOST_ALERTS).items
+    last = page_of(last_seq(card))
+    if page is None:
+        page = 0 if card.status is SessionStatus.CLOSED else last
+    return SessionShown(
+        card,
+        facts,
+        [alert for alert in found if alert.bundle == card.bundle],
+        page,
+        max(last, page) + 1,
+    )
+
+
+def _span(alert: AlertRead) -> AlertSpan:
+    over = alert.state in _OVER
+    last = next((s.seq for s in reversed(alert.transitions) if s.seq is not None), None)
+    return AlertSpan(
+        alert.rule, alert.state.value, alert.transitions[0].seq or 0, last if over else None
+    )

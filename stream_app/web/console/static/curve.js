@@ -1,0 +1,29 @@
+// The points of the risk curve are one stop for the Tab key; arrows go from point to point.
+
+const STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+
+function points() {
+  return [...document.querySelectorAll(".curve a[data-seq]")];
+}
+
+/** Make the newest point the one that Tab reaches, or the one that has this turn. */
+export function setStop(seq) {
+  const all = points();
+  const stop = all.find((point) => point.dataset.seq === seq) ?? all.at(-1);
+  for (const point of all) point.setAttribute("tabindex", point === stop ? "0" : "-1");
+}
+
+/** Move between points with the keyboard; works for curves that come later too. */
+export function watchCurve(container) {
+  setStop();
+  container.addEventListener("keydown", (event) => {
+    const step = STEPS[event.key];
+    const point = event.target.closest?.("a[data-seq]");
+    if (!step || !point) return;
+    event.preventDefault();
+    const all = points();
+    const place = Math.min(Math.max(all.indexOf(point) + step, 0), all.length - 1);
+    setStop(all[place].dataset.seq);
+    all[place].focus();
+  });
+}

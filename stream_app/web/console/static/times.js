@@ -1,0 +1,55 @@
+// Times in the reader's zone, and durations that stay right while the page is open.
+
+const serverAhead = Date.parse(document.body.dataset.now) - Date.now();
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const TICK = 1000;
+
+/** Milliseconds since the epoch by the server's clock. */
+export function now() {
+  return Date.now() + serverAhead;
+}
+
+/** As `words.duration` says it. */
+export function duration(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(seconds / 3600);
+  if (seconds < 60) return `${seconds} s`;
+  if (minutes < 60) return `${minutes} min`;
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d`;
+}
+
+/** hh:mm:ss of a time in milliseconds. */
+export function clockOf(milliseconds) {
+  return clock.format(new Date(milliseconds));
+}
+
+/** A `time` element that tells how long ago it is, and goes on doing so. */
+export function sinceElement(moment) {
+  const element = document.createElement("time");
+  element.dateTime = moment;
+  element.dataset.since = "";
+  element.textContent = duration(now() - Date.parse(moment));
+  return element;
+}
+
+/** Put the times below an element into the reader's zone. */
+export function localise(root = document) {
+  for (const element of root.querySelectorAll("time[data-clock]")) write(element, clock.format(new Date(element.dateTime)));
+  for (const element of root.querySelectorAll("time[data-day]")) write(element, day.format(new Date(element.dateTime)));
+}
+
+function tick() {
+  if (document.hidden) return;
+  const at = now();
+  for (const element of document.querySelectorAll("time[data-since]")) write(element, duration(at - Date.parse(element.dateTime)));
+}
+
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+localise();
+setInterval(tick, TICK);

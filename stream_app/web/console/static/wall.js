@@ -1,0 +1,177 @@
+// Keeps the wall of live sessions right: what changed is drawn once a frame, the order follows
+// every other second and never under somebody's pointer or focus.
+
+import { announce, sentenceOf } from "./announce.js";
+import { compare, update } from "./card.js";
+import { loadElement } from "./fragment.js";
+import { follow } from "./stream.js";
+
+const list = document.getElementById("cards");
+const count = document.getElementById("count");
+const quiet = document.getElementById("quiet");
+const resort = document.getElementById("resort");
+const title = document.title;
+const cards = new Map([...list.children].map((card) => [card.dataset.session, card]));
+const news = new Map();
+const wanted = new Set();
+const sentences = new Map();
+const REORDER_EVERY = 2_000;
+const CARDS_A_FRAME = 60;
+const LOADS_AT_ONCE = 4;
+let frame = 0;
+let loading = 0;
+let outOfOrder = false;
+/** Cards that the server is drawing: what comes meanwhile is kept, and drawn upon the new card. */
+const loaded = new Set();
+let loadingAll = false;
+
+function note(score) {
+  const fresh = news.get(score.session_id) ?? { points: [] };
+  fresh.score = score;
+  fresh.points.push(...score.risk_by_turn);
+  news.set(score.session_id, fresh);
+  schedule();
+}
+
+function schedule() {
+  frame ||= requestAnimationFrame(draw);
+}
+
+function draw() {
+  frame = 0;
+  if (loadingAll) return;
+  let drawn = 0;
+  for (const [session, fresh] of news) {
+    if (loaded.has(session)) continue;
+    if (++drawn > CARDS_A_FRAME) return schedule();
+    news.delete(session);
+    const card = cards.get(session);
+    if (!card) continue;
+    update(card, fresh.score, fresh.points);
+    outOfOrder = true;
+  }
+}
+
+function tally() {
+  const calling = list.querySelectorAll(".calls").length;
+  count.textContent = String(cards.size);
+  quiet.hidden = cards.size > 0;
+  document.title = calling ? `(${calling}) ${title}` : title;
+}
+
+function isInUse() {
+  return list.matches(":hover") || list.contains(document.activeElement);
+}
+
+function reorder() {
+  if (document.hidden) return;
+  const order = [...cards.values()].sort(compare);
+  if (!outOfOrder || order.every((card, place) => list.children[place] === card)) {
+    outOfOrder = false;
+    resort.hidden = true;
+  } else if (isInUse()) {
+    resort.hidden = false;
+  } else {
+    arrange(order);
+  }
+}
+
+function arrange(order) {
+  outOfOrder = false;
+  requestAnimationFrame(() => {
+    resort.hidden = true;
+    order.forEach((card, place) => {
+      if (list.children[place] !== card && card.isConnected) list.insertBefore(card, list.children[place] ?? null);
+    });
+  });
+}
+
+function remove(session) {
+  const card = cards.get(session);
+  wanted.delete(session);
+  if (!card) return;
+  const held = card.contains(document.activeElement);
+  const next = card.nextElementSibling ?? card.previousElementSibling;
+  cards.delete(session);
+  news.delete(session);
+  card.remove();
+  if (held) (next?.querySelector("a") ?? document.getElementById("main")).focus();
+  tally();
+}
+
+/** A card as the server draws it: of a session that began just now, or whose alerts moved. */
+function want(session) {
+  wanted.add(session);
+  loadNext();
+}
+
+async function loadNext() {
+  if (!wanted.size || loading >= LOADS_AT_ONCE) return;
+  const [session] = wanted;
+  wanted.delete(session);
+  loading += 1;
+  loaded.add(session);
+  const card = await loadElement(`/sessions/${encodeURIComponent(session)}/card`, "li.card").catch(() => null);
+  loading -= 1;
+  loaded.delete(session);
+  if (card) put(session, card);
+  schedule();
+  tell(session);
+  loadNext();
+}
+
+function put(session, card) {
+  const old = cards.get(session);
+  const held = old?.contains(document.activeElement);
+  if (old) old.replaceWith(card);
+  else list.append(card);
+  if (held) card.querySelector("a")?.focus();
+  cards.set(session, card);
+  outOfOrder = true;
+  tally();
+}
+
+/** Read out what an alert did, unless the alert is muted. */
+function tell(session) {
+  const sentence = sentences.get(session);
+  sentences.delete(session);
+  if (sentence && !cards.get(session)?.querySelector(".alert-badge.muted")) announce(sentence);
+}
+
+async function loadAnew() {
+  loadingAll = true;
+  const fresh = await loadElement(location.href, "#cards").catch(() => null);
+  loadingAll = false;
+  schedule();
+  if (!fresh) return;
+  const kept = new Set();
+  for (const card of [...fresh.children]) {
+    kept.add(card.dataset.session);
+    put(card.dataset.session, card);
+  }
+  for (const session of [...cards.keys()]) if (!kept.has(session)) remove(session);
+}
+
+resort.addEventListener("click", () => {
+  arrange([...cards.values()].sort(compare));
+  list.querySelector("a")?.focus();
+});
+setInterval(reorder, REORDER_EVERY);
+tally();
+
+follow({
+  session(score) {
+    if (score.status !== "open") remove(score.session_id);
+    else if (cards.has(score.session_id)) note(score);
+    else want(score.session_id);
+  },
+  alert(alert) {
+    const sentence = sentenceOf(alert);
+    if (sentence) sentences.set(alert.session_id, sentence);
+    want(alert.session_id);
+  },
+  "alert-action"(action) {
+    want(action.session_id);
+  },
+  resync: loadAnew,
+});

@@ -1,0 +1,96 @@
+"""A counsellor's trend as SVG: means with their intervals; the line breaks with gaps and models.
+
+Positions are percentages across and pixels down, as in ``charts``. The table beside it says the
+same in numbers.
+"""
+
+from datetime import date
+from itertools import pairwise
+from typing import Final
+
+from markupsafe import Markup
+
+from stream_app.web.console.words import number, plain
+from stream_app.web.trends import Trend, Week
+
+HEIGHT: Final = 150
+TOP: Final = 12
+PLOT: Final = 112
+LEVELS: Final = (0, 1, 2)
+LEFT, RIGHT = 5.0, 97.0
+
+
+def chart(trend: Trend) -> Markup:
+    """The chart; only weeks with enough sessions have a mean to draw."""
+    shown = [week for week in trend.weeks if week.mean is not None]
+    first = min((week.begins for week in trend.weeks), default=date.min)
+    last = max((week.begins for week in trend.weeks), default=date.min)
+
+    def x(week: Week) -> str:
+        span = (last - first).days
+        share = (week.begins - first).days / span if span else 0.5
+        return f"{LEFT + (RIGHT - LEFT) * share:.2f}%"
+
+    parts = [_scale()]
+    for line in trend.lines:
+        parts += [_join(x(one), one, x(other), other) for one, other in pairwise(line)]
+    parts += [_mean(x(week), week) for week in shown]
+    parts += [
+        Markup('<g class="model"><line x1="{x}" x2="{x}" y1="0" y2="{h}"/></g>').format(
+            x=x(week), h=TOP + PLOT
+        )
+        for before, week in pairwise(trend.weeks)
+        if before.bundle != week.bundle
+    ]
+    return Markup(
+        '<svg class="trend" role="img" aria-label="{said}" width="100%" height="{height}">'
+        "{parts}</svg>"
+    ).format(said=in_words(trend), height=HEIGHT, parts=Markup("").join(parts))
+
+
+def in_words(trend: Trend) -> str:
+    """What the chart shows, for those who do not see it."""
+    shown = [week for week in trend.weeks if week.mean is not None]
+    name = plain(trend.mechanism)
+    if not shown:
+        return f"{name}: no week has enough sessions for a mean"
+    latest = shown[-1]
+    models = len({week.bundle for week in trend.weeks})
+    broken = f", scored by {models} models, between which the line breaks" if models > 1 else ""
+    return (
+        f"{name}, mean level by week over {len(shown)} weeks with enough sessions{broken}; "
+        f"in the week of {latest.begins:%d %b %Y} {number(latest.mean)}, interval "
+        f"{number(latest.low)} to {number(latest.high)}, {latest.n} sessions"
+    )
+
+
+def _scale() -> Markup:
+    rows = [
+        Markup(
+            '<line class="grid" x1="{left}%" x2="100%" y1="{y}" y2="{y}"/>'
+            '<text x="0" y="{text}" aria-hidden="true">{level}</text>'
+        ).format(left=LEFT - 2, y=_y(level), text=_y(level, 4), level=level)
+        for level in LEVELS
+    ]
+    return Markup("").join(rows)
+
+
+def _mean(x: str, week: Week) -> Markup:
+    title = (
+        f"Week of {week.begins:%d %b %Y}: {number(week.mean)} "
+        f"[{number(week.low)}, {number(week.high)}], n {week.n}, {week.bundle}"
+    )
+    return Markup(
+        '<g class="mean"><title>{title}</title><line x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>'
+        '<circle cx="{x}" cy="{mean}" r="4"/></g>'
+    ).format(title=title, x=x, low=_y(week.low), high=_y(week.high), mean=_y(week.mean))
+
+
+def _join(x1: str, one: Week, x2: str, other: Week) -> Markup:
+    return Markup('<line class="line" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
+        x1, _y(one.mean), x2, _y(other.mean)
+    )
+
+
+def _y(level: float | None, lower: int = 0) -> str:
+    return f"{TOP + PLOT * (1 - (level or 0.0) / 2) + lower:.1f}"

@@ -1,0 +1,111 @@
+"""The live wall: one card a session, worst first."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import HTMLResponse, Response
+from markupsafe import Markup
+
+from stream_app.contracts.events import Domain
+from stream_app.contracts.scores import SessionStatus
+from stream_app.store.people import Person
+from stream_app.store.reading import alerts, bundle_facts, sessions, teams
+from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.store.reading.sessions import SessionCard
+from stream_app.web.auth import SignedIn
+from stream_app.web.console.charts import sparkline
+from stream_app.web.console.frame import live_address, render
+from stream_app.web.services import Services, Wired
+
+MOST_CARDS: Final = 500
+_ALIVE: Final = frozenset({ShownState.PENDING, ShownState.FIRING, ShownState.ACKNOWLEDGED})
+_URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED, ShownState.PENDING)
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WallCard:
+    """A session on the wall; ``alert`` is its most urgent one that is not over."""
+
+    session: SessionCard
+    enter: float | None
+    alert: AlertRead | None
+
+    @property
+    def at_risk(self) -> bool:
+        """Whether the risk stands at or above the bundle's threshold."""
+        risk = self.session.low_empathy_risk
+        return risk is not None and self.enter is not None and risk >= self.enter
+
+    @property
+    def calls(self) -> bool:
+        """Whether an alert fires that nobody has answered."""
+        alert = self.alert
+        return alert is not None and alert.state is ShownState.FIRING and not alert.muted
+
+    @property
+    def line(self) -> Markup:
+        """The risk since the start."""
+        return sparkline(self.session.risk_by_turn, self.enter)
+
+    @property
+    def place(self) -> tuple[bool, float, str]:
+        """Sorts the worst first: unanswered alerts, then by risk."""
+        risk = self.session.low_empathy_risk
+        return not self.calls, -(-1.0 if risk is None else risk), self.session.session_id
+
+
+@router.get("/")
+def wall(
+    request: Request, services: Wired, person: SignedIn, team: str = "", domain: str = ""
+) -> Response:
+    """Live sessions, worst first."""
+    position = services.hub.position
+    chosen = sessions.SessionFilter(SessionStatus.OPEN, team or None, domain or None)
+    page = sessions.find(services.store, person.scope, chosen, limit=MOST_CARDS)
+    cards = _cards(services, person, page.items)
+    return render(
+        request,
+        "wall.html",
+        person,
+        address=live_address(team=team, domain=domain),
+        position=position,
+        broker_live=services.hub.live,
+        cards=cards,
+        more=page.next_cursor is not None,
+        team=team,
+        domain=domain,
+        teams=teams.live(services.store, person.scope) if person.team is None else [],
+        domains=[each.value for each in Domain],
+    )
+
+
+@router.get("/sessions/{session_id}/card")
+def card(request: Request, session_id: str, services: Wired, person: SignedIn) -> Response:
+    """One card, for a session that has just begun."""
+    found = sessions.one(services.store, person.scope, session_id)
+    if found is None or found.status is not SessionStatus.OPEN:
+        raise HTTPException(404)
+    return render(request, "card.html", person, card=_cards(services, person, [found])[0])
+
+
+def _cards(services: Services, person: Person, found: Iterable[SessionCard]) -> list[WallCard]:
+    facts = bundle_facts.read(services.store)
+    urgent: dict[str, AlertRead] = {}
+    alive = AlertFilter(states=_ALIVE)
+    for alert in alerts.find(services.store, person.scope, alive, limit=MOST_CARDS).items:
+        other = urgent.get(alert.session_id)
+        if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):
+            urgent[alert.session_id] = alert
+    unknown = bundle_facts.BundleFacts()
+    cards = [
+        WallCard(
+            session,
+            facts.get(session.bundle, unknown).enter,
+            urgent.get(session.session_id),
+        )
+        for session in found
+    ]
+    return sorted(cards, key=lambda card: card.place)

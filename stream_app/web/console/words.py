@@ -1,0 +1,67 @@
+"""How the console says what the wire abbreviates."""
+
+from typing import Final
+
+from stream_app.contracts.scores import MECHANISMS
+
+HEAD_NAMES: Final = {
+    "emotional_reactions": "Emotional reactions",
+    "interpretations": "Interpretations",
+    "explorations": "Explorations",
+    "strategy": "strategy",
+    "behaviour": "behaviour",
+    "question": "question",
+    "reflection": "reflection",
+    "input": "input",
+    "empathic_intent": "intent",
+    "service_intents": "intent",
+    "talk_type": "talk",
+    "satisfaction": "satisfied",
+    "engagement": "Engagement",
+    "understanding": "Understanding",
+    "sympathy": "Sympathy",
+    "helpfulness": "Helpfulness",
+}
+BADGES: Final = dict(zip(MECHANISMS, ("ER", "IP", "EX"), strict=True))
+LEVELS: Final = ("none", "weak", "strong")
+SHORT_PSEUDONYM: Final = 8
+
+
+def plain(name: str) -> str:
+    """A head, label or rule in words.
+
+    >>> plain("reflection_of_feelings"), plain("talk_type")
+    ('reflection of feelings', 'talk')
+    """
+    return HEAD_NAMES.get(name, name.replace("_", " "))
+
+
+def pseudonym(speaker: str) -> str:
+    """As much of a pseudonym as tells the people of one team apart."""
+    return speaker[:SHORT_PSEUDONYM]
+
+
+def number(value: float | None) -> str:
+    """Two decimals; a dash where there is none.
+
+    >>> number(0.338), number(None)
+    ('0.34', '–')
+    """
+    return "–" if value is None else f"{value:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """The largest unit that says it.
+
+    >>> duration(42), duration(250), duration(4000), duration(200_000)
+    ('42 s', '4 min', '1 h 6 min', '2 d')
+    """
+    seconds = max(0, int(seconds))
+    minutes, hours = seconds // 60, seconds // 3600
+    if seconds < 60:
+        return f"{seconds} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    if hours < 48:
+        return f"{hours} h {minutes % 60} min"
+    return f"{hours // 24} d"

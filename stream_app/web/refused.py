@@ -1,0 +1,31 @@
+"""From the store's refusals about ratings, disputes and samples to answers over HTTP."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fastapi import HTTPException
+
+from stream_app.core.feedback import TooEarly
+from stream_app.errors import RapportError
+from stream_app.store.judged import DoesNotFit, NotNow, NotThere
+
+STATUS: Final[dict[type[RapportError], int]] = {
+    NotThere: 404,
+    TooEarly: 409,
+    NotNow: 409,
+    DoesNotFit: 422,
+}
+
+
+@contextmanager
+def as_http() -> Iterator[None]:
+    """Answer a refusal inside with its status and its words.
+
+    Raises:
+        HTTPException: instead of the refusal.
+    """
+    try:
+        yield
+    except (NotThere, TooEarly, NotNow, DoesNotFit) as problem:
+        raise HTTPException(STATUS[type(problem)], str(problem)) from None

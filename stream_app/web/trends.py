@@ -1,0 +1,92 @@
+"""A counsellor's own trend: mean levels by week, each with n and a 95 % interval.
+
+The unit is the session: its mean level over the counsellor's own judged turns is one value, because
+turns of one session are alike. The interval is Student's for the mean of these values, from
+statsmodels. A week belongs to one bundle at a time, so that a new model is no change of a person.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from statistics import fmean
+from typing import Final
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store.reading.levels import LevelsOfTurn
+
+FEWEST_SESSIONS: Final = 3
+"""With fewer sessions a week has no mean."""
+WEEKS: Final = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """A week under one bundle; ``begins`` is its Monday, ``n`` counts sessions.
+
+    ``mean`` in [0, 2] with its interval; None where ``n`` is too small.
+    """
+
+    begins: date
+    bundle: str
+    n: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """One mechanism, week by week; weeks without a session are left out."""
+
+    mechanism: str
+    weeks: list[Week]
+
+    @property
+    def lines(self) -> list[list[Week]]:
+        """Weeks that a line may join: one after the other, with a mean, under the same bundle."""
+        found: list[list[Week]] = []
+        for week in self.weeks:
+            if week.mean is None:
+                continue
+            last = found[-1][-1] if found else None
+            follows = last is not None and week.begins - last.begins == timedelta(weeks=1)
+            if follows and last is not None and last.bundle == week.bundle:
+                found[-1].append(week)
+            else:
+                found.append([week])
+        return found
+
+
+def trends(levels: Sequence[LevelsOfTurn]) -> list[Trend]:
+    """The three mechanisms over the turns of one counsellor."""
+    return [Trend(name, _weeks(name, levels)) for name in MECHANISMS]
+
+
+def _weeks(name: str, levels: Sequence[LevelsOfTurn]) -> list[Week]:
+    turns: dict[tuple[date, str, str], list[int]] = defaultdict(list)
+    for turn in levels:
+        if name in turn.expressed and name not in turn.abstained:
+            begins = turn.started_at.date() - timedelta(days=turn.started_at.weekday())
+            key = begins, turn.bundle, turn.session_id
+            turns[key].append(turn.expressed[name]["level"])
+    sessions: dict[tuple[date, str], list[float]] = defaultdict(list)
+    for (begins, bundle, _), values in turns.items():
+        sessions[begins, bundle].append(fmean(values))
+    return [_week(*key, values) for key, values in sorted(sessions.items())]
+
+
+def _week(begins: date, bundle: str, means: list[float]) -> Week:
+    n = len(means)
+    if n < FEWEST_SESSIONS:
+        return Week(begins, bundle, n, None, None, None)
+    low, high = interval(means)
+    return Week(begins, bundle, n, fmean(means), max(0.0, low), min(2.0, high))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Student's 95 % interval of the mean of at least two values."""
+    from statsmodels.stats.weightstats import DescrStatsW  # noqa: PLC0415  # takes a second
+
+    low, high = DescrStatsW(list(values)).tconfint_mean(alpha=0.05)
+    return float(low), float(high)

@@ -1,0 +1,46 @@
+"""Sessions of two teams, scored, and the people who judge them."""
+
+from typing import Final
+
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.repository import Store
+from tests.store import batches
+
+NOOR: Final = "noor@example.org"
+"""Speaks as a counsellor in every session of team north."""
+TURNS: Final = 12
+
+
+def fill(store: Store, sessions: int = 3) -> None:
+    """Closed sessions ``north-0``, … of Noor's, and as many in team south of another's."""
+    for team, counsellor in (("north", NOOR), ("south", "olu@example.org")):
+        for number in range(sessions):
+            name = f"{team}-{number}"
+            events = [
+                batches.turn(
+                    seq,
+                    session_id=name,
+                    team=team,
+                    speaker_id=counsellor if seq % 2 else f"client of {name}",
+                )
+                for seq in range(TURNS)
+            ]
+            store.commit(batches.process([*events, batches.end(session_id=name)]))
+
+
+def person(store: Store, name: str, role: PersonRole, team: str | None = None) -> Person:
+    """Somebody with an account; a counsellor is Noor."""
+    speaker = store.privacy.pseudonym(NOOR) if role is PersonRole.COUNSELLOR else None
+    made = Person(name, role, team, speaker)
+    People(store).add(made, None)
+    return made
+
+
+def supervisor(store: Store, name: str = "sue", team: str | None = "north") -> Person:
+    """A supervisor of a team."""
+    return person(store, name, PersonRole.SUPERVISOR, team)
+
+
+def counsellor(store: Store) -> Person:
+    """Noor's account."""
+    return person(store, "noor", PersonRole.COUNSELLOR)

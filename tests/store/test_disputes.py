@@ -1,0 +1,110 @@
+"""A counsellor disputes, a supervisor answers, the score stays."""
+
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store import disputes, tables
+from stream_app.store.disputes import Decision, DisputeCount
+from stream_app.store.judged import DoesNotFit, NotNow, NotThere
+from stream_app.store.repository import Store
+from tests.store.batches import BUNDLE
+from tests.store.judging import counsellor, fill, supervisor
+from tests.store.reading import rows
+
+ER = MECHANISMS[0]
+
+
+def level(store: Store, seq: int = 1) -> int:
+    """What the model said."""
+    return next(
+        row[ER]
+        for row in rows(store, tables.turn_scores)
+        if (row["session_id"], row["seq"], row["stage"]) == ("north-0", seq, "final")
+    )
+
+
+def another(value: int) -> int:
+    return (value + 1) % 3
+
+
+def test_a_dispute_and_its_answer_stand_beside_the_score(store: Store) -> None:
+    fill(store)
+    before = rows(store, tables.turn_scores)
+    noor, sue = counsellor(store), supervisor(store)
+    said = level(store)
+    made = disputes.contest(store, noor, "north-0", 1, ER, another(said), "I named what I felt")
+    assert (made.value, made.proposed, made.bundle) == (said, another(said), BUNDLE)
+    assert disputes.find(store, sue.scope, waiting=True) == [made]
+    answered = disputes.decide(store, sue, made.dispute_id, Decision.UPHELD, "So you did.")
+    assert (answered.decision, answered.decided_by) == (Decision.UPHELD, "sue")
+    assert disputes.find(store, noor.scope, person="noor") == [answered]
+    assert disputes.find(store, sue.scope, waiting=True) == []
+    assert disputes.counts(store, BUNDLE) == [DisputeCount(ER, 0, 1, 0)]
+    assert rows(store, tables.turn_scores) == before
+
+
+def test_a_score_is_disputed_once_and_answered_once(store: Store) -> None:
+    fill(store)
+    noor, sue = counsellor(store), supervisor(store)
+    made = disputes.contest(store, noor, "north-0", 1, ER, None, "why")
+    with pytest.raises(NotNow, match="already"):
+        disputes.contest(store, noor, "north-0", 1, ER, None, "again")
+    disputes.decide(store, sue, made.dispute_id, Decision.REJECTED, "no")
+    with pytest.raises(NotNow, match="already"):
+        disputes.decide(store, sue, made.dispute_id, Decision.UPHELD, "yes")
+    assert disputes.counts(store, BUNDLE) == [DisputeCount(ER, 0, 0, 1)]
+
+
+def test_only_scores_of_own_turns_can_be_disputed(store: Store) -> None:
+    fill(store)
+    noor, sue = counsellor(store), supervisor(store)
+    with pytest.raises(NotThere):
+        disputes.contest(store, noor, "south-0", 1, ER, None, "not mine")
+    with pytest.raises(DoesNotFit, match="own turn"):
+        disputes.contest(store, noor, "north-0", 0, ER, None, "the client's")
+    with pytest.raises(DoesNotFit, match="own turn"):
+        disputes.contest(store, sue, "north-0", 1, ER, None, "not mine either")
+
+
+def test_proposing_what_the_model_said_or_what_it_cannot_say_is_refused(store: Store) -> None:
+    fill(store)
+    noor = counsellor(store)
+    for proposed in (level(store), 3, -1):
+        with pytest.raises(DoesNotFit):
+            disputes.contest(store, noor, "north-0", 1, ER, proposed, "hm")
+    assert rows(store, tables.disputes) == []
+
+
+def test_there_is_nothing_to_dispute_where_the_model_abstained(store: Store) -> None:
+    fill(store)
+    with store.transaction() as connection:
+        connection.execute(sa.update(tables.turn_scores).values(abstained=[ER]))
+    with pytest.raises(DoesNotFit, match="abstained"):
+        disputes.contest(store, counsellor(store), "north-0", 1, ER, None, "hm")
+
+
+def test_a_supervisor_of_another_team_neither_sees_nor_answers(store: Store) -> None:
+    fill(store)
+    made = disputes.contest(store, counsellor(store), "north-0", 1, ER, None, "why")
+    sam = supervisor(store, "sam", "south")
+    assert disputes.find(store, sam.scope) == []
+    with pytest.raises(NotThere):
+        disputes.decide(store, sam, made.dispute_id, Decision.REJECTED, "no")
+
+
+def test_notes_and_answers_are_redacted(store: Store) -> None:
+    fill(store)
+    sue = supervisor(store)
+    note = "write to joan@example.org"
+    made = disputes.contest(store, counsellor(store), "north-0", 1, ER, None, note)
+    disputes.decide(store, sue, made.dispute_id, Decision.REJECTED, note)
+    assert "joan" not in repr(rows(store, tables.disputes))
+
+
+def test_the_answer_to_a_dispute_that_does_not_exist(store: Store) -> None:
+    nobody = replace(supervisor(store), name="sue")
+    with pytest.raises(NotThere):
+        disputes.decide(store, nobody, "x", Decision.UPHELD, "yes")

@@ -1,0 +1,121 @@
+"""Ratings stand beside scores; nobody rates what they may not see."""
+
+import pytest
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store import ratings, tables
+from stream_app.store.judged import DoesNotFit, NotThere
+from stream_app.store.people import PersonRole
+from stream_app.store.ratings import Judgement
+from stream_app.store.reading.agreement import rated_turns
+from stream_app.store.repository import Store
+from tests.store.batches import BUNDLE
+from tests.store.judging import counsellor, fill, person, supervisor
+from tests.store.reading import rows
+
+ER = MECHANISMS[0]
+
+
+def er(value: int, seq: int | None = 1, session: str = "north-0", head: str = ER) -> Judgement:
+    return Judgement(session, seq, head, value)
+
+
+def test_a_rating_leaves_the_models_score_as_it_is(store: Store) -> None:
+    fill(store)
+    before = rows(store, tables.turn_scores), rows(store, tables.session_scores)
+    sue = supervisor(store)
+    ratings.rate(store, sue.scope, sue.name, [er(2), er(4, None, head="rating")])
+    assert (rows(store, tables.turn_scores), rows(store, tables.session_scores)) == before
+    found = ratings.of_session(store, sue.scope, "north-0")
+    assert {(r.seq, r.head, r.value, r.person) for r in found} == {
+        (1, ER, 2, "sue"),
+        (None, "rating", 4, "sue"),
+    }
+
+
+def test_the_same_person_replaces_a_rating_and_another_adds_one(store: Store) -> None:
+    fill(store)
+    sue, ben = supervisor(store), supervisor(store, "ben")
+    for who, value in ((sue, 0), (ben, 1), (sue, 2)):
+        ratings.rate(store, who.scope, who.name, [er(value)])
+    found = ratings.of_session(store, sue.scope, "north-0")
+    assert sorted((r.person, r.value) for r in found) == [("ben", 1), ("sue", 2)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        er(3),
+        er(-1),
+        er(1, seq=0),  # a client's turn has no such head
+        er(1, head="warmth"),
+        er(6, None, head="rating"),
+        er(0, None, head="rating"),
+        er(1, None),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_and_nothing_is_kept(
+    store: Store, given: Judgement
+) -> None:
+    fill(store)
+    sue = supervisor(store)
+    with pytest.raises(DoesNotFit):
+        ratings.rate(store, sue.scope, sue.name, [er(1), given])
+    assert rows(store, tables.ratings) == []
+
+
+@pytest.mark.parametrize(
+    "given", [er(1, session="south-0"), er(1, seq=99), er(3, None, "south-0", "rating")]
+)
+def test_what_is_outside_the_scope_does_not_exist(store: Store, given: Judgement) -> None:
+    fill(store)
+    sue = supervisor(store)
+    with pytest.raises(NotThere):
+        ratings.rate(store, sue.scope, sue.name, [given])
+    assert ratings.of_session(store, sue.scope, "south-0") == []
+
+
+def test_only_the_own_rating_can_be_taken_back(store: Store) -> None:
+    fill(store)
+    sue = supervisor(store)
+    [made] = ratings.rate(store, sue.scope, sue.name, [er(1)])
+    with pytest.raises(NotThere):
+        ratings.take_back(store, "ben", made.rating_id)
+    ratings.take_back(store, "sue", made.rating_id)
+    assert rows(store, tables.ratings) == []
+
+
+def test_labels_of_other_heads_come_from_the_bundle(store: Store) -> None:
+    fill(store, 1)
+    heads = [
+        {"name": "question", "kind": "categorical", "labels": ["none", "closed", "open"]},
+        {"name": "talk_type", "kind": "categorical", "labels": ["change", "neutral", "sustain"]},
+    ]
+    heads[0]["roles"], heads[1]["roles"] = ["counsellor"], ["client"]
+    with store.transaction() as connection:
+        connection.execute(tables.bundles.update().values(manifest={"heads": heads}))
+    sue = supervisor(store)
+    given = [er(2, head="question"), er(0, seq=0, head="talk_type")]
+    ratings.rate(store, sue.scope, sue.name, given)
+    with pytest.raises(DoesNotFit, match="0 to 2"):
+        ratings.rate(store, sue.scope, sue.name, [er(3, head="question")])
+    paired = rated_turns(store, BUNDLE, ["question", "talk_type"])
+    assert [head.ordered for head in paired] == [False, False]
+    assert all(turn.model in (0, 1, 2) for turns in paired.values() for turn in turns)
+
+
+def test_pairs_hold_one_value_a_person_and_no_counsellors_own_ratings(store: Store) -> None:
+    fill(store)
+    sue, ben, noor = supervisor(store), supervisor(store, "ben"), counsellor(store)
+    person(store, "ana", PersonRole.ANALYST)
+    for who, value in ((noor, 0), (sue, 1), (ben, 2), (sue, 0)):
+        ratings.rate(store, who.scope, who.name, [er(value)])
+    [(head, [pair])] = rated_turns(store, BUNDLE, [ER]).items()
+    assert head.name == ER
+    assert sorted(pair.people) == [0, 2]
+    level = next(
+        row[ER]
+        for row in rows(store, tables.turn_scores)
+        if (row["session_id"], row["seq"], row["stage"]) == ("north-0", 1, "final")
+    )
+    assert pair.model == level

@@ -1,0 +1,34 @@
+"""Requests to the application in this process: no port, no broker."""
+
+import asyncio
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+
+class Client:
+    """Asks as whoever the token stands for."""
+
+    def __init__(self, app: FastAPI, token: str) -> None:
+        self._app = app
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self._ask("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return self._ask("POST", path, **options)
+
+    def delete(self, path: str) -> httpx.Response:
+        return self._ask("DELETE", path)
+
+    def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self._app)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://rapport.test", headers=self._headers
+            ) as client:
+                return await client.request(method, path, **options)
+
+        return asyncio.run(ask())

@@ -1,0 +1,228 @@
+"""The pages about people: who sees what, in plain HTML that the policy lets through."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store import audit, disputes, samples, tables
+from stream_app.store.people import People
+from stream_app.store.repository import Store
+from tests.store import batches
+from tests.store.batches import BUNDLE
+from tests.store.judging import NOOR
+from tests.store.reading import rows
+from tests.web.people.conftest import As
+
+ER = MECHANISMS[0]
+HOSTILE = "<script>alert(1)</script> That must have been hard. How was it?"
+ONES = dict.fromkeys(MECHANISMS, 1)
+
+
+def recent(
+    store: Store, name: str, days: float, text: str | None = None, team: str = "north"
+) -> None:
+    """A closed session of Noor's that began so many days ago."""
+    start = datetime.now(UTC) - timedelta(days=days)
+    changes = {"text": text} if text else {}
+    events = [
+        batches.turn(
+            seq,
+            session_id=name,
+            team=team,
+            speaker_id=NOOR if seq % 2 else "client",
+            occurred_at=(start + timedelta(minutes=seq)).isoformat(),
+            **changes,
+        )
+        for seq in range(12)
+    ]
+    over = (start + timedelta(hours=1)).isoformat()
+    store.commit(batches.process([*events, batches.end(session_id=name, occurred_at=over)]))
+
+
+def noor(store: Store) -> str:
+    return store.privacy.pseudonym(NOOR)
+
+
+def proper(answer: httpx.Response, status: int = 200) -> str:
+    """The page, if it is one that the content-security policy lets work whole."""
+    assert answer.status_code == status, answer.text[:500]
+    page = answer.text
+    assert not re.search(r"<[^>]*\s(style|on\w+)=", page)
+    assert not re.search(r"<script(?![^>]*\ssrc=)", page)
+    assert len(re.findall(r"<h1", page)) == 1
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    return page
+
+
+@pytest.mark.parametrize(
+    ("path", "open_to"),
+    [
+        ("/me", {"noor", "olu"}),
+        ("/counsellors/{noor}", {"sue", "pat"}),
+        ("/sessions/north-0/feedback", {"sue", "pat", "noor"}),
+        ("/calibration", {"sue", "pat", "sam", "noor", "olu", "ana", "ada"}),
+        ("/disputes", {"sue", "pat", "sam"}),
+    ],
+)
+def test_who_opens_which_page(as_: As, filled: Store, path: str, open_to: set[str]) -> None:
+    address = path.format(noor=noor(filled))
+    for name in ("sue", "pat", "sam", "noor", "olu", "ana", "ada"):
+        answer = as_(name).get(address)
+        assert answer.status_code in ((200,) if name in open_to else (403, 404)), name
+        if name in open_to:
+            proper(answer)
+    assert as_("").get(address).status_code == 303
+
+
+def test_the_own_page_shows_nobody_else(as_: As, filled: Store) -> None:
+    recent(filled, "mine", 3)
+    page = proper(as_("noor").get("/me"))
+    assert "mine" in page
+    assert "north-2" in page
+    assert "south" not in page
+    assert filled.privacy.pseudonym("olu@example.org")[:8] not in page
+
+
+def test_a_supervisor_sees_sessions_of_the_own_team_only_and_leaves_a_trace(
+    as_: As, filled: Store
+) -> None:
+    recent(filled, "elsewhere", 3, team="south")
+    page = proper(as_("sue").get(f"/counsellors/{noor(filled)}"))
+    assert "north-0" in page
+    assert "elsewhere" not in page
+    [trace] = [t for t in audit.trail(filled) if t.action == "read counsellor"]
+    assert (trace.person, trace.detail) == ("sue", f"counsellor {noor(filled)}")
+
+
+def test_a_week_with_too_few_sessions_says_so_and_others_have_n_and_interval(
+    as_: As, filled: Store
+) -> None:
+    monday = datetime.now(UTC) - timedelta(days=datetime.now(UTC).weekday() + 7)
+    back = (datetime.now(UTC) - monday).total_seconds() / 86400
+    for number in range(4):
+        recent(filled, f"week-a-{number}", back - number * 0.3)
+    recent(filled, "week-b", back + 14)
+    page = proper(as_("noor").get("/me"))
+    assert page.count("too few sessions</td>") == 3, "one week, three mechanisms"
+    assert len(re.findall(r"<td>4</td><td>\d\.\d\d</td><td>\d\.\d\d to \d\.\d\d</td>", page)) == 3
+    assert (
+        len(re.findall(r'<svg class="trend" role="img" aria-label="[^"]+ 4 sessions"', page)) == 3
+    )
+    assert "Over the last 5 sessions" in page
+
+
+def test_without_recent_sessions_the_page_says_so(as_: As) -> None:
+    page = proper(as_("olu").get("/me"))
+    assert "No session of the last 26 weeks is over yet." in page
+    assert page.count("Nothing to show yet.") == 3
+
+
+def test_feedback_quotes_words_as_text(as_: As, filled: Store) -> None:
+    recent(filled, "hostile", 1, HOSTILE)
+    page = proper(as_("noor").get("/sessions/hostile/feedback"))
+    assert "&lt;script&gt;" in page
+    assert "?page=0#turn-" in page
+    assert "One suggestion" in page or "Strength" in page
+
+
+def test_feedback_of_an_open_session_is_not_there_yet(as_: As, filled: Store) -> None:
+    events = [batches.turn(seq, session_id="open", team="north") for seq in range(4)]
+    filled.commit(batches.process(events))
+    page = proper(as_("sue").get("/sessions/open/feedback"))
+    assert "still open" in page
+
+
+def test_disputes_are_answered_on_their_page_and_shown_to_the_counsellor(
+    as_: As, filled: Store
+) -> None:
+    person = People(filled).find("noor")
+    assert person
+    made = disputes.contest(filled, person, "north-0", 1, ER, None, HOSTILE)
+    waiting = proper(as_("sue").get("/disputes"))
+    assert "&lt;script&gt;" in waiting
+    assert "No answer yet." in proper(as_("noor").get("/me"))
+    given = {"decision": "rejected", "answer": "Heard it as the model did."}
+    assert as_("sam").post(f"/disputes/{made.dispute_id}", data=given).status_code == 404
+    assert as_("sue").post(f"/disputes/{made.dispute_id}", data=given).status_code == 303
+    assert as_("sue").post(f"/disputes/{made.dispute_id}", data=given).status_code == 409
+    assert "Heard it as the model did." in proper(as_("noor").get("/me"))
+    assert "0 open, 0 upheld, 1 rejected" in proper(as_("noor").get("/calibration"))
+
+
+def test_a_sample_is_drawn_rated_blind_and_reported_without_javascript(
+    as_: As, filled: Store
+) -> None:
+    sue, ben = as_("sue"), as_("ben")
+    form = {"title": "Autumn & winter", "bundle": BUNDLE, "size": 5, "team": "", "seed": "4"}
+    address = sue.post("/calibration", data=form).headers["location"]
+    assert "Autumn &amp; winter" in proper(ben.get("/calibration"))
+    for client in (sue, ben):
+        assert "It opens when at least two people" in proper(client.get(address))
+        to = f"{address}/turns/1"
+        for place in range(1, 6):
+            assert to == f"{address}/turns/{place}"
+            page = proper(client.get(to))
+            assert "north-" not in page
+            assert "checked" not in page
+            to = client.post(to, data={**ONES, ER: place % 3}).headers["location"]
+        assert to == address
+    report = proper(ben.get(address))
+    assert "you are A" in report
+    assert report.count("not enough ratings yet: 5") == 9
+    assert "your ratings are closed" in report
+    assert proper(as_("ana").get(address))
+    assert as_("ana").get(f"{address}/turns/1").status_code == 403
+    reads = [t for t in audit.trail(filled) if t.action == "read transcript"]
+    assert len(reads) == 10
+
+
+def test_the_turns_that_raters_differ_on_are_shown_after_both_have_rated(
+    as_: As, filled: Store
+) -> None:
+    form = {"title": "t", "bundle": BUNDLE, "size": 5}
+    address = as_("sue").post("/calibration", data=form).headers["location"]
+    for name, level in (("sue", 0), ("ben", 2)):
+        assert "Rater A" not in proper(as_(name).get(f"{address}/turns/2"))
+        for place in range(1, 6):
+            values = {**ONES, ER: level if place == 2 else 1}
+            as_(name).post(f"{address}/turns/{place}", data=values)
+    report = proper(as_("sue").get(address))
+    assert report.count(f'href="{address}/turns/') == 1, "they differ on one turn"
+    page = proper(as_("sue").get(f"{address}/turns/2"))
+    assert "Rater B (you)" in page
+    assert "Model" in page
+
+
+def test_a_turn_without_all_three_levels_is_not_kept(as_: As, filled: Store) -> None:
+    form = {"title": "t", "bundle": BUNDLE, "size": 5}
+    address = as_("sue").post("/calibration", data=form).headers["location"]
+    for given in ({}, {ER: 1}, {**ONES, ER: 3}, {**ONES, ER: "x"}):
+        assert as_("sue").post(f"{address}/turns/1", data=given).status_code == 422
+    assert rows(filled, tables.ratings) == []
+
+
+def test_a_draw_from_nothing_says_so_above_the_form(as_: As) -> None:
+    form = {"title": "t", "bundle": "another", "size": 5}
+    page = proper(as_("sue").post("/calibration", data=form), 409)
+    assert "no turns with final scores" in page
+
+
+def test_an_erased_turn_is_passed_over(as_: As, filled: Store) -> None:
+    form = {"title": "t", "bundle": BUNDLE, "size": 5}
+    address = as_("sue").post("/calibration", data=form).headers["location"]
+    person = People(filled).find("sue")
+    assert person
+    turn = samples.work(filled, samples.find(filled, person.scope)[0]).turns[0]
+    with filled.transaction() as connection:
+        connection.execute(
+            sa.update(tables.turns)
+            .where(tables.turns.c.session_id == turn.session_id, tables.turns.c.seq == turn.seq)
+            .values(text=None)
+        )
+    assert "needs no rating" in proper(as_("sue").get(f"{address}/turns/1"))
+    assert "Begin with turn 2" in proper(as_("sue").get(address))

@@ -1,0 +1,97 @@
+"""Kappa: by hand, with its interval, and where there is none."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.web.agreement import Kappa, Table, kappa, table
+
+WIDE: Table = ((20, 5, 1), (4, 10, 6), (2, 3, 9))
+
+
+def by_hand(counts: Table, *, ordered: bool) -> float:
+    """1 minus observed over expected disagreement, weights (i - j)² or 1."""
+    n = sum(map(sum, counts))
+    rows = [sum(row) for row in counts]
+    columns = [sum(column) for column in zip(*counts, strict=True)]
+    observed = expected = 0.0
+    for i, row in enumerate(counts):
+        for j, count in enumerate(row):
+            weight = (i - j) ** 2 if ordered else float(i != j)
+            observed += weight * count / n
+            expected += weight * rows[i] * columns[j] / n**2
+    return 1 - observed / expected
+
+
+def test_kappa_of_a_table_worked_out_on_paper() -> None:
+    """n 40, levels 0 and 1: agreement 0.75, by chance 0.5, so kappa 0.5."""
+    assert kappa(((15, 5, 0), (5, 15, 0), (0, 0, 0))).kappa == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_kappa_is_what_its_formula_gives(ordered: bool) -> None:
+    found = kappa(WIDE, ordered=ordered)
+    assert found.kappa == pytest.approx(by_hand(WIDE, ordered=ordered))
+    assert found.n == 60
+
+
+def test_two_levels_apart_weigh_four_times_one_level_apart() -> None:
+    near, far = (
+        kappa(((10, 5, 0), (0, 10, 0), (0, 0, 10))),
+        kappa(((10, 0, 5), (0, 10, 0), (0, 0, 10))),
+    )
+    assert near.kappa is not None
+    assert far.kappa is not None
+    assert near.kappa > far.kappa
+
+
+def test_the_interval_is_near_that_of_a_bootstrap() -> None:
+    """Synthetic pairs: the other rater moves one level off in a quarter of 150 turns."""
+    drawing = np.random.default_rng(3)
+    one = drawing.integers(0, 3, 150)
+    other = np.clip(one + drawing.choice([-1, 0, 1], 150, p=[0.12, 0.76, 0.12]), 0, 2)
+    found = kappa(table(zip(one.tolist(), other.tolist(), strict=True), 3))
+    resampled = []
+    for _ in range(2000):
+        chosen = drawing.integers(0, 150, 150)
+        pairs = zip(one[chosen].tolist(), other[chosen].tolist(), strict=True)
+        resampled.append(by_hand(table(pairs, 3), ordered=True))
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    assert found.low == pytest.approx(low, abs=0.02)
+    assert found.high == pytest.approx(high, abs=0.02)
+
+
+def test_under_twenty_pairs_nothing_is_claimed() -> None:
+    assert kappa(((19, 0, 0), (0, 0, 0), (0, 0, 0))).words == "not enough ratings yet: 19"
+    assert kappa(table([], 3)).words == "not enough ratings yet: 0"
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        ((40, 0, 0), (0, 0, 0), (0, 0, 0)),
+        ((20, 20, 0), (0, 0, 0), (0, 0, 0)),
+        ((20,) * 1 + (0, 0), (20, 0, 0), (0, 0, 0)),
+    ],
+)
+def test_a_side_that_used_one_level_only_gives_no_kappa(counts: Table) -> None:
+    assert "single level" in kappa(counts).words
+    assert kappa(counts).kappa is None
+
+
+def test_full_agreement_has_no_interval() -> None:
+    found = kappa(((10, 0, 0), (0, 10, 0), (0, 0, 0)))
+    assert (found.kappa, found.low) == (1.0, None)
+    assert "no interval" in found.words
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=80))
+def test_any_table_has_a_kappa_in_its_interval_or_a_reason(pairs: list[tuple[int, int]]) -> None:
+    found: Kappa = kappa(table(pairs, 3))
+    assert found.n == len(pairs)
+    if found.kappa is None:
+        assert found.problem
+    elif found.low is not None and found.high is not None:
+        assert -1 <= found.low <= found.kappa <= found.high <= 1
+    assert found.words
