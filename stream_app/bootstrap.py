@@ -24,7 +24,7 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
-from stream_app.worker.topics import client_options
+from stream_app.worker.topics import client_options, declare_topics
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -123,7 +123,9 @@ def notifier(settings: Settings) -> tuple[Notifier, str]:
 def web(settings: Settings) -> "FastAPI":
     """The console and the API; what they import, a worker has no need of."""
     from stream_app.web import app as web_app  # noqa: PLC0415
+    from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.live import Hub  # noqa: PLC0415
+    from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
     from stream_app.web.publishing import Publisher  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
     from stream_app.web.topics import TopicReader  # noqa: PLC0415
@@ -133,8 +135,24 @@ def web(settings: Settings) -> "FastAPI":
     kafka = client_options(settings)
     hub = Hub()
     told = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]
-    reader = TopicReader(hub, opened, told, settings.alert_action_topic, kafka)
-    return web_app.create(Services(settings, opened, People(opened), hub, reader, Publisher(kafka)))
+
+    async def declare() -> None:
+        if settings.declare_topics:
+            await declare_topics(settings, patience=0.0)
+
+    reader = TopicReader(hub, opened, told, settings.alert_action_topic, kafka, declare)
+    return web_app.create(
+        Services(
+            settings=settings,
+            store=opened,
+            people=People(opened),
+            hub=hub,
+            reader=reader,
+            publisher=Publisher(kafka),
+            metrics=WebMetrics(hub),
+            health=WebHealth(opened, hub),
+        )
+    )
 
 
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:

@@ -1,8 +1,11 @@
 """``rapport web``: the console and the API, until a signal ends them."""
 
+from contextlib import nullcontext
+
 import uvicorn
 
 from stream_app import bootstrap
+from stream_app.probes import serving
 from stream_app.settings import Settings
 
 
@@ -12,11 +15,21 @@ def run(settings: Settings) -> None:
     Raises:
         RapportError: the database is not usable.
     """
-    uvicorn.run(
-        bootstrap.web(settings),
-        host=settings.web_host,
-        port=settings.web_port,
-        log_config=None,
-        access_log=False,  # its lines would name who was looked at
-        server_header=False,
+    app = bootstrap.web(settings)
+    services = app.state.services
+    probes = (
+        serving(
+            settings.health_host, settings.health_port, services.health, services.metrics.registry
+        )
+        if settings.health_port is not None
+        else nullcontext()
     )
+    with probes:
+        uvicorn.run(
+            app,
+            host=settings.web_host,
+            port=settings.web_port,
+            log_config=None,
+            access_log=False,  # its lines would name who was looked at
+            server_header=False,
+        )

@@ -9,8 +9,9 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.sessions import SessionMiddleware
 
 from stream_app import __version__
-from stream_app.web import api, console
+from stream_app.web import api, console, probes
 from stream_app.web.auth import COOKIE
+from stream_app.web.metrics import Measured
 from stream_app.web.security import SecurityHeaders
 from stream_app.web.services import Services
 
@@ -35,8 +36,10 @@ def create(services: Services) -> FastAPI:
         https_only=services.settings.web_https,
     )
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Measured, metrics=services.metrics)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")
     app.mount(api.PREFIX, api.create(services))
+    app.include_router(probes.router)
     app.include_router(console.router)
     console.attach(app)
     return app
@@ -52,7 +55,6 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        services.hub.closed()
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
         await services.publisher.close()

@@ -6,12 +6,11 @@ Bounded in memory and kept in one process: several web processes count each on i
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from stream_app.errors import RapportError
 
-FREE_ATTEMPTS: Final = 5
 LONGEST_WAIT: Final = 900.0
 FORGET_AFTER: Final = 3600.0
 MOST_KEYS: Final = 10_000
@@ -26,14 +25,17 @@ class TooManyAttempts(RapportError):
 
 
 class Attempts:
-    """After five refusals each further one doubles the wait, from 1 s up to 15 minutes."""
+    """Counts refusals by key; beyond what a key allows, each doubles its wait, up to 15 minutes.
+
+    What is passed in are keys with the number of refusals that cost nothing.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._refused: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
-    def check(self, *keys: str) -> None:
+    def check(self, keys: Mapping[str, int]) -> None:
         """Let an attempt through.
 
         Raises:
@@ -41,11 +43,11 @@ class Attempts:
         """
         now = self._clock()
         with self._lock:
-            wait = max((self._until(key) - now for key in keys), default=0.0)
+            wait = max((self._until(key, free) - now for key, free in keys.items()), default=0.0)
         if wait > 0:
             raise TooManyAttempts(wait)
 
-    def refused(self, *keys: str) -> None:
+    def refused(self, keys: Mapping[str, int]) -> None:
         """Count a refusal."""
         now = self._clock()
         with self._lock:
@@ -55,13 +57,12 @@ class Attempts:
             while len(self._refused) > MOST_KEYS:
                 self._refused.popitem(last=False)
 
-    def succeeded(self, *keys: str) -> None:
+    def succeeded(self, key: str) -> None:
         """Forget what was counted."""
         with self._lock:
-            for key in keys:
-                self._refused.pop(key, None)
+            self._refused.pop(key, None)
 
-    def _until(self, key: str) -> float:
+    def _until(self, key: str, free: int) -> float:
         count, last = self._refused.get(key, (0, 0.0))
-        over = count - FREE_ATTEMPTS
+        over = count - free
         return last + min(LONGEST_WAIT, 2.0 ** min(over, 20)) if over >= 0 else 0.0

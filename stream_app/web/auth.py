@@ -4,6 +4,7 @@ A cookie is sent with every request of a browser, so what changes something must
 the console's own pages (``Sec-Fetch-Site``, or ``Origin`` where a browser does not send it).
 """
 
+import math
 import secrets
 from collections.abc import Callable
 from typing import Annotated, Final
@@ -12,13 +13,18 @@ from fastapi import Depends, HTTPException, Request
 from pwdlib import PasswordHash
 from starlette.datastructures import URL
 
+from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.store import audit
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person, PersonRole
+from stream_app.web.attempts import TooManyAttempts
 from stream_app.web.services import Services, Wired
 
 COOKIE: Final = "rapport"
 PERSON: Final = "person"
+PATIENCE_WITH_ONE: Final = 5
+PATIENCE_WITH_MANY: Final = 100
+"""Wrong passwords for a name from anywhere, or from an address for any name, before it waits."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _hashes = PasswordHash.recommended()
 _NOBODY = _hashes.hash(secrets.token_hex(16))
@@ -33,11 +39,29 @@ def hash_password(password: str) -> str:
     return _hashes.hash(password)
 
 
-def signed_in(services: Services, name: str, password: str) -> Person | None:
-    """The person, if the password is right; as slow for a name that does not exist."""
+def signed_in(
+    services: Services, name: str, password: str, address: str | None = None
+) -> Person | None:
+    """The person, if the password is right; as slow for a name that does not exist.
+
+    Raises:
+        HTTPException: 429, after too many wrong passwords for this name or from this address.
+    """
+    name = name[:MAX_ID_CHARS].replace("\0", "")
+    who = f"{name}@{address}"
+    keys = {who: PATIENCE_WITH_ONE, name: PATIENCE_WITH_MANY, f"@{address}": PATIENCE_WITH_MANY}
+    try:
+        services.attempts.check(keys)
+    except TooManyAttempts as problem:
+        wait = {"Retry-After": str(math.ceil(problem.wait))}
+        raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
     right = _hashes.verify(password, expected or _NOBODY)
     person = services.people.find(name) if right and expected else None
+    if person is None:
+        services.attempts.refused(keys)
+    else:
+        services.attempts.succeeded(who)
     action = Audited.SIGN_IN if person else Audited.SIGN_IN_REFUSED
     audit.record(services.store, name, action)
     return person
@@ -89,6 +113,20 @@ def allowed(*roles: PersonRole) -> Callable[[Person], Person]:
     return check
 
 
+Member = Annotated[
+    Person,
+    Depends(
+        allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST, PersonRole.ADMIN)
+    ),
+]
+"""A person, of whatever role; not a program that only sends events."""
 Reader = Annotated[Person, Depends(allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR))]
 """May read transcripts, within the own scope."""
 Supervisor = Annotated[Person, Depends(allowed(PersonRole.SUPERVISOR))]
+Admin = Annotated[Person, Depends(allowed(PersonRole.ADMIN))]
+Sender = Annotated[Person, Depends(allowed(PersonRole.INGEST))]
+"""Sends events, and does nothing else."""
+Exporter = Annotated[
+    Person,
+    Depends(allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST)),
+]

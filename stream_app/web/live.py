@@ -116,10 +116,6 @@ class Client:
         self._queue.append(event)
         self._news.set()
 
-    def end(self) -> None:
-        """Wake up whoever waits in ``take``."""
-        self._news.set()
-
     async def take(self, patience: float) -> list[LiveEvent]:
         """What waits; empty if nothing came for ``patience`` seconds."""
         if not self._queue:
@@ -149,12 +145,16 @@ class Hub:
         self._clients: set[Client] = set()
         self._told: OrderedDict[str, None] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.closing = False
 
     @property
     def clients(self) -> int:
         """Streams that are open."""
         return len(self._clients)
+
+    @property
+    def number(self) -> int:
+        """Events since the start."""
+        return self._number
 
     @property
     def position(self) -> str:
@@ -168,12 +168,6 @@ class Hub:
     def opened(self) -> None:
         """Call once on the event loop, before ``tell``."""
         self._loop = asyncio.get_running_loop()
-
-    def closed(self) -> None:
-        """End all streams."""
-        self.closing = True
-        for client in self._clients:
-            client.end()
 
     def check_room(self) -> None:
         """Look whether another stream may be opened.

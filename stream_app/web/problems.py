@@ -1,7 +1,6 @@
 """Errors of the API as problem details (RFC 9457): what was wrong, and what to do."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -18,7 +17,6 @@ from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import PersonError
 from stream_app.store.reading.pages import BadCursor
-from stream_app.web.attempts import TooManyAttempts
 from stream_app.web.auth import SignInNeeded
 from stream_app.web.live import TooManyClients
 
@@ -28,12 +26,24 @@ MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:rapport:problem:"
 RETRY_AFTER_SECONDS: Final = 5
 NOT_SIGNED_IN: Final = "sign in, or send a token: Authorization: Bearer rapport_…"
+MEANINGS: Final = {
+    400: "A cursor that this list did not give out, or a body that cannot be read",
+    401: "Nobody is signed in: send a token",
+    403: "Not open to this role or scope, or a browser was led here by another site",
+    404: "There is nothing of this name within the own scope",
+    409: "It cannot be done as things stand",
+    413: "More than is taken in one request",
+    415: "A body of a type that is not taken here",
+    422: "Part of the request is not as documented; `errors` says which",
+    429: "Too many requests; `Retry-After` says how many seconds to wait",
+    500: "The service made a mistake; nothing of it is told here, its log says more",
+    503: "The database or the broker is away; `Retry-After` says how many seconds to wait",
+}
 _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     BadCursor: (400, "bad-cursor"),
     NoSuchAlert: (404, "not-found"),
     NoSuchMute: (404, "not-found"),
     PersonError: (409, "conflict"),
-    TooManyAttempts: (429, "too-many-attempts"),
     TooManyClients: (503, "too-many-streams"),
     StoreUnavailable: (503, "database-away"),
     BrokerUnavailable: (503, "broker-away"),
@@ -57,6 +67,12 @@ class Problem:
     status: Annotated[int, Field(ge=400, le=599, description="The HTTP status")]
     detail: Annotated[str, Field(description="What was wrong this time, and what to do")]
     errors: Annotated[list[Fault], Field(description="Invalid parts of the request, if any")]
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Responses of a route for the API's document, besides those that every route has."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": MEANINGS[status], "content": content} for status in statuses}
 
 
 def answer(
@@ -103,13 +119,11 @@ def _nobody(_: Request, __: Exception) -> Response:
 def _rapport(request: Request, problem: Exception) -> Response:
     for kind, (status, name) in _KNOWN.items():
         if isinstance(problem, kind):
-            return answer(status, str(problem), name=name, headers=_retry(status, problem))
+            return answer(status, str(problem), name=name, headers=_retry(status))
     return _unexpected(request, problem)
 
 
-def _retry(status: int, problem: Exception) -> dict[str, str]:
-    if isinstance(problem, TooManyAttempts):
-        return {"Retry-After": str(math.ceil(problem.wait))}
+def _retry(status: int) -> dict[str, str]:
     return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else {}
 
 

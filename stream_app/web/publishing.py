@@ -1,11 +1,12 @@
 """Sends what comes in over HTTP to Kafka: events of platforms, people's actions on alerts."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import BrokerResponseError, KafkaError
 
 from stream_app.errors import BrokerUnavailable
 
@@ -16,7 +17,10 @@ SENT_WITHIN_MS: Final = 10_000
 
 
 class Publisher:
-    """A producer that starts when it is first needed; idempotent, waits for all replicas."""
+    """A producer that starts when it is first needed and waits for all replicas.
+
+    It is idempotent where the brokers know that; the embedded one does not.
+    """
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -29,9 +33,10 @@ class Publisher:
         self._loop = asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Send what waits and disconnect."""
-        if self._producer is not None:
-            await self._producer.stop()
+        """Send what waits and disconnect; the next record makes a new connection."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
 
     async def send(self, topic: str, key: bytes, value: bytes) -> "asyncio.Future[Any]":
         """Hand a record to the producer; the future tells where it stands in the log.
@@ -62,17 +67,29 @@ class Publisher:
     async def _started(self) -> AIOKafkaProducer:
         async with self._starting:
             if self._producer is None:
-                producer = AIOKafkaProducer(
-                    **self._options,
-                    acks="all",
-                    enable_idempotence=True,
-                    linger_ms=5,
-                    request_timeout_ms=SENT_WITHIN_MS,
-                )
                 try:
-                    await asyncio.wait_for(producer.start(), START_WITHIN)
-                except (KafkaError, TimeoutError, OSError) as problem:
-                    await producer.stop()
-                    raise BrokerUnavailable("no Kafka broker answers; try again later") from problem
-                self._producer = producer
+                    self._producer = await self._start(idempotent=True)
+                except BrokerResponseError as problem:  # it answered, and has no idempotence
+                    log.warning("publish.not-idempotent", problem=type(problem).__name__)
+                    self._producer = await self._start(idempotent=False)
             return self._producer
+
+    async def _start(self, *, idempotent: bool) -> AIOKafkaProducer:
+        producer = AIOKafkaProducer(
+            **self._options,
+            acks="all",
+            enable_idempotence=idempotent,
+            linger_ms=5,
+            request_timeout_ms=SENT_WITHIN_MS,
+        )
+        try:
+            await asyncio.wait_for(producer.start(), START_WITHIN)
+        except BaseException as problem:
+            with suppress(KafkaError):
+                await producer.stop()
+            if idempotent and isinstance(problem, BrokerResponseError):
+                raise
+            if isinstance(problem, KafkaError | TimeoutError | OSError):
+                raise BrokerUnavailable("no Kafka broker answers; try again later") from problem
+            raise
+        return producer

@@ -10,7 +10,9 @@ from stream_app.settings import Settings
 from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.web.attempts import Attempts
+from stream_app.web.health import WebHealth
 from stream_app.web.live import Hub
+from stream_app.web.metrics import WebMetrics
 from stream_app.web.publishing import Publisher
 from stream_app.web.topics import TopicReader
 
@@ -25,6 +27,8 @@ class Services:
     hub: Hub
     reader: TopicReader
     publisher: Publisher
+    metrics: WebMetrics
+    health: WebHealth
     attempts: Attempts = field(default_factory=Attempts)
 
 

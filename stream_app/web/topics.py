@@ -6,15 +6,13 @@ reader tries again, after 0.2 s, then twice as long each time, up to 5 s.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 
 from stream_app.contracts.scores import Output
 from stream_app.errors import RapportError
@@ -29,6 +27,7 @@ BATCH: Final = 500
 LOOK_EVERY: Final = 2.0
 """Seconds between two looks whether the broker still answers and has kept its log."""
 ANSWER_WITHIN: Final = 5.0
+SHORTEST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 5.0
 KNOWN_FOR: Final = 15.0
 """Facts are looked up again after so many seconds: a counsellor may join."""
@@ -79,36 +78,52 @@ class FactsCache:
 
 
 class TopicReader:
-    """Keeps the hub fed until it is cancelled."""
+    """Keeps the hub fed until it is cancelled.
+
+    Args:
+        hub: is told what comes.
+        store: knows whose session it is.
+        topics: of turn scores, session scores and alerts.
+        actions: the topic of people's actions.
+        options: aiokafka's, to reach the brokers.
+        declare: creates topics that are missing; asking for them might, with other partitions.
+    """
 
     def __init__(
-        self, hub: Hub, store: Store, topics: list[str], actions: str, options: dict[str, Any]
+        self,
+        hub: Hub,
+        store: Store,
+        topics: list[str],
+        actions: str,
+        options: dict[str, Any],
+        declare: Callable[[], Awaitable[object]],
     ) -> None:
         self._hub = hub
         self._topics = [*topics, actions]
         self._actions = actions
         self._options = options
         self._store = store
+        self._declare = declare
 
     async def run(self) -> None:
         """Read, and begin again whenever the broker or the database was away."""
         facts = FactsCache(self._store, asyncio.get_running_loop().time)
-        pause = 0.2
+        pause = SHORTEST_PAUSE
         while True:
+            reading = asyncio.create_task(self._read(facts))
             try:
-                await self._read(facts)
-            except (KafkaError, RapportError, OSError, TimeoutError) as problem:
-                if self._hub.live:
-                    log.warning("live.lost", problem=type(problem).__name__)
-                    pause = 0.2
+                await asyncio.wait([reading])  # a cancellation inside it is not one of this task
+            finally:
+                reading.cancel()
+            if self._hub.live:
+                pause = SHORTEST_PAUSE
                 self._hub.lost(datetime.now(UTC).isoformat())
-            except Exception as problem:  # noqa: BLE001  # live pages must come back whatever it was
-                log.error("live.failed", problem=repr(problem)[:200])
-                self._hub.lost(datetime.now(UTC).isoformat())
+                log.warning("live.lost", problem=_problem(reading))
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
     async def _read(self, facts: FactsCache) -> None:
+        await self._declare()
         consumer = AIOKafkaConsumer(
             *self._topics,
             **self._options,
@@ -128,10 +143,9 @@ class TopicReader:
                 watching.result()
             finally:
                 watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+                await asyncio.wait([watching])
         finally:
-            with suppress(KafkaError, TimeoutError):
-                await asyncio.wait_for(consumer.stop(), ANSWER_WITHIN)
+            await _stop(consumer)
 
     async def _batch(self, consumer: AIOKafkaConsumer, facts: FactsCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
@@ -152,6 +166,20 @@ class TopicReader:
                 self._hub.take_action(message, known)
             else:
                 self._hub.take(message, known)
+
+
+def _problem(reading: "asyncio.Task[None]") -> str:
+    problem = None if reading.cancelled() else reading.exception()
+    return f"{type(problem).__name__}: {problem}"[:200] if problem else "cancelled"
+
+
+async def _stop(consumer: AIOKafkaConsumer) -> None:
+    """Stop it; aiokafka 0.14 may end in a cancellation of its own and leave connections open."""
+    stopping = asyncio.ensure_future(consumer.stop())
+    await asyncio.wait([stopping], timeout=ANSWER_WITHIN)
+    if not stopping.done() or stopping.cancelled() or stopping.exception() is not None:
+        stopping.cancel()
+        await consumer._client.close()  # noqa: SLF001  # stop() does nothing the second time
 
 
 async def _watch(consumer: AIOKafkaConsumer) -> None:

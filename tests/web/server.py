@@ -100,7 +100,8 @@ class Web:
             ):
                 for message in messages:
                     key = message.session_id.encode()
-                    await producer.send_and_wait(topic, scores.encode(message), key=key)
+                    await producer.send(topic, scores.encode(message), key=key)
+            await producer.flush()
         finally:
             await producer.stop()
 

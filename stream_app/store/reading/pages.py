@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -58,6 +59,10 @@ def _as(kind: type, value: Any) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not kind:
+        raise ValueError
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError
+    if isinstance(value, float) and not math.isfinite(value):
         raise ValueError
     if isinstance(value, str) and "\0" in value:
         raise ValueError

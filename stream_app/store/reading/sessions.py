@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
+from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, SessionStatus
@@ -27,12 +28,19 @@ NO_RISK_YET: Final = -1.0
 """Sorts sessions without a risk after those with one."""
 
 
+Share = Annotated[float | None, Field(ge=0, le=1)]
+
+
 class Order(Enum):
-    """``risk``: highest first. ``activity`` and ``start``: newest first."""
+    """``risk``: highest first. ``activity`` and ``start``: newest first.
+
+    ``id``: by session_id; the only order in which nothing moves while one pages through it.
+    """
 
     RISK = "risk"
     ACTIVITY = "activity"
     START = "start"
+    ID = "id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +60,9 @@ class SessionFilter:
 class Mechanism:
     """One of EPITOME's mechanisms over the counsellor turns; levels 0-2."""
 
-    mean: float
-    recent_mean: float
-    share: float
+    mean: Annotated[float, Field(ge=0, le=2, description="Mean level over counsellor turns")]
+    recent_mean: Annotated[float, Field(ge=0, le=2, description="The same over the last five")]
+    share: Annotated[float, Field(ge=0, le=1, description="Share of turns with a level above 0")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +74,46 @@ class SessionCard:
     whose alert fires. ``counsellors``: pseudonyms.
     """
 
-    session_id: str
-    bundle: str
+    session_id: Annotated[str, Field(description="As its events carry it")]
+    bundle: Annotated[str, Field(description="The model that scored it last")]
     status: SessionStatus
     domain: str | None
     channel: str | None
     team: str | None
     lang: str | None
-    counsellors: list[str]
+    counsellors: Annotated[list[str], Field(description="Pseudonyms; empty for analysts")]
     started_at: datetime | None
     last_activity_at: datetime | None
     ended_at: datetime | None
     end_reason: str | None
-    turns: int
-    counsellor_turns: int
-    late_turns: int
-    withheld_turns: int
-    low_empathy_risk: float | None
-    predicted_rating: float | None
-    mechanisms: dict[str, Mechanism]
-    empathy_total_mean: float | None
-    talk_share: float | None
-    reflection_to_question: float | None
-    complex_reflection_share: float | None
-    open_question_share: float | None
-    risk_by_turn: list[tuple[int, float]]
-    at_risk_since: datetime | None
-    firing: list[str]
+    turns: Annotated[int, Field(ge=0, description="Turns that were scored")]
+    counsellor_turns: Annotated[int, Field(ge=0)]
+    late_turns: Annotated[int, Field(ge=0, description="Came out of order, too late")]
+    withheld_turns: Annotated[int, Field(ge=0, description="Not scored for want of consent")]
+    low_empathy_risk: Annotated[
+        Share,
+        Field(description="Probability of little empathy; null: too early"),
+    ]
+    predicted_rating: Annotated[float | None, Field(ge=1, le=5)]
+    mechanisms: Annotated[
+        dict[str, Mechanism],
+        Field(description="By emotional_reactions, interpretations, explorations"),
+    ]
+    empathy_total_mean: Annotated[float | None, Field(ge=0, le=6)]
+    talk_share: Annotated[Share, Field(description="The counsellor's share of the words")]
+    reflection_to_question: Annotated[
+        float | None, Field(ge=0, description="Reflections for each question")
+    ]
+    complex_reflection_share: Annotated[Share, Field(description="Of reflections")]
+    open_question_share: Annotated[Share, Field(description="Of questions")]
+    risk_by_turn: Annotated[
+        list[tuple[int, float]], Field(description="[seq, risk] after each counsellor turn")
+    ]
+    at_risk_since: Annotated[
+        datetime | None, Field(description="Since when the risk is at the bundle's threshold")
+    ]
+    firing: Annotated[list[str], Field(description="Rules whose alert fires")]
+    consent: Annotated[bool | None, Field(description="The client agreed to the analysis")]
 
 
 def find(
@@ -109,30 +130,34 @@ def find(
         BadCursor: the cursor is not of this list.
     """
     newest = _newest(scope, chosen)
-    risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
-    ordered: dict[Order, tuple[Key, type]] = {
-        Order.RISK: (risk, float),
-        Order.ACTIVITY: (newest.c.last_activity_at, datetime),
-        Order.START: (newest.c.started_at, datetime),
-    }
-    column, kind = ordered[order]
-    keys: list[tuple[Key, bool]] = [(column, True), (newest.c.session_id, False)]
-    query = sa.select(newest, column.label("sorted_by")).order_by(
-        column.desc(), newest.c.session_id
-    )
-    if order is not Order.RISK:
-        query = query.where(column.is_not(None))
+    keys, kinds = _order(newest, order)
+    labelled = [key.label(f"key_{place}") for place, (key, _) in enumerate(keys)]
+    query = sa.select(newest, *labelled).where(*(key.is_not(None) for key, _ in keys))
+    query = query.order_by(*(key.desc() if down else key for key, down in keys))
     if cursor is not None:
-        query = query.where(after(keys, place_of(order.value, cursor, [kind, str])))
+        query = query.where(after(keys, place_of(order.value, cursor, kinds)))
     with store.reading() as connection:
         found = connection.execute(query.limit(limit + 1)).mappings().all()
         cards = _cards(connection, found[:limit])
-    more = len(found) > limit
-    last = found[limit - 1] if more else None
-    return Page(
-        cards,
-        cursor_of(order.value, [last["sorted_by"], last["session_id"]]) if last else None,
-    )
+    if len(found) <= limit:
+        return Page(cards, None)
+    last = found[limit - 1]
+    return Page(cards, cursor_of(order.value, [last[label.name] for label in labelled]))
+
+
+def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], list[type]]:
+    """The columns of an order, descending or not, and their types in a cursor."""
+    by_id: tuple[Key, bool] = (newest.c.session_id, False)
+    match order:
+        case Order.RISK:
+            risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
+            return [(risk, True), by_id], [float, str]
+        case Order.ACTIVITY:
+            return [(newest.c.last_activity_at, True), by_id], [datetime, str]
+        case Order.START:
+            return [(newest.c.started_at, True), by_id], [datetime, str]
+        case Order.ID:
+            return [by_id], [str]
 
 
 def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
@@ -155,7 +180,8 @@ def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) 
         ],
     )
     facts = [
-        fact.c[name] for name in ("domain", "channel", "team", "lang", "ended_at", "end_reason")
+        fact.c[name]
+        for name in ("domain", "channel", "team", "lang", "ended_at", "end_reason", "consent")
     ]
     query = sa.select(score, *facts, place.label("place")).join(
         fact, fact.c.session_id == score.c.session_id

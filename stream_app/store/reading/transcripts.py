@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
+from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
@@ -20,14 +21,29 @@ class ScoreOfTurn:
     bundle: str
     stage: Stage
     late: bool
-    truncated: bool
-    empathy_total: int | None
-    confidence: float
-    low_empathy_risk: float | None
-    expressed: dict[str, Any]
-    perceived: dict[str, float]
-    client: dict[str, dict[str, float]]
-    abstained: list[str]
+    truncated: Annotated[bool, Field(description="The text was longer than the encoder reads")]
+    empathy_total: Annotated[int | None, Field(ge=0, le=6, description="Sum of the levels")]
+    confidence: Annotated[
+        float, Field(ge=0, le=1, description="Mean top probability of the heads that apply")
+    ]
+    low_empathy_risk: Annotated[
+        float | None,
+        Field(ge=0, le=1, description="The session's risk after this turn; on its first score"),
+    ]
+    expressed: Annotated[
+        dict[str, Any],
+        Field(
+            description="Mechanisms with level 0-2, three probabilities and rationale spans; other "
+            "heads with the probability of each label"
+        ),
+    ]
+    perceived: Annotated[
+        dict[str, float], Field(description="Probabilities; how the turn is likely to be perceived")
+    ]
+    client: Annotated[dict[str, dict[str, float]], Field(description="Heads of client turns")]
+    abstained: Annotated[
+        list[str], Field(description="Heads too unsure to use: ignore their values")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,21 @@ from stream_app.web import problems
 from stream_app.web.api import (
     agreement,
     alerts,
+    audit,
+    bundles,
     disputes,
+    document,
+    events,
+    exports,
     feedback,
+    history,
     live,
+    me,
     mutes,
     ratings,
     samples,
+    sessions,
+    speakers,
 )
 from stream_app.web.services import Services
 
@@ -23,11 +32,19 @@ ROUTERS: Final = (
     live.router,
     alerts.router,
     mutes.router,
+    feedback.router,
+    sessions.router,  # takes what begins with /sessions: an id may hold a slash
+    history.router,
+    speakers.router,
     ratings.router,
     disputes.router,
     agreement.router,
     samples.router,
-    feedback.router,
+    exports.router,
+    events.router,
+    bundles.router,
+    me.router,
+    audit.router,
 )
 """Their paths begin below the prefix, as in ``/alerts``."""
 
@@ -39,9 +56,11 @@ def create(services: Services) -> FastAPI:
         version=__version__,
         docs_url=None,  # its page loads scripts from the network
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.services = services
     problems.attach(app)
     for router in ROUTERS:
         app.include_router(router)
+    document.attach(app)
     return app

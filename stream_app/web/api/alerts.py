@@ -1,6 +1,7 @@
 """Alerts: the inbox, one alert with its transitions, and what people do to it."""
 
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Query
@@ -9,16 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.contracts.scores import Severity
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
-from stream_app.store.people import Person
-from stream_app.store.reading import alerts
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.reading import alerts, precision
 from stream_app.store.reading.alerts import ActionKind, AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.facts import Facts, look_up
 from stream_app.store.reading.pages import Page
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
-from stream_app.web.auth import SignedIn, Supervisor
+from stream_app.web.auth import Member, Supervisor
 from stream_app.web.live import ActionTold
 from stream_app.web.services import Services, Wired
 
+WITHHELD: Final = "withheld"
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 
@@ -53,10 +55,22 @@ class Remark(BaseModel):
     note: Note
 
 
+@dataclass(frozen=True, slots=True)
+class RulePrecision:
+    """Of the alerts of a rule that people judged, how many were justified."""
+
+    rule: str
+    precision: Annotated[float, Field(ge=0, le=1, description="Justified of judged")]
+    justified: Annotated[int, Field(ge=0)]
+    judged: Annotated[int, Field(ge=1, description="n; `not-now` does not count")]
+    low: Annotated[float, Field(ge=0, le=1, description="95 % Wilson interval")]
+    high: Annotated[float, Field(ge=0, le=1)]
+
+
 @router.get("")
 def list_alerts(
     services: Wired,
-    person: SignedIn,
+    person: Member,
     state: Annotated[
         list[ShownState] | None, Query(description="Only these states; may be repeated")
     ] = None,
@@ -70,16 +84,29 @@ def list_alerts(
     """Alerts, the one that began last first."""
     states = frozenset(state) if state else None
     chosen = AlertFilter(states, rule, severity, session, team)
-    return alerts.find(services.store, person.scope, chosen, cursor, limit)
+    page = alerts.find(services.store, person.scope, chosen, cursor, limit)
+    return Page([shown(person, alert) for alert in page.items], page.next_cursor)
+
+
+@router.get("/precision")
+def precision_of_rules(services: Wired, person: Member) -> list[RulePrecision]:
+    """How often each rule was right, by the reasons given in acknowledging and resolving.
+
+    Of several judgements on one alert the last counts; rules nobody has judged are left out.
+    """
+    return [
+        RulePrecision(row.rule, row.share, row.justified, row.judged, row.low, row.high)
+        for row in precision.by_rule(services.store, person.scope)
+    ]
 
 
 @router.get("/{episode_id}")
-def one_alert(services: Wired, person: SignedIn, episode_id: EpisodeId) -> AlertRead:
+def one_alert(services: Wired, person: Member, episode_id: EpisodeId) -> AlertRead:
     """One alert with all transitions of the rule and all that people did."""
     found = alerts.one(services.store, person.scope, episode_id)
     if found is None:
         raise HTTPException(404, "there is no such alert")
-    return found
+    return shown(person, found)
 
 
 @router.post("/{episode_id}/acknowledge")
@@ -104,6 +131,15 @@ def resolve(
 def note(services: Wired, person: Supervisor, episode_id: EpisodeId, remark: Remark) -> AlertRead:
     """Leave a note."""
     return _did(services, person, episode_id, ActionKind.NOTE, None, remark.note)
+
+
+def shown(person: Person, alert: AlertRead) -> AlertRead:
+    """An alert as this person may see it; a note may speak of what was said."""
+    if person.reads_transcripts:
+        return alert
+    who = {"person": WITHHELD} if person.role is PersonRole.ANALYST else {}
+    actions = [replace(action, note=None, **who) for action in alert.actions]
+    return replace(alert, actions=actions)
 
 
 def _did(

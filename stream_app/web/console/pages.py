@@ -28,7 +28,8 @@ def sign_in(
     to: Annotated[str, Form()] = "/",
 ) -> Response:
     """Sign in and go where one wanted to go."""
-    person = signed_in(services, name, password)
+    address = request.client.host if request.client else None
+    person = signed_in(services, name, password, address)
     if person is None:
         return render(request, "sign_in.html", status=401, to=to, refused=True)
     request.session.clear()

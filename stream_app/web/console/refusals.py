@@ -22,6 +22,7 @@ TITLES: Final = {
     404: "Nothing here",
     405: "Not like this",
     422: "Something is missing",
+    429: "Too many attempts to sign in",
     500: "This should not have happened",
     503: "The database does not answer",
 }
@@ -30,6 +31,7 @@ ADVICE: Final = {
     404: "It may be gone, or belong to a team that you do not see.",
     405: "This address cannot be opened by itself. Go back and try again from the page.",
     422: "Go back, look at what you filled in, and try again.",
+    429: "Wait a little, then try again; each wrong password makes the wait longer.",
     500: "It has been written to the log. Try again; if it stays, tell whoever runs Rapport.",
     503: "Sessions are still scored and nothing is lost. Try again in a minute.",
 }
@@ -70,8 +72,12 @@ def _to_sign_in(request: Request, _: Exception) -> Response:
 def _http(request: Request, problem: Exception) -> Response:
     if not isinstance(problem, HTTPException):
         raise problem
-    said = problem.detail if problem.status_code == HTTPStatus.FORBIDDEN else ""
-    return refusal(request, problem.status_code, said)
+    told = (HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
+    answer = refusal(
+        request, problem.status_code, problem.detail if problem.status_code in told else ""
+    )
+    answer.headers.update(problem.headers or {})
+    return answer
 
 
 def _broken(request: Request, _: Exception) -> Response:

@@ -3,21 +3,24 @@
 import asyncio
 import json
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from stream_app.core.pipeline import BatchResult
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 from tests.store.batches import turn
-from tests.web.server import Web, serving
+from tests.web.server import Web
 
 PATIENCE = 30.0
 
@@ -86,14 +89,15 @@ def is_(kind: str) -> Callable[[Told], bool]:
     return lambda told: told.event == kind
 
 
-def wait_until_read(web: Web) -> None:
-    """Until the web process follows the topics."""
+def about(session_id: str) -> Callable[[Told], bool]:
+    return lambda told: bool(told.data) and told.data.get("session_id") == session_id
+
+
+def wait_for(condition: Callable[[], Any], what: str) -> None:
     give_up = time.monotonic() + PATIENCE
-    with web.client() as client:
-        while "live.reading" not in web.log():
-            assert time.monotonic() < give_up, web.log()
-            assert client.get("/alerts").status_code == 200
-            time.sleep(0.1)
+    while not condition():
+        assert time.monotonic() < give_up, what
+        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -103,24 +107,171 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
         asyncio.run(declare_topics(web.settings))
         try:
             web.start()
-            wait_until_read(web)
+            with web.client() as client:
+                wait_for(lambda: client.get("/me").json()["live"], "the topics are read")
             yield web
         finally:
             web.stop()
 
 
+def session_of(web: Web, session_id: str, turns: int = 2, **facts: Any) -> BatchResult:
+    """A session in the database, not told of yet."""
+    return web.commit(*[turn(seq, session_id=session_id, **facts) for seq in range(turns)])
+
+
 def test_scores_and_alerts_are_told_with_where_they_belong(live: Web) -> None:
-    with listening(live) as stream:
-        log = [turn(seq, session_id="told", team="north", domain="counselling") for seq in range(2)]
-        live.publish(live.commit(*log))
-        found = {told.event: told.data for told in stream.until(is_("alert"))}
-        found |= (
-            {t.event: t.data for t in stream.until(is_("session"))}
-            if "session" not in found
-            else {}
-        )
+    with listening(live, session="told") as stream:
+        live.publish(session_of(live, "told", team="north", domain="counselling"))
+        found: dict[str | None, Any] = {}
+        while {"session", "turn", "alert"} - found.keys():
+            told = stream.take()
+            found[told.event] = told.data
     assert found["session"]["team"] == "north"
     assert found["session"]["domain"] == "counselling"
+    assert found["session"]["type"] == "session_score"
     assert len(found["session"]["counsellors"]) == 1
     assert found["alert"]["team"] == "north"
-    assert "text" not in json.dumps(found)
+    assert found["turn"]["seq"] in (0, 1)
+    assert "That must have been hard" not in json.dumps(found)
+
+
+def test_nobody_is_told_of_what_is_outside_the_scope_or_the_filter(live: Web) -> None:
+    cleo = "cleo@example.org"
+    with ExitStack() as stack:
+        streams = {
+            name: stack.enter_context(listening(live, name)) for name in ("sam", "nora", "cleo")
+        }
+        filtered = stack.enter_context(listening(live, "sue", team="south", domain="peer-support"))
+        live.publish(session_of(live, "of-north", team="north", domain="peer-support"))
+        live.publish(session_of(live, "of-south", team="south", domain="counselling"))
+        live.publish(
+            session_of(live, "of-cleo", team="south", domain="peer-support", speaker_id=cleo)
+        )
+        live.publish(session_of(live, "last", team="north", speaker_id=cleo, domain="counselling"))
+        live.publish(session_of(live, "last", team="south", domain="peer-support"))
+        lasts = {"sam": "of-cleo", "nora": "last", "cleo": "last"}
+        seen = {
+            name: {told.data["session_id"] for told in stream.until(about(lasts[name]))}
+            for name, stream in streams.items()
+        }
+        assert filtered.take().data["session_id"] == "of-cleo"
+    assert seen["sam"] == {"of-south", "of-cleo"}
+    assert seen["nora"] == {"of-north", "last"}
+    assert seen["cleo"] == {"of-cleo", "last"}
+
+
+def test_an_analyst_is_told_no_pseudonyms(live: Web) -> None:
+    with listening(live, "ana", session="plain") as stream:
+        live.publish(session_of(live, "plain", team="north"))
+        told = stream.until(is_("session"))[-1]
+    assert told.data["counsellors"] == []
+
+
+def test_a_program_that_only_sends_events_hears_nothing(live: Web) -> None:
+    with live.client("pump") as client:
+        assert client.get("/live").status_code == 403
+
+
+def test_what_was_missed_is_told_after_last_event_id(live: Web) -> None:
+    with listening(live, session="missed") as stream:
+        first = session_of(live, "missed", turns=2)
+        live.publish(first)
+        before = [stream.take() for _ in range(3)]
+    with listening(live, session="missed", last_id=before[0].id) as again:
+        assert [again.take().id for _ in range(2)] == [told.id for told in before[1:]]
+    with listening(live, session="missed", after=str(before[1].id)) as page:
+        assert page.take().id == before[2].id
+
+
+def test_a_stream_that_was_told_nothing_yet_has_an_id_to_go_on_from(live: Web) -> None:
+    with listening(live, session="quiet-start") as stream:
+        start = stream.first_id
+    live.publish(session_of(live, "quiet-start"))
+    with listening(live, session="quiet-start", last_id=start) as again:
+        assert again.take().data["session_id"] == "quiet-start"
+
+
+@pytest.mark.parametrize("last_id", ["0badf00d-3", "nonsense", "-", "٣-٣", "9" * 90])
+def test_an_id_that_is_not_known_asks_for_a_resync(live: Web, last_id: str) -> None:
+    quoted = httpx.QueryParams({"after": last_id})
+    with listening(live, **dict(quoted)) as stream:
+        told = stream.take()
+    assert (told.event, told.data) == ("resync", {})
+
+
+def test_an_action_is_told_in_every_web_process(live: Web) -> None:
+    episode = session_of(live, "acted", team="north").alerts[0].episode_id
+    other = Web(live.folder, live.broker)
+    try:
+        other.start()
+        with other.client() as client:
+            wait_for(lambda: client.get("/me").json()["live"], "the second process reads")
+        with (
+            listening(live, "nora", session="acted") as here,
+            listening(other, "nora", session="acted") as there,
+            listening(live, "sam", session="acted") as not_here,
+            live.client("nora") as client,
+        ):
+            body = {"reason": "false-alarm", "note": "she was only tired"}
+            answer = client.post(f"/alerts/{episode}/acknowledge", json=body)
+            assert answer.status_code == 200, answer.text
+            for stream in (here, there):
+                told = stream.until(is_("alert-action"))[-1]
+                assert told.data["episode_id"] == episode
+                assert told.data["kind"] == "acknowledge"
+                assert told.data["person"] == "nora"
+                assert told.data["state"] == answer.json()["state"]
+                assert "tired" not in json.dumps(told.data)
+            here.nothing_for(1.0)
+            not_here.nothing_for(0.1)
+    finally:
+        other.stop()
+
+
+def test_a_slow_client_is_told_to_load_anew_and_costs_no_more_memory(live: Web) -> None:
+    """It reads nothing while far more is told than the sockets and its queue hold."""
+    narrow = httpx.HTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)])
+    with live.client(transport=narrow) as client, client.stream("GET", "/live") as response:
+        scores = session_of(live, "flood", turns=30).turn_scores
+        live.publish(BatchResult(turn_scores=scores * 250))
+        with listening(live, session="after-flood") as quick:
+            live.publish(session_of(live, "after-flood"))
+            quick.take()
+        stream = Stream(response)
+        seen = stream.until(is_("resync"))
+        live.publish(session_of(live, "still-there"))
+        stream.until(about("still-there"))
+    assert len(seen) < 250 * len(scores)
+
+
+def test_pages_are_served_while_the_broker_is_away_and_clients_hear_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    port = broker.free_port()
+    web = Web(tmp_path, f"127.0.0.1:{port}")
+    session_of(web, "early", team="north")
+    try:
+        web.start()
+        with web.client() as client, listening(web) as stream:
+            assert client.get("/alerts").json()["items"]
+            assert client.get("/me").json()["live"] is False
+            for name in ("one", "two"):  # it comes, goes with all that it held, comes again
+                with broker.running(port):
+                    asyncio.run(declare_topics(web.settings))
+                    assert stream.until(is_("resync"))[-1].data == {}
+                    web.publish(session_of(web, name))
+                    stream.until(about(name))
+                since = stream.until(is_("stale"))[-1].data["since"]
+                assert datetime.fromisoformat(since).tzinfo is not None
+                assert client.get("/alerts").status_code == 200
+    finally:
+        web.stop()
+
+
+def test_open_streams_do_not_keep_the_process_from_stopping(tmp_path: Path) -> None:
+    web = Web(tmp_path)
+    web.start()
+    with listening(web):
+        began = time.monotonic()
+        web.stop()
+    assert time.monotonic() - began < 10

@@ -90,6 +90,9 @@ def sit(chromium: "Browser") -> Iterator[Sit]:
     with ExitStack() as stack:
 
         def new(stage: Stage, name: str | None = "sue", to: str = "/", **options: Any) -> Sitting:
+            known = stage.signed_in.get(name)
+            if known:
+                options["storage_state"] = known
             context = chromium.new_context(**{"viewport": WIDE, **options})
             stack.callback(context.close)
             sitting = Sitting(context.new_page(), stage)
@@ -100,8 +103,11 @@ def sit(chromium: "Browser") -> Iterator[Sit]:
             )
             sitting.page.on("pageerror", lambda error: sitting.complaints.append(str(error)))
             sittings.append(sitting)
-            if name is not None:
+            if known:
+                sitting.open(to)
+            elif name is not None:
                 sitting.sign_in(name, to)
+                stage.signed_in[name] = context.storage_state()
             return sitting
 
         yield new

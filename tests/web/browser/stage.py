@@ -43,6 +43,7 @@ class Stage(Web):
         super().__post_init__()
         manifest = msgspec.to_builtins(scorer().bundle.manifest)
         self.store.prepare(scorer().bundle_id, scorer().bundle.digest, manifest, redact=True)
+        self.signed_in: dict[str | None, Any] = {}
         self.pipeline: Pipeline = bootstrap.pipeline(self.settings, scorer())
         for person in ("sue", "nora", "cleo", "ana"):
             People(self.store).set_password(person, _hash())
@@ -139,4 +140,4 @@ def turn(session: str, seq: int, text: str, **changes: Any) -> bytes:
         "team": "north",
         "consent": True,
     }
-    return json.dumps({**body, **changes}).encode()
+    return json.dumps({**body, **changes}, ensure_ascii=False).encode()

@@ -64,8 +64,8 @@ def test_a_head_that_abstained_shows_no_number(stage: Stage, sit: Sit) -> None:
     page = sit(stage, to="/sessions/warm").page
     abstained = page.locator(".level:has(.abstained) dd")
     assert abstained.count() > 0
-    for words in abstained.all_inner_texts():
-        assert words == "abstained"
+    for words in abstained.all_text_contents():
+        assert words.strip() == "abstained"
 
 
 def test_expressed_and_perceived_stand_apart(stage: Stage, sit: Sit) -> None:
@@ -143,6 +143,7 @@ def test_turns_come_and_final_scores_replace_provisional_ones_in_place(
     for seq in (14, 15, 16):
         stage.commit_and_tell(turn("bad", seq, "Thank you.", team="help-desk-b"))
     expect(page.locator("#turn-13 .stage")).to_have_text("final")
+    expect(page.locator("#turn-16")).to_have_count(1)
     seqs = page.eval_on_selector_all(
         "#turns > li", "turns => turns.map(turn => Number(turn.dataset.seq))"
     )

@@ -21,28 +21,35 @@ const LOADS_AT_ONCE = 4;
 let frame = 0;
 let loading = 0;
 let outOfOrder = false;
+/** Cards that the server is drawing: what comes meanwhile is kept, and drawn upon the new card. */
+const loaded = new Set();
+let loadingAll = false;
 
 function note(score) {
   const fresh = news.get(score.session_id) ?? { points: [] };
   fresh.score = score;
   fresh.points.push(...score.risk_by_turn);
   news.set(score.session_id, fresh);
-  if (!frame) frame = requestAnimationFrame(draw);
+  schedule();
+}
+
+function schedule() {
+  frame ||= requestAnimationFrame(draw);
 }
 
 function draw() {
   frame = 0;
+  if (loadingAll) return;
   let drawn = 0;
   for (const [session, fresh] of news) {
-    if (++drawn > CARDS_A_FRAME) break;
+    if (loaded.has(session)) continue;
+    if (++drawn > CARDS_A_FRAME) return schedule();
     news.delete(session);
     const card = cards.get(session);
     if (!card) continue;
     update(card, fresh.score, fresh.points);
     outOfOrder = true;
   }
-  if (news.size) frame = requestAnimationFrame(draw);
-  tally();
 }
 
 function tally() {
@@ -103,9 +110,12 @@ async function loadNext() {
   const [session] = wanted;
   wanted.delete(session);
   loading += 1;
+  loaded.add(session);
   const card = await loadElement(`/sessions/${encodeURIComponent(session)}/card`, "li.card").catch(() => null);
   loading -= 1;
+  loaded.delete(session);
   if (card) put(session, card);
+  schedule();
   tell(session);
   loadNext();
 }
@@ -129,9 +139,11 @@ function tell(session) {
 }
 
 async function loadAnew() {
+  loadingAll = true;
   const fresh = await loadElement(location.href, "#cards").catch(() => null);
+  loadingAll = false;
+  schedule();
   if (!fresh) return;
-  news.clear();
   const kept = new Set();
   for (const card of [...fresh.children]) {
     kept.add(card.dataset.session);

@@ -1,0 +1,35 @@
+"""Model bundles that have scored here."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from stream_app.store.repository import Store
+from stream_app.store.tables import bundles
+
+
+@dataclass(frozen=True, slots=True)
+class BundleRow:
+    """``digest``: SHA-256 of the manifest. ``manifest``: heads, labels, thresholds, training."""
+
+    bundle: str
+    digest: str
+    first_used_at: datetime
+    manifest: dict[str, Any]
+
+
+def find(store: Store) -> list[BundleRow]:
+    """All of them, the newest first."""
+    query = sa.select(bundles).order_by(bundles.c.first_used_at.desc(), bundles.c.bundle)
+    with store.reading() as connection:
+        return [BundleRow(**row) for row in connection.execute(query).mappings()]
+
+
+def one(store: Store, bundle: str) -> BundleRow | None:
+    """One of them."""
+    with store.reading() as connection:
+        query = sa.select(bundles).where(bundles.c.bundle == bundle)
+        found = connection.execute(query).mappings().first()
+    return BundleRow(**found) if found else None

@@ -1,0 +1,78 @@
+"""Model bundles: what scored, with which heads, thresholds and training."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, HTTPException, Path
+from pydantic import Field
+
+from stream_app.inference.bundle import MANIFEST, Manifest
+from stream_app.settings import Settings
+from stream_app.store.reading import bundles
+from stream_app.web.api.fields import Identifier
+from stream_app.web.auth import Member
+from stream_app.web.services import Wired
+
+CARD = "MODEL_CARD.md"
+router = APIRouter(prefix="/bundles", tags=["bundles"])
+
+
+@dataclass(frozen=True, slots=True)
+class BundleSummary:
+    """A bundle that has scored here."""
+
+    bundle: Annotated[str, Field(description="As scores name it: name, version, profile")]
+    digest: Annotated[str, Field(description="SHA-256 of its manifest")]
+    first_used_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BundleRead:
+    """A bundle with its manifest and, where its folder is at hand, its model card."""
+
+    bundle: str
+    digest: str
+    first_used_at: datetime
+    manifest: Annotated[
+        dict[str, Any],
+        Field(description="Heads with labels and thresholds, window, training data, metrics"),
+    ]
+    model_card: Annotated[
+        str | None,
+        Field(description="Markdown; null for bundles other than the one in RAPPORT_BUNDLE"),
+    ]
+
+
+@router.get("")
+def list_bundles(services: Wired, person: Member) -> list[BundleSummary]:  # noqa: ARG001
+    """All bundles that have scored here, newest first."""
+    return [
+        BundleSummary(row.bundle, row.digest, row.first_used_at)
+        for row in bundles.find(services.store)
+    ]
+
+
+@router.get("/{bundle}")
+def one_bundle(
+    services: Wired,
+    person: Member,  # noqa: ARG001  # whoever signs in
+    bundle: Annotated[Identifier, Path(description="The bundle's id, as scores name it")],
+) -> BundleRead:
+    """One bundle in full: read its model card before using its scores."""
+    found = bundles.one(services.store, bundle)
+    if found is None:
+        raise HTTPException(404, "no such bundle has scored here")
+    card = _card(services.settings, bundle)
+    return BundleRead(found.bundle, found.digest, found.first_used_at, found.manifest, card)
+
+
+def _card(settings: Settings, bundle: str) -> str | None:
+    try:
+        manifest = msgspec.json.decode((settings.bundle / MANIFEST).read_bytes(), type=Manifest)
+        if manifest.bundle_id == bundle:
+            return (settings.bundle / CARD).read_text("utf-8")
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return None

@@ -1,0 +1,130 @@
+"""Exports: one row a session, one row a turn, or a ConvoKit corpus. Streamed; audited."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Query
+from fastapi.responses import StreamingResponse
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.store import audit
+from stream_app.store.audit import Audited
+from stream_app.store.people import Person
+from stream_app.store.reading.sessions import SessionFilter
+from stream_app.web.api.fields import Identifier, Moment, Team
+from stream_app.web.auth import Exporter
+from stream_app.web.exports import convokit, reading
+from stream_app.web.exports.columns import SESSIONS, TURNS, TURNS_WITH_TEXT, Column, Row
+from stream_app.web.exports.formats import MEDIA_TYPES, Format, encoded
+from stream_app.web.services import Services, Wired
+
+router = APIRouter(prefix="/exports", tags=["exports"])
+
+
+def _chosen(
+    status: Annotated[SessionStatus | None, Query(description="Only these")] = None,
+    team: Team = None,
+    domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
+    channel: Annotated[Identifier | None, Query(description="Only this channel")] = None,
+    started_from: Annotated[Moment | None, Query(description="Began at this time or later")] = None,
+    started_before: Annotated[Moment | None, Query(description="Began before this time")] = None,
+) -> SessionFilter:
+    """What to export; without conditions, everything within the own scope."""
+    return SessionFilter(status, team, domain, channel, None, started_from, started_before)
+
+
+Chosen = Annotated[SessionFilter, Depends(_chosen)]
+ChosenFormat = Annotated[Format, Query(alias="format", description="The file's format")]
+
+
+def _file(media_types: list[str], columns: list[Column] | None = None) -> dict[int | str, Any]:
+    about = ""
+    if columns is not None:
+        lines = [f"| `{c.name}` | {c.kind.value} | {c.meaning} |" for c in columns]
+        about = "\n\n" + "\n".join(("| column | type | meaning |", "| --- | --- | --- |", *lines))
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    return {
+        200: {
+            "description": "The file, streamed." + about,
+            "content": {name.partition(";")[0]: binary for name in media_types},
+        },
+    }
+
+
+@router.get(
+    "/sessions",
+    response_class=StreamingResponse,
+    responses=_file(list(MEDIA_TYPES.values()), SESSIONS),
+)
+def export_sessions(
+    services: Wired, person: Exporter, chosen: Chosen, wanted: ChosenFormat = Format.CSV
+) -> StreamingResponse:
+    """One row a session. In CSV, a cell that a spreadsheet would run begins with `'`."""
+    _trace(services, person, f"sessions as {wanted.value}")
+    pages = reading.session_rows(services.store, person, chosen)
+    return _stream(
+        encoded(wanted, SESSIONS, pages), MEDIA_TYPES[wanted], f"sessions.{wanted.value}"
+    )
+
+
+@router.get(
+    "/turns",
+    response_class=StreamingResponse,
+    responses=_file(list(MEDIA_TYPES.values()), TURNS_WITH_TEXT),
+)
+def export_turns(
+    services: Wired,
+    person: Exporter,
+    chosen: Chosen,
+    wanted: ChosenFormat = Format.CSV,
+    text: Annotated[
+        bool, Query(description="With the redacted text; each read is audited")
+    ] = False,
+) -> StreamingResponse:
+    """One row a turn, with the scores of the bundle that scored its session last."""
+    with_text = _with_text(person, text)
+    columns = TURNS_WITH_TEXT if with_text else TURNS
+    _trace(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
+    pages = reading.turn_rows(services.store, person, chosen, with_text=with_text)
+    return _rows(wanted, columns, pages, "turns")
+
+
+@router.get("/convokit", response_class=StreamingResponse, responses=_file(["application/zip"]))
+def export_convokit(
+    services: Wired,
+    person: Exporter,
+    chosen: Chosen,
+    text: Annotated[
+        bool | None,
+        Query(description="With the redacted text; default: if the role may read it"),
+    ] = None,
+) -> StreamingResponse:
+    """A ConvoKit corpus folder as a zip; with text, `rapport score FOLDER` reads it again."""
+    with_text = _with_text(person, person.reads_transcripts if text is None else text)
+    _trace(services, person, f"ConvoKit{' with text' if with_text else ''}")
+    pieces = convokit.corpus(services.store, person, chosen, with_text=with_text)
+    return _stream(pieces, "application/zip", f"{convokit.FOLDER}.zip")
+
+
+def _with_text(person: Person, asked: bool) -> bool:
+    if asked and not person.reads_transcripts:
+        raise HTTPException(403, f"the role {person.role.value} reads no transcripts")
+    return asked
+
+
+def _trace(services: Services, person: Person, what: str) -> None:
+    audit.record(services.store, person.name, Audited.EXPORT, detail=what)
+
+
+def _rows(
+    wanted: Format, columns: list[Column], pages: Iterator[Sequence[Row]], name: str
+) -> StreamingResponse:
+    pieces = encoded(wanted, columns, pages)
+    return _stream(pieces, MEDIA_TYPES[wanted], f"{name}.{wanted.value}")
+
+
+def _stream(pieces: Iterator[bytes], media_type: str, name: str) -> StreamingResponse:
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    headers = {"Content-Disposition": f'attachment; filename="rapport-{day}-{name}"'}
+    return StreamingResponse(pieces, media_type=media_type, headers=headers)

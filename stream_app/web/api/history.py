@@ -1,0 +1,61 @@
+"""``GET /history``: sessions over time, one point a session."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.store.reading import sessions
+from stream_app.store.reading.pages import Page
+from stream_app.store.reading.sessions import Mechanism, Order, SessionCard, SessionFilter
+from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
+from stream_app.web.auth import Member
+from stream_app.web.services import Wired
+
+router = APIRouter(tags=["sessions"])
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPoint:
+    """A session's aggregates under the bundle that scored it last."""
+
+    session_id: str
+    bundle: str
+    status: SessionStatus
+    started_at: datetime | None
+    counsellor_turns: int
+    low_empathy_risk: Annotated[float | None, Field(ge=0, le=1)]
+    predicted_rating: Annotated[float | None, Field(ge=1, le=5)]
+    mechanisms: dict[str, Mechanism]
+    empathy_total_mean: Annotated[float | None, Field(ge=0, le=6)]
+
+
+@router.get("/history")
+def history(
+    services: Wired,
+    person: Member,
+    team: Team = None,
+    domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
+    channel: Annotated[Identifier | None, Query(description="Only this channel")] = None,
+    started_from: Annotated[Moment | None, Query(description="Began at this time or later")] = None,
+    started_before: Annotated[Moment | None, Query(description="Began before this time")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 200,
+) -> Page[SessionPoint]:
+    """Sessions by the time of their start, newest first. Compare within one bundle only."""
+    chosen = SessionFilter(
+        team=team,
+        domain=domain,
+        channel=channel,
+        started_from=started_from,
+        started_before=started_before,
+    )
+    page = sessions.find(services.store, person.scope, chosen, Order.START, cursor, limit)
+    return Page([_point(card) for card in page.items], page.next_cursor)
+
+
+def _point(card: SessionCard) -> SessionPoint:
+    return SessionPoint(**{name: getattr(card, name) for name in SessionPoint.__slots__})

@@ -1,0 +1,69 @@
+"""Counsellors under their pseudonyms: how many sessions, and the trend of each by itself."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path
+from pydantic import Field
+
+from stream_app.store import audit
+from stream_app.store.audit import Audited
+from stream_app.store.people import PersonRole
+from stream_app.store.reading import counsellors, levels
+from stream_app.store.reading.counsellors import Counsellor
+from stream_app.store.reading.pages import Page
+from stream_app.store.reading.scope import Scope
+from stream_app.web.api.fields import Cursor, Identifier, Limit
+from stream_app.web.auth import Reader
+from stream_app.web.services import Wired
+from stream_app.web.trends import FEWEST_SESSIONS, WEEKS, Trend, trends
+
+router = APIRouter(prefix="/speakers", tags=["speakers"])
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerRead:
+    """A counsellor and the trend of their levels over the last 26 weeks."""
+
+    counsellor: Counsellor
+    fewest_sessions: Annotated[
+        int, Field(description="A week with fewer sessions has `n` and no mean")
+    ]
+    trends: Annotated[
+        list[Trend],
+        Field(
+            description="Mean level 0-2 of each mechanism by week, over sessions, with a 95 % "
+            "interval. A line ends where the bundle changes. Not a performance rating"
+        ),
+    ]
+
+
+@router.get("")
+def list_speakers(
+    services: Wired, person: Reader, cursor: Cursor = None, limit: Limit = 50
+) -> Page[Counsellor]:
+    """Counsellors whose sessions may be read, by pseudonym; there is no other order."""
+    return counsellors.find(services.store, person.scope, cursor, limit)
+
+
+@router.get("/{speaker}")
+def one_speaker(
+    services: Wired,
+    person: Reader,
+    speaker: Annotated[Identifier, Path(description="The pseudonym, 32 hexadecimal digits")],
+) -> SpeakerRead:
+    """One counsellor's trend, for the counsellor and for supervisors; the latter is audited.
+
+    Their sessions: `/sessions?counsellor=…`.
+    """
+    found = counsellors.one(services.store, person.scope, speaker)
+    if found is None:
+        raise HTTPException(404, "there is no such counsellor")
+    if person.role is not PersonRole.COUNSELLOR:
+        detail = f"counsellor {speaker}"
+        audit.record(services.store, person.name, Audited.READ_COUNSELLOR, detail=detail)
+    since = datetime.now(UTC) - timedelta(weeks=WEEKS)
+    scope = Scope(team=person.scope.team, speaker=speaker)
+    turns = levels.of_counsellor(services.store, scope, speaker, since)
+    return SpeakerRead(found, FEWEST_SESSIONS, trends(turns))

@@ -1,0 +1,180 @@
+"""The columns of the two tables that are exported, with their types and what they mean."""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store.reading.sessions import SessionCard
+from stream_app.store.reading.transcripts import TurnRead
+
+Row = dict[str, Any]
+PERCEIVED: Final = ("engagement", "understanding", "sympathy", "helpfulness")
+
+
+class Kind(Enum):
+    """``json``: an object or list; JSON text in CSV and Parquet."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    TIME = "time"
+    JSON = "json"
+
+
+class Column(Struct, frozen=True):
+    """One column."""
+
+    name: str
+    kind: Kind
+    meaning: str
+
+
+def _columns(*rows: tuple[str, Kind, str]) -> list[Column]:
+    return [Column(*row) for row in rows]
+
+
+_FACTS: Final = _columns(
+    ("team", Kind.TEXT, "As the events carry it"),
+    ("domain", Kind.TEXT, "counselling, peer-support or customer-service"),
+    ("channel", Kind.TEXT, "As the events carry it"),
+)
+SESSIONS: Final = [
+    *_columns(
+        ("session_id", Kind.TEXT, "As the events carry it"),
+        ("bundle", Kind.TEXT, "The bundle that scored it last; compare within one bundle"),
+        ("status", Kind.TEXT, "open, idle or closed"),
+    ),
+    *_FACTS,
+    *_columns(
+        ("lang", Kind.TEXT, "BCP 47 tag"),
+        ("started_at", Kind.TIME, "Time of the first turn, UTC"),
+        ("last_activity_at", Kind.TIME, "Time of the last turn, UTC"),
+        ("ended_at", Kind.TIME, "Time of the session's end, UTC"),
+        ("end_reason", Kind.TEXT, "As the event carries it"),
+        ("counsellors", Kind.INTEGER, "How many counsellors spoke"),
+        ("turns", Kind.INTEGER, "Turns that were scored"),
+        ("counsellor_turns", Kind.INTEGER, "Of them the counsellor's"),
+        ("late_turns", Kind.INTEGER, "Turns that came out of order, too late"),
+        ("withheld_turns", Kind.INTEGER, "Turns not scored for want of consent"),
+        ("low_empathy_risk", Kind.NUMBER, "0-1"),
+        ("predicted_rating", Kind.NUMBER, "1-5"),
+        ("empathy_total_mean", Kind.NUMBER, "0-6, mean over counsellor turns"),
+        ("talk_share", Kind.NUMBER, "0-1, the counsellor's share of the words"),
+        ("reflection_to_question", Kind.NUMBER, "Reflections for each question"),
+        ("complex_reflection_share", Kind.NUMBER, "0-1, of reflections"),
+        ("open_question_share", Kind.NUMBER, "0-1, of questions"),
+    ),
+    *[
+        Column(f"{mechanism}_{part}", Kind.NUMBER, meaning)
+        for mechanism in MECHANISMS
+        for part, meaning in (
+            ("mean", "0-2, mean level over counsellor turns"),
+            ("recent_mean", "0-2, over the last five"),
+            ("share", "0-1, share of turns with a level above 0"),
+        )
+    ],
+]
+_TEXT: Final = Column("text", Kind.TEXT, "Redacted; for roles that may read transcripts")
+TURNS: Final = [
+    *_columns(
+        ("session_id", Kind.TEXT, "As the events carry it"),
+        ("seq", Kind.INTEGER, "Place in the session, from 0"),
+        ("turn_id", Kind.TEXT, "As the event carries it"),
+        ("speaker", Kind.TEXT, "Role and number within the session"),
+        ("role", Kind.TEXT, "client or counsellor"),
+        ("occurred_at", Kind.TIME, "UTC"),
+    ),
+    *_FACTS,
+    *_columns(
+        ("late", Kind.BOOLEAN, "It came out of order, too late for its place"),
+        ("bundle", Kind.TEXT, "The bundle that scored the session last"),
+        ("stage", Kind.TEXT, "final, or provisional where there is no final score"),
+        ("truncated", Kind.BOOLEAN, "The text was longer than the encoder reads"),
+    ),
+    *[Column(name, Kind.INTEGER, "Level 0-2; empty: abstained or client") for name in MECHANISMS],
+    *_columns(
+        ("empathy_total", Kind.INTEGER, "0-6, sum of the levels"),
+        ("confidence", Kind.NUMBER, "0-1, mean top probability of the heads"),
+        ("low_empathy_risk", Kind.NUMBER, "0-1, the session's risk after this counsellor turn"),
+    ),
+    *[Column(f"perceived_{name}", Kind.NUMBER, "0-1, probability") for name in PERCEIVED],
+    *_columns(
+        ("abstained", Kind.JSON, "Heads whose confidence is too low to use"),
+        ("expressed", Kind.JSON, "All expressed heads, with rationale spans [start, end)"),
+        ("client", Kind.JSON, "Heads of the client's turns"),
+    ),
+]
+TURNS_WITH_TEXT: Final = [*TURNS[:6], _TEXT, *TURNS[6:]]
+
+
+def session_row(card: SessionCard) -> Row:
+    """A session as a row of ``SESSIONS``."""
+    row: Row = {column.name: getattr(card, column.name, None) for column in SESSIONS}
+    row["status"] = card.status.value
+    row["counsellors"] = len(card.counsellors)
+    for name, mechanism in card.mechanisms.items():
+        for part in ("mean", "recent_mean", "share"):
+            row[f"{name}_{part}"] = getattr(mechanism, part)
+    return row
+
+
+def turn_row(card: SessionCard, turn: TurnRead, speaker: str) -> Row:
+    """A turn as a row of ``TURNS_WITH_TEXT``, under the bundle that scored its session last."""
+    score = turn.score(card.bundle)
+    row: Row = {
+        "session_id": turn.session_id,
+        "seq": turn.seq,
+        "turn_id": turn.turn_id,
+        "speaker": speaker,
+        "role": turn.role.value,
+        "occurred_at": turn.occurred_at,
+        "text": turn.text,
+        "team": card.team,
+        "domain": card.domain,
+        "channel": card.channel,
+        "late": turn.late,
+        "bundle": card.bundle if score else None,
+    }
+    if score is None:
+        return row
+    levels = {
+        name: None if name in score.abstained else (score.expressed.get(name) or {}).get("level")
+        for name in MECHANISMS
+    }
+    risks = (each.low_empathy_risk for each in turn.scores if each.bundle == card.bundle)
+    return {
+        **row,
+        **levels,
+        **{f"perceived_{name}": score.perceived.get(name) for name in PERCEIVED},
+        "stage": score.stage.value,
+        "truncated": score.truncated,
+        "empathy_total": score.empathy_total if None not in levels.values() else None,
+        "confidence": score.confidence,
+        "low_empathy_risk": next((risk for risk in risks if risk is not None), None),
+        "abstained": score.abstained,
+        "expressed": score.expressed,
+        "client": score.client,
+    }
+
+
+def numbered() -> Callable[[TurnRead], str]:
+    """Names speakers of one session by role and number: ``client-1``, ``counsellor-1``."""
+    names: dict[tuple[str, str], str] = {}
+
+    def name(turn: TurnRead) -> str:
+        key = turn.role.value, turn.speaker
+        if key not in names:
+            same_role = sum(role == key[0] for role, _ in names)
+            names[key] = f"{key[0]}-{same_role + 1}"
+        return names[key]
+
+    return name
+
+
+def in_order(columns: list[Column], row: Row) -> Iterator[Any]:
+    """The row's values, column by column."""
+    return (row.get(column.name) for column in columns)

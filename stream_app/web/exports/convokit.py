@@ -1,0 +1,153 @@
+"""A ConvoKit corpus as a zip of its folder, written while it is read.
+
+``utterances.jsonl``, ``speakers.json``, ``conversations.json``, ``corpus.json``, ``index.json``;
+scores stand in ``meta``. ``rapport score FOLDER`` reads it again.
+"""
+
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO, Any, Final
+
+import msgspec
+
+from stream_app import __version__
+from stream_app.store.people import Person
+from stream_app.store.reading.sessions import SessionCard, SessionFilter
+from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.repository import Store
+from stream_app.web.exports.columns import (
+    SESSIONS,
+    TURNS,
+    Column,
+    Kind,
+    numbered,
+    session_row,
+    turn_row,
+)
+from stream_app.web.exports.formats import Buffer
+from stream_app.web.exports.reading import cards, turns
+
+FOLDER: Final = "rapport-corpus"
+IN_MEMORY: Final = 4 * 1024 * 1024
+"""Bytes of speakers and conversations kept in memory before they go to a file."""
+_NOT_META: Final = ("session_id", "turn_id", "speaker", "text", "occurred_at")
+_TYPES: Final = {
+    Kind.TEXT: "<class 'str'>",
+    Kind.INTEGER: "<class 'int'>",
+    Kind.NUMBER: "<class 'float'>",
+    Kind.BOOLEAN: "<class 'bool'>",
+    Kind.TIME: "<class 'str'>",
+    Kind.JSON: "<class 'dict'>",
+}
+
+
+class _Objects:
+    """A JSON object that is written entry by entry."""
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self.sink = sink
+        self._first = True
+
+    def add(self, key: str, value: Any) -> None:
+        self.sink.write(b"{" if self._first else b",\n")
+        self.sink.write(msgspec.json.encode(key) + b":" + msgspec.json.encode(value))
+        self._first = False
+
+    def copy_to(self, target: IO[bytes]) -> None:
+        self.sink.write(b"{}" if self._first else b"}")
+        self.sink.seek(0)
+        while part := self.sink.read(65536):
+            target.write(part)
+
+
+def corpus(
+    store: Store, person: Person, chosen: SessionFilter, *, with_text: bool
+) -> Iterator[bytes]:
+    """The zip, piece by piece."""
+    buffer = Buffer()
+    with ExitStack() as stack:
+        spooled = [
+            _Objects(stack.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY)))
+            for _ in range(2)
+        ]
+        speakers, conversations = spooled
+        archive = stack.enter_context(zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED))
+        with archive.open(f"{FOLDER}/utterances.jsonl", "w", force_zip64=True) as sink:
+            traced = "export to ConvoKit" if with_text else None
+            for page in cards(store, person, chosen, traced):
+                for card in page:
+                    conversations.add(card.session_id, {"meta": _meta_of_session(card)})
+                    for piece in _utterances(store, person, card, speakers, with_text=with_text):
+                        sink.write(piece)
+                        if part := buffer.drained():
+                            yield part
+        for name, objects in (("speakers", speakers), ("conversations", conversations)):
+            with archive.open(f"{FOLDER}/{name}.json", "w", force_zip64=True) as target:
+                objects.copy_to(target)
+            yield buffer.drained()
+        about = {"source": f"rapport {__version__}", "text": with_text}
+        archive.writestr(f"{FOLDER}/corpus.json", msgspec.json.encode(about))
+        archive.writestr(f"{FOLDER}/index.json", msgspec.json.encode(_index()))
+    yield buffer.drained()
+
+
+def _utterances(
+    store: Store, person: Person, card: SessionCard, speakers: _Objects, *, with_text: bool
+) -> Iterator[bytes]:
+    name = numbered()
+    known: set[str] = set()
+    before: str | None = None
+    for page in turns(store, person, card.session_id, with_text=with_text):
+        lines = []
+        for turn in page:
+            speaker = f"{card.session_id}/{name(turn)}"
+            if speaker not in known:
+                known.add(speaker)
+                speakers.add(speaker, {"meta": {"role": turn.role.value}})
+            lines.append(msgspec.json.encode(_utterance(card, turn, speaker, before)) + b"\n")
+            before = _id(turn)
+        yield b"".join(lines)
+
+
+def _utterance(
+    card: SessionCard, turn: TurnRead, speaker: str, before: str | None
+) -> dict[str, Any]:
+    row = turn_row(card, turn, speaker)
+    meta = {column.name: row.get(column.name) for column in TURNS if column.name not in _NOT_META}
+    return {
+        "id": _id(turn),
+        "conversation_id": card.session_id,
+        "text": turn.text or "",
+        "speaker": speaker,
+        "meta": {**meta, "turn_id": turn.turn_id},
+        "reply-to": before,
+        "timestamp": turn.occurred_at.timestamp(),
+        "vectors": [],
+    }
+
+
+def _id(turn: TurnRead) -> str:
+    return f"{turn.session_id}/{turn.seq}"
+
+
+def _meta_of_session(card: SessionCard) -> dict[str, Any]:
+    """A field that a reader takes for an event's is left out where it is empty."""
+    row = {key: value for key, value in session_row(card).items() if value is not None}
+    return {**row, "consent": card.consent} if card.consent is not None else row
+
+
+def _index() -> dict[str, Any]:
+    def types(columns: list[Column]) -> dict[str, list[str]]:
+        return {column.name: [_TYPES[column.kind]] for column in columns}
+
+    utterance = {name: kind for name, kind in types(TURNS).items() if name not in _NOT_META}
+    return {
+        "utterances-index": utterance,
+        "speakers-index": {"role": ["<class 'str'>"]},
+        "conversations-index": types(SESSIONS),
+        "overall-index": {"source": ["<class 'str'>"], "text": ["<class 'bool'>"]},
+        "version": 1,
+        "vectors": [],
+    }

@@ -1,0 +1,67 @@
+"""Reads what is exported, a bounded number of sessions and turns at a time."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from stream_app.store import audit
+from stream_app.store.audit import Audited
+from stream_app.store.people import Person
+from stream_app.store.reading import sessions, transcripts
+from stream_app.store.reading.sessions import Order, SessionCard, SessionFilter
+from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.repository import Store
+from stream_app.web.exports.columns import Row, numbered, session_row, turn_row
+
+SESSIONS_AT_ONCE: Final = 200
+TURNS_AT_ONCE: Final = 500
+
+
+def cards(
+    store: Store, person: Person, chosen: SessionFilter, traced: str | None = None
+) -> Iterator[list[SessionCard]]:
+    """Sessions by id, page by page. ``traced``: the reads of their text are audited with this."""
+    cursor: str | None = None
+    while True:
+        page = sessions.find(store, person.scope, chosen, Order.ID, cursor, SESSIONS_AT_ONCE)
+        if traced is not None:
+            ids = [card.session_id for card in page.items]
+            audit.record_all(store, person.name, Audited.READ_TRANSCRIPT, ids, traced)
+        yield page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def turns(
+    store: Store, person: Person, session_id: str, *, with_text: bool
+) -> Iterator[list[TurnRead]]:
+    """A session's turns, page by page."""
+    after = -1
+    while found := transcripts.read(
+        store, person.scope, session_id, after_seq=after, limit=TURNS_AT_ONCE
+    ):
+        after = found[-1].seq
+        yield found if with_text else [replace(turn, text=None) for turn in found]
+
+
+def session_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterator[Sequence[Row]]:
+    """Rows of sessions."""
+    for page in cards(store, person, chosen):
+        yield [session_row(card) for card in page]
+
+
+def turn_rows(
+    store: Store, person: Person, chosen: SessionFilter, *, with_text: bool
+) -> Iterator[Sequence[Row]]:
+    """Rows of turns, some sessions together while they are short."""
+    rows: list[Row] = []
+    for page in cards(store, person, chosen, "export of turns" if with_text else None):
+        for card in page:
+            name = numbered()
+            for found in turns(store, person, card.session_id, with_text=with_text):
+                rows += [turn_row(card, turn, name(turn)) for turn in found]
+                if len(rows) >= TURNS_AT_ONCE:
+                    yield rows
+                    rows = []
+    yield rows
