@@ -102,6 +102,10 @@ def test_any_table_has_a_kappa_in_its_interval_or_a_reason(pairs: list[tuple[int
 
 
 def test_statistics_are_loaded_when_they_are_needed_and_not_before() -> None:
-    script = "import json, sys\nfrom stream_app.web import agreement, cohorts\nprint(json.dumps([*sys.modules]))"
+    script = (
+        "import json, sys\n"
+        "from stream_app.web import agreement, cohorts\n"
+        "print(json.dumps([*sys.modules]))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert not {"statsmodels", "scipy", "pandas"} & set(json.loads(done.stdout))
