@@ -141,8 +141,7 @@ def alert_line(alert: Alert) -> Text:
     style = {AlertState.FIRING: "bold red", AlertState.RESOLVED: "green"}.get(alert.state, "yellow")
     where = f"after turn {alert.seq}" if alert.seq is not None else "at the end"
     return Text(
-        f"ALERT {alert.state.value:9} {alert.rule} · {alert.session_id} · "
-        f"risk {alert.value:.2f} (threshold {alert.threshold:.2f}) {where}",
+        f"ALERT {alert.state.value:9} {alert.rule} · {alert.session_id} · {alert.reason} {where}",
         style=style,
     )
 

@@ -45,6 +45,14 @@ class AlertState(Enum):
     RESOLVED = "resolved"
 
 
+class Severity(Enum):
+    """How much an alert asks for."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
 class Level(Struct, frozen=True):
     """Level of one mechanism: 0 none, 1 weak, 2 strong, with the words that carry it."""
 
@@ -140,8 +148,18 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     episode: Annotated[int, Meta(ge=1, description="How often the rule left inactive so far")]
     seq: Annotated[int | None, Meta(description="The turn that caused it; null at the end")]
     occurred_at: datetime
-    value: Probability
-    threshold: Probability
+    value: Annotated[float | None, Meta(description="What the rule compared, if it is one number")]
+    threshold: float | None
+    episode_id: Annotated[
+        str, Meta(description="The alert as people see it: one for all transitions of an episode")
+    ]
+    severity: Severity
+    labels: dict[str, str]
+    reason: Annotated[str, Meta(description="Why, in words and numbers; quotes no dialogue")]
+    values: Annotated[dict[str, float], Meta(description="The numbers that the rule looked at")]
+    turns: Annotated[
+        list[int], Meta(description="The seqs at which the condition held in this episode")
+    ]
 
 
 DEAD_LETTER_HEADER = "rapport-dead-letter"

@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from stream_app.contracts.scores import Alert, AlertState
+from stream_app.contracts.scores import Alert, AlertState, Severity
 
 ALERT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:alert")
 
@@ -87,9 +87,10 @@ def _move(
     rule: AlertRule, status: AlertStatus, to: AlertState, reading: Reading, threshold: float
 ) -> Alert:
     previous, status.state, status.turns_in_state = status.state, to, 0
-    identity = (reading.session_id, reading.bundle, rule.name, str(status.episode), to.value)
+    episode = (reading.session_id, reading.bundle, rule.name, str(status.episode))
     return Alert(
-        alert_id=str(uuid.uuid5(ALERT_NAMESPACE, "\0".join(identity))),
+        alert_id=str(uuid.uuid5(ALERT_NAMESPACE, "\0".join((*episode, to.value)))),
+        episode_id=str(uuid.uuid5(ALERT_NAMESPACE, "\0".join(episode))),
         rule=rule.name,
         session_id=reading.session_id,
         bundle=reading.bundle,
@@ -100,4 +101,9 @@ def _move(
         occurred_at=reading.occurred_at,
         value=reading.value,
         threshold=threshold,
+        severity=Severity.WARNING,
+        labels={},
+        reason=f"low-empathy risk {reading.value:.2f}, threshold {threshold:.2f}",
+        values={"low_empathy_risk": reading.value},
+        turns=[] if reading.seq is None else [reading.seq],
     )

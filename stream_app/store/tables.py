@@ -181,8 +181,41 @@ alerts = Table(
     Column("episode", Integer, nullable=False),
     Column("seq", Integer),
     Column("occurred_at", UtcDateTime, nullable=False),
-    Column("value", Double, nullable=False),
-    Column("threshold", Double, nullable=False),
+    Column("value", Double),
+    Column("threshold", Double),
+    Column("episode_id", String(36), nullable=False),
+    Column("severity", String(8), nullable=False),
+    Column("labels", Json, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("values", Json, nullable=False),
+    Column("turns", Json, nullable=False),
+)
+
+alert_actions = Table(
+    "alert_actions",
+    metadata,
+    Column("action_id", String(36), primary_key=True),
+    Column("episode_id", String(36), nullable=False, index=True),
+    _id("session_id", nullable=False),
+    Column("kind", String(12), nullable=False),
+    Column("reason", String(50)),
+    Column("note", Text),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+mutes = Table(
+    "mutes",
+    metadata,
+    Column("mute_id", String(36), primary_key=True),
+    Column("rule", String(100)),
+    _id("session_id"),
+    _id("team"),
+    Column("until", UtcDateTime, nullable=False),
+    Column("reason", String(50)),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("ended_at", UtcDateTime),
 )
 
 outcomes = Table(
@@ -220,6 +253,11 @@ deliveries = Table(
     Column("attempts", Integer, nullable=False),
     Column("tried_at", UtcDateTime),
     Column("problem", String(200)),
+    Column("held_at", UtcDateTime),
+    Column("notification_id", String(36)),
+    Column("slot_at", UtcDateTime),
+    Index(None, "target", "slot_at"),
+    Index(None, "target", "state"),
 )
 
 installation = Table(
