@@ -9,7 +9,7 @@ import structlog
 
 from stream_app import bootstrap
 from stream_app.errors import RapportError
-from stream_app.notifications.notification import NotTaken, test_message
+from stream_app.notifications.notification import NotTaken, trial
 from stream_app.probes import serving
 from stream_app.settings import Settings
 
@@ -48,7 +48,7 @@ def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None
         raise RapportError(f"there is no such target; known are {known}")
     for target in chosen:
         try:
-            bootstrap.channel(settings, target).send(test_message(target.name, datetime.now(UTC)))
+            bootstrap.channel(settings, target).send(trial(target.name, datetime.now(UTC)))
         except NotTaken as problem:
             yield target.name, str(problem)
         else:

@@ -48,7 +48,8 @@ class Notification(Struct, frozen=True):
     @property
     def by_rule(self) -> dict[str, int]:
         """How many alerts of each rule, most frequent first."""
-        return dict(Counter(alert.rule for alert in self.alerts).most_common())
+        counts = Counter(alert.rule for alert in self.alerts)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     @property
     def over(self) -> int:
@@ -89,7 +90,7 @@ def digest(notification_id: str, held: Sequence[DueAlert]) -> Notification:
     return Notification(notification_id, sorted(newest.values(), key=_worst_first), is_digest=True)
 
 
-def test_message(target: str, now: datetime) -> Notification:
+def trial(target: str, now: datetime) -> Notification:
     """A message that says of itself that nothing has happened."""
     identity = str(uuid.uuid4())
     alert = DueAlert(

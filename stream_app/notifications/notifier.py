@@ -31,7 +31,7 @@ from stream_app.notifications.notification import (
 )
 from stream_app.notifications.pace import HOUR
 from stream_app.notifications.targets import Target
-from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert
+from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, Waiting
 from stream_app.store.interventions import Intervention
 
 log = structlog.get_logger(__name__)
@@ -40,6 +40,7 @@ MOST_DOUBLINGS = 30
 HANGS_AFTER = 120.0
 """Seconds that one delivery, or one look at the database, may take."""
 _DIGEST: Final = "digest"
+_RESULTS: Final = {NotTaken: "failed", Refused: "refused", Unanswered: "unanswered"}
 _NEVER_TOLD: Final = {
     DeliveryState.FILTERED,
     DeliveryState.MUTED,
@@ -122,8 +123,8 @@ class Notifier:
             if not alone:
                 return 0
             self._deliveries.begin(self._now())
-            sent = int(self._tell_held())
-            while due := [alert for alert in self._deliveries.due() if self._is_time(alert)]:
+            sent = self._tell_held()
+            while due := [a for a in self._deliveries.due() if self._is_time(a.alert_id)]:
                 stopped = self._stopped_by_people(due)
                 for alert in due:
                     if self._stopped.is_set():
@@ -189,22 +190,24 @@ class Notifier:
             return _settled(intervention)
         return None if self.target.wants(alert) else (DeliveryState.FILTERED, "")
 
-    def _tell_held(self) -> bool:
-        """Send the digest if it is due; whether it was taken."""
-        now = self._now()
-        waiting = self._deliveries.waiting()
-        if waiting is None or now < self._not_before.get(_DIGEST, now):
-            return False
+    def _tell_held(self) -> int:
+        """Send the digests that are due; returns how many were taken."""
+        return sum(
+            self._tell_waiting(waiting)
+            for waiting in self._deliveries.waiting()
+            if self._is_time(waiting.notification_id or _DIGEST)
+        )
+
+    def _tell_waiting(self, waiting: Waiting) -> bool:
+        now, identity = self._now(), waiting.notification_id
         told = self._told(now)
         if not _has_slot(waiting.slot_at, now) and not self._pace.may_digest(
             told, waiting.oldest, now, urgent=True
         ):
             return False
-        held = self._deliveries.held()
-        if waiting.notification_id is not None:
-            claimed = [alert for alert in held if alert.notification_id is not None]
-            return self._send_digest(waiting.notification_id, claimed)
-        held = self._left_by_people(held)
+        if identity is not None:
+            return self._send_digest(identity, self._deliveries.held(identity))
+        held = self._left_by_people(self._deliveries.held(None))
         if not held:
             return False
         urgent = any(alert.firing is not DeliveryState.DIGESTED for alert in held)
@@ -240,23 +243,24 @@ class Notifier:
         counted: bool,
     ) -> bool:
         identity = notification.notification_id
-        key = _DIGEST if notification.is_digest else identity
+        again = alerts[0].notification_id is not None
+        key = identity if again or not notification.is_digest else _DIGEST
         attempts = max(alert.attempts for alert in alerts)
         self._busy_since = time.monotonic()
         self._deliveries.claim(alerts, identity, self._now(), counted=counted)
         try:
             self._channel.send(notification)
-        except Refused as problem:  # this one waits, the others do not wait for it
-            self._deliveries.failed(alerts, str(problem), arrived=False)
-            self._attempted("refused")
-            self._wait(key, attempts)
+        except NotTaken as problem:
+            if again or isinstance(problem, Unanswered):
+                self._deliveries.kept(alerts, str(problem))
+            else:
+                self._deliveries.released(alerts, str(problem))
+            self._attempted(_RESULTS[type(problem)])
+            if not isinstance(problem, Refused):
+                raise
+            self._wait(key, attempts)  # this one waits, the others do not wait for it
             log.warning("alert.refused", **self._about(notification), problem=str(problem))
             return False
-        except NotTaken as problem:
-            unknown = isinstance(problem, Unanswered)
-            self._deliveries.failed(alerts, str(problem), arrived=None if unknown else False)
-            self._attempted("unanswered" if unknown else "failed")
-            raise
         self._deliveries.delivered(alerts, told)
         self._count(told, len(alerts))
         self._not_before.pop(key, None)
@@ -275,9 +279,9 @@ class Notifier:
         seconds = min(self._longest_wait, self._every * 2 ** min(attempts, MOST_DOUBLINGS))
         self._not_before[key] = self._now() + timedelta(seconds=seconds)
 
-    def _is_time(self, alert: DueAlert) -> bool:
+    def _is_time(self, key: str) -> bool:
         now = self._now()
-        return now >= self._not_before.get(alert.alert_id, now)
+        return now >= self._not_before.get(key, now)
 
     def _count(self, fate: DeliveryState, alerts: int = 1) -> None:
         self._counter.labels(self.target.name, fate.value).inc(alerts)

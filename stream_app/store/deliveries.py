@@ -80,10 +80,10 @@ class DueAlert(Struct, frozen=True, kw_only=True):
 
 
 class Waiting(Struct, frozen=True):
-    """``notification_id``: the digest that may have arrived, handed over at ``slot_at``."""
+    """``notification_id``: the digest that may have arrived, last handed over at ``slot_at``."""
 
-    oldest: datetime
     notification_id: str | None
+    oldest: datetime
     slot_at: datetime | None
 
 
@@ -147,23 +147,30 @@ class Deliveries:
         )
         return self._read(query)
 
-    def held(self) -> list[DueAlert]:
-        """What waits for a digest, or is in one of which nobody knows whether it arrived."""
-        query, mine, _, _ = self._joined()
-        query = query.where(mine.c.state == DeliveryState.HELD.value)
-        return self._read(query.order_by(mine.c.held_at, alerts.c.occurred_at, alerts.c.state))
-
-    def waiting(self) -> Waiting | None:
-        """What waits for a digest, in a nutshell; None: nothing does."""
+    def waiting(self) -> list[Waiting]:
+        """What waits for a digest, and the digests that may have arrived, in a nutshell."""
         mine = deliveries.c
-        query = sa.select(
-            sa.func.min(mine.held_at).label("oldest"),
-            sa.func.max(mine.notification_id).label("notification_id"),
-            sa.func.max(mine.slot_at).label("slot_at"),
-        ).where(mine.target == self.target, mine.state == DeliveryState.HELD.value)
+        query = (
+            sa.select(
+                mine.notification_id,
+                sa.func.min(mine.held_at).label("oldest"),
+                sa.func.max(mine.slot_at).label("slot_at"),
+            )
+            .where(mine.target == self.target, mine.state == DeliveryState.HELD.value)
+            .group_by(mine.notification_id)
+            .order_by(sa.func.min(mine.held_at), mine.notification_id)
+        )
         with self._store.reading() as connection:
-            found = connection.execute(query).one()
-        return Waiting(**found._asdict()) if found.oldest is not None else None
+            return [Waiting(**row) for row in connection.execute(query).mappings()]
+
+    def held(self, notification_id: str | None) -> list[DueAlert]:
+        """What is in a digest that may have arrived; None: what waits for a digest."""
+        query, mine, _, _ = self._joined()
+        query = query.where(
+            mine.c.state == DeliveryState.HELD.value,
+            mine.c.notification_id.is_not_distinct_from(notification_id),
+        )
+        return self._read(query.order_by(mine.c.held_at, alerts.c.occurred_at, alerts.c.state))
 
     def notifications_since(self, moment: datetime) -> int:
         """How many notifications that count for the cap were handed over after ``moment``."""
@@ -204,10 +211,14 @@ class Deliveries:
         """The target has what was claimed."""
         self._update(found, {"state": state.value, "problem": None})
 
-    def failed(self, found: Sequence[DueAlert], problem: str, *, arrived: bool | None) -> None:
-        """The target did not acknowledge what was claimed; ``arrived`` is False or unknown."""
-        released = {"notification_id": None, "slot_at": None} if arrived is False else {}
-        self._update(found, {"problem": _cut(problem), **released})
+    def released(self, found: Sequence[DueAlert], problem: str) -> None:
+        """What was claimed has certainly not arrived."""
+        gone = {"notification_id": None, "slot_at": None}
+        self._update(found, {"problem": _cut(problem), **gone})
+
+    def kept(self, found: Sequence[DueAlert], problem: str) -> None:
+        """What was claimed may have arrived, now or at an earlier attempt."""
+        self._update(found, {"problem": _cut(problem)})
 
     def _joined(self) -> tuple[sa.Select[Any], sa.FromClause, sa.FromClause, sa.FromClause]:
         mine = deliveries.alias("mine")
