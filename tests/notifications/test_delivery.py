@@ -1,12 +1,8 @@
 """A real receiver that fails, hangs, hangs up and dies; a notifier that is killed."""
 
-import os
 import signal
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ from stream_app.worker.broker import free_port
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer
+from tests.notifications.conftest import Start
 from tests.notifications.receiver import attempts
 from tests.store.batches import end, turn
 
@@ -31,25 +28,6 @@ targets:
     secret: ${WEBHOOK_SECRET}
     timeout: 1
 """
-Start = Callable[..., "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts a module as a process; ends it after the test."""
-    with ExitStack() as stack:
-
-        def begin(*arguments: object, **more: str) -> subprocess.Popen[bytes]:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *map(str, arguments)],
-                env={**os.environ, **more},
-                stdin=subprocess.DEVNULL,
-            )
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            return process
-
-        yield begin
 
 
 def sessions(first: int, count: int) -> list[bytes]:
