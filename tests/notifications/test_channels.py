@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app import logs
+from stream_app.commands import doctor
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.notification import (
@@ -23,7 +24,7 @@ from stream_app.notifications.notification import (
 )
 from stream_app.notifications.webhook import Webhook
 from stream_app.notifications.words import text, title
-from stream_app.settings import LogFormat
+from stream_app.settings import LogFormat, Settings
 from stream_app.worker.broker import free_port
 from tests.commands.conftest import Rapport, log_settings_kept, rapport
 from tests.notifications.alerts import FIRING, RESOLVED
@@ -267,20 +268,26 @@ def test_notify_test_sends_one_marked_message_through_each_target(
 
 
 def test_the_doctor_names_the_targets_or_the_line_that_is_wrong(
-    start: Start, tmp_path: Path, rapport: Rapport
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    receiver = Receiver(start, tmp_path / "log", "ok")
-    given = environment(tmp_path / "notifications.yaml", receiver)
-    told = rapport("doctor", **given, COLUMNS="300").stdout
-    assert "desk (webhook), gone (webhook), chat (apprise)" in told
-    assert (
-        "RAPPORT_EXTERNAL_URL is not set"
-        in rapport("doctor", **{**given, "RAPPORT_EXTERNAL_URL": ""}).stdout
-    )
-    wrong = rapport("doctor", **{**given, "CHAT": ""}).stdout
-    assert "notifications.yaml:11: url: the environment has no CHAT" in wrong.replace("\n", "")
-    assert "nobody is told about alerts" in rapport("doctor").stdout
-    assert SECRET not in told + wrong
+    receiver = Receiver.__new__(Receiver)
+    receiver.port = free_port()
+    for name, value in environment(tmp_path / "notifications.yaml", receiver).items():
+        monkeypatch.setenv(name, value)
+    good = doctor._finding("notify", doctor._notifications, Settings())
+    assert good.healthy
+    assert "desk (webhook), gone (webhook), chat (apprise)" in good.detail
+    monkeypatch.setenv("RAPPORT_EXTERNAL_URL", "")
+    unlinked = doctor._finding("notify", doctor._notifications, Settings())
+    assert (unlinked.healthy, "RAPPORT_EXTERNAL_URL" in unlinked.detail) == (False, True)
+    monkeypatch.delenv("CHAT")
+    wrong = doctor._finding("notify", doctor._notifications, Settings())
+    assert not wrong.healthy
+    assert "notifications.yaml:12: url: the environment has no CHAT" in wrong.detail
+    monkeypatch.delenv("RAPPORT_NOTIFICATIONS")
+    nobody = doctor._finding("notify", doctor._notifications, Settings())
+    assert (nobody.healthy, "nobody is told" in nobody.detail) == (True, True)
+    assert SECRET not in good.detail + wrong.detail
 
 
 def test_without_a_file_there_is_nothing_to_run(rapport: Rapport) -> None:
