@@ -124,7 +124,10 @@ def _notifications(settings: Settings) -> str:
         raise RapportError(
             "RAPPORT_EXTERNAL_URL is not set: notifications cannot link to the console"
         )
-    told = ", ".join(f"{target.name} ({target.kind})" for target in targets)
+    told = ", ".join(
+        f"{target.name} ({target.kind}{f', of {target.supervisor}' if target.supervisor else ''})"
+        for target in targets
+    )
     return f"{told}; `rapport notify test` tells whether they are reached"
 
 

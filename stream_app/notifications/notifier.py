@@ -125,6 +125,7 @@ class Notifier:
             self._deliveries.begin(self._now())
             sent = self._tell_held()
             while due := [a for a in self._deliveries.due() if self._is_time(a.alert_id)]:
+                self._busy_since = time.monotonic()
                 stopped = self._stopped_by_people(due)
                 for alert in due:
                     if self._stopped.is_set():

@@ -23,7 +23,6 @@ class Switchboard:
 
     def __init__(self, notifiers: Sequence[Notifier], counter: Counter) -> None:
         self._notifiers = notifiers
-        self._ended = threading.Event()
         self._failures: list[Exception] = []
         self.registry = CollectorRegistry()
         self.registry.register(counter)
@@ -35,7 +34,8 @@ class Switchboard:
 
     def stop(self) -> None:
         """End after the deliveries in hand."""
-        self._ended.set()
+        for notifier in self._notifiers:
+            notifier.stop()
 
     def run(self) -> None:
         """Until ``stop``, or until a notifier fails: then all end, and its error is raised."""
@@ -47,10 +47,7 @@ class Switchboard:
         ]
         for thread in threads:
             thread.start()
-        self._ended.wait()
-        for notifier in self._notifiers:
-            notifier.stop()
-        for thread in threads:
+        for thread in threads:  # no lock that a signal's call of `stop` might wait for
             thread.join()
         if self._failures:
             raise self._failures[0]

@@ -15,7 +15,12 @@ from stream_app.notifications.notification import Notification, NotTaken, Refuse
 
 BUSY: Final = (408, 425, 429)
 """Client errors that are about the moment, not about the message."""
-_NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol)
+_NEVER_SENT: Final = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.InvalidURL,
+    httpx.UnsupportedProtocol,
+)
 
 
 def signer(secret: str) -> Signer:

@@ -155,6 +155,24 @@ def test_one_that_may_have_arrived_is_the_same_notification_when_it_is_tried_aga
     assert states(desk) == {"a/firing": "delivered", "b/firing": "held"}
 
 
+@pytest.mark.parametrize("later", ["fail", "refuse", "die"])
+def test_a_digest_that_may_have_arrived_stays_as_it_is_whatever_comes_later(later: str) -> None:
+    desk = Simulation(target(hourly_cap=1))
+    for name in "abc":
+        desk.add(name)
+    desk.round()
+    desk.now += timedelta(hours=1)
+    desk.plan = ["slow", later]
+    desk.round()
+    desk.add("d")
+    desk.round()
+    desk.passes(minutes=5)
+    assert desk.digests() == [["b", "c"], ["b", "c"]]
+    assert len({n.notification_id for _, n in desk.arrived if n.is_digest}) == 1
+    desk.passes(hours=1)
+    assert desk.digests()[2:] == [["d"]]
+
+
 def test_one_that_failed_uses_nothing_up() -> None:
     desk = Simulation(target(hourly_cap=1))
     desk.plan = ["fail", "refuse", "fail"]
@@ -228,7 +246,7 @@ def test_never_more_than_the_cap_in_any_hour_and_everything_told_exactly_once(
             assert state == "digested", "not by itself if its firing was not"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from([(6, 30), (4, 20), (1, 60), (3, 45), (12, 5)]),
     st.lists(st.integers(0, 40), min_size=1, max_size=15),

@@ -26,10 +26,12 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
     store.commit(result, MESSAGES)
     counts = {name: len(found) for name, found in contents(store).items()}
     assert counts == {
+        "alert_actions": 0,
         "alerts": len(result.alerts),
         "bundles": 1,
         "deliveries": 0,
         "installation": 1,
+        "mutes": 0,
         "notification_targets": 0,
         "outbox": 1,
         "outcomes": 1,
