@@ -1,6 +1,7 @@
 """The only place that wires: settings → scorer, pipeline, store, processor, worker."""
 
-from datetime import timedelta
+import os
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,8 +12,12 @@ from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.notifications.apprise_channel import AppriseChannel
+from stream_app.notifications.notification import Channel
 from stream_app.notifications.notifier import Notifier
-from stream_app.notifications.webhook import Webhook, webhook_target
+from stream_app.notifications.switchboard import Switchboard, deliveries_counter
+from stream_app.notifications.targets import Target, read_targets
+from stream_app.notifications.webhook import Webhook
 from stream_app.settings import Settings
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
@@ -85,26 +90,55 @@ def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
     return opened
 
 
-def notifier(settings: Settings) -> tuple[Notifier, str]:
-    """The notifier of the webhook that is set, and the name under which deliveries are kept.
+def notification_targets(settings: Settings) -> list[Target]:
+    """The targets in the file that is set; none if none is.
 
     Raises:
-        RapportError: none is set.
+        RapportError: the file cannot be used; says which line.
     """
-    if settings.webhook_url is None:
-        raise RapportError("RAPPORT_WEBHOOK_URL is not set: there is nowhere to post alerts to")
-    secret = settings.webhook_secret
-    address = settings.webhook_url.get_secret_value()
-    webhook = Webhook(
-        address,
-        secret.get_secret_value() if secret else None,
-        settings.external_url,
-        settings.webhook_timeout,
+    if settings.notifications is None:
+        return []
+    return read_targets(settings.notifications, os.environ)
+
+
+def channel(settings: Settings, target: Target) -> Channel:
+    """The way to one target."""
+    url, external = target.url.get_secret_value(), settings.external_url
+    if target.kind == "apprise":
+        return AppriseChannel(target.name, url, external, target.timeout)
+    secret = target.secret.get_secret_value() if target.secret else None
+    return Webhook(target.name, url, secret, external, target.timeout)
+
+
+def switchboard(settings: Settings) -> Switchboard:
+    """The notifiers of all targets.
+
+    Raises:
+        RapportError: there is no target, or the file cannot be used.
+    """
+    targets = notification_targets(settings)
+    if not targets:
+        raise RapportError(
+            "RAPPORT_NOTIFICATIONS is not set: name a file of notification targets "
+            "(docs/notifications.md)"
+        )
+    opened = open_store(settings.database_url.get_secret_value(), connections=2 * len(targets))
+    counter = deliveries_counter()
+    return Switchboard(
+        [
+            Notifier(
+                target,
+                Deliveries(opened, target.name),
+                channel(settings, target),
+                counter,
+                lambda: datetime.now(UTC),
+                settings.notify_every,
+                settings.notify_longest_wait,
+            )
+            for target in targets
+        ],
+        counter,
     )
-    target = webhook_target(address)
-    deliveries = Deliveries(store(settings), target)
-    every, longest = settings.notify_every, settings.notify_longest_wait
-    return Notifier(deliveries, webhook, every, longest), target
 
 
 def web(settings: Settings) -> "FastAPI":

@@ -34,6 +34,8 @@ app.add_typer(usual, name="baselines")
 
 accounts = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
 app.add_typer(accounts, name="people")
+notifications = typer.Typer(help="Tell people about alerts.")
+app.add_typer(notifications, name="notify")
 
 Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
 
@@ -86,12 +88,28 @@ def web() -> None:
     command.run(_settings())
 
 
-@app.command()
-def notify() -> None:
-    """Post alerts to RAPPORT_WEBHOOK_URL until each one is acknowledged; runs until stopped."""
+@notifications.callback(invoke_without_command=True)
+def notify(context: typer.Context) -> None:
+    """Tell the targets in RAPPORT_NOTIFICATIONS about alerts; runs until stopped."""
+    if context.invoked_subcommand is not None:
+        return
     from stream_app.commands import notify as command
 
     command.run(_settings())
+
+
+@notifications.command("test")
+def try_notifications(
+    target: Annotated[str | None, typer.Argument(help="Its name; without one, all.")] = None,
+) -> None:
+    """Send one marked test message through each target and say what happened."""
+    from stream_app.commands import notify as command
+
+    went_well = True
+    for name, problem in command.test(_settings(), target):
+        typer.echo(f"{name}: {problem or 'taken'}")
+        went_well &= problem is None
+    raise typer.Exit(0 if went_well else 1)
 
 
 @app.command()

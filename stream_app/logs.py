@@ -10,7 +10,9 @@ import structlog
 
 from stream_app.settings import LogFormat
 
-QUIET = ("httpx", "faust", "mode", "aiokafka", "alembic", "kafka")
+QUIET = ("faust", "mode", "aiokafka", "alembic", "kafka")
+SILENT = ("apprise", "httpcore", "httpx", "requests", "urllib3")
+"""They log the addresses that notifications go to, and those are secrets."""
 
 
 def configure(level: str, form: LogFormat) -> None:
@@ -51,6 +53,10 @@ def configure(level: str, form: LogFormat) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    for name in SILENT:
+        silent = logging.getLogger(name)
+        silent.handlers[:] = [logging.NullHandler()]
+        silent.propagate = False
     if level != "DEBUG":
         logging.disable(logging.DEBUG)  # Faust formats debug lines for every event: 13-23 % of time
         for name in QUIET:

@@ -7,12 +7,8 @@ from typing import Final
 
 from pydantic import (
     Field,
-    HttpUrl,
     SecretStr,
-    ValidationError,
-    field_validator,
 )
-from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from stream_app.inference.bundle import DEFAULT_BUNDLE
@@ -94,9 +90,7 @@ class Settings(BaseSettings):
     )
     redact: bool = Field(True, description="Mask personal details before text is stored")
 
-    webhook_url: SecretStr | None = Field(None, description="Where `rapport notify` posts alerts")
-    webhook_secret: SecretStr | None = Field(None, description="base64; signs what is posted")
-    webhook_timeout: float = Field(10.0, gt=0.0)
+    notifications: Path | None = Field(None, description="YAML file of notification targets")
     notify_every: float = Field(1.0, gt=0.0, description="Pause between two looks for alerts")
     notify_longest_wait: float = Field(300.0, gt=0.0, description="After failures")
     external_url: str = Field("", description="The console's address, for links in notifications")
@@ -113,18 +107,6 @@ class Settings(BaseSettings):
 
     log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: LogFormat = LogFormat.CONSOLE
-
-    @field_validator("webhook_url")
-    @classmethod
-    def _address_to_post_to(cls, value: SecretStr | None) -> SecretStr | None:
-        address = value.get_secret_value() if value else ""
-        if not address:
-            return None
-        try:
-            HttpUrl(address)
-        except ValidationError:  # its text would quote the address
-            raise PydanticCustomError("webhook_url", "not an http or https address") from None
-        return value
 
     @property
     def turns_topic(self) -> str:

@@ -60,3 +60,11 @@ def test_kafka_is_the_one_that_the_tests_run(compose: dict[str, Any]) -> None:
     pom = (ROOT / "tests" / "services" / "pom.xml").read_text("utf-8")
     version = compose["services"]["kafka"]["image"].partition(":")[2]
     assert f"<artifactId>kafka_2.13</artifactId>\n      <version>{version}</version>" in pom
+
+
+def test_the_notifier_reads_the_file_that_is_mounted(compose: dict[str, Any]) -> None:
+    notifier = compose["services"]["notifier"]
+    [mounted] = notifier["volumes"]
+    assert notifier["profiles"] == ["notifications"]
+    assert notifier["environment"]["RAPPORT_NOTIFICATIONS"] == mounted["target"]
+    assert mounted["read_only"]

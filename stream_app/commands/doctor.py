@@ -38,6 +38,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("provider", _provider),
         ("database", _database),
         ("broker", _broker),
+        ("notify", _notifications),
         ("privacy", _privacy),
     ):
         yield _finding(name, look, settings)
@@ -121,6 +122,21 @@ async def _topics(settings: Settings) -> list[str]:
         ) from problem
     finally:
         await client.close()
+
+
+def _notifications(settings: Settings) -> str:
+    targets = bootstrap.notification_targets(settings)
+    if not targets:
+        return "nobody is told about alerts: RAPPORT_NOTIFICATIONS is not set"
+    if not settings.external_url:
+        raise RapportError(
+            "RAPPORT_EXTERNAL_URL is not set: notifications cannot link to the console"
+        )
+    told = ", ".join(
+        f"{target.name} ({target.kind}{f', of {target.supervisor}' if target.supervisor else ''})"
+        for target in targets
+    )
+    return f"{told}; `rapport notify test` tells whether they are reached"
 
 
 def _privacy(settings: Settings) -> str:

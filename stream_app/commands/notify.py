@@ -1,11 +1,15 @@
-"""``rapport notify``: one process that posts alerts to the webhook, until a signal ends it."""
+"""``rapport notify``: one process that tells all targets about alerts, until a signal ends it."""
 
 import signal
+from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import UTC, datetime
 
 import structlog
 
 from stream_app import bootstrap
+from stream_app.errors import RapportError
+from stream_app.notifications.notification import NotTaken, trial
 from stream_app.probes import serving
 from stream_app.settings import Settings
 
@@ -16,16 +20,36 @@ def run(settings: Settings) -> None:
     """Deliver until SIGTERM or SIGINT.
 
     Raises:
-        RapportError: there is no webhook, its secret is broken, or the database refuses.
+        RapportError: there is no target, the file of targets is wrong, or the database refuses.
     """
-    notifier, target = bootstrap.notifier(settings)
+    switchboard = bootstrap.switchboard(settings)
     for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, lambda *_: notifier.stop())
-    log.info("notify.start", target=target)
+        signal.signal(ending, lambda *_: switchboard.stop())
+    log.info("notify.start", targets=switchboard.targets)
     probes = (
-        serving(settings.health_host, settings.health_port, notifier, notifier.registry)
+        serving(settings.health_host, settings.health_port, switchboard, switchboard.registry)
         if settings.health_port is not None
         else nullcontext()
     )
     with probes:
-        notifier.run()
+        switchboard.run()
+
+
+def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None]]:
+    """Send a test message through one target or all; the target's name and what went wrong.
+
+    Raises:
+        RapportError: there is no such target, or the file of targets is wrong.
+    """
+    targets = bootstrap.notification_targets(settings)
+    chosen = [target for target in targets if name in {None, target.name}]
+    if not chosen:
+        known = ", ".join(target.name for target in targets) or "none: set RAPPORT_NOTIFICATIONS"
+        raise RapportError(f"there is no such target; known are {known}")
+    for target in chosen:
+        try:
+            bootstrap.channel(settings, target).send(trial(target.name, datetime.now(UTC)))
+        except NotTaken as problem:
+            yield target.name, str(problem)
+        else:
+            yield target.name, None

@@ -1,4 +1,4 @@
-"""An alert transition as the body of Alertmanager's webhook, version 4.
+"""Alerts as the body of Alertmanager's webhook, version 4.
 
 Receivers for it exist everywhere. It names the session and the numbers; it holds no transcript.
 """
@@ -7,49 +7,88 @@ from datetime import datetime
 from typing import Any, Final
 
 from stream_app.contracts.scores import AlertState
+from stream_app.notifications.notification import Notification, link
+from stream_app.notifications.words import digest_summary, sentence
 from stream_app.store.deliveries import DueAlert
 
 NOT_YET: Final = "0001-01-01T00:00:00Z"
 """Alertmanager's word for a firing alert's end."""
-RECEIVER: Final = "rapport"
+MOST_ALERTS: Final = 100
+"""Alerts in one body; ``truncatedAlerts`` says how many more there are."""
 
 
-def body(alert: DueAlert, external_url: str) -> dict[str, Any]:
-    """The message for one transition; a group holds one episode of one rule in one session."""
+def body(notification: Notification, receiver: str, external_url: str) -> dict[str, Any]:
+    """One alert: the group is its episode, so that firing and resolved share a ``groupKey``.
+
+    A digest: a group of its own, firing as long as one of its alerts is.
+    """
+    shown = [_alert(alert, external_url) for alert in notification.alerts[:MOST_ALERTS]]
+    if notification.is_digest:
+        group = {"digest": notification.notification_id}
+        annotations = {"summary": digest_summary(notification)}
+    else:
+        [alert] = notification.alerts
+        group = _identity(alert)
+        annotations = shown[0]["annotations"]
+    firing = any(alert.state is AlertState.FIRING for alert in notification.alerts)
+    return {
+        "version": "4",
+        "groupKey": "/".join(group.values()),
+        "truncatedAlerts": len(notification.alerts) - len(shown),
+        "status": "firing" if firing else "resolved",
+        "receiver": receiver,
+        "groupLabels": group,
+        "commonLabels": _common([alert["labels"] for alert in shown]),
+        "commonAnnotations": annotations,
+        "externalURL": external_url,
+        "alerts": shown,
+    }
+
+
+def _alert(alert: DueAlert, external_url: str) -> dict[str, Any]:
     firing = alert.state is AlertState.FIRING
-    status = "firing" if firing else "resolved"
-    labels = {
+    facts = {
+        "summary": sentence(alert),
+        "reason": alert.reason,
+        "value": "" if alert.value is None else f"{alert.value:.4f}",
+        "threshold": "" if alert.threshold is None else f"{alert.threshold:.4f}",
+        "turns": ", ".join(map(str, alert.turns)),
+    }
+    return {
+        "status": "firing" if firing else "resolved",
+        "labels": _labels(alert),
+        "annotations": {name: fact for name, fact in facts.items() if fact},
+        "startsAt": _time(alert.began_at),
+        "endsAt": NOT_YET if firing else _time(alert.occurred_at),
+        "generatorURL": link(external_url, alert.session_id),
+        "fingerprint": alert.alert_id,
+    }
+
+
+def _identity(alert: DueAlert) -> dict[str, str]:
+    return {
         "alertname": alert.rule,
         "session": alert.session_id,
         "bundle": alert.bundle,
         "episode": str(alert.episode),
     }
-    annotations = {"summary": f"{alert.rule} is {status} in session {alert.session_id}"}
-    if alert.value is not None:
-        annotations["value"] = f"{alert.value:.4f}"
-    if alert.threshold is not None:
-        annotations["threshold"] = f"{alert.threshold:.4f}"
+
+
+def _labels(alert: DueAlert) -> dict[str, str]:
+    about = {"severity": alert.severity, "team": alert.team, "domain": alert.domain}
     return {
-        "version": "4",
-        "groupKey": "/".join(labels.values()),
-        "truncatedAlerts": 0,
-        "status": status,
-        "receiver": RECEIVER,
-        "groupLabels": labels,
-        "commonLabels": labels,
-        "commonAnnotations": annotations,
-        "externalURL": external_url,
-        "alerts": [
-            {
-                "status": status,
-                "labels": labels,
-                "annotations": annotations,
-                "startsAt": _time(alert.began_at),
-                "endsAt": NOT_YET if firing else _time(alert.occurred_at),
-                "generatorURL": external_url,
-                "fingerprint": alert.alert_id,
-            }
-        ],
+        **alert.labels,
+        **{name: value for name, value in about.items() if value},
+        **_identity(alert),
+    }
+
+
+def _common(labels: list[dict[str, str]]) -> dict[str, str]:
+    first, *others = labels
+    return {
+        name: value
+        for name, value in first.items()
+        if all(other.get(name) == value for other in others)
     }
 
 

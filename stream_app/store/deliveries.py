@@ -1,47 +1,94 @@
-"""Which alert transitions a notification target still has to be told.
+"""What became of every alert transition at every notification target.
 
 The table `alerts` is written in the transaction of its batch, so it is the outbox: what is in it
-and not delivered is due. Only what calls somebody is delivered: firing and resolved.
+and has no delivery is due. Only what calls somebody is delivered: firing and resolved.
+::
+
+                  ┌─► delivered                      told by itself
+    (no row), due ┼─► held ─► digested               told in a digest
+                  └─► filtered, muted, acknowledged  not told; `before`: older than the target
+
+A row with a ``notification_id`` that is still due or held was handed to the target and nobody
+knows whether it arrived. It is sent again under the same id and takes no other way.
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Final
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
 
 import sqlalchemy as sa
 from msgspec import Struct
 
 from stream_app.contracts.scores import AlertState
+from stream_app.store.interventions import Intervention, interventions
 from stream_app.store.repository import Store
-from stream_app.store.tables import alerts, deliveries, notification_targets
+from stream_app.store.tables import alerts, deliveries, notification_targets, sessions
 
-DUE: Final = "due"
-ACKNOWLEDGED: Final = "acknowledged"
-BEFORE: Final = "before"
-"""The alert was there before the target was."""
+PROBLEM_CHARS: Final = 200
 _TOLD: Final = (AlertState.FIRING.value, AlertState.RESOLVED.value)
+_ASKED_AT_A_TIME: Final = 500
+"""Episodes in one query; SQLite takes a bounded number of parameters."""
 
 
-class DueAlert(Struct, frozen=True):
-    """One transition to be delivered; ``began_at``: when the episode began to fire."""
+class DeliveryState(Enum):
+    """Where an alert stands at one target."""
+
+    DUE = "due"
+    HELD = "held"
+    DELIVERED = "delivered"
+    DIGESTED = "digested"
+    FILTERED = "filtered"
+    MUTED = "muted"
+    ACKNOWLEDGED = "acknowledged"
+    BEFORE = "before"
+
+
+class DueAlert(Struct, frozen=True, kw_only=True):
+    """One transition, and where it stands at the target.
+
+    ``began_at``: when the episode began to fire; ``firing``: what became of the firing that this
+    one resolves, None if this one fires; ``slot_at``: when it was last handed over, if it counts
+    for the cap.
+    """
 
     alert_id: str
+    episode_id: str
     rule: str
     session_id: str
     bundle: str
     state: AlertState
     episode: int
+    severity: str
+    labels: dict[str, str]
+    reason: str
     value: float | None
     threshold: float | None
+    turns: list[int]
     occurred_at: datetime
     began_at: datetime
-    attempts: int
+    team: str | None = None
+    domain: str | None = None
+    firing: DeliveryState | None = None
+    delivery: DeliveryState = DeliveryState.DUE
+    attempts: int = 0
+    held_at: datetime | None = None
+    notification_id: str | None = None
+    slot_at: datetime | None = None
+
+
+class Waiting(Struct, frozen=True):
+    """``notification_id``: the digest that may have arrived, last handed over at ``slot_at``."""
+
+    notification_id: str | None
+    oldest: datetime
+    slot_at: datetime | None
 
 
 class Deliveries:
-    """The deliveries to one target."""
+    """The deliveries to one target; the time always comes from the caller."""
 
     def __init__(self, store: Store, target: str) -> None:
         self._store = store
@@ -60,80 +107,203 @@ class Deliveries:
         with self._store.transaction() as connection:
             yield bool(connection.scalar(sa.select(sa.func.pg_try_advisory_xact_lock(key))))
 
-    def begin(self) -> None:
+    def begin(self, now: datetime) -> None:
         """At first sight of the target, what has happened before counts as known to it."""
-        now = datetime.now(UTC)
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             known = sa.select(notification_targets.c.target).where(
                 notification_targets.c.target == self.target
             )
             if connection.scalar(known) is not None:
                 return
+        with self._store.transaction() as connection:
             connection.execute(
                 sa.insert(notification_targets).values(target=self.target, added_at=now)
             )
             past = sa.select(
-                alerts.c.alert_id, sa.literal(self.target), sa.literal(BEFORE), sa.literal(0)
+                alerts.c.alert_id,
+                sa.literal(self.target),
+                sa.literal(DeliveryState.BEFORE.value),
+                sa.literal(0),
             )
             connection.execute(
                 sa.insert(deliveries).from_select(["alert_id", "target", "state", "attempts"], past)
             )
 
     def due(self, limit: int = 100) -> list[DueAlert]:
-        """What is to be delivered: first what was tried least often, then the oldest."""
-        began = alerts.alias("began")
-        attempts = sa.func.coalesce(deliveries.c.attempts, 0).label("attempts")
+        """What is to be decided or tried again: first what was tried least often, then the oldest.
+
+        A resolved alert is due when it is settled what became of its firing.
+        """
+        query, mine, of_firing, firing = self._joined()
+        undecided = of_firing.c.state.is_(None) | (of_firing.c.state == DeliveryState.DUE.value)
         query = (
-            sa.select(
-                alerts,
-                attempts,
-                sa.func.coalesce(began.c.occurred_at, alerts.c.occurred_at).label("began_at"),
-            )
-            .select_from(
-                alerts.outerjoin(
-                    deliveries,
-                    (deliveries.c.alert_id == alerts.c.alert_id)
-                    & (deliveries.c.target == self.target),
-                ).outerjoin(
-                    began,
-                    (began.c.session_id == alerts.c.session_id)
-                    & (began.c.bundle == alerts.c.bundle)
-                    & (began.c.rule == alerts.c.rule)
-                    & (began.c.episode == alerts.c.episode)
-                    & (began.c.state == AlertState.FIRING.value),
-                )
-            )
-            .where(
+            query.where(
                 alerts.c.state.in_(_TOLD),
-                deliveries.c.state.is_(None) | (deliveries.c.state == DUE),
+                mine.c.state.is_(None) | (mine.c.state == DeliveryState.DUE.value),
+                firing.c.alert_id.is_(None) | sa.not_(undecided),
             )
-            .order_by(attempts, alerts.c.occurred_at, alerts.c.state)
+            .order_by(sa.func.coalesce(mine.c.attempts, 0), alerts.c.occurred_at, alerts.c.state)
             .limit(limit)
         )
+        return self._read(query)
+
+    def waiting(self) -> list[Waiting]:
+        """What waits for a digest, and the digests that may have arrived, in a nutshell."""
+        mine = deliveries.c
+        query = (
+            sa.select(
+                mine.notification_id,
+                sa.func.min(mine.held_at).label("oldest"),
+                sa.func.max(mine.slot_at).label("slot_at"),
+            )
+            .where(mine.target == self.target, mine.state == DeliveryState.HELD.value)
+            .group_by(mine.notification_id)
+            .order_by(sa.func.min(mine.held_at), mine.notification_id)
+        )
+        with self._store.reading() as connection:
+            return [Waiting(**row) for row in connection.execute(query).mappings()]
+
+    def held(self, notification_id: str | None) -> list[DueAlert]:
+        """What is in a digest that may have arrived; None: what waits for a digest."""
+        query, mine, _, _ = self._joined()
+        query = query.where(
+            mine.c.state == DeliveryState.HELD.value,
+            mine.c.notification_id.is_not_distinct_from(notification_id),
+        )
+        return self._read(query.order_by(mine.c.held_at, alerts.c.occurred_at, alerts.c.state))
+
+    def notifications_since(self, moment: datetime) -> int:
+        """How many notifications that count for the cap were handed over after ``moment``."""
+        query = sa.select(sa.func.count(deliveries.c.notification_id.distinct())).where(
+            deliveries.c.target == self.target,
+            deliveries.c.slot_at > moment,
+        )
+        with self._store.reading() as connection:
+            return connection.scalar(query) or 0
+
+    def stopped(self, found: Sequence[DueAlert], now: datetime) -> dict[str, Intervention]:
+        """By episode: the ones of which people have said that nobody has to be told."""
+        stopped: dict[str, Intervention] = {}
+        with self._store.reading() as connection:
+            for first in range(0, len(found), _ASKED_AT_A_TIME):
+                some = found[first : first + _ASKED_AT_A_TIME]
+                stopped |= interventions(connection, some, now)
+        return stopped
+
+    def settle(
+        self, found: Sequence[DueAlert], state: DeliveryState, reason: str, now: datetime
+    ) -> None:
+        """They will not be told."""
+        self._write(found, {"state": state.value, "tried_at": now, "problem": _cut(reason)})
+
+    def hold(self, alert: DueAlert, now: datetime) -> None:
+        """It waits for the digest."""
+        self._write([alert], {"state": DeliveryState.HELD.value, "held_at": now})
+
+    def claim(
+        self, found: Sequence[DueAlert], notification_id: str, now: datetime, *, counted: bool
+    ) -> None:
+        """They are about to be handed over: from here on they may have arrived."""
+        slot = {"slot_at": now if counted else None}
+        self._write(found, {"notification_id": notification_id, "tried_at": now, **slot})
+
+    def delivered(self, found: Sequence[DueAlert], state: DeliveryState) -> None:
+        """The target has what was claimed."""
+        self._update(found, {"state": state.value, "problem": None})
+
+    def released(self, found: Sequence[DueAlert], problem: str) -> None:
+        """What was claimed has certainly not arrived."""
+        gone = {"notification_id": None, "slot_at": None}
+        self._update(found, {"problem": _cut(problem), **gone})
+
+    def kept(self, found: Sequence[DueAlert], problem: str) -> None:
+        """What was claimed may have arrived, now or at an earlier attempt."""
+        self._update(found, {"problem": _cut(problem)})
+
+    def _joined(self) -> tuple[sa.Select[Any], sa.FromClause, sa.FromClause, sa.FromClause]:
+        mine = deliveries.alias("mine")
+        firing, of_firing = alerts.alias("firing"), deliveries.alias("of_firing")
+        due = DeliveryState.DUE.value
+        query = sa.select(
+            alerts,
+            sessions.c.team,
+            sessions.c.domain,
+            sa.func.coalesce(mine.c.state, due).label("delivery"),
+            sa.func.coalesce(mine.c.attempts, 0).label("attempts"),
+            mine.c.held_at,
+            mine.c.notification_id,
+            mine.c.slot_at,
+            sa.func.coalesce(firing.c.occurred_at, alerts.c.occurred_at).label("began_at"),
+            sa.case(
+                (firing.c.alert_id.is_(None), None), else_=sa.func.coalesce(of_firing.c.state, due)
+            ).label("firing"),
+        ).select_from(
+            alerts.outerjoin(
+                mine, (mine.c.alert_id == alerts.c.alert_id) & (mine.c.target == self.target)
+            )
+            .outerjoin(sessions, sessions.c.session_id == alerts.c.session_id)
+            .outerjoin(
+                firing,
+                (alerts.c.state == AlertState.RESOLVED.value)
+                & (firing.c.session_id == alerts.c.session_id)
+                & (firing.c.bundle == alerts.c.bundle)
+                & (firing.c.rule == alerts.c.rule)
+                & (firing.c.episode == alerts.c.episode)
+                & (firing.c.state == AlertState.FIRING.value),
+            )
+            .outerjoin(
+                of_firing,
+                (of_firing.c.alert_id == firing.c.alert_id) & (of_firing.c.target == self.target),
+            )
+        )
+        return query, mine, of_firing, firing
+
+    def _read(self, query: sa.Select[Any]) -> list[DueAlert]:
         with self._store.reading() as connection:
             return [_due(row) for row in connection.execute(query).mappings()]
 
-    def acknowledged(self, alert: DueAlert) -> None:
-        """The target has it."""
-        self._write(alert, ACKNOWLEDGED, None)
-
-    def failed(self, alert: DueAlert, problem: str) -> None:
-        """The target does not have it, or did not say so."""
-        self._write(alert, DUE, problem[:200])
-
-    def _write(self, alert: DueAlert, state: str, problem: str | None) -> None:
-        row = {
-            "alert_id": alert.alert_id,
-            "target": self.target,
-            "state": state,
-            "attempts": alert.attempts + 1,
-            "tried_at": datetime.now(UTC),
-            "problem": problem,
-        }
+    def _write(self, found: Sequence[DueAlert], changes: dict[str, object]) -> None:
+        """Insert or replace rows: most of them have none yet."""
+        values = [
+            {
+                "alert_id": alert.alert_id,
+                "target": self.target,
+                "state": alert.delivery.value,
+                "attempts": alert.attempts + ("notification_id" in changes),
+                "tried_at": None,
+                "problem": None,
+                "held_at": alert.held_at,
+                "notification_id": alert.notification_id,
+                "slot_at": alert.slot_at,
+                **changes,
+            }
+            for alert in found
+        ]
         with self._store.transaction() as connection:
-            self._store.upsert(connection, deliveries, [row], keep=False)
+            self._store.upsert(connection, deliveries, values, keep=False)
+
+    def _update(self, found: Sequence[DueAlert], changes: dict[str, object]) -> None:
+        which = (deliveries.c.alert_id == sa.bindparam("which")) & (
+            deliveries.c.target == self.target
+        )
+        with self._store.transaction() as connection:
+            connection.execute(
+                sa.update(deliveries).where(which).values(changes),
+                [{"which": alert.alert_id} for alert in found],
+            )
+
+
+def _cut(reason: str) -> str:
+    return reason[:PROBLEM_CHARS]
 
 
 def _due(row: sa.RowMapping) -> DueAlert:
     values = {name: row[name] for name in DueAlert.__struct_fields__}
-    return DueAlert(**{**values, "state": AlertState(row["state"])})
+    return DueAlert(
+        **{
+            **values,
+            "state": AlertState(row["state"]),
+            "delivery": DeliveryState(row["delivery"]),
+            "firing": DeliveryState(row["firing"]) if row["firing"] else None,
+        }
+    )

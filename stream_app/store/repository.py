@@ -332,10 +332,15 @@ class Store:
             raise _worded(problem) from None
 
 
-def open_store(url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Store:
+def open_store(
+    url: str,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connections: int = 5,
+) -> Store:
     """Open a database by its SQLAlchemy URL (``postgresql+psycopg://…`` or ``sqlite:///…``).
 
-    Nothing is read yet: call ``Store.prepare`` before the first commit.
+    Nothing is read yet: call ``Store.prepare`` before the first commit. ``connections``: how many
+    are kept open between uses, on PostgreSQL.
 
     Raises:
         StoreError: the URL is not one of these two databases.
@@ -355,10 +360,10 @@ def open_store(url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise StoreError(f"{folder} cannot be made: {problem.strerror}") from problem
+    server = parsed.get_backend_name() == "postgresql"
+    pool = {"pool_pre_ping": True, "pool_size": connections} if server else {}
     engine = sa.create_engine(
-        parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
-        pool_pre_ping=parsed.get_backend_name() == "postgresql",
-        hide_parameters=True,
+        parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]), hide_parameters=True, **pool
     )
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)

@@ -119,12 +119,8 @@ def state_row(versioned: Versioned, status: SessionStatus) -> Row:
 def alert_row(alert: Alert) -> Row:
     """One transition."""
     row = msgspec.structs.asdict(alert)
-    return {
-        **row,
-        "severity": alert.severity.value,
-        "state": alert.state.value,
-        "previous": alert.previous.value,
-    }
+    enums = {name: row[name].value for name in ("state", "previous", "severity")}
+    return {**row, **enums}
 
 
 def outcome_row(outcome: Outcome) -> Row:

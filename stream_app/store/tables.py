@@ -251,6 +251,11 @@ deliveries = Table(
     Column("attempts", Integer, nullable=False),
     Column("tried_at", UtcDateTime),
     Column("problem", String(200)),
+    Column("held_at", UtcDateTime),
+    Column("notification_id", String(36)),
+    Column("slot_at", UtcDateTime),
+    Index(None, "target", "slot_at"),
+    Index(None, "target", "state"),
 )
 
 installation = Table(

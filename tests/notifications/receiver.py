@@ -9,7 +9,8 @@ What it does with the first, second, … attempt at each message is given by `--
     die     ends itself in the middle of the answer
     ok      status 204; the last one named holds for all attempts that follow
 
-Every attempt is a line of the log, written before the answer.
+Every attempt is a line of the log, written before the answer. What is no Standard Webhook, like
+Apprise's `json://`, is counted by its path.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def serve(port: int, log: Path, secret: str, plan: list[str]) -> None:
                 signed = True
             except WebhookVerificationError:
                 signed = False
-            key = self.headers["webhook-id"]
+            key = self.headers["webhook-id"] or self.path
             before = sum(line["id"] == key for line in attempts(log))
             does = plan[min(before, len(plan) - 1)]
             line = {"id": key, "does": does, "signed": signed, "body": json.loads(raw)}

@@ -1,80 +1,168 @@
-"""What is posted, and what the notifier needs before it posts anything."""
+"""What is posted and what people read."""
 
-from datetime import UTC, datetime
+from datetime import timedelta
 
-import pytest
 from msgspec import structs
-from pydantic import SecretStr, ValidationError
 
-from stream_app import bootstrap
 from stream_app.contracts.scores import AlertState
-from stream_app.errors import RapportError
-from stream_app.notifications.alertmanager import NOT_YET, body
-from stream_app.notifications.webhook import Webhook, webhook_target
-from stream_app.settings import Settings
+from stream_app.notifications.alertmanager import MOST_ALERTS, NOT_YET, body
+from stream_app.notifications.notification import digest, digest_id, link, single, trial
+from stream_app.notifications.words import NOTICE, text, title
 from stream_app.store.deliveries import DueAlert
+from tests.notifications.alerts import BEGAN, FIRING, RESOLVED
 
-BEGAN, NOW = datetime(2026, 1, 5, 10, tzinfo=UTC), datetime(2026, 1, 5, 10, 20, tzinfo=UTC)
-FIRING = DueAlert(
-    "id-1", "low-empathy-risk", "s", "b-1", AlertState.FIRING, 1, 0.81, 0.7, BEGAN, BEGAN, 0
-)
-RESOLVED = structs.replace(
-    FIRING, alert_id="id-2", state=AlertState.RESOLVED, value=0.4, threshold=0.5, occurred_at=NOW
-)
+CONSOLE = "https://console.example.org/"
 FIELDS = {
     "version", "groupKey", "truncatedAlerts", "status", "receiver", "groupLabels",
     "commonLabels", "commonAnnotations", "externalURL", "alerts",
 }  # fmt: skip
 
 
+def many(count: int) -> list[DueAlert]:
+    return [
+        structs.replace(
+            FIRING,
+            alert_id=f"id-{number}",
+            episode_id=f"e-{number}",
+            session_id=f"s{number}",
+            severity=("info", "critical", "warning")[number % 3],
+            rule=("sudden-drop", "low-empathy-risk")[number % 2],
+            began_at=BEGAN + timedelta(minutes=number),
+        )
+        for number in range(count)
+    ]
+
+
 def test_the_body_is_that_of_alertmanager() -> None:
-    message = body(FIRING, "https://console.example.org")
+    message = body(single(FIRING), "desk", CONSOLE)
     assert set(message) == FIELDS
-    assert message["version"] == "4"
+    assert (message["version"], message["receiver"], message["truncatedAlerts"]) == ("4", "desk", 0)
     [alert] = message["alerts"]
     assert (alert["status"], alert["startsAt"], alert["endsAt"]) == (
         "firing",
         "2026-01-05T10:00:00Z",
         NOT_YET,
     )
-    assert alert["annotations"]["summary"] == ("low-empathy-risk is firing in session s")
-    assert alert["generatorURL"] == message["externalURL"] == "https://console.example.org"
+    assert alert["labels"] == {
+        "alertname": "low-empathy-risk",
+        "severity": "warning",
+        "session": "s",
+        "bundle": "b-1",
+        "episode": "1",
+        "team": "nights",
+        "domain": "counselling",
+        "site": "north",
+    }
+    assert alert["annotations"] == {
+        "summary": "low-empathy-risk (warning) is firing in session s: "
+        "low-empathy risk 0.81, threshold 0.70",
+        "reason": "low-empathy risk 0.81, threshold 0.70",
+        "value": "0.8100",
+        "threshold": "0.7000",
+        "turns": "5, 7",
+    }
+    assert alert["generatorURL"] == "https://console.example.org/sessions/s"
+
+
+def test_labels_of_a_rule_do_not_pose_as_those_of_the_alert() -> None:
+    posing = structs.replace(FIRING, labels={"severity": "critical", "session": "another"})
+    labels = body(single(posing), "desk", "")["alerts"][0]["labels"]
+    assert (labels["severity"], labels["session"]) == ("warning", "s")
 
 
 def test_a_resolved_alert_keeps_its_group_and_says_when_it_ended() -> None:
-    message = body(RESOLVED, "")
+    message = body(single(RESOLVED), "desk", "")
     assert message["status"] == "resolved"
-    assert message["groupKey"] == body(FIRING, "")["groupKey"]
+    assert message["groupKey"] == body(single(FIRING), "desk", "")["groupKey"]
     [alert] = message["alerts"]
     assert (alert["startsAt"], alert["endsAt"]) == ("2026-01-05T10:00:00Z", "2026-01-05T10:20:00Z")
     assert alert["fingerprint"] == "id-2"
 
 
-def test_a_target_is_named_by_its_host_only() -> None:
-    one = webhook_target("https://hooks.example.org/services/secret")
-    assert one.startswith("webhook hooks.example.org ")
-    assert "secret" not in one
-    assert one != webhook_target("https://hooks.example.org/services/other")
+def test_a_digest_names_the_worst_first_and_says_how_many_were_left_out() -> None:
+    alerts = many(MOST_ALERTS + 20)
+    message = body(digest("d", alerts), "desk", CONSOLE)
+    assert message["truncatedAlerts"] == 20
+    assert len(message["alerts"]) == MOST_ALERTS
+    severities = [alert["labels"]["severity"] for alert in message["alerts"]]
+    assert severities == ["critical"] * 40 + ["warning"] * 40 + ["info"] * 20
+    assert message["commonLabels"] == {
+        "bundle": "b-1", "domain": "counselling", "episode": "1", "site": "north", "team": "nights"
+    }  # fmt: skip
+    assert message["commonAnnotations"]["summary"] == (
+        "120 more alerts since 2026-01-05 10:00 UTC: 40 critical, 40 warning, 40 info; "
+        "by rule: low-empathy-risk 60, sudden-drop 60"
+    )
+    assert message["status"] == "firing"
 
 
-def test_without_an_address_there_is_nothing_to_run() -> None:
-    with pytest.raises(RapportError, match="RAPPORT_WEBHOOK_URL is not set"):
-        bootstrap.notifier(Settings())
+def test_a_digest_of_what_is_over_is_resolved() -> None:
+    message = body(digest("d", [FIRING, RESOLVED]), "desk", "")
+    assert message["status"] == "resolved"
+    assert [alert["status"] for alert in message["alerts"]] == ["resolved"]
+    assert "1 more alert since" in message["commonAnnotations"]["summary"]
+    assert "1 of them resolved" in message["commonAnnotations"]["summary"]
 
 
-@pytest.mark.parametrize("secret", ["whsec_", "whsec_x"])
-def test_a_broken_secret_is_named(secret: str) -> None:
-    with pytest.raises(RapportError, match="RAPPORT_WEBHOOK_SECRET"):
-        Webhook("http://localhost", secret, "", 1.0)
+def test_the_same_alerts_make_the_same_digest_of_each_target() -> None:
+    assert digest_id("desk", [FIRING, RESOLVED]) == digest_id("desk", [RESOLVED, FIRING])
+    assert digest_id("desk", [FIRING]) != digest_id("other", [FIRING])
 
 
-@pytest.mark.parametrize("address", ["ftp://hooks.example.org/x-secret", "x-secret"])
-def test_an_address_that_cannot_be_posted_to_is_refused_without_quoting_it(address: str) -> None:
-    with pytest.raises(ValidationError) as refused:
-        Settings(webhook_url=SecretStr(address))
-    assert "not an http or https address" in str(refused.value)
-    assert all("x-secret" not in error["msg"] for error in refused.value.errors())
+def test_people_read_what_fired_where_why_and_where_to_look() -> None:
+    assert title(single(FIRING)) == "Rapport: low-empathy-risk (warning) firing, session s"
+    assert text(single(FIRING), CONSOLE).splitlines() == [
+        "Rule: low-empathy-risk",
+        "State: firing",
+        "Severity: warning",
+        "Session: s",
+        "Team: nights",
+        "Value: 0.81 (threshold 0.70)",
+        "Why: low-empathy risk 0.81, threshold 0.70",
+        "Counsellor turns: 5, 7",
+        "Firing since: 2026-01-05 10:00 UTC",
+        "Look at it: https://console.example.org/sessions/s",
+        "",
+        NOTICE,
+    ]
+    assert "Resolved at: 2026-01-05 10:20 UTC" in text(single(RESOLVED), "")
+    assert "Look at it" not in text(single(RESOLVED), "")
 
 
-def test_no_address_is_none() -> None:
-    assert Settings(webhook_url=SecretStr("")).webhook_url is None
+def test_a_rule_without_a_number_says_none() -> None:
+    silent = structs.replace(FIRING, value=None, threshold=None, turns=[])
+    assert "Value" not in text(single(silent), "")
+    assert "Counsellor turns" not in text(single(silent), "")
+    assert set(body(single(silent), "desk", "")["alerts"][0]["annotations"]) == {
+        "summary",
+        "reason",
+    }
+
+
+def test_a_long_digest_names_twenty_and_counts_all() -> None:
+    lines = text(digest("d", many(52)), CONSOLE).splitlines()
+    assert lines[0].startswith("52 more alerts since")
+    assert sum(line.startswith("- ") for line in lines) == 21
+    assert "- and 32 more, all of them in the console https://console.example.org/" in lines
+    assert "https://console.example.org/sessions/s1" in lines[2]
+    assert lines[-1] == NOTICE
+
+
+def test_a_session_id_cannot_break_a_line_or_a_link() -> None:
+    hostile = structs.replace(FIRING, session_id="a/../b\r\nBcc: x@example.org?#")
+    assert "\n" not in title(single(hostile))
+    assert "\nBcc" not in text(single(hostile), CONSOLE)
+    assert link(CONSOLE, hostile.session_id) == (
+        "https://console.example.org/sessions/a%2F..%2Fb%0D%0ABcc%3A%20x%40example.org%3F%23"
+    )
+    assert len(title(single(structs.replace(FIRING, session_id="x" * 200)))) == 150
+
+
+def test_a_test_message_says_that_it_is_one() -> None:
+    message = trial("desk", BEGAN)
+    assert title(message) == "Rapport: test message"
+    assert "nothing has happened" in text(message, CONSOLE)
+    posted = body(message, "desk", CONSOLE)
+    assert posted["commonLabels"]["test"] == "true"
+    assert posted["commonLabels"]["severity"] == "info"
+    assert message.alerts[0].state is AlertState.FIRING

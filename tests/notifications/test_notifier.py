@@ -1,89 +1,265 @@
-"""Which alert waits for which, and what a probe is told; webhook and deliveries are fakes."""
+"""Which alert waits for which, what people stop, and what a probe is told."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from msgspec import structs
+import sqlalchemy as sa
+from prometheus_client import generate_latest
 
+from stream_app.errors import StoreError
 from stream_app.notifications import notifier as module
-from stream_app.notifications.notifier import Notifier
-from stream_app.notifications.webhook import NotTaken, Refused
-from stream_app.store.deliveries import DueAlert
-from tests.notifications.test_messages import FIRING
+from stream_app.notifications.notification import NotTaken
+from stream_app.notifications.switchboard import Switchboard, deliveries_counter
+from stream_app.store import tables
+from tests.notifications.simulation import Simulation, target
+from tests.store.reading import rows
 
 
-class Target:
-    """Deliveries and webhook in one; `answers` says what happens to which alert."""
-
-    def __init__(self, *waiting: DueAlert, **answers: Exception) -> None:
-        self.waiting = list(waiting)
-        self.answers = answers
-        self.tried: list[str] = []
-        self.during: Any = None
-
-    @contextmanager
-    def alone(self) -> Iterator[bool]:
-        yield True
-
-    def begin(self) -> None:
-        """Known already."""
-
-    def due(self) -> list[DueAlert]:
-        return list(self.waiting)
-
-    def send(self, alert: DueAlert) -> None:
-        self.tried.append(alert.alert_id)
-        if self.during is not None:
-            self.during()
-        if alert.alert_id in self.answers:
-            raise self.answers[alert.alert_id]
-
-    def acknowledged(self, alert: DueAlert) -> None:
-        self.waiting.remove(alert)
-
-    def failed(self, alert: DueAlert, problem: str) -> None:
-        """It stays due."""
+def deliveries(desk: Simulation) -> dict[str, tuple[str, str | None]]:
+    return {
+        row["alert_id"]: (row["state"], row["problem"])
+        for row in rows(desk.store, tables.deliveries)
+    }
 
 
-def alert(name: str, attempts: int = 0) -> DueAlert:
-    return structs.replace(FIRING, alert_id=name, attempts=attempts)
+def mute(desk: Simulation, **changes: Any) -> None:
+    row = {
+        "mute_id": str(changes),
+        "until": desk.now + timedelta(hours=1),
+        "person": "p",
+        "at": desk.now,
+        "reason": "known-issue",
+        **changes,
+    }
+    with desk.store.transaction() as connection:
+        connection.execute(sa.insert(tables.mutes).values(row))
 
 
-def of(target: Any) -> Notifier:
-    return Notifier(target, target, every=60.0, longest_wait=300.0)
+def act(desk: Simulation, name: str, kind: str) -> None:
+    row = {
+        "action_id": f"{name}{kind}",
+        "episode_id": f"episode {name}",
+        "session_id": name,
+        "kind": kind,
+        "reason": "supervised",
+        "note": "a private note",
+        "person": "p",
+        "at": desk.now,
+    }
+    with desk.store.transaction() as connection:
+        connection.execute(sa.insert(tables.alert_actions).values(row))
 
 
-def test_one_that_is_refused_waits_alone_however_often_it_was_tried() -> None:
-    target = Target(alert("poison", attempts=5000), alert("good"), poison=Refused("status 400"))
-    assert of(target).round() == 1
-    assert target.tried == ["poison", "good"]
+def test_one_that_is_refused_waits_alone() -> None:
+    desk = Simulation(target())
+    desk.add("poison")
+    desk.add("good")
+    desk.plan = ["refuse"]
+    desk.round()
+    assert desk.by_itself() == ["good"]
+    desk.round()
+    assert desk.by_itself() == ["good"], "not at once"
+    desk.passes(minutes=1)
+    assert desk.by_itself() == ["good", "poison"]
 
 
-def test_a_target_that_is_not_well_holds_all_up() -> None:
-    target = Target(alert("a"), alert("b"), a=NotTaken("status 500"))
+def test_a_target_that_is_not_well_holds_all_up_and_begins_with_what_was_tried_least() -> None:
+    desk = Simulation(target())
+    desk.add("a")
+    desk.add("b")
+    desk.plan = ["fail"]
     with pytest.raises(NotTaken):
-        of(target).round()
-    assert target.tried == ["a"]
+        desk.notifier.round()
+    assert desk.arrived == []
+    desk.round()
+    assert desk.by_itself() == ["b", "a"]
+
+
+def test_a_resolved_alert_waits_for_its_firing() -> None:
+    desk = Simulation(target())
+    desk.add("a")
+    desk.add("a", "resolved")
+    desk.plan = ["refuse"]
+    desk.round()
+    assert desk.arrived == []
+    desk.passes(minutes=1)
+    assert [n.notification_id for _, n in desk.arrived] == ["a/firing", "a/resolved"]
+
+
+@pytest.mark.parametrize(
+    "which", [{}, {"rule": "low-empathy-risk"}, {"session_id": "a"}, {"team": "nights"}]
+)
+def test_a_muted_alert_is_not_told_nor_that_it_ended(which: dict[str, str]) -> None:
+    desk = Simulation(target())
+    with desk.store.transaction() as connection:
+        connection.execute(sa.insert(tables.sessions).values(session_id="a", team="nights"))
+    mute(desk, **which)
+    mute(desk, rule="another")
+    desk.add("a")
+    desk.round()
+    desk.passes(hours=2)
+    desk.add("a", "resolved")
+    desk.round()
+    assert desk.arrived == []
+    assert deliveries(desk) == {
+        "a/firing": ("muted", "muted: known-issue"),
+        "a/resolved": ("muted", "its firing was not told"),
+    }
+
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        {"rule": "another"},
+        {"session_id": "b"},
+        {"team": "nights"},
+        {"until": Simulation(target()).now},
+        {"ended_at": Simulation(target()).now},
+    ],
+)
+def test_a_mute_of_something_else_or_that_is_over_stops_nothing(which: dict[str, Any]) -> None:
+    desk = Simulation(target())
+    mute(desk, **which)
+    desk.add("a")
+    desk.round()
+    assert desk.by_itself() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("acknowledge", "acknowledged: supervised"), ("resolve", "resolved by hand: supervised")],
+)
+def test_what_somebody_has_taken_on_before_it_was_told_is_not_told(kind: str, reason: str) -> None:
+    desk = Simulation(target())
+    desk.add("a")
+    desk.add("b")
+    act(desk, "a", kind)
+    act(desk, "b", "note")
+    desk.round()
+    assert desk.by_itself() == ["b"]
+    assert deliveries(desk)["a/firing"] == ("acknowledged", reason)
+
+
+def test_what_was_told_is_told_to_be_over_whatever_people_did_since() -> None:
+    desk = Simulation(target())
+    desk.add("a")
+    desk.round()
+    act(desk, "a", "acknowledge")
+    mute(desk)
+    desk.add("a", "resolved")
+    desk.round()
+    assert desk.by_itself() == ["a", "a"]
+
+
+def test_what_is_acknowledged_or_muted_while_it_waits_is_left_out_of_the_digest() -> None:
+    desk = Simulation(target(hourly_cap=1))
+    for name in "abcd":
+        desk.add(name)
+    desk.round()
+    act(desk, "b", "acknowledge")
+    mute(desk, session_id="c", until=desk.now + timedelta(hours=9))
+    desk.add("c", "resolved")
+    desk.passes(hours=1)
+    assert desk.digests() == [["d"]]
+    assert {alert: state for alert, (state, _) in deliveries(desk).items()} == {
+        "a/firing": "delivered",
+        "b/firing": "acknowledged",
+        "c/firing": "muted",
+        "c/resolved": "muted",
+        "d/firing": "digested",
+    }
+
+
+def test_filters_choose_and_a_resolved_alert_follows_its_firing() -> None:
+    desk = Simulation(target(severities=["critical"]))
+    desk.add("a")
+    desk.add("a", "resolved")
+    desk.add("b", severity="critical")
+    desk.round()
+    assert desk.by_itself() == ["b"]
+    assert deliveries(desk)["a/resolved"][0] == "filtered"
+    desk.target = target(severities=["info"])
+    desk.restart()
+    desk.add("b", "resolved", severity="critical")
+    desk.round()
+    assert desk.by_itself() == ["b", "b"]
+
+
+def test_a_firing_alert_from_before_the_target_keeps_its_resolved_to_itself() -> None:
+    desk = Simulation(target())
+    store = desk.store
+    with store.transaction() as connection:
+        connection.execute(sa.delete(tables.notification_targets))
+    desk.add("a")
+    later = Simulation(target(), store)
+    later.add("a", "resolved")
+    later.add("b")
+    later.round()
+    assert later.by_itself() == ["b"]
 
 
 def test_a_delivery_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HANGS_AFTER", 0.0)
-    target = Target(alert("a"))
-    notifier = of(target)
-    assert notifier.not_alive() == []
+    desk = Simulation(target())
+    desk.add("a")
+    assert desk.notifier.not_alive() == []
     seen: list[list[str]] = []
-    target.during = lambda: seen.append(notifier.not_alive())
-    notifier.round()
+    send = desk.send
+    desk.send = lambda notification: (seen.append(desk.notifier.not_alive()), send(notification))  # type: ignore[method-assign,assignment]
+    desk.notifier.round()
     assert "one delivery has taken" in seen[0][0]
 
 
+class Many:
+    """A notifier that does what it is told; see `Switchboard`."""
+
+    def __init__(self, name: str, problem: Exception | None = None) -> None:
+        self.target = target().model_copy(update={"name": name})
+        self.problem = problem
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        if self.problem is not None:
+            raise self.problem
+        self.ended.wait(20)
+
+    def stop(self) -> None:
+        self.ended.set()
+
+    def not_alive(self) -> list[str]:
+        return []
+
+    def not_ready(self) -> list[str]:
+        return ["status 500"]
+
+
+def test_a_notifier_that_fails_ends_all_and_its_error_is_raised() -> None:
+    notifiers: Any = [Many("a"), Many("b", StoreError("no tables"))]
+    with pytest.raises(StoreError, match="no tables"):
+        Switchboard(notifiers, deliveries_counter()).run()
+    assert notifiers[0].ended.is_set()
+
+
+def test_the_switchboard_answers_for_each_target_by_name() -> None:
+    counter = deliveries_counter()
+    counter.labels("a", "held").inc(2)
+    notifiers: Any = [Many("a"), Many("b")]
+    board = Switchboard(notifiers, counter)
+    assert board.targets == ["a", "b"]
+    assert board.not_ready() == ["a: status 500", "b: status 500"]
+    assert b'rapport_deliveries_total{result="held",target="a"} 2.0' in generate_latest(
+        board.registry
+    )
+
+
 def test_a_stop_ends_the_wait_after_a_failure() -> None:
-    notifier = of(Target(alert("a"), a=NotTaken("status 500")))
-    running = threading.Thread(target=notifier.run)
+    desk = Simulation(target())
+    desk.notifier.round = lambda: (_ for _ in ()).throw(NotTaken("status 500"))  # type: ignore[method-assign]
+    board = Switchboard([desk.notifier], deliveries_counter())
+    running = threading.Thread(target=board.run)
     running.start()
-    notifier.stop()
+    board.stop()
     running.join(10)
     assert not running.is_alive()

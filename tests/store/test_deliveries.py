@@ -1,11 +1,18 @@
 """What is due for a notification target, in which order, and until when."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
 from stream_app.contracts.scores import AlertState
 from stream_app.store import tables
-from stream_app.store.deliveries import Deliveries
+from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, Waiting
 from stream_app.store.repository import Store
 from tests.store.batches import end, process, turn
 from tests.store.reading import rows
+
+FIRING, RESOLVED = AlertState.FIRING, AlertState.RESOLVED
+NOW: Final = datetime(2026, 1, 5, 12, tzinfo=UTC)
+BEFORE, LATER = NOW - timedelta(hours=1), NOW + timedelta(minutes=5)
 
 
 def alarm(store: Store, session_id: str, minute: int = 0) -> None:
@@ -19,49 +26,106 @@ def states(deliveries: Deliveries) -> list[tuple[str, AlertState]]:
     return [(alert.session_id, alert.state) for alert in deliveries.due()]
 
 
-def test_firing_and_resolved_are_due_and_nothing_else(store: Store) -> None:
-    deliveries = Deliveries(store, "t")
-    deliveries.begin()
+def begun(store: Store, target: str = "t") -> Deliveries:
+    deliveries = Deliveries(store, target)
+    deliveries.begin(NOW)
+    return deliveries
+
+
+def told(deliveries: Deliveries, alert: DueAlert) -> None:
+    deliveries.claim([alert], alert.alert_id, NOW, counted=True)
+    deliveries.delivered([alert], DeliveryState.DELIVERED)
+
+
+def test_firing_is_due_and_then_what_resolves_it_and_nothing_else(store: Store) -> None:
+    deliveries = begun(store)
     alarm(store, "a")
-    assert states(deliveries) == [("a", AlertState.FIRING), ("a", AlertState.RESOLVED)]
-    first, second = deliveries.due()
-    assert first.began_at == second.began_at == first.occurred_at < second.occurred_at
+    [first] = deliveries.due()
+    assert (first.state, first.firing, first.began_at) == (FIRING, None, first.occurred_at)
+    told(deliveries, first)
+    [second] = deliveries.due()
+    assert (second.state, second.firing) == (RESOLVED, DeliveryState.DELIVERED)
+    assert second.began_at == first.occurred_at < second.occurred_at
+    assert second.episode_id == first.episode_id
+    told(deliveries, second)
+    assert deliveries.due() == []
     assert len(rows(store, tables.alerts)) == 3
+
+
+def test_what_is_known_about_a_session_comes_along(store: Store) -> None:
+    deliveries = begun(store)
+    events = [turn(seq, team="nights", domain="peer-support") for seq in range(4)]
+    store.commit(process(events))
+    [alert] = deliveries.due()
+    assert (alert.team, alert.domain) == ("nights", "peer-support")
+    assert alert.severity == "warning"
+    assert alert.turns
+    assert alert.reason
 
 
 def test_a_new_target_is_not_told_the_past(store: Store) -> None:
     alarm(store, "a")
-    deliveries = Deliveries(store, "t")
-    deliveries.begin()
+    deliveries = begun(store)
     assert deliveries.due() == []
     alarm(store, "b")
-    deliveries.begin()
-    assert {alert.session_id for alert in deliveries.due()} == {"b"}
+    deliveries.begin(NOW)
+    assert states(deliveries) == [("b", FIRING)]
 
 
-def test_what_is_acknowledged_is_due_no_more_and_targets_do_not_mix(store: Store) -> None:
-    one, two = Deliveries(store, "one"), Deliveries(store, "two")
-    one.begin()
-    two.begin()
+def test_targets_do_not_mix(store: Store) -> None:
+    one, two = begun(store, "one"), begun(store, "two")
     alarm(store, "a")
-    for alert in one.due():
-        one.acknowledged(alert)
-    assert one.due() == []
-    assert len(two.due()) == 2
+    told(one, one.due()[0])
+    assert states(one) == [("a", RESOLVED)]
+    assert states(two) == [("a", FIRING)]
+    assert one.notifications_since(BEFORE) == 1
+    assert two.notifications_since(BEFORE) == 0
 
 
-def test_what_failed_comes_after_what_was_not_tried(store: Store) -> None:
-    deliveries = Deliveries(store, "t")
-    deliveries.begin()
+def test_what_failed_comes_after_what_was_not_tried_and_uses_no_slot(store: Store) -> None:
+    deliveries = begun(store)
     alarm(store, "a", minute=1)
     alarm(store, "b", minute=2)
     poison = deliveries.due()[0]
-    deliveries.failed(poison, "status 500")
-    assert [alert.session_id for alert in deliveries.due()] == ["b", "a", "b", "a"]
+    deliveries.claim([poison], poison.alert_id, NOW, counted=True)
+    assert deliveries.notifications_since(BEFORE) == 1
+    deliveries.released([poison], "status 500")
+    assert deliveries.notifications_since(BEFORE) == 0
+    assert [alert.session_id for alert in deliveries.due()] == ["b", "a"]
     again = deliveries.due()[-1]
-    assert (again.alert_id, again.attempts) == (poison.alert_id, 1)
+    assert (again.alert_id, again.attempts, again.notification_id) == (poison.alert_id, 1, None)
     [row] = rows(store, tables.deliveries)
     assert (row["state"], row["problem"], row["attempts"]) == ("due", "status 500", 1)
+
+
+def test_what_may_have_arrived_keeps_its_notification_and_its_slot(store: Store) -> None:
+    deliveries = begun(store)
+    alarm(store, "a")
+    [alert] = deliveries.due()
+    deliveries.claim([alert], alert.alert_id, NOW, counted=True)
+    deliveries.kept([alert], "no answer")
+    [again] = deliveries.due()
+    assert (again.notification_id, again.slot_at) == (alert.alert_id, NOW)
+    assert deliveries.notifications_since(BEFORE) == 1
+    assert deliveries.notifications_since(NOW) == 0
+
+
+def test_a_digest_is_one_notification_and_waits_beside_what_is_not_in_it(store: Store) -> None:
+    deliveries = begun(store)
+    for name in "abc":
+        alarm(store, name)
+    for alert in deliveries.due():
+        deliveries.hold(alert, NOW)
+    assert deliveries.waiting() == [Waiting(None, NOW, None)]
+    deliveries.claim(deliveries.held(None), "digest", NOW, counted=True)
+    assert deliveries.notifications_since(BEFORE) == 1
+    [late, *_] = deliveries.due()
+    deliveries.hold(late, LATER)
+    assert deliveries.waiting() == [Waiting("digest", NOW, NOW), Waiting(None, LATER, None)]
+    assert len(deliveries.held("digest")) == 3
+    assert [alert.alert_id for alert in deliveries.held(None)] == [late.alert_id]
+    deliveries.delivered(deliveries.held("digest"), DeliveryState.DIGESTED)
+    assert deliveries.waiting() == [Waiting(None, LATER, None)]
 
 
 def test_only_one_of_two_notifiers_delivers(store: Store, other: Store) -> None:

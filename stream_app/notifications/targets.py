@@ -1,0 +1,267 @@
+"""The file of notification targets: read, checked, told about by line.
+
+Secrets may be written as ``${NAME}`` and are then taken from the environment, so that the file can
+be kept with other configuration. No message quotes an address or a secret.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import time, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from stream_app.errors import RapportError
+from stream_app.notifications.apprise_channel import service
+from stream_app.notifications.pace import Pace, QuietHours
+from stream_app.notifications.webhook import signer
+from stream_app.store.deliveries import DueAlert
+
+DEFAULT_TIMEOUT: Final = 20.0
+LONGEST_TIMEOUT: Final = 60.0
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours"}
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_QUOTED: Final = re.compile(r"(['\"]).*?\1")
+_Place = tuple[int | str, ...]
+
+
+def _duration(value: object) -> timedelta:
+    match = re.fullmatch(r"([1-9][0-9]*)\s*([smh])", str(value).strip())
+    if match is None:
+        raise PydanticCustomError("duration", "not a duration like 90s, 30m or 1h")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def _zone(value: object) -> ZoneInfo:
+    try:
+        return ZoneInfo(str(value))
+    except (ValueError, OSError, KeyError):
+        raise PydanticCustomError("zone", "not a time zone like Europe/London") from None
+
+
+def _from_environment(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, str):
+        return value
+    environment: Mapping[str, str] = (info.context or {})["environment"]
+
+    def found(match: re.Match[str]) -> str:
+        if not environment.get(match[1]):
+            raise PydanticCustomError(
+                "variable", "the environment has no {name}", {"name": match[1]}
+            )
+        return environment[match[1]]
+
+    return _VARIABLE.sub(found, value)
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Secret = Annotated[SecretStr, BeforeValidator(_from_environment)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+Names = Annotated[list[str], Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True
+    )
+
+
+class Quiet(_Part):
+    """Hours in which alerts wait for the digest."""
+
+    begin: time = Field(alias="from")
+    end: time = Field(alias="to")
+    zone: Annotated[ZoneInfo, BeforeValidator(_zone)]
+
+
+class Target(_Part):
+    """One place that is told about alerts, which ones, and how often."""
+
+    name: Name
+    kind: Literal["webhook", "apprise"]
+    url: Secret
+    secret: Secret | None = None
+    supervisor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    severities: (
+        Annotated[list[Literal["info", "warning", "critical"]], Field(min_length=1)] | None
+    ) = None
+    rules: Names | None = None
+    teams: Names | None = None
+    domains: Names | None = None
+    labels: dict[str, str] | None = None
+    hourly_cap: Annotated[int, Field(ge=1)] | None = None
+    digest_every: Duration | None = None
+    critical_passes: bool = False
+    quiet_hours: Quiet | None = None
+    timeout: Annotated[float, Field(gt=0.0, le=LONGEST_TIMEOUT)] = DEFAULT_TIMEOUT
+
+    @field_validator("url")
+    @classmethod
+    def _understood(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        address = value.get_secret_value()
+        if info.data.get("kind") == "webhook":
+            try:
+                HttpUrl(address)
+            except ValidationError:  # its text would quote the address
+                raise PydanticCustomError("address", "not an http or https address") from None
+        elif info.data.get("kind") == "apprise":
+            _said(service, address)
+        return value
+
+    @field_validator("secret")
+    @classmethod
+    def _signs(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if value is not None:
+            if info.data.get("kind") == "apprise":
+                raise PydanticCustomError("secret", "only a webhook is signed")
+            _said(signer, value.get_secret_value())
+        return value
+
+    @model_validator(mode="after")
+    def _room_for_digests(self) -> "Target":
+        if self.digest_every is None:
+            return self
+        kept = self.pace.kept_for_digests
+        if self.hourly_cap is not None and kept > self.hourly_cap:
+            raise PydanticCustomError(
+                "digest_every",
+                "digest_every asks for {kept} digests an hour, hourly_cap allows "
+                "{cap} notifications",
+                {"kept": kept, "cap": self.hourly_cap},
+            )
+        return self
+
+    @property
+    def pace(self) -> Pace:
+        """How often it is told."""
+        quiet = self.quiet_hours
+        return Pace(
+            self.hourly_cap,
+            self.digest_every,
+            QuietHours(quiet.begin, quiet.end, quiet.zone) if quiet else None,
+            self.critical_passes,
+        )
+
+    def wants(self, alert: DueAlert) -> bool:
+        """Whether the filters let an alert through; every one that is given must."""
+        return (
+            _among(alert.severity, self.severities)
+            and _among(alert.rule, self.rules)
+            and _among(alert.team, self.teams)
+            and _among(alert.domain, self.domains)
+            and all(alert.labels.get(name) == it for name, it in (self.labels or {}).items())
+        )
+
+
+class _File(_Part):
+    targets: Annotated[list[Target], Field(min_length=1)]
+
+
+def read_targets(file: Path, environment: Mapping[str, str]) -> list[Target]:
+    """The targets in a file.
+
+    Raises:
+        RapportError: what is wrong with it, a line for each, as ``file:line: what``.
+    """
+    content = _content(file)
+    if not isinstance(content, CommentedMap):
+        raise RapportError(f"{file}:1: expected `targets:` and a list below it")
+    try:
+        targets = _File.model_validate(content, context={"environment": environment}).targets
+    except ValidationError as problem:
+        told = [
+            f"{file}:{_line(content, error['loc'])}: {_worded(error['loc'], error['msg'])}"
+            for error in problem.errors(include_url=False, include_input=False)
+        ]
+        raise RapportError("\n".join(told)) from None
+    if told := [f"{file}:{_line(content, place)}: {what}" for place, what in _twice(targets)]:
+        raise RapportError("\n".join(told))
+    return targets
+
+
+def _content(file: Path) -> object:
+    try:
+        return YAML(typ="rt").load(file.read_text("utf-8"))
+    except OSError as problem:
+        raise RapportError(f"{file} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise RapportError(f"{file} is not UTF-8") from None
+    except YAMLError as problem:
+        line, what = 1, "not YAML"
+        if isinstance(problem, MarkedYAMLError):
+            mark = problem.problem_mark or problem.context_mark
+            line = mark.line + 1 if mark else 1
+            if isinstance(problem, DuplicateKeyError):
+                what = "this key stands here for the second time"
+            elif problem.problem:
+                what = f"not YAML: {_QUOTED.sub('…', problem.problem.splitlines()[0])}"
+        raise RapportError(f"{file}:{line}: {what}") from None
+
+
+def _twice(targets: list[Target]) -> Iterator[tuple[_Place, str]]:
+    names: set[str] = set()
+    supervised: dict[str, str] = {}
+    for index, target in enumerate(targets):
+        if target.name in names:
+            yield ("targets", index, "name"), f"there is another target {target.name}"
+        names.add(target.name)
+        if target.supervisor is None:
+            continue
+        if target.supervisor in supervised:
+            yield (
+                ("targets", index, "supervisor"),
+                f"{supervised[target.supervisor]} is {target.supervisor}'s already: the cap is "
+                "that of a person, so a person has one target",
+            )
+        supervised[target.supervisor] = target.name
+
+
+def _line(content: Any, place: _Place) -> int:
+    """The line of a key or an item; of what it is missing from, if it is not there."""
+    line, node = 1, content
+    for part in place:
+        if isinstance(node, CommentedMap) and part in node:
+            line = node.lc.key(part)[0] + 1
+        elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
+            line = node.lc.item(part)[0] + 1
+        else:
+            break
+        node = node[part]
+    return line
+
+
+def _worded(place: _Place, what: str) -> str:
+    """Pydantic's message with the key before it."""
+    key = ".".join(str(part) for part in place if part != "targets" and not isinstance(part, int))
+    what = what.replace("Extra inputs are not permitted", "there is no such key")
+    what = what.replace("Field required", "is missing")
+    return f"{key}: {what}" if key else what
+
+
+def _said(check: Any, value: str) -> None:
+    try:
+        check(value)
+    except RapportError as problem:
+        raise PydanticCustomError("refused", "{what}", {"what": str(problem)}) from None
+
+
+def _among(value: str | None, wanted: list[Any] | None) -> bool:
+    return wanted is None or value in wanted

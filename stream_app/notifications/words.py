@@ -1,0 +1,121 @@
+"""Alerts in words, for channels that people read: the rule and the numbers, no transcript."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from stream_app.contracts.scores import AlertState
+from stream_app.notifications.notification import Notification, link
+from stream_app.store.deliveries import DueAlert
+
+MOST_LINES: Final = 20
+"""Alerts that a digest names; it counts all."""
+MOST_TURNS: Final = 10
+TITLE_CHARS: Final = 150
+NOTICE: Final = (
+    "Estimated by a model: a reason to look, "
+    "not a diagnosis, risk assessment or performance rating."
+)
+
+
+def title(notification: Notification) -> str:
+    """One line."""
+    if notification.is_test:
+        return "Rapport: test message"
+    if notification.is_digest:
+        return _one_line(f"Rapport: {_more(len(notification.alerts))}")
+    [alert] = notification.alerts
+    return _one_line(
+        f"Rapport: {alert.rule} ({alert.severity}) {_status(alert)}, session {alert.session_id}"
+    )
+
+
+def text(notification: Notification, external_url: str) -> str:
+    """What happened, why, and where to look."""
+    if notification.is_test:
+        return f"This is {notification.alerts[0].reason}."
+    if notification.is_digest:
+        return "\n".join([digest_summary(notification), "", *_lines(notification, external_url)])
+    [alert] = notification.alerts
+    facts = {
+        "Rule": alert.rule,
+        "State": _status(alert),
+        "Severity": alert.severity,
+        "Session": alert.session_id,
+        "Team": alert.team,
+        "Value": _value(alert),
+        "Why": alert.reason,
+        "Counsellor turns": _turns(alert),
+        "Firing since": _time(alert.began_at),
+        "Resolved at": _time(alert.occurred_at) if alert.state is AlertState.RESOLVED else None,
+        "Look at it": link(external_url, alert.session_id),
+    }
+    told = [f"{name}: {_one_line(fact, None)}" for name, fact in facts.items() if fact]
+    return "\n".join([*told, "", NOTICE])
+
+
+def sentence(alert: DueAlert) -> str:
+    """One alert in one sentence."""
+    return _one_line(
+        f"{alert.rule} ({alert.severity}) is {_status(alert)} in session {alert.session_id}: "
+        f"{alert.reason}",
+        None,
+    )
+
+
+def digest_summary(notification: Notification) -> str:
+    """How many more, how bad, by which rules, since when."""
+    since = min(alert.began_at for alert in notification.alerts)
+    parts = [
+        f"{_more(len(notification.alerts))} since {_time(since)}: "
+        f"{_counts(notification.by_severity)}",
+        f"by rule: {_counts(notification.by_rule, behind=True)}",
+    ]
+    if notification.over:
+        parts.append(f"{notification.over} of them resolved")
+    return _one_line("; ".join(parts), None)
+
+
+def _lines(notification: Notification, external_url: str) -> list[str]:
+    shown = notification.alerts[:MOST_LINES]
+    lines = [
+        f"- {sentence(alert)} {link(external_url, alert.session_id)}".rstrip() for alert in shown
+    ]
+    if left := len(notification.alerts) - len(shown):
+        where = f" {external_url}" if external_url else ""
+        lines.append(f"- and {left} more, all of them in the console{where}")
+    return [*lines, "", NOTICE]
+
+
+def _more(count: int) -> str:
+    return f"{count} more alert{'' if count == 1 else 's'}"
+
+
+def _counts(counts: Mapping[str, int], *, behind: bool = False) -> str:
+    return ", ".join(f"{name} {n}" if behind else f"{n} {name}" for name, n in counts.items())
+
+
+def _status(alert: DueAlert) -> str:
+    return "firing" if alert.state is AlertState.FIRING else "resolved"
+
+
+def _value(alert: DueAlert) -> str | None:
+    if alert.value is None:
+        return None
+    limit = "" if alert.threshold is None else f" (threshold {alert.threshold:.2f})"
+    return f"{alert.value:.2f}{limit}"
+
+
+def _turns(alert: DueAlert) -> str:
+    earlier = "… " if len(alert.turns) > MOST_TURNS else ""
+    return earlier + ", ".join(map(str, alert.turns[-MOST_TURNS:]))
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _one_line(words: str, most: int | None = TITLE_CHARS) -> str:
+    """Names come from producers: a line break in one would be a header of an e-mail."""
+    line = "".join(char if char.isprintable() else " " for char in words)
+    return line if most is None or len(line) <= most else f"{line[: most - 1]}…"

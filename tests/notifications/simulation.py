@@ -1,0 +1,130 @@
+"""A target over hours that take no time: a clock that is set, a channel that does what it is told.
+
+What a channel can do with a notification:
+
+    ok       takes it
+    refuse   does not want it
+    fail     did not get it and says so
+    lost     did not get it and says nothing
+    slow     got it and says nothing
+    die      the notifier dies before it is handed over
+    forget   the notifier dies after it was taken, before its note of it
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from prometheus_client import Counter
+from pydantic import SecretStr
+
+from stream_app.notifications.notification import Notification, NotTaken, Refused, Unanswered
+from stream_app.notifications.notifier import Notifier
+from stream_app.notifications.targets import Target
+from stream_app.store.deliveries import Deliveries, DueAlert
+from stream_app.store.repository import Store
+from tests.notifications.alerts import BEGAN, add, memory_store
+
+DOES = ("ok", "refuse", "fail", "lost", "slow", "die", "forget")
+
+
+class Died(Exception):
+    """The process has ended here."""
+
+
+def target(**settings: Any) -> Target:
+    """A target that is never really contacted."""
+    return Target.model_construct(
+        name="desk", kind="webhook", url=SecretStr("http://localhost"), **settings
+    )
+
+
+class Simulation:
+    """One notifier, its database and its target."""
+
+    def __init__(self, told: Target, store: Store | None = None) -> None:
+        self.store = store or memory_store()
+        self.target = told
+        self.now = BEGAN
+        self.plan: list[str] = []
+        self.arrived: list[tuple[datetime, Notification]] = []
+        self.claims: dict[str, set[str]] = {}
+        self.added: dict[str, datetime] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        simulation = self
+
+        class Recorded(Deliveries):
+            def claim(self, found: Sequence[DueAlert], notification_id: str, *a: Any, **b: Any):
+                simulation.claims[notification_id] = {alert.alert_id for alert in found}
+                super().claim(found, notification_id, *a, **b)
+
+        counter = Counter("d", "d", ["target", "result"], registry=None)
+        self.deliveries = Recorded(self.store, self.target.name)
+        self.notifier = Notifier(
+            self.target, self.deliveries, self, counter, lambda: self.now, 1.0, 300.0
+        )
+        self.deliveries.begin(self.now)
+
+    def send(self, notification: Notification) -> None:
+        does = self.plan.pop(0) if self.plan else "ok"
+        if does in {"ok", "slow", "forget"}:
+            self.arrived.append((self.now, notification))
+        match does:
+            case "refuse":
+                raise Refused("status 400")
+            case "fail":
+                raise NotTaken("status 500")
+            case "lost" | "slow":
+                raise Unanswered("no answer")
+            case "die" | "forget":
+                raise Died
+
+    def add(self, name: str, state: str = "firing", **changes: Any) -> None:
+        self.added[add(self.store, name, state, self.now, **changes)] = self.now
+
+    def round(self) -> None:
+        """One round, whatever comes of it; after a death there is a new process."""
+        try:
+            self.notifier.round()
+        except NotTaken:
+            pass
+        except Died:
+            self.restart()
+
+    def passes(self, **time: float) -> None:
+        """Time, with a round every minute."""
+        end = self.now + timedelta(**time)
+        while self.now < end:
+            self.now = min(end, self.now + timedelta(minutes=1))
+            self.round()
+
+    def by_itself(self) -> list[str]:
+        """Sessions that came one by one, in order."""
+        return [n.alerts[0].session_id for _, n in self.arrived if not n.is_digest]
+
+    def digests(self) -> list[list[str]]:
+        """Sessions of each digest, in its order."""
+        return [[a.session_id for a in n.alerts] for _, n in self.arrived if n.is_digest]
+
+    def told_times(self, alert_id: str) -> int:
+        """In how many different notifications that arrived this transition was."""
+        identities = {n.notification_id for _, n in self.arrived}
+        return sum(alert_id in self.claims[identity] for identity in identities)
+
+    def most_in_an_hour(self) -> int:
+        """The largest number of different notifications in any hour that ends with one."""
+        return max(
+            (
+                len(
+                    {
+                        n.notification_id
+                        for other, n in self.arrived
+                        if at - timedelta(hours=1) < other <= at
+                    }
+                )
+                for at, _ in self.arrived
+            ),
+            default=0,
+        )

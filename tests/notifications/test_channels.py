@@ -1,0 +1,296 @@
+"""Both ways to a target, with real processes at the other end; secrets stay out of what is said."""
+
+import email
+import email.policy
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app import logs
+from stream_app.commands import doctor
+from stream_app.errors import RapportError
+from stream_app.notifications.apprise_channel import AppriseChannel
+from stream_app.notifications.notification import (
+    Channel,
+    NotTaken,
+    Refused,
+    Unanswered,
+    digest,
+    single,
+)
+from stream_app.notifications.webhook import Webhook
+from stream_app.notifications.words import text, title
+from stream_app.settings import LogFormat, Settings
+from stream_app.worker.broker import free_port
+from tests.commands.conftest import Rapport, log_settings_kept, rapport
+from tests.notifications.alerts import FIRING, RESOLVED
+from tests.notifications.conftest import Start, listening
+from tests.notifications.receiver import attempts
+from tests.notifications.test_messages import many
+
+__all__ = ["log_settings_kept", "rapport"]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:'imghdr' is deprecated"),  # a plugin of Apprise's
+    pytest.mark.timeout(120),
+]
+SECRET = "zanzibar"
+SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+CONSOLE = "https://console.example.org"
+
+
+class Receiver:
+    """A receiver process, and what it got."""
+
+    def __init__(self, start: Start, log: Path, *plan: str) -> None:
+        self.port, self._log = free_port(), log
+        module = "tests.notifications.receiver"
+        start(
+            *(module, "--port", self.port, "--log", log, "--secret", SIGNING, "--attempts", *plan)
+        )
+        listening(self.port)
+
+    def got(self) -> list[dict[str, Any]]:
+        return attempts(self._log)
+
+    def apprise(self, timeout: float = 5.0) -> Channel:
+        url = f"json://user:{SECRET}@127.0.0.1:{self.port}/{SECRET}?rto=30"
+        return AppriseChannel("desk", url, CONSOLE, timeout)
+
+    def webhook(self, timeout: float = 5.0) -> Channel:
+        url = f"http://127.0.0.1:{self.port}/{SECRET}"
+        return Webhook("desk", url, SIGNING, CONSOLE, timeout)
+
+
+@pytest.fixture
+def said(log_settings_kept: object, capfd: pytest.CaptureFixture[str]):
+    """Everything that this process prints and logs, at the finest level."""
+    logs.configure("DEBUG", LogFormat.JSON)
+    logging.getLogger().setLevel(1)
+    return lambda: "".join(capfd.readouterr())
+
+
+def test_apprise_delivers_words_and_no_transcript(start: Start, tmp_path: Path) -> None:
+    receiver = Receiver(start, tmp_path / "log", "ok")
+    receiver.apprise().send(single(FIRING))
+    receiver.apprise().send(digest("d", many(25)))
+    one, several = (line["body"] for line in receiver.got())
+    assert (one["title"], one["message"]) == (title(single(FIRING)), text(single(FIRING), CONSOLE))
+    assert one["type"] == "warning"
+    assert several["message"].startswith("25 more alerts since")
+    assert several["type"] == "failure", "the worst of them is critical"
+
+
+def test_the_webhook_s_digest_is_one_signed_message(start: Start, tmp_path: Path) -> None:
+    receiver = Receiver(start, tmp_path / "log", "ok")
+    receiver.webhook().send(digest("a-digest", many(120)))
+    [line] = receiver.got()
+    assert (line["id"], line["signed"]) == ("a-digest", True)
+    assert (len(line["body"]["alerts"]), line["body"]["truncatedAlerts"]) == (100, 20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "does", "problem"),
+    [
+        ("webhook", "fail", NotTaken),
+        ("webhook", "refuse", Refused),
+        ("webhook", "hang", Unanswered),
+        ("webhook", "cut", Unanswered),
+        ("apprise", "fail", NotTaken),
+        ("apprise", "refuse", NotTaken),
+        ("apprise", "hang", Unanswered),
+        ("apprise", "cut", NotTaken),
+    ],
+)
+def test_what_goes_wrong_is_said_in_words_that_hold_no_secret(
+    start: Start, tmp_path: Path, said, kind: str, does: str, problem: type[NotTaken]
+) -> None:
+    receiver = Receiver(start, tmp_path / "log", does)
+    channel = getattr(receiver, kind)(timeout=1.0)
+    with pytest.raises(NotTaken) as refused:
+        channel.send(single(FIRING))
+    assert type(refused.value) is problem
+    assert refused.value.__cause__ is None
+    assert len(receiver.got()) == 1
+    assert SECRET not in said() + str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["webhook", "apprise"])
+def test_nobody_there_is_a_failure_without_a_secret(said, kind: str) -> None:
+    receiver = Receiver.__new__(Receiver)
+    receiver.port = free_port()
+    with pytest.raises(NotTaken) as refused:
+        getattr(receiver, kind)().send(single(FIRING))
+    assert type(refused.value) is NotTaken
+    assert SECRET not in said() + str(refused.value)
+
+
+@pytest.mark.parametrize("url", [SECRET, f"nonsense://{SECRET}", f"slack://{SECRET}/{SECRET}"])
+def test_an_address_that_apprise_refuses_is_not_quoted(said, url: str) -> None:
+    with pytest.raises(RapportError, match="not an address that Apprise understands") as refused:
+        AppriseChannel("desk", url, "", 1.0)
+    assert SECRET not in said() + str(refused.value)
+
+
+class Plugin:
+    """An Apprise service that takes its time."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seconds = 0.5
+        self.answer: bool | Exception = True
+
+    def notify(self, **_: object) -> bool:
+        self.calls += 1
+        time.sleep(self.seconds)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def slow() -> tuple[AppriseChannel, Plugin]:
+    channel, plugin = AppriseChannel("desk", "json://localhost", "", 0.1), Plugin()
+    channel._service = plugin  # type: ignore[assignment]
+    return channel, plugin
+
+
+def test_one_that_ends_well_after_its_time_is_not_sent_again(
+    slow: tuple[AppriseChannel, Plugin],
+) -> None:
+    channel, plugin = slow
+    with pytest.raises(Unanswered, match=r"took longer than 0\.1 s"):
+        channel.send(single(FIRING))
+    with pytest.raises(Unanswered):
+        channel.send(single(FIRING))
+    with pytest.raises(NotTaken, match="has not ended yet") as other:
+        channel.send(single(RESOLVED))
+    assert type(other.value) is NotTaken, "the other one has not arrived"
+    time.sleep(plugin.seconds)
+    channel.send(single(FIRING))
+    assert plugin.calls == 1
+
+
+def test_one_that_ends_badly_after_its_time_is_sent_again(
+    slow: tuple[AppriseChannel, Plugin],
+) -> None:
+    channel, plugin = slow
+    plugin.answer = False
+    with pytest.raises(Unanswered):
+        channel.send(single(FIRING))
+    time.sleep(plugin.seconds + 0.2)
+    plugin.answer, plugin.seconds = True, 0.0
+    channel.send(single(FIRING))
+    assert plugin.calls == 2
+
+
+@pytest.mark.parametrize("problem", [ValueError(SECRET), TimeoutError(SECRET)])
+def test_an_error_of_a_plugin_is_told_by_its_type(
+    slow: tuple[AppriseChannel, Plugin], said, problem: Exception
+) -> None:
+    channel, plugin = slow
+    plugin.answer, plugin.seconds = problem, 0.0
+    with pytest.raises(NotTaken, match=type(problem).__name__) as refused:
+        channel.send(single(FIRING))
+    assert SECRET not in said() + str(refused.value)
+
+
+def test_an_e_mail_has_a_subject_and_the_words(start: Start, tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "mail"
+    start("tests.notifications.mailbox", "--port", port, "--log", log)
+    listening(port)
+    url = (
+        f"mailto://127.0.0.1:{port}?mode=insecure&format=text"
+        "&from=rapport@example.org&to=desk@example.org"
+    )
+    AppriseChannel("desk", url, CONSOLE, 10.0).send(single(FIRING))
+    [line] = log.read_text("utf-8").splitlines()
+    mail = email.message_from_string(json.loads(line), policy=email.policy.default)
+    assert mail["subject"] == title(single(FIRING))
+    assert "desk@example.org" in mail["to"]
+    content = mail.get_body(("plain",))
+    assert content is not None
+    assert content.get_content().replace("\r\n", "\n").strip() == text(single(FIRING), CONSOLE)
+
+
+FILE = """
+targets:
+  - name: desk
+    kind: webhook
+    url: ${DESK}
+    secret: ${SIGNING}
+  - name: gone
+    kind: webhook
+    url: ${GONE}
+  - name: chat
+    kind: apprise
+    url: ${CHAT}
+"""
+
+
+def environment(file: Path, receiver: Receiver) -> dict[str, str]:
+    file.write_text(FILE, "utf-8")
+    return {
+        "RAPPORT_NOTIFICATIONS": str(file),
+        "RAPPORT_EXTERNAL_URL": CONSOLE,
+        "RAPPORT_LOG_LEVEL": "DEBUG",
+        "DESK": f"http://127.0.0.1:{receiver.port}/{SECRET}",
+        "GONE": f"http://127.0.0.1:{free_port()}/{SECRET}",
+        "CHAT": f"json://{SECRET}@127.0.0.1:{receiver.port}/{SECRET}",
+        "SIGNING": SIGNING,
+    }
+
+
+def test_notify_test_sends_one_marked_message_through_each_target(
+    start: Start, tmp_path: Path, rapport: Rapport
+) -> None:
+    receiver = Receiver(start, tmp_path / "log", "ok")
+    given = environment(tmp_path / "notifications.yaml", receiver)
+    ended = rapport("notify", "test", **given)
+    assert ended.stdout.splitlines() == [
+        "desk: taken",
+        "gone: no connection (ConnectError)",
+        "chat: taken",
+    ]
+    assert ended.returncode == 1
+    posted, chat = (line["body"] for line in receiver.got())
+    assert posted["commonLabels"]["test"] == "true"
+    assert chat["title"] == "Rapport: test message"
+    assert SECRET not in ended.stdout + ended.stderr
+    alone = rapport("notify", "test", "chat", **given)
+    assert (alone.returncode, alone.stdout) == (0, "chat: taken\n")
+    unknown = rapport("notify", "test", "nobody", **given)
+    assert unknown.returncode == 1
+    assert "there is no such target; known are desk, gone, chat" in unknown.stderr
+
+
+def test_the_doctor_names_the_targets_or_the_line_that_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver = Receiver.__new__(Receiver)
+    receiver.port = free_port()
+    for name, value in environment(tmp_path / "notifications.yaml", receiver).items():
+        monkeypatch.setenv(name, value)
+    good = doctor._finding("notify", doctor._notifications, Settings())
+    assert good.healthy
+    assert "desk (webhook), gone (webhook), chat (apprise)" in good.detail
+    monkeypatch.setenv("RAPPORT_EXTERNAL_URL", "")
+    unlinked = doctor._finding("notify", doctor._notifications, Settings())
+    assert (unlinked.healthy, "RAPPORT_EXTERNAL_URL" in unlinked.detail) == (False, True)
+    monkeypatch.delenv("CHAT")
+    wrong = doctor._finding("notify", doctor._notifications, Settings())
+    assert not wrong.healthy
+    assert "notifications.yaml:12: url: the environment has no CHAT" in wrong.detail
+    monkeypatch.delenv("RAPPORT_NOTIFICATIONS")
+    nobody = doctor._finding("notify", doctor._notifications, Settings())
+    assert (nobody.healthy, "nobody is told" in nobody.detail) == (True, True)
+    assert SECRET not in good.detail + wrong.detail
+
+
+def test_without_a_file_there_is_nothing_to_run(rapport: Rapport) -> None:
+    ended = rapport("notify")
+    assert ended.returncode == 1
+    assert "RAPPORT_NOTIFICATIONS is not set" in ended.stderr

@@ -1,0 +1,157 @@
+"""The file of targets: what it may say, and what is said about what is wrong in it."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from stream_app.errors import RapportError
+from stream_app.notifications.targets import Target, read_targets
+from tests.notifications.alerts import FIRING
+
+pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # a plugin of Apprise's
+SECRET = "zanzibar"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "notifications.example.yaml"
+WHOLE = """\
+targets:
+  - name: desk
+    kind: webhook
+    url: https://hooks.example.org/${TOKEN}
+    secret: ${SIGNING}
+    timeout: 5
+  - name: nights
+    kind: apprise
+    url: json://127.0.0.1/x
+    supervisor: Night supervisor
+    severities: [warning, critical]
+    rules: [low-empathy-risk]
+    teams: [nights]
+    domains: [counselling]
+    labels: {site: north}
+    hourly_cap: 6
+    digest_every: 30m
+    critical_passes: true
+    quiet_hours: {from: 22:00, to: "07:00", zone: Europe/London}
+"""
+ENVIRONMENT = {"TOKEN": SECRET, "SIGNING": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def reading(text: str, **environment: str) -> list[Target]:
+        file = tmp_path / "targets.yaml"
+        file.write_text(text, "utf-8")
+        return read_targets(file, ENVIRONMENT | environment)
+
+    return reading
+
+
+def test_everything_that_can_be_said(read) -> None:
+    desk, nights = read(WHOLE)
+    assert desk.url.get_secret_value() == f"https://hooks.example.org/{SECRET}"
+    assert (desk.timeout, desk.pace.hourly_cap, desk.pace.quiet) == (5.0, None, None)
+    assert nights.supervisor == "Night supervisor"
+    pace = nights.pace
+    assert (pace.hourly_cap, pace.digest_every) == (6, timedelta(minutes=30))
+    assert pace.kept_for_digests == 2
+    assert pace.passes("critical")
+    assert not pace.passes("warning")
+    assert pace.quiet is not None
+    assert SECRET not in repr(desk) + str(desk)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"severity": "info"},
+        {"rule": "another"},
+        {"team": None},
+        {"domain": "peer-support"},
+        {"labels": {"site": "south"}},
+        {"labels": {}},
+    ],
+)
+def test_every_filter_must_let_an_alert_through(read, change: dict[str, object]) -> None:
+    desk, nights = read(WHOLE)
+    assert nights.wants(FIRING)
+    assert not nights.wants(structs.replace(FIRING, **change))
+    assert desk.wants(structs.replace(FIRING, **change))
+
+
+def wrong(old: str, new: str) -> str:
+    assert old in WHOLE
+    return WHOLE.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("", 1, "expected `targets:` and a list below it"),
+        ("- a\n", 1, "expected `targets:` and a list below it"),
+        ("targets: []\n", 1, "List should have at least 1 item"),
+        ("targets:\n  - name: [\n", 3, "not YAML"),
+        (wrong("    timeout: 5", "    timeut: 5"), 6, "timeut: there is no such key"),
+        (wrong("    timeout: 5", "    timeout: 61"), 6, "timeout: "),
+        (wrong("    timeout: 5", "    kind: webhook"), 6, "this key stands here for the second"),
+        (wrong("    kind: webhook\n", ""), 2, "kind: is missing"),
+        (wrong("kind: webhook", "kind: carrier-pigeon"), 3, "kind: Input should be 'webhook'"),
+        (wrong("https://hooks", f"ftp://{SECRET}"), 4, "url: not an http or https address"),
+        (wrong("${TOKEN}", "${TOKEN}${NOPE}"), 4, "url: the environment has no NOPE"),
+        (wrong("${SIGNING}", "whsec_x"), 5, "secret: not base64"),
+        (wrong("name: nights", "name: desk"), 7, "there is another target desk"),
+        (wrong("name: nights", "name: a/b"), 7, "name: "),
+        (wrong("json://127.0.0.1/x", f"slack://{SECRET}"), 9, "url: not an address that Apprise"),
+        (wrong("json://127.0.0.1/x", SECRET), 9, "url: not an address that Apprise"),
+        (wrong("url: json", f"secret: {SECRET}\n    url: json"), 9, "secret: only a webhook is"),
+        (wrong("[warning, critical]", "[warning, bad]"), 11, "severities: Input should be 'info'"),
+        (wrong("[low-empathy-risk]", "[]"), 12, "rules: List should have at least 1 item"),
+        (wrong("hourly_cap: 6", "hourly_cap: 0"), 16, "hourly_cap: Input should be greater"),
+        (wrong("hourly_cap: 6", "hourly_cap: 1"), 7, "digest_every asks for 2 digests an hour"),
+        (wrong("30m", "30"), 17, "digest_every: not a duration like 90s, 30m or 1h"),
+        (wrong("22:00", "25:00"), 19, "quiet_hours.from: "),
+        (wrong("Europe/London", "Europe/Nowhere"), 19, "quiet_hours.zone: not a time zone"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_line_and_no_secret(
+    read, text: str, line: int, what: str
+) -> None:
+    with pytest.raises(RapportError) as refused:
+        read(text)
+    [told] = str(refused.value).splitlines()
+    assert f"targets.yaml:{line}: " in told
+    assert what in told
+    assert SECRET not in told
+
+
+def test_all_that_is_wrong_is_told_at_once(read) -> None:
+    text = wrong("timeout: 5", "timeout: x").replace("30m", "soon")
+    with pytest.raises(RapportError) as refused:
+        read(text)
+    assert len(str(refused.value).splitlines()) == 2
+
+
+def test_a_person_has_one_target(read) -> None:
+    text = wrong("    timeout: 5", "    supervisor: Night supervisor")
+    with pytest.raises(RapportError, match=r":10: .*desk is Night supervisor's already"):
+        read(text)
+
+
+def test_an_empty_variable_is_none(read) -> None:
+    with pytest.raises(RapportError, match=r":4: url: the environment has no TOKEN"):
+        read(WHOLE, TOKEN="")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RapportError, match=r"nothing\.yaml cannot be read: No such file"):
+        read_targets(tmp_path / "nothing.yaml", {})
+
+
+def test_the_example_is_one() -> None:
+    environment = {
+        "DESK_URL": "https://hooks.example.org/x",
+        "DESK_SECRET": ENVIRONMENT["SIGNING"],
+        "NIGHTS_SLACK": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/",
+        "MAIL_PASSWORD": "p",
+    }
+    assert len(read_targets(EXAMPLE, environment)) == 3
