@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +25,14 @@ class RatedTurn:
     model: int | None
     people: tuple[int, ...]
     blind: int
+
+
+def stamp(store: Store) -> tuple[int, datetime | None]:
+    """How many ratings there are and when the last one was given: other when one is."""
+    query = sa.select(sa.func.count(), sa.func.max(ratings.c.at))
+    with store.reading() as connection:
+        count, last = connection.execute(query).one()
+    return count, last
 
 
 def rated_turns(store: Store, bundle: str, names: Sequence[str]) -> dict[Head, list[RatedTurn]]:
