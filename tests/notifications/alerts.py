@@ -69,6 +69,7 @@ def add(store: Store, name: str, state: str, at: datetime, **changes: Any) -> st
         "reason": "low-empathy risk 0.80, threshold 0.70",
         "values": {},
         "turns": [3],
+        "rules_digest": "",
         **changes,
     }
     with store.transaction() as connection:
