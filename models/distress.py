@@ -31,6 +31,9 @@ from models.data.listeners import load_sessions
 from models.data.split import part_of
 from models.labels import CLIENT
 from stream_app.commands.event_files import sample_events, sample_sessions
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Stage
+from stream_app.core.window import EncodedTurn, Target
 from stream_app.inference import bundle as bundles
 from stream_app.inference.distress import DistressProbe
 from stream_app.inference.scorer import OnnxScorer
@@ -56,6 +59,8 @@ ESSAYS = Corpus(
     "CC BY 4.0",
 )
 """For measuring only."""
+TALK = ("change", "neutral", "sustain")
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
 OPENINGS, SERVICE_TURNS, CHATS = 9_000, 3_000, 400
 
 app = typer.Typer(add_completion=False)
@@ -80,6 +85,21 @@ class Encoded:
         )
         rows = [np.frombuffer(item.vectors, dtype=np.float16) for item in encoded]
         return np.stack(rows).astype(np.float64)
+
+    def heads(self, texts: list[str]) -> dict[str, list[float]]:
+        """What the bundle's own heads say of the texts as client turns without neighbours."""
+        found: dict[str, list[float]] = {name: [] for name in ("dissatisfaction", *TALK)}
+        for start in range(0, len(texts), 256):
+            encoded = self._scorer.encode(texts[start : start + 256])
+            targets = [
+                Target(EncodedTurn(0, Role.CLIENT, NOW, 0, 0, e.vectors, {}), Stage.PROVISIONAL, [])
+                for e in encoded
+            ]
+            for scores in self._scorer.score(targets):
+                found["dissatisfaction"].append(scores.client["satisfaction"]["no"])
+                for name in TALK:
+                    found[name].append(scores.client["talk_type"][name])
+        return found
 
 
 def openings(data_dir: Path) -> list[tuple[str, str, bool]]:
@@ -150,6 +170,10 @@ def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
         "openings": {
             "n": int(emotional.sum()),
             "auroc": _rounded(roc_auc_score(bad[emotional], p[emotional])),
+            "auroc_of_the_heads": {
+                name: _rounded(roc_auc_score(bad[emotional], np.array(values)[emotional]))
+                for name, values in encoded.heads([text for _, text, _ in items]).items()
+            },
             "distress_found": _rounded((p[bad] >= THRESHOLD).mean()),
             "no_distress_found": _rounded((p[good] >= THRESHOLD).mean()),
             "by_emotion": {
@@ -181,6 +205,8 @@ def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str,
         np.cumsum([len(chat) for chat in chats])[:-1],
     )
     strongest = np.array([part.max() for part in p])
+    ends = np.cumsum([len(chat) for chat in chats])[:-1]
+    heads = encoded.heads([text for chat in chats for text in chat])
     return {
         "chats": len(chats),
         "turns_found": _rounded((np.concatenate(p) >= THRESHOLD).mean()),
@@ -189,6 +215,12 @@ def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str,
         "spearman_mean_and_intensity": _rounded(
             spearmanr([part.mean() for part in p], intensity)[0]
         ),
+        "spearman_of_the_heads_means": {
+            name: _rounded(
+                spearmanr([part.mean() for part in np.split(np.array(values), ends)], intensity)[0]
+            )
+            for name, values in heads.items()
+        },
     }
 
 
@@ -205,7 +237,7 @@ def _samples(encoded: Encoded, probe: DistressProbe) -> dict[str, Any]:
     for path in sample_sessions():
         if path.stem.startswith("broken"):
             continue
-        events = sample_events(path, "s", datetime(2026, 1, 5, tzinfo=UTC), 1.0)
+        events = sample_events(path, "s", NOW, 1.0)
         bodies = [json.loads(event.value) for event in events]
         said = [body["text"] for body in bodies if body.get("role") == "client"]
         p = probe.probabilities(encoded.vectors(said))
