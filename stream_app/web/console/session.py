@@ -9,14 +9,14 @@ from markupsafe import Markup
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.feedback import Feedback
-from stream_app.store import audit
+from stream_app.store import audit, disputes
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person
 from stream_app.store.reading import alerts, bundle_facts, sessions, transcripts
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.sessions import SessionCard
-from stream_app.web import feedback
+from stream_app.web import agreement, feedback
 from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
@@ -108,6 +108,8 @@ def session(
         turns=shown,
         judged=judgements.of_session(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
+        agreements=agreement.of_bundle(services.store, top.card.bundle),
+        dispute_counts=disputes.counts(services.store, top.card.bundle),
         page_turns=PAGE_TURNS,
         address=live_address(session=session_id),
         position=position,
