@@ -35,7 +35,7 @@ OPEN = (
     ("customer-service-05", "service-4133", 11),
     ("counselling-03", "chat-0944", 17),
     ("counselling-05", "chat-0939", 11),
-    ("peer-support-07", "peer-2198", 20),
+    ("peer-support-07", "peer-2198", 26),
     ("customer-service-08", "service-4102", 5),
     ("counselling-08", "chat-0931", 20),
     ("peer-support-02", "peer-2216", 16),
@@ -85,12 +85,11 @@ def test_pages_look_as_the_readme_shows_them(stage: Stage, sit: Sit, look: str) 
     page = sitting.page
     expect(page.locator(".card.calls").first).to_be_visible()
     keep(page, f"wall-{look}")
-    sitting.open("/sessions/chat-0936")
+    sitting.open("/sessions/peer-2198")
     sitting.is_live()
-    page.locator("#transcript-title").scroll_into_view_if_needed()
-    page.evaluate("scrollTo(0, document.getElementById('turn-11').offsetTop - 330)")
-    page.locator("#turn-11 .window").hover()
-    expect(page.locator("#turn-10")).to_have_class(re.compile("in-window"))
+    page.evaluate("scrollTo(0, document.getElementById('turn-21').offsetTop - 320)")
+    page.locator("#turn-21 .window").hover()
+    expect(page.locator("#turn-20")).to_have_class(re.compile("in-window"))
     keep(page, f"session-{look}")
     sitting.open("/sessions/service-4127")
     sitting.is_live()
