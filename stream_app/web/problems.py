@@ -39,6 +39,19 @@ MEANINGS: Final = {
     500: "The service made a mistake; nothing of it is told here, its log says more",
     503: "The database or the broker is away; `Retry-After` says how many seconds to wait",
 }
+NAMES: Final = {
+    400: "bad-request",
+    401: "not-signed-in",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    409: "conflict",
+    413: "too-large",
+    415: "unsupported-media-type",
+    422: "invalid",
+    429: "too-many-requests",
+    500: "mistake",
+}
 _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     BadCursor: (400, "bad-cursor"),
     NoSuchAlert: (404, "not-found"),
@@ -84,9 +97,8 @@ def answer(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """A response with problem details."""
-    title = HTTPStatus(status).phrase
-    slug = name or title.lower().replace(" ", "-").replace("'", "")
-    problem = Problem(TYPE_PREFIX + slug, title, status, detail, errors or [])
+    slug = name or NAMES.get(status) or f"http-{status}"
+    problem = Problem(TYPE_PREFIX + slug, HTTPStatus(status).phrase, status, detail, errors or [])
     body = json.dumps(asdict(problem))  # ASCII: whatever a client wrote can be sent back
     return Response(body, status, headers, MEDIA_TYPE)
 

@@ -137,8 +137,11 @@ def shown(person: Person, alert: AlertRead) -> AlertRead:
     """An alert as this person may see it; a note may speak of what was said."""
     if person.reads_transcripts:
         return alert
-    who = {"person": WITHHELD} if person.role is PersonRole.ANALYST else {}
-    actions = [replace(action, note=None, **who) for action in alert.actions]
+    named = person.role is not PersonRole.ANALYST
+    actions = [
+        replace(action, note=None, person=action.person if named else WITHHELD)
+        for action in alert.actions
+    ]
     return replace(alert, actions=actions)
 
 

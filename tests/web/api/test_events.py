@@ -1,0 +1,174 @@
+"""Events over HTTP into Kafka: each validated by itself, and what is told of each."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from stream_app.web.api.events import MOST_BYTES, MOST_EVENTS
+from stream_app.worker import broker
+from stream_app.worker.topics import client_options, declare_topics
+from tests.store.batches import end, outcome, turn
+from tests.web.server import Web
+
+
+@pytest.fixture(scope="module")
+def taking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    with broker.running() as address:
+        web = Web(tmp_path_factory.mktemp("taking"), address)
+        asyncio.run(declare_topics(web.settings))
+        try:
+            web.start()
+            yield web
+        finally:
+            web.stop()
+
+
+def sent(web: Web, *events: bytes, name: str = "pump", **options: Any) -> httpx.Response:
+    body = b"[" + b",".join(events) + b"]"
+    with web.client(name) as client:
+        return client.post(
+            "/events", content=body, headers={"Content-Type": "application/json"}, **options
+        )
+
+
+def log_of(web: Web) -> dict[tuple[int, int], tuple[bytes, bytes]]:
+    """Key and value of everything in the topic of turns, by partition and offset."""
+
+    async def read() -> dict[tuple[int, int], tuple[bytes, bytes]]:
+        consumer = AIOKafkaConsumer(**client_options(web.settings))
+        await consumer.start()
+        try:
+            topic = web.settings.turns_topic
+            partitions = [TopicPartition(topic, p) for p in range(web.settings.topic_partitions)]
+            consumer.assign(partitions)
+            await consumer.seek_to_beginning(*partitions)
+            found = {}
+            while batch := await consumer.getmany(timeout_ms=1500):
+                for records in batch.values():
+                    found |= {(r.partition, r.offset): (r.key, r.value) for r in records}
+            return found
+        finally:
+            await consumer.stop()
+
+    return asyncio.run(read())
+
+
+def test_events_stand_in_the_log_byte_by_byte_where_the_answer_says(taking: Web) -> None:
+    batch = [
+        turn(0, session_id="a", text="Grüße, \u2028 and a  space"),
+        turn(0, session_id="b"),
+        turn(1, session_id="a"),
+        outcome(session_id="b"),
+        end(session_id="a"),
+    ]
+    answer = sent(taking, *batch)
+    assert answer.status_code == 202, answer.text
+    told = answer.json()
+    assert (told["accepted"], told["refused"]) == (5, 0)
+    log = log_of(taking)
+    for result, value in zip(told["results"], batch, strict=True):
+        key, stored = log[result["partition"], result["offset"]]
+        assert stored == value
+        assert key.decode() == json.loads(value)["session_id"]
+        assert result["topic"] == taking.settings.turns_topic
+    of_a = [told["results"][place] for place in (0, 2, 4)]
+    assert len({result["partition"] for result in of_a}) == 1
+    assert [r["offset"] for r in of_a] == sorted(r["offset"] for r in of_a)
+
+
+def test_what_breaks_the_contract_is_refused_with_a_reason_and_the_rest_is_taken(
+    taking: Web,
+) -> None:
+    before = len(log_of(taking))
+    bad = {
+        1: (b'{"type":"turn"}', "schema"),
+        2: (turn(text=" "), "empty-text"),
+        3: (turn(text="x" * 70_000), "too-large"),
+        4: (b'"zanzibar"', "schema"),
+        5: (turn(audio="x"), "media"),
+        6: (turn(text="a\x00b"), "nul-byte"),
+        7: (b'{"type":"zanzibar","session_id":"s"}', "schema"),
+    }
+    batch = [turn(0, session_id="good"), *(raw for raw, _ in bad.values()), end(session_id="good")]
+    answer = sent(taking, *batch)
+    assert answer.status_code == 202
+    results = answer.json()["results"]
+    assert [result["index"] for result in results] == list(range(9))
+    assert [place for place, each in enumerate(results) if each["accepted"]] == [0, 8]
+    for place, (_, code) in bad.items():
+        assert results[place]["code"] == code
+        assert results[place]["detail"]
+    assert "zanzibar" not in answer.text
+    assert len(log_of(taking)) == before + 2
+
+
+def test_json_lines_are_taken_too(taking: Web) -> None:
+    body = b"\n".join([turn(0, session_id="lines"), b"", b"{", turn(1, session_id="lines"), b""])
+    with taking.client("pump") as client:
+        headers = {"Content-Type": "application/x-ndjson; charset=utf-8"}
+        results = client.post("/events", content=body, headers=headers).json()["results"]
+    assert [result["accepted"] for result in results] == [True, False, True]
+    assert results[1]["code"] == "not-json"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"{}", "application/json", 422),
+        (b"[]", "application/json", 422),
+        (b"", "application/json", 422),
+        (b"[" * 100_000, "application/json", 422),
+        (b"\xff\xfe", "application/json", 422),
+        (b"\n\n", "application/x-ndjson", 422),
+        (b"<xml/>", "text/xml", 415),
+        (b"[" + b",".join([b"{}"] * (MOST_EVENTS + 1)) + b"]", "application/json", 413),
+        (b"[" + b" " * MOST_BYTES + b"]", "application/json", 413),
+    ],
+)
+def test_a_body_that_is_no_batch_is_a_problem(
+    taking: Web, body: bytes, content_type: str, status: int
+) -> None:
+    with taking.client("pump") as client:
+        answer = client.post("/events", content=body, headers={"Content-Type": content_type})
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_full_batch_is_taken(taking: Web) -> None:
+    batch = [turn(seq, session_id=f"many-{seq % 20}") for seq in range(MOST_EVENTS)]
+    assert sent(taking, *batch).json()["accepted"] == MOST_EVENTS
+
+
+def test_without_a_broker_nothing_is_taken_and_the_answer_says_when_to_try_again(
+    tmp_path: Path,
+) -> None:
+    port = broker.free_port()
+    web = Web(tmp_path, f"127.0.0.1:{port}")
+    try:
+        web.start()
+        answer = sent(web, turn())
+        assert answer.status_code == 503
+        assert answer.json()["type"] == "urn:rapport:problem:broker-away"
+        assert int(answer.headers["retry-after"]) > 0
+        refused = sent(web, b"{}")
+        assert refused.status_code == 202  # nothing had to be sent
+        with broker.running(port):
+            asyncio.run(declare_topics(web.settings))
+            assert sent(web, turn()).json()["accepted"] == 1
+        began = time.monotonic()
+        assert sent(web, turn(), turn(1)).status_code == 503
+        assert time.monotonic() - began < 18
+        with broker.running(port):
+            asyncio.run(declare_topics(web.settings))
+            give_up = time.monotonic() + 20
+            while (answer := sent(web, turn(2))).status_code != 202:
+                assert time.monotonic() < give_up
+    finally:
+        web.stop()

@@ -1,0 +1,213 @@
+"""Exports are read back: CSV, Parquet, JSON lines, and ConvoKit through ``rapport score``."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.reading.sessions import SessionFilter
+from stream_app.web.exports import columns, formats, reading
+from stream_app.web.exports.columns import SESSIONS, TURNS, Column, Kind
+from stream_app.web.exports.formats import FORMULA, Format
+from tests.store.batches import turn
+from tests.web.api.conftest import WORDS
+from tests.web.server import Web
+
+Rows = list[dict[str, Any]]
+
+
+def taken(web: Web, name: str, path: str, **params: Any) -> bytes:
+    with web.client(name) as client:
+        answer = client.get(f"/exports/{path}", params=params)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-disposition"].startswith("attachment; filename=")
+        return answer.content
+
+
+def read(chosen: str, raw: bytes) -> Rows:
+    match chosen:
+        case "csv":
+            return list(csv.DictReader(io.StringIO(raw.decode(), newline="")))
+        case "parquet":
+            return list(parquet.read_table(io.BytesIO(raw)).to_pylist())
+        case _:
+            return [json.loads(line) for line in raw.splitlines()]
+
+
+@pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
+def test_a_row_a_session(web: Web, chosen: str) -> None:
+    rows = read(chosen, taken(web, "sue", "sessions", format=chosen))
+    by_id = {row["session_id"]: row for row in rows}
+    assert {"north-1", "north-2", "south-1"} <= by_id.keys()
+    assert len(by_id) == len(rows)
+    assert list(rows[0]) == [column.name for column in SESSIONS]
+    with web.client() as sue:
+        card = sue.get("/sessions/north-1").json()
+    row = by_id["north-1"]
+    assert float(row["low_empathy_risk"]) == card["low_empathy_risk"]
+    assert float(row["explorations_mean"]) == card["mechanisms"]["explorations"]["mean"]
+    assert int(row["counsellors"]) == 1
+    assert int(row["turns"]) == 6
+
+
+@pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
+def test_a_row_a_turn_with_its_final_score(web: Web, chosen: str) -> None:
+    rows = read(chosen, taken(web, "nora", "turns", format=chosen, status="closed"))
+    assert [(row["session_id"], int(row["seq"])) for row in rows] == [
+        ("north-1", seq) for seq in range(6)
+    ]
+    assert list(rows[0]) == [column.name for column in TURNS]
+    with web.client() as sue:
+        turns = sue.get("/sessions/north-1/turns").json()["items"]
+        points = sue.get("/sessions/north-1/history").json()["items"]
+    expected = turns[1]["scores"][0]
+    assert rows[1]["stage"] == "final"
+    assert int(rows[1]["explorations"]) == expected["expressed"]["explorations"]["level"]
+    evidence = rows[1]["expressed"]
+    evidence = evidence if isinstance(evidence, dict) else json.loads(evidence)
+    assert evidence == expected["expressed"]
+    assert [float(row["low_empathy_risk"]) for row in rows[1::2]] == [
+        point["low_empathy_risk"] for point in points
+    ]
+    assert {row["speaker"] for row in rows} == {"client-1", "counsellor-1"}
+
+
+def test_no_format_holds_text_unless_it_is_asked_for_by_who_may_read_it(web: Web) -> None:
+    for name in ("sue", "ana", "cleo"):
+        for path in ("sessions", "turns"):
+            for chosen in ("csv", "jsonl"):
+                assert WORDS.encode() not in taken(web, name, path, format=chosen)
+        table = read("parquet", taken(web, name, "turns", format="parquet"))
+        assert "text" not in table[0]
+    with web.client("ana") as ana:
+        for path in ("turns", "convokit"):
+            assert ana.get(f"/exports/{path}", params={"text": True}).status_code == 403
+    for name, sessions in (("nora", {"north-1", "north-2"}), ("cleo", {"north-2"})):
+        for chosen in ("csv", "parquet", "jsonl"):
+            raw = taken(web, name, "turns", format=chosen, text=True, domain="counselling")
+            rows = read(chosen, raw)
+            assert {row["session_id"] for row in rows} == sessions
+            assert all(WORDS in row["text"] for row in rows)
+
+
+def test_exports_and_the_reads_in_them_are_audited(web: Web) -> None:
+    def trail(**params: str) -> Rows:
+        with web.client("ada") as ada:
+            return list(ada.get("/audit", params=params).json()["items"])
+
+    taken(web, "sam", "turns", format="csv", text=True, domain="counselling")
+    assert trail(by="sam", action="export")[0]["detail"] == "turns as csv with text"
+    reads = trail(by="sam", action="read transcript")
+    assert [(row["session_id"], row["detail"]) for row in reads] == [("south-1", "export of turns")]
+    before = len(trail(action="read transcript"))
+    taken(web, "ana", "turns", format="csv")
+    assert trail(by="ana", action="export")[0]["detail"] == "turns as csv"
+    assert len(trail(action="read transcript")) == before
+
+
+@pytest.mark.parametrize("start", FORMULA)
+def test_a_cell_that_a_spreadsheet_would_run_is_made_harmless(start: str) -> None:
+    column = [Column("text", Kind.TEXT, ""), Column("number", Kind.NUMBER, "")]
+    rows = [{"text": f"{start}HYPERLINK(1)", "number": -1.5}]
+    raw = b"".join(formats.encoded(Format.CSV, column, iter([rows])))
+    [read_back] = read("csv", raw)
+    assert read_back == {"text": f"'{start}HYPERLINK(1)", "number": "-1.5"}
+
+
+def test_a_formula_in_a_session_id_reaches_the_file_harmless(web: Web) -> None:
+    web.commit(turn(session_id="=cmd|' /C calc'!A0", team="west"))
+    rows = read("csv", taken(web, "sue", "sessions", format="csv", team="west"))
+    assert [row["session_id"] for row in rows] == ["'=cmd|' /C calc'!A0"]
+
+
+@pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
+def test_an_empty_export_is_a_file_that_can_be_read(web: Web, chosen: str) -> None:
+    assert read(chosen, taken(web, "sue", "turns", format=chosen, team="nobody")) == []
+
+
+def test_text_with_quotes_and_lines_comes_back_as_it_was(web: Web) -> None:
+    text = 'a "quoted", line\r\nand another\nعربي 𝄞 ; \u2028 end'
+    web.commit(turn(session_id="odd", team="odd", text=text))
+    for chosen in ("csv", "parquet", "jsonl"):
+        [row] = read(chosen, taken(web, "sue", "turns", format=chosen, text=True, team="odd"))
+        assert row["text"] == text, chosen
+
+
+def test_memory_stays_bounded_by_pages(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More sessions and turns than fit a page come in several pages, each of them small."""
+    monkeypatch.setattr(reading, "SESSIONS_AT_ONCE", 2)
+    monkeypatch.setattr(reading, "TURNS_AT_ONCE", 4)
+    sue = Person("sue", PersonRole.SUPERVISOR)
+    chosen = SessionFilter(domain="counselling")
+    pages = list(reading.turn_rows(web.store, sue, chosen, with_text=False))
+    assert len(pages) > 3
+    assert max(len(page) for page in pages) <= 8
+    found = [(row["session_id"], row["seq"]) for page in pages for row in page]
+    assert found == sorted(found)
+    assert len(found) == len(set(found)) == 18
+
+
+def test_a_convokit_corpus_is_scored_again_to_the_same_rows(web: Web, tmp_path: Path) -> None:
+    raw = taken(web, "nora", "convokit", domain="counselling")
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        assert archive.testzip() is None
+        archive.extractall(tmp_path)
+    folder = tmp_path / "rapport-corpus"
+    assert {path.name for path in folder.iterdir()} == {
+        "utterances.jsonl",
+        "speakers.json",
+        "conversations.json",
+        "corpus.json",
+        "index.json",
+    }
+    lines = [json.loads(line) for line in (folder / "utterances.jsonl").read_text().splitlines()]
+    speakers = json.loads((folder / "speakers.json").read_text())
+    conversations = json.loads((folder / "conversations.json").read_text())
+    index = json.loads((folder / "index.json").read_text())
+    assert conversations.keys() == {"north-1", "north-2"}
+    assert {line["speaker"] for line in lines} == speakers.keys()
+    ids = {line["id"] for line in lines}
+    assert all(line["reply-to"] is None or line["reply-to"] in ids for line in lines)
+    assert sum(line["reply-to"] is None for line in lines) == 2
+    assert lines[1]["meta"]["expressed"]["explorations"]["level"] in (0, 1, 2)
+    assert lines[1]["meta"].keys() - {"turn_id"} == index["utterances-index"].keys()
+    out = tmp_path / "scores.jsonl"
+    subprocess.run(
+        [sys.executable, "-m", "stream_app.cli", "score", str(folder), "-o", str(out)],
+        check=True,
+        capture_output=True,
+        timeout=100,
+    )
+    scored = [json.loads(line) for line in out.read_text().splitlines()]
+    turns = {(row["session_id"], row["seq"]) for row in scored if row["type"] == "turn_score"}
+    assert turns == {(line["conversation_id"], line["meta"]["seq"]) for line in lines}
+    assert {row["session_id"] for row in scored if row["type"] == "session_score"} == {
+        "north-1",
+        "north-2",
+    }
+
+
+def test_a_convokit_corpus_for_an_analyst_has_scores_and_no_words(web: Web) -> None:
+    raw = taken(web, "ana", "convokit", domain="counselling")
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        everything = b"".join(archive.read(name) for name in archive.namelist())
+        lines = archive.read("rapport-corpus/utterances.jsonl").splitlines()
+        corpus = json.loads(archive.read("rapport-corpus/corpus.json"))
+    assert WORDS.encode() not in everything
+    assert corpus["text"] is False
+    assert {json.loads(line)["text"] for line in lines} == {""}
+
+
+def test_every_column_says_what_it_means() -> None:
+    for table in (columns.SESSIONS, columns.TURNS_WITH_TEXT):
+        names = [column.name for column in table]
+        assert len(names) == len(set(names))
+        assert all(column.meaning for column in table)
