@@ -15,10 +15,11 @@ from tests.conftest import _missing
 from tests.web.browser.stage import PASSWORD, Stage
 
 try:
-    from playwright.sync_api import Browser, Page, sync_playwright
+    from playwright.sync_api import Browser, Page, expect, sync_playwright
 except ImportError:
     sync_playwright = None  # type: ignore[assignment]
 
+PATIENCE_MS = 20_000
 WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -29,6 +30,7 @@ def chromium() -> Iterator["Browser"]:
     if sync_playwright is None or path is None:
         _missing("playwright and Debian's chromium are needed to drive the console")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_MS)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -96,7 +98,7 @@ def sit(chromium: "Browser") -> Iterator[Sit]:
             context = chromium.new_context(**{"viewport": WIDE, **options})
             stack.callback(context.close)
             sitting = Sitting(context.new_page(), stage)
-            sitting.page.set_default_timeout(15_000)
+            sitting.page.set_default_timeout(PATIENCE_MS)
             sitting.page.on(
                 "console",
                 lambda said: sitting.complaints.append(said.text) if said.type == "error" else None,

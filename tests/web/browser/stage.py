@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from aiokafka import AIOKafkaProducer
 
 from stream_app import bootstrap
 from stream_app.commands.event_files import SAMPLES, sample_events
+from stream_app.contracts import scores
 from stream_app.contracts.events import Event, decode
+from stream_app.contracts.scores import SessionScore
 from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from stream_app.store.people import People
 from stream_app.web.auth import hash_password
-from stream_app.worker.topics import declare_topics
+from stream_app.worker.topics import client_options, declare_topics
 from tests.web.server import Web
 
 PASSWORD = "long enough to pass"
@@ -65,6 +68,21 @@ class Stage(Web):
         """As a worker does: into the database, then to the topics."""
         result = self.commit(*events)
         self._aside(lambda: self.publish(result))
+
+    def tell(self, messages: list[SessionScore]) -> None:
+        """To the topics only."""
+        self._aside(lambda: asyncio.run(self._tell(messages)))
+
+    async def _tell(self, messages: list[SessionScore]) -> None:
+        producer = AIOKafkaProducer(**client_options(self.settings), linger_ms=5)
+        await producer.start()
+        try:
+            for message in messages:
+                key = message.session_id.encode()
+                topic = self.settings.session_score_topic
+                await producer.send(topic, scores.encode(message), key=key)
+        finally:
+            await producer.stop()  # sends what waits
 
     def break_off(self) -> None:
         """The web process dies at once."""

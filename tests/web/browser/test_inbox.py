@@ -74,7 +74,7 @@ def test_precision_comes_from_the_reasons_with_n_and_interval(stage: Stage, sit:
     page = sit(stage, to="/alerts?state=firing").page
     alert = page.locator(alert_of("second"))
     alert.locator("summary", has_text="Resolve").click()
-    alert.get_by_label("False alarm").check()
+    alert.locator("details[open] [value=false-alarm]").check()
     alert.get_by_role("button", name="Resolve", exact=True).click()
     expect(page.locator(alert_of("second"))).to_have_count(0)
     row = page.get_by_role("row", name=re.compile("low-empathy-risk"))
@@ -87,8 +87,8 @@ def test_a_mute_is_shown_and_can_be_ended(stage: Stage, sit: Sit) -> None:
     page = sit(stage, to="/alerts?state=firing").page
     alert = page.locator(alert_of("third"))
     alert.locator("summary", has_text="Mute").click()
-    alert.get_by_label("For").select_option("60")
-    alert.get_by_label("Why").fill("known caller")
+    alert.locator("details[open] [name=minutes]").select_option("60")
+    alert.locator("details[open] [name=reason]").fill("known caller")
     alert.get_by_role("button", name="Mute", exact=True).click()
     muted = page.get_by_role("region", name="Muted")
     expect(muted).to_contain_text("low-empathy-risk in third, until")
@@ -138,7 +138,7 @@ def test_what_a_colleague_does_is_seen_at_once(stage: Stage, sit: Sit) -> None:
     theirs = sit(stage, to="/alerts?state=firing").page
     alert = theirs.locator(alert_of("shared"))
     alert.locator("summary", has_text="Acknowledge").click()
-    alert.get_by_label("Not now").check()
+    alert.locator("details[open] [value=not-now]").check()
     alert.get_by_role("button", name="Acknowledge", exact=True).click()
     expect(mine.page.locator(alert_of("shared"))).to_have_count(0)
 

@@ -229,4 +229,4 @@ def test_the_page_says_what_the_scores_are_not_and_which_model_gave_them(
     expect(page.locator("footer")).to_contain_text(
         "not a diagnosis, risk assessment or performance rating"
     )
-    expect(page.locator("#now")).to_contain_text("rapport-minilm-1.2.0-int8")
+    expect(page.locator(".model")).to_have_text("scored by rapport-minilm-1.2.0-int8")

@@ -17,7 +17,7 @@ export function duration(milliseconds) {
   const hours = Math.floor(seconds / 3600);
   if (seconds < 60) return `${seconds} s`;
   if (minutes < 60) return `${minutes} min`;
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
   return `${Math.floor(hours / 24)} d`;
 }
 

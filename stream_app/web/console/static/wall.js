@@ -50,6 +50,7 @@ function draw() {
     update(card, fresh.score, fresh.points);
     outOfOrder = true;
   }
+  tally();
 }
 
 function tally() {
@@ -65,8 +66,8 @@ function isInUse() {
 
 function reorder() {
   if (document.hidden) return;
-  const order = [...cards.values()].sort(compare);
-  if (!outOfOrder || order.every((card, place) => list.children[place] === card)) {
+  const order = outOfOrder ? [...cards.values()].sort(compare) : [];
+  if (!outOfOrder || isInOrder(order)) {
     outOfOrder = false;
     resort.hidden = true;
   } else if (isInUse()) {
@@ -76,13 +77,24 @@ function reorder() {
   }
 }
 
+function isInOrder(order) {
+  let next = list.firstElementChild;
+  for (const card of order) {
+    if (card !== next) return false;
+    next = next.nextElementSibling;
+  }
+  return true;
+}
+
 function arrange(order) {
   outOfOrder = false;
   requestAnimationFrame(() => {
     resort.hidden = true;
-    order.forEach((card, place) => {
-      if (list.children[place] !== card && card.isConnected) list.insertBefore(card, list.children[place] ?? null);
-    });
+    let next = list.firstElementChild;
+    for (const card of order) {
+      if (card === next) next = next.nextElementSibling;
+      else if (card.isConnected) list.insertBefore(card, next);
+    }
   });
 }
 
@@ -115,7 +127,7 @@ async function loadNext() {
   loading -= 1;
   loaded.delete(session);
   if (card) put(session, card);
-  schedule();
+  else schedule();
   tell(session);
   loadNext();
 }
@@ -128,7 +140,7 @@ function put(session, card) {
   if (held) card.querySelector("a")?.focus();
   cards.set(session, card);
   outOfOrder = true;
-  tally();
+  schedule();
 }
 
 /** Read out what an alert did, unless the alert is muted. */
@@ -139,17 +151,21 @@ function tell(session) {
 }
 
 async function loadAnew() {
+  if (loadingAll) return;
   loadingAll = true;
   const fresh = await loadElement(location.href, "#cards").catch(() => null);
+  if (fresh) await replaceAll([...fresh.children]);
   loadingAll = false;
   schedule();
-  if (!fresh) return;
-  const kept = new Set();
-  for (const card of [...fresh.children]) {
-    kept.add(card.dataset.session);
+}
+
+async function replaceAll(fresh) {
+  const kept = new Set(fresh.map((card) => card.dataset.session));
+  for (const session of [...cards.keys()]) if (!kept.has(session)) remove(session);
+  for (const [place, card] of fresh.entries()) {
+    if (place % CARDS_A_FRAME === 0) await new Promise(requestAnimationFrame);
     put(card.dataset.session, card);
   }
-  for (const session of [...cards.keys()]) if (!kept.has(session)) remove(session);
 }
 
 resort.addEventListener("click", () => {
