@@ -36,7 +36,10 @@ class Testbed:
         self.folder = folder
         self.brokers = brokers
         self.bundle = bundle
-        self.broker_name = "Apache Kafka" if kafka else "embedded broker"
+        self.broker_name = "Apache Kafka" if kafka else "embedded"
+        self._broker_settings = (
+            {} if kafka else {"kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT}
+        )
         self._numbers = itertools.count(1)
         self._server: postgres.Server | None = None
 
@@ -73,7 +76,7 @@ class Testbed:
         settings = Settings().model_copy(
             update={
                 "kafka_brokers": self.brokers,
-                "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
+                **self._broker_settings,
                 "kafka_group": name,
                 "topic_prefix": name,
                 "topic_partitions": PARTITIONS,
