@@ -75,10 +75,10 @@ class Group:
         self._reader = CommitReader(folder)
         self._model_cpu: dict[str, float] = {}
 
-    def warm(self) -> None:
+    def warm(self, count: int) -> None:
         """Send turns until every process has committed some: all are in the group and at work."""
         at_work: set[str] = set()
-        turns = workload.turns(WARM_TURNS, sessions=WARM_TURNS)
+        turns = workload.turns(count, sessions=count)
         for number in itertools.count():
             run = f"warm{number}"
             at_work |= self._await(run, self._send(run, turns), START_PATIENCE).keys()
@@ -174,7 +174,9 @@ def workers(settings: Settings, count: int = 1) -> Iterator[Group]:
 
 
 @contextmanager
-def running(settings: Settings, commands: Sequence[Sequence[str | Path]]) -> Iterator[Group]:
+def running(
+    settings: Settings, commands: Sequence[Sequence[str | Path]], warm_turns: int = WARM_TURNS
+) -> Iterator[Group]:
     """One consumer process for each command, ready; stopped at the end.
 
     Each is called with the folder for its commits as its last argument, and with the settings in
@@ -189,5 +191,5 @@ def running(settings: Settings, commands: Sequence[Sequence[str | Path]]) -> Ite
             for command in commands
         ]
         group = Group(settings, folder, started)
-        group.warm()
+        group.warm(warm_turns)
         yield group

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
+from benchmarks.errors import Unavailable
 from stream_app.commands import up
-from stream_app.errors import RapportError
 from stream_app.settings import Settings
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
@@ -23,10 +23,6 @@ from tests.services import kafka, postgres
 PARTITIONS: Final = 12
 POSTGRES: Final = {"fsync": "on", "shared_buffers": "256MB", "synchronous_commit": "on"}
 """The tests' server does not wait for its disk; this one does."""
-
-
-class Unavailable(RapportError):
-    """A part cannot be measured here; the message says what is missing."""
 
 
 class Testbed:

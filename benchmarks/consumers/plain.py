@@ -2,9 +2,10 @@
 
 ``once``: a turn is encoded once, windows of vectors are kept in a dict. ``window``: the texts of
 the window are concatenated into one input and encoded anew for every turn, as most models are
-used; one score a turn, with up to 3 turns before and 3 after it.
+used; one score a turn. Both with Rapport's settings for the window, 3 turns before and 3 after.
 """
 
+import os
 import sys
 from collections import defaultdict, deque
 from typing import Any
@@ -20,7 +21,8 @@ from stream_app.inference.providers import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.inference.tokenizer import TextTokenizer
 
-BEFORE = AFTER = 3
+BEFORE = int(os.environ.get("RAPPORT_WINDOW_BEFORE", "3"))
+AFTER = int(os.environ.get("RAPPORT_WINDOW_AFTER", "3"))
 LONGEST = 512
 
 
