@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(reports.PARTS), metavar="PART")
     parser.add_argument("--rounds", type=int, default=None, help=f"default: {ROUNDS}")
     parser.add_argument("--quick", action="store_true", help="seconds; the figures mean nothing")
-    parser.add_argument("--kafka", action="store_true", help="Apache Kafka, not the embedded broker")
+    parser.add_argument(
+        "--kafka", action="store_true", help="Apache Kafka, not the embedded broker"
+    )
     parser.add_argument("--bundle", type=Path, default=bundles.DEFAULT_BUNDLE)
     parser.add_argument("--out", type=Path, help="folder of the JSON files")
     parser.add_argument(

@@ -21,14 +21,13 @@ from stream_app import bootstrap
 from stream_app.contracts.events import decode
 from stream_app.core.pipeline import Pipeline, Received, Source
 from stream_app.core.session import Versioned
-from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 
 
 class Order(Struct, frozen=True):
     """What to record: turns in the worker's batches, with a bundle."""
 
-    bundle: Path
+    bundle: str
     turns: list[Turn]
 
 
@@ -88,7 +87,7 @@ class Limit:
 @contextmanager
 def limit(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator[Limit]:
     """``count`` processes that have recorded the calls for these turns and wait."""
-    order = msgspec.json.encode(Order(bundle, turns))
+    order = msgspec.json.encode(Order(str(bundle), turns))
     with ExitStack() as stack:
         pipes = [stack.enter_context(_process()) for _ in range(count)]
         for process in pipes:
@@ -124,7 +123,7 @@ def process_all(pipeline: Pipeline, turns: list[Turn], batch: int) -> None:
 
 @contextmanager
 def _process() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(  # noqa: S603  # no shell
+    with subprocess.Popen(  # no shell
         [sys.executable, "-m", "benchmarks.bare"],
         cwd=processes.REPOSITORY,
         stdin=subprocess.PIPE,
@@ -145,7 +144,7 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 def main() -> None:
     """Record once, then run at each line of standard input."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
-    calls = recorded(order.bundle, order.turns)
+    calls = recorded(Path(order.bundle), order.turns)
     print(flush=True)
     while sys.stdin.buffer.readline():
         wall, cpu = time.perf_counter(), time.thread_time()

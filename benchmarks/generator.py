@@ -52,7 +52,7 @@ class Sent(Struct, frozen=True):
 
 def send(job: Job, patience: float) -> Sent:
     """Send from a child process and wait for its end."""
-    done = subprocess.run(  # noqa: S603  # no shell
+    done = subprocess.run(  # no shell
         [sys.executable, "-m", "benchmarks.generator"],
         input=msgspec.json.encode(job),
         stdout=subprocess.PIPE,

@@ -24,7 +24,9 @@ def replace(document: str, name: str, content: str) -> str:
     Raises:
         ValueError: the markers are not there.
     """
-    pattern = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.S)
+    pattern = re.compile(
+        rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL
+    )
     if not pattern.search(document):
         raise ValueError(f"the document has no markers <!-- {name} --> and <!-- /{name} -->")
     return pattern.sub(lambda found: f"{found[1]}{content.strip()}\n{found[2]}", document)

@@ -1,4 +1,4 @@
-"""Child processes of a measurement: started with their parent's death sentence, stopped in order."""
+"""Child processes of a measurement, which end with it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Figures on disk: one JSON file a part, and the tables made from them in ``docs/performance.md``."""
+"""Figures on disk, a JSON file for each part, and the document with the tables made of them."""
 
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +14,7 @@ from benchmarks.processes import REPOSITORY
 from stream_app import __version__
 
 PARTS: Final[dict[str, ModuleType]] = {
-    part.NAME: part
-    for part in (lines, latency, target, window, length, sessions, workers, startup)
+    part.NAME: part for part in (lines, latency, target, window, length, sessions, workers, startup)
 }
 RESULTS: Final = Path(__file__).with_name("results")
 QUICK_RESULTS: Final = REPOSITORY / "build" / "benchmarks" / "quick"
@@ -36,7 +35,12 @@ class Report(Struct, frozen=True):
 
 
 def report(
-    part: ModuleType, bundle: str, machine: Machine, rounds: int, quick: bool, seconds: float,
+    part: ModuleType,
+    bundle: str,
+    machine: Machine,
+    rounds: int,
+    quick: bool,
+    seconds: float,
     result: Any,
 ) -> Report:
     """Wrap what a part has measured."""

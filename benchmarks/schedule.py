@@ -60,9 +60,8 @@ def latency(intended: Sequence[float], committed: Sequence[float]) -> Latency:
     Latency(p50=20.0, p95=29.0, p99=29.8, worst=30.0, turns=2)
     """
     millis = (np.array(committed) - np.array(intended)) * 1000.0
-    p50, p95, p99 = np.percentile(millis, [50, 95, 99])
-    shown = (round(float(value), 3) for value in (p50, p95, p99, millis.max()))
-    return Latency(*shown, turns=len(millis))
+    p50, p95, p99, worst = np.percentile(millis, [50, 95, 99, 100]).round(3).tolist()
+    return Latency(p50, p95, p99, worst, len(millis))
 
 
 def backlog(intended: Sequence[float], committed: Sequence[float], parts: int = 10) -> list[int]:

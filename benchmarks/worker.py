@@ -22,14 +22,14 @@ def install(folder: Path) -> None:
     clock = ModelClock()
     load_scorer, open_prepared = bootstrap.scorer, bootstrap.prepared_store
 
-    def scorer(settings: Settings) -> OnnxScorer:
+    def watched_scorer(settings: Settings) -> OnnxScorer:
         loaded: Any = load_scorer(settings)
         for part in (loaded.encoder, loaded.head):
             part.session = clock.watch(part.session)
         return loaded  # type: ignore[no-any-return]
 
-    def prepared_store(settings: Settings, with_scorer: OnnxScorer) -> Store:
-        store: Any = open_prepared(settings, with_scorer)
+    def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
+        store: Any = open_prepared(settings, scorer)
         commits = CommitWriter(folder)
         commit = store.commit
 
@@ -42,7 +42,7 @@ def install(folder: Path) -> None:
         store.commit = watched
         return store  # type: ignore[no-any-return]
 
-    bootstrap.scorer, bootstrap.prepared_store = scorer, prepared_store
+    bootstrap.scorer, bootstrap.prepared_store = watched_scorer, prepared_store
 
 
 def main() -> None:

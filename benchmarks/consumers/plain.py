@@ -64,7 +64,9 @@ class EncodeWindow:
         bundle = scorer.bundle
         self._scorer = scorer
         self._tokenizer = TextTokenizer(bundle.file(bundle.manifest.tokenizer.file), LONGEST)
-        self._windows: dict[str, deque[Turn]] = defaultdict(lambda: deque(maxlen=BEFORE + 1 + AFTER))
+        self._windows: dict[str, deque[Turn]] = defaultdict(
+            lambda: deque(maxlen=BEFORE + 1 + AFTER)
+        )
 
     def __call__(self, turns: list[Turn]) -> list[Row]:
         """One score for each turn that comes: of the one in the middle of its window."""

@@ -37,7 +37,7 @@ class Scored(msgspec.Struct):
     rows: list[tuple[str, int, str, bytes]]
 
 
-class SqliteSink(BatchingSink):
+class SqliteSink(BatchingSink):  # type: ignore[misc]  # not typed where the rest is
     """One transaction for each checkpoint."""
 
     def __init__(self, work: Job, clock: ModelClock) -> None:

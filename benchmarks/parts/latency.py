@@ -51,9 +51,7 @@ def measure(options: Options) -> Result:
         return Result(bed.broker_name, found)
 
 
-def _deployment(
-    options: Options, bed: testbed.Testbed, database: str, workers: int
-) -> Deployment:
+def _deployment(options: Options, bed: testbed.Testbed, database: str, workers: int) -> Deployment:
     burst = workload.turns(options.size(2000, 120) * workers)
     seconds = options.size(15.0, 1.5)
     loads = [Load(share, []) for share in (0.0, *SHARES)]

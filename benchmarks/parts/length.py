@@ -63,7 +63,9 @@ def measure(options: Options) -> Result:
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
             with group.workers(bed.deployment()) as workers:
-                for place, (length, turns) in enumerate(zip(lengths, [*sets, mixture], strict=True)):
+                for place, (length, turns) in enumerate(
+                    zip(lengths, [*sets, mixture], strict=True)
+                ):
                     with bare.limit(options.bundle, turns) as limit:
                         length.bare.append(limit.rate())
                     burst = workers.burst(f"length{place}", turns)
@@ -160,4 +162,4 @@ def _words(result: Result, sessions: cost.Cost, worker: cost.Cost) -> str:
 
 
 def _off(predicted: float, measured: float) -> str:
-    return f"{100 * cost.error(predicted, measured):+.1f} %"
+    return f"{round(100 * cost.error(predicted, measured), 1) + 0.0:+.1f} %"  # no -0.0

@@ -203,7 +203,9 @@ def table(result: Result) -> str:
         over, under = by_name[item.over], by_name[item.under]
         known = over.rates and len(over.rates) == len(under.rates)
         shown = f"{ratio(over.rates, under.rates):.2f}" if known else "not measured"
-        ratios.append([f"{item.over} / {item.under}", shown, f"{item.reach:g}" if item.reach else ""])
+        ratios.append(
+            [f"{item.over} / {item.under}", shown, f"{item.reach:g}" if item.reach else ""]
+        )
     lines = [
         [
             line.name,

@@ -62,7 +62,9 @@ def measure(options: Options) -> Result:
                 found.memory = workers.memory()
                 found.cached = int(probes.metric(port, "rapport_cached_sessions"))
             counts.append(found)
-            options.say(f"{sessions} open: {middle(found.rates):.1f} turns/s, {found.memory:.0f} MiB")
+            options.say(
+                f"{sessions} open: {middle(found.rates):.1f} turns/s, {found.memory:.0f} MiB"
+            )
         return Result(settings.cache_sessions, counts)
 
 
