@@ -32,9 +32,7 @@ class Server:
     `more`: settings that differ from the tests', which are made for a short life.
     """
 
-    def __init__(
-        self, bin_folder: Path, more: Mapping[str, object] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, bin_folder: Path, more: Mapping[str, object] = MappingProxyType({})) -> None:
         self._bin = bin_folder
         self._more = dict(more)
         self._process: subprocess.Popen[bytes] | None = None
