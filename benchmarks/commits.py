@@ -29,12 +29,13 @@ class CommitWriter:
     """The file of this process in a folder that all consumers of a run share."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = (folder / f"{os.getpid()}.commits").open("ab", buffering=0)
+        self._path = folder / f"{os.getpid()}.commits"
 
     def write(self, turns: list[tuple[str, float]], model_cpu: float) -> None:
         """To be called right after a commit."""
         commit = Commit(time.time(), time.process_time(), model_cpu, turns)
-        self._file.write(msgspec.json.encode(commit) + b"\n")
+        with self._path.open("ab") as file:
+            file.write(msgspec.json.encode(commit) + b"\n")
 
 
 class CommitReader:

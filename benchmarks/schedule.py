@@ -26,7 +26,7 @@ def arrivals(rate: float, seconds: float, seed: int) -> list[float]:
         seed: equal seeds, equal times.
 
     >>> [round(at, 2) for at in arrivals(rate=2.0, seconds=2.0, seed=1)]
-    [0.07, 1.02, 1.75]
+    [0.07, 1.01, 1.73, 1.88]
     """
     if rate <= 0:
         raise ValueError("a rate is above 0")

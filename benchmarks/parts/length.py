@@ -53,9 +53,9 @@ class Result(Struct):
 
 def measure(options: Options) -> Result:
     """The sessions alone and a worker on SQLite, on the same turns."""
-    base = options.size(12_000, 480)
+    most, least = options.size((12_000, 4 * SESSIONS), (320, 40))
     sets = [
-        workload.fixed(max(4 * SESSIONS, base // tokens), tokens, SESSIONS)
+        workload.fixed(max(least, most // tokens), tokens, SESSIONS)
         for tokens in options.size(LENGTHS, (4, 32))
     ]
     mixture = workload.turns(options.size(2000, 120))

@@ -175,7 +175,12 @@ def _consumer(bed: Testbed, command: Sequence[str | Path], turns: list[Turn]) ->
 
 def _hugging_face(bed: Testbed, batch: int, turns: list[Turn]) -> Measure:
     def run() -> Sample:
-        command: list[str | Path] = [environments.train(), "-m", "benchmarks.consumers.hugging_face", str(batch)]
+        command: list[str | Path] = [
+            environments.train(),
+            "-m",
+            "benchmarks.consumers.hugging_face",
+            str(batch),
+        ]
         with group.running(bed.topics(), [command], warm_turns=batch) as consumer:
             return Sample(consumer.burst("run", turns).rate)
 

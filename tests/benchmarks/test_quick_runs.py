@@ -95,7 +95,8 @@ def test_commits_of_several_processes_are_read_once_and_only_whole_lines(tmp_pat
     assert sorted(len(commits) for commits in found.values()) == [1, 1]
     (own,) = [commit for process, (commit,) in found.items() if process != "other"]
     assert (own.turns, own.model_cpu) == ([("run-1", 1.5)], 0.25)
-    (tmp_path / "other.commits").open("ab").write(b"0,4.0,[]]\n")
+    with (tmp_path / "other.commits").open("ab") as file:
+        file.write(b"0,4.0,[]]\n")
     assert [commit.model_cpu for commit in reader.new()["other"]] == [4.0]
     assert not any(reader.new().values())
 
