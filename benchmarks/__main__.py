@@ -68,14 +68,14 @@ def _measure(given: argparse.Namespace, folder: Path) -> None:
 
 
 def _write_document(folder: Path) -> None:
-    document = reports.DOCUMENT
-    document.write_text(reports.document(document.read_text("utf-8"), folder), "utf-8")
-    print(document)
     try:
-        for path in pictures.drawn(folder):
+        for path in pictures.drawn(folder, reports.PLOTS):
             print(path)
     except Unavailable as problem:
         print(f"no plots: {problem}")
+    document = reports.DOCUMENT
+    document.write_text(reports.document(document.read_text("utf-8"), folder), "utf-8")
+    print(document)
 
 
 if __name__ == "__main__":

@@ -12,18 +12,17 @@ from typing import Any, Final
 
 from benchmarks import environments, processes
 
-FOLDER: Final = processes.REPOSITORY / "docs" / "performance"
 OURS, OTHER, GRID = "#1f6f8b", "#b5651d", "#cccccc"
 
 
-def drawn(results: Path) -> list[Path]:
+def drawn(results: Path, folder: Path) -> list[Path]:
     """Draw what there are figures for; returns the files.
 
     Raises:
         Unavailable: there is no training environment.
     """
     done = subprocess.run(  # noqa: S603  # no shell
-        [environments.train(), "-m", "benchmarks.pictures", results, FOLDER],
+        [environments.train(), "-m", "benchmarks.pictures", results, folder],
         cwd=processes.REPOSITORY,
         capture_output=True,
         text=True,

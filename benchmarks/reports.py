@@ -19,6 +19,7 @@ PARTS: Final[dict[str, ModuleType]] = {
 RESULTS: Final = Path(__file__).with_name("results")
 QUICK_RESULTS: Final = REPOSITORY / "build" / "benchmarks" / "quick"
 DOCUMENT: Final = REPOSITORY / "docs" / "performance.md"
+PLOTS: Final = DOCUMENT.with_suffix("")
 
 
 class Report(Struct, frozen=True):
@@ -84,5 +85,8 @@ def document(text: str, folder: Path) -> str:
     for name in markdown.names(text):
         found = read(name, folder)
         content = markdown.NOT_MEASURED if found is None else shown(found)
+        if found is not None and (PLOTS / f"{name}.svg").exists():
+            title = PARTS[name].TITLE
+            content += f"\n\n![{title}]({PLOTS.name}/{name}.svg)"
         text = markdown.replace(text, name, content)
     return text

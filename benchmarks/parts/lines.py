@@ -1,5 +1,6 @@
 """Rapport beside the bare sessions and beside what else could be run, in one run."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -9,11 +10,11 @@ from typing import Final
 from msgspec import Struct
 
 from benchmarks import bare, environments, group, markdown, offline, testbed, workload
-from benchmarks.errors import Unavailable
 from benchmarks.options import Options
 from benchmarks.rounds import middle, ratio, spread
 from benchmarks.testbed import Testbed
 from benchmarks.workload import Turn
+from stream_app.errors import RapportError
 
 NAME: Final = "lines"
 TITLE: Final = "Side by side"
@@ -143,8 +144,10 @@ def _round(options: Options, number: int, line: Line, run: Measure) -> None:
         return
     try:
         sample = run()
-    except Unavailable as problem:
-        line.missing = str(problem)
+    except (RapportError, subprocess.SubprocessError) as problem:
+        line.missing = str(problem).partition("\n")[0]  # the other lines are worth keeping
+        line.rates.clear()
+        line.overheads.clear()
         options.say(f"{line.name}: {problem}")
         return
     line.rates.append(sample.rate)
