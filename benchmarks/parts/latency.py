@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from benchmarks import group, markdown, schedule, testbed, workload
+from benchmarks.errors import Unavailable
 from benchmarks.group import Flow
 from benchmarks.options import Options
 from benchmarks.rounds import middle
@@ -47,7 +48,10 @@ def measure(options: Options) -> Result:
     with testbed.opened(options.bundle, options.kafka) as bed:
         found = [_deployment(options, bed, "sqlite", 1)]
         if not options.quick:
-            found.append(_deployment(options, bed, "postgresql", options.cores))
+            try:
+                found.append(_deployment(options, bed, "postgresql", options.cores))
+            except Unavailable as problem:
+                options.say(str(problem))
         return Result(bed.broker_name, found)
 
 
