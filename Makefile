@@ -8,7 +8,7 @@ MODEL ?= build/model
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-services chaos fuzz soak test-models check format schemas lock train-env folds evaluate train bundle bench clean
+.PHONY: help install demo test test-services chaos fuzz soak test-models check format schemas lock train-env folds evaluate train bundle bench benchmarks clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -100,6 +100,9 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 
 bench: install ## Whole path beside the bare ONNX sessions
 	$(BIN)/rapport bench
+
+benchmarks: $(DEV_STAMP) train-env ## The tables of docs/performance.md; an idle machine and an hour
+	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(TRAIN) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,13 @@ import importlib
 import pytest
 
 MODULES = [
+    "benchmarks.cost",
+    "benchmarks.lengths",
+    "benchmarks.markdown",
+    "benchmarks.open_sessions",
+    "benchmarks.parts.workers",
+    "benchmarks.rounds",
+    "benchmarks.schedule",
     "stream_app.commands.watch",
     "stream_app.core.risk",
     "stream_app.inference.batching",

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import psycopg
 
@@ -25,10 +27,14 @@ def binaries() -> Path | None:
 
 
 class Server:
-    """Stopped and started at will; everything lies in one temporary folder."""
+    """Stopped and started at will; everything lies in one temporary folder.
 
-    def __init__(self, bin_folder: Path) -> None:
+    `more`: settings that differ from the tests', which are made for a short life.
+    """
+
+    def __init__(self, bin_folder: Path, more: Mapping[str, object] = MappingProxyType({})) -> None:
         self._bin = bin_folder
+        self._more = dict(more)
         self._process: subprocess.Popen[bytes] | None = None
         self._as: dict[str, int] = {}
         self._databases = 0
@@ -73,6 +79,7 @@ class Server:
             "fsync": "off",
             "shared_buffers": "16MB",
             "TimeZone": "Pacific/Auckland",
+            **self._more,
         }
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

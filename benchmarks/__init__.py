@@ -1,0 +1,1 @@
+"""What Rapport costs, side by side with what else could be run: ``python -m benchmarks``."""

@@ -1,0 +1,158 @@
+"""The ONNX sessions alone: one process that is told when to run, and answers with what it took.
+
+It records the calls that the pipeline makes for the turns, batch by batch as a worker would, with
+their inputs ready; a round is these calls again and nothing else.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from msgspec import Struct
+
+from benchmarks import processes, workload
+from benchmarks.workload import Turn
+from stream_app import bootstrap
+from stream_app.contracts.events import decode
+from stream_app.core.pipeline import Pipeline, Received, Source
+from stream_app.core.session import Versioned
+from stream_app.settings import Settings
+
+
+class Order(Struct, frozen=True):
+    """What to record: turns in the worker's batches, with a bundle."""
+
+    bundle: str
+    turns: list[Turn]
+
+
+class Call(Struct, frozen=True):
+    """One run of a session with its inputs."""
+
+    session: Any
+    outputs: Any
+    feeds: Any
+
+
+class Recorder:
+    """Stands in for a session: runs it and writes down what it was asked."""
+
+    def __init__(self, session: Any, calls: list[Call]) -> None:
+        self._session = session
+        self._calls = calls
+
+    def run(self, outputs: Any, feeds: Any) -> Any:
+        """Record and run."""
+        self._calls.append(Call(self._session, outputs, feeds))
+        return self._session.run(outputs, feeds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+class Timed(Struct, frozen=True):
+    """Seconds of all calls, by the wall and of CPU."""
+
+    seconds: float
+    cpu: float
+
+
+class Limit:
+    """Processes that run the sessions side by side, one round at a time."""
+
+    def __init__(self, turns: int, pipes: Sequence[subprocess.Popen[bytes]]) -> None:
+        self._turns = turns
+        self._pipes = pipes
+
+    def round(self) -> list[Timed]:
+        """All processes run once at the same time."""
+        for process in self._pipes:
+            _pipe(process.stdin).write(b"\n")
+            _pipe(process.stdin).flush()
+        return [
+            msgspec.json.decode(_pipe(process.stdout).readline(), type=Timed)
+            for process in self._pipes
+        ]
+
+    def rate(self) -> float:
+        """Turns per second of one round of all processes together."""
+        return sum(self._turns / timed.seconds for timed in self.round())
+
+
+@contextmanager
+def limit(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator[Limit]:
+    """``count`` processes that have recorded the calls for these turns and wait."""
+    order = msgspec.json.encode(Order(str(bundle), turns))
+    with ExitStack() as stack:
+        pipes = [stack.enter_context(_process()) for _ in range(count)]
+        for process in pipes:
+            _pipe(process.stdin).write(order + b"\n")
+            _pipe(process.stdin).flush()
+        for process in pipes:
+            _pipe(process.stdout).readline()  # it has recorded
+        yield Limit(len(turns), pipes)
+
+
+def recorded(bundle: Path, turns: list[Turn]) -> list[Call]:
+    """The calls of the pipeline for these turns."""
+    settings = Settings().model_copy(update={"bundle": bundle})
+    scorer: Any = bootstrap.scorer(settings)
+    calls: list[Call] = []
+    for part in (scorer.encoder, scorer.head):
+        part.session = Recorder(part.session, calls)
+    process_all(bootstrap.pipeline(settings, scorer), turns, settings.batch_max)
+    return calls
+
+
+def process_all(pipeline: Pipeline, turns: list[Turn], batch: int) -> None:
+    """The pipeline over turns, without broker and store."""
+    states: dict[str, Versioned] = {}
+    values = [workload.event(turn, "bare", time.time()) for turn in turns]
+    received = [
+        Received(Source("bare", 0, offset), value, decode(value))
+        for offset, value in enumerate(values)
+    ]
+    for start in range(0, len(received), batch):
+        pipeline.process(received[start : start + batch], states)
+
+
+@contextmanager
+def _process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(  # no shell
+        [sys.executable, "-m", "benchmarks.bare"],
+        cwd=processes.REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:  # made by us a moment ago
+        raise RuntimeError("the process has no pipes")
+    return pipe
+
+
+def main() -> None:
+    """Record once, then run at each line of standard input."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    calls = recorded(Path(order.bundle), order.turns)
+    print(flush=True)
+    while sys.stdin.buffer.readline():
+        wall, cpu = time.perf_counter(), time.thread_time()
+        for call in calls:
+            call.session.run(call.outputs, call.feeds)
+        timed = Timed(time.perf_counter() - wall, time.thread_time() - cpu)
+        print(msgspec.json.encode(timed).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

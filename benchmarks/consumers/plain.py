@@ -1,0 +1,117 @@
+"""The same bundle in a plain loop: no Faust, and of Rapport only the windows.
+
+``once``: a turn is encoded once, windows of vectors are kept in a dict. ``window``: the texts of
+the window are concatenated into one input and encoded anew for every turn, as most models are
+used; one score a turn. Both with Rapport's settings for the window, 3 turns before and 3 after.
+"""
+
+import os
+import sys
+from collections import defaultdict, deque
+from typing import Any
+
+from benchmarks.clocks import ModelClock
+from benchmarks.consumers import polling
+from benchmarks.consumers.job import Row, as_json, job
+from stream_app.contracts.events import Turn
+from stream_app.contracts.scores import Stage
+from stream_app.core.window import EncodedTurn, Target, WindowPolicy, WindowState, push
+from stream_app.inference import bundle as bundles
+from stream_app.inference.providers import Provider
+from stream_app.inference.scorer import OnnxScorer
+from stream_app.inference.tokenizer import TextTokenizer
+
+BEFORE = int(os.environ.get("RAPPORT_WINDOW_BEFORE", "3"))
+AFTER = int(os.environ.get("RAPPORT_WINDOW_AFTER", "3"))
+LONGEST = 512
+
+
+class EncodeOnce:
+    """Encodes a poll's turns, then scores what is due in the windows."""
+
+    def __init__(self, scorer: OnnxScorer) -> None:
+        self._scorer = scorer
+        self._windows: dict[str, WindowState] = defaultdict(WindowState)
+        self._policy = WindowPolicy(BEFORE, AFTER)
+
+    def __call__(self, turns: list[Turn]) -> list[Row]:
+        """Provisional and final scores."""
+        due: list[tuple[str, Target]] = []
+        encodings = self._scorer.encode([turn.text for turn in turns])
+        for turn, encoding in zip(turns, encodings, strict=True):
+            encoded = EncodedTurn(
+                turn.seq,
+                turn.speaker_role,
+                turn.occurred_at,
+                0,
+                0,
+                encoding.vectors,
+                encoding.rationales,
+            )
+            _, targets = push(self._windows[turn.session_id], encoded, self._policy)
+            due += [(turn.session_id, target) for target in targets]
+        scores = self._scorer.score([target for _, target in due])
+        return [
+            (session, target.turn.seq, target.stage.value, as_json(score))
+            for (session, target), score in zip(due, scores, strict=True)
+        ]
+
+
+class EncodeWindow:
+    """Encodes the whole window again for every turn."""
+
+    def __init__(self, scorer: OnnxScorer) -> None:
+        bundle = scorer.bundle
+        self._scorer = scorer
+        self._tokenizer = TextTokenizer(bundle.file(bundle.manifest.tokenizer.file), LONGEST)
+        self._windows: dict[str, deque[Turn]] = defaultdict(
+            lambda: deque(maxlen=BEFORE + 1 + AFTER)
+        )
+
+    def __call__(self, turns: list[Turn]) -> list[Row]:
+        """One score for each turn that comes: of the one in the middle of its window."""
+        targets: list[Turn] = []
+        texts: list[str] = []
+        for turn in turns:
+            window = self._windows[turn.session_id]
+            window.append(turn)
+            targets.append(window[-1 - min(AFTER, len(window) - 1)])
+            texts.append(" ".join(said.text for said in window))
+        encoded = self._scorer.encoder.encode(self._tokenizer.tokenize(texts))
+        heads = self._scorer.score(
+            [
+                Target(
+                    EncodedTurn(
+                        turn.seq,
+                        turn.speaker_role,
+                        turn.occurred_at,
+                        0,
+                        0,
+                        output.vectors.tobytes(),
+                        {},
+                    ),
+                    Stage.FINAL,
+                    [],
+                )
+                for turn, output in zip(targets, encoded, strict=True)
+            ]
+        )
+        return [
+            (turn.session_id, turn.seq, Stage.FINAL.value, as_json(score))
+            for turn, score in zip(targets, heads, strict=True)
+        ]
+
+
+def main() -> None:
+    """Run until a signal comes."""
+    work = job()
+    clock = ModelClock()
+    scorer: Any = OnnxScorer(bundles.load(work.bundle), Provider.CPU)
+    for part in (scorer.encoder, scorer.head):
+        part.session = clock.watch(part.session)
+    score = EncodeOnce(scorer) if sys.argv[1] == "once" else EncodeWindow(scorer)
+    polling.run(work, score, lambda: clock.seconds)
+
+
+if __name__ == "__main__":
+    main()

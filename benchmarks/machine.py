@@ -1,0 +1,52 @@
+"""What a figure was measured on."""
+
+import os
+import platform
+from pathlib import Path
+
+import onnxruntime
+import psutil
+from msgspec import Struct
+
+
+class Machine(Struct, frozen=True):
+    """``load``: the load average over a minute before the run began."""
+
+    processor: str
+    cores: int
+    memory_gib: int
+    system: str
+    python: str
+    onnxruntime: str
+    load: float
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def here() -> Machine:
+    """This machine, now."""
+    return Machine(
+        processor=_processor(),
+        cores=cores(),
+        memory_gib=round(psutil.virtual_memory().total / 2**30),
+        system=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        onnxruntime=onnxruntime.__version__,
+        load=round(os.getloadavg()[0], 2),
+    )
+
+
+def _processor() -> str:
+    """Name, and the instructions that matter for int8."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    values = dict(line.split(":", 1) for line in lines if ":" in line)
+    fields = {key.strip(): value.strip() for key, value in values.items()}
+    flags = fields.get("flags", "").split()
+    shown = [name for name in ("avx2", "avx512f", "avx512_vnni", "amx_int8") if name in flags]
+    return f"{fields.get('model name', platform.machine())} ({', '.join(shown)})"

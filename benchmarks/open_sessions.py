@@ -1,0 +1,105 @@
+"""A database with many open sessions, and turns that come from all of them.
+
+Their states are copies of one that the real pipeline has made of a session's first turns, so each
+has a full window; making all of them with the model would take hours.
+"""
+
+import random
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import structs
+
+from benchmarks import workload
+from benchmarks.workload import Turn
+from stream_app import bootstrap
+from stream_app.contracts.events import decode
+from stream_app.contracts.scores import SessionStatus
+from stream_app.core.pipeline import Received, Source
+from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.settings import Settings
+from stream_app.store import rows, tables
+
+SPOKEN: Final = 8
+"""Turns that each session has behind it."""
+ROWS_AT_A_TIME: Final = 2000
+
+
+class OpenSessions:
+    """Sessions of one run in the database of a deployment that has no worker yet."""
+
+    def __init__(self, settings: Settings, run: str, count: int) -> None:
+        self.run = run
+        self.first_seq = SPOKEN
+        self._count = count
+        self._next = [0] * count
+        self._chance = random.Random(1)
+        _store(settings, _template(settings), run, count)
+
+    def each_once(self, tokens: int) -> list[Turn]:
+        """One turn of every session."""
+        return self._said(list(range(self._count)), workload.fixed(self._count, tokens, 1))
+
+    def turns(self, count: int) -> list[Turn]:
+        """Turns of sessions picked at random, of real lengths."""
+        picked = [self._chance.randrange(self._count) for _ in range(count)]
+        return self._said(picked, workload.turns(count))
+
+    def _said(self, picked: list[int], what: list[Turn]) -> list[Turn]:
+        found = []
+        for session, turn in zip(picked, what, strict=True):
+            seq = self._next[session]
+            self._next[session] += 1
+            role = workload.ROLES[seq % 2]
+            found.append(structs.replace(turn, session=session, seq=seq, role=role))
+        return found
+
+
+def _template(settings: Settings) -> SessionState:
+    """The state of a session after its first turns."""
+    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    now = datetime.now(UTC).timestamp()
+    values = [
+        workload.event(structs.replace(turn, session=0, seq=seq), "template", now)
+        for seq, turn in enumerate(workload.turns(SPOKEN))
+    ]
+    states: dict[str, Versioned] = {}
+    pipeline.process(
+        [
+            Received(Source("template", 0, offset), value, decode(value))
+            for offset, value in enumerate(values)
+        ],
+        states,
+    )
+    return next(iter(states.values())).state
+
+
+def _store(settings: Settings, template: SessionState, run: str, count: int) -> None:
+    packed = pack(template)
+    store = bootstrap.store(settings)
+    for numbers in batched_range(count, ROWS_AT_A_TIME):
+        states = [unpack(packed) for _ in numbers]
+        for number, state in zip(numbers, states, strict=True):
+            state.session_id = workload.session_name(run, number)
+        known = [
+            rows.state_row(
+                Versioned(state, partition=number % settings.topic_partitions), SessionStatus.OPEN
+            )
+            for number, state in zip(numbers, states, strict=True)
+        ]
+        for row in known:
+            del row["was"]
+        with store.transaction() as connection:
+            store.upsert(connection, tables.session_states, known, keep=False)
+            facts = [rows.session_row(state) for state in states]
+            store.upsert(connection, tables.sessions, facts, keep=False)
+    store.close()
+
+
+def batched_range(count: int, size: int) -> list[range]:
+    """The numbers below ``count`` in ranges of at most ``size``.
+
+    >>> batched_range(5, 2)
+    [range(0, 2), range(2, 4), range(4, 5)]
+    """
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]

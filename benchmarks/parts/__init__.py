@@ -1,0 +1,1 @@
+"""What is measured. Each part has ``measure`` (options → figures) and ``table`` (→ Markdown)."""

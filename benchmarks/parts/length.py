@@ -1,0 +1,165 @@
+"""Cost against the length of a turn, and the model that predicts turns per second from it.
+
+The model is fitted on turns of one length each and tested on the mixture of lengths that all other
+tables are measured on, and, where more bundles are shipped, on their encoders.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks import bare, cost, group, markdown, operations, testbed, workload
+from benchmarks.cost import Point
+from benchmarks.errors import Unavailable
+from benchmarks.options import Options
+from benchmarks.rounds import middle
+from benchmarks.workload import Turn
+from stream_app.inference import bundle as bundles
+
+NAME: Final = "length"
+TITLE: Final = "Turn length and the cost model"
+LENGTHS: Final = (4, 8, 16, 32, 64, 128)
+SESSIONS: Final = 64
+
+
+class Length(Struct):
+    """Turns per second, round by round; ``mixture``: real lengths, ``tokens`` is their mean."""
+
+    tokens: float
+    mixture: bool
+    bare: list[float]
+    ours: list[float]
+    overheads: list[float]
+
+
+class OtherBundle(Struct):
+    """Another encoder on the mixture: turns per second of its sessions alone."""
+
+    bundle: str
+    mega_operations: float
+    tokens: float
+    bare: list[float]
+
+
+class Result(Struct):
+    """``mega_operations``: of the encoder for a token; None where they could not be counted."""
+
+    bundle: str
+    mega_operations: float | None
+    lengths: list[Length]
+    others: list[OtherBundle]
+
+
+def measure(options: Options) -> Result:
+    """The sessions alone and a worker on SQLite, on the same turns."""
+    most, least = options.size((12_000, 4 * SESSIONS), (320, 40))
+    sets = [
+        workload.fixed(max(least, most // tokens), tokens, SESSIONS)
+        for tokens in options.size(LENGTHS, (4, 32))
+    ]
+    mixture = workload.turns(options.size(2000, 120))
+    lengths = [_length(turns, mixture=False) for turns in sets] + [_length(mixture, mixture=True)]
+    with testbed.opened(options.bundle, options.kafka) as bed:
+        for number in range(options.rounds):
+            with group.workers(bed.deployment()) as workers:
+                for place, (length, turns) in enumerate(
+                    zip(lengths, [*sets, mixture], strict=True)
+                ):
+                    with bare.limit(options.bundle, turns) as limit:
+                        length.bare.append(limit.rate())
+                    burst = workers.burst(f"length{place}", turns)
+                    length.ours.append(burst.rate)
+                    length.overheads.append(burst.overhead)
+                    options.say(
+                        f"round {number + 1}: {length.tokens:.1f} tokens: {burst.rate:.1f} turns/s"
+                    )
+    manifest = bundles.load(options.bundle).manifest
+    return Result(
+        manifest.bundle_id,
+        _operations(options.bundle),
+        lengths,
+        [_other(options, path, mixture) for path in _others(options.bundle)],
+    )
+
+
+def _length(turns: list[Turn], *, mixture: bool) -> Length:
+    return Length(sum(turn.tokens for turn in turns) / len(turns), mixture, [], [], [])
+
+
+def _operations(bundle: Path) -> float | None:
+    graph = bundle / bundles.load(bundle).manifest.encoder.file
+    try:
+        return operations.mega_operations(graph)
+    except Unavailable:
+        return None
+
+
+def _others(bundle: Path) -> list[Path]:
+    """The other bundles that are shipped, where their operations can be counted."""
+    if _operations(bundle) is None:
+        return []
+    shipped = sorted(path.parent for path in bundles.DEFAULT_BUNDLE.parent.glob("*/bundle.json"))
+    return [path for path in shipped if path != bundle]
+
+
+def _other(options: Options, path: Path, turns: list[Turn]) -> OtherBundle:
+    with bare.limit(path, turns) as limit:
+        rates = [limit.rate() for _ in range(options.rounds)]
+    tokens = sum(turn.tokens for turn in turns) / len(turns)
+    name = bundles.load(path).manifest.bundle_id
+    return OtherBundle(name, _operations(path) or 0.0, tokens, rates)
+
+
+def table(result: Result) -> str:
+    """The measured lengths, then what the model says and how far it is off."""
+    fixed = [item for item in result.lengths if not item.mixture]
+    sessions = cost.fit([Point(item.tokens, middle(item.bare)) for item in fixed])
+    worker = cost.fit([Point(item.tokens, middle(item.ours)) for item in fixed])
+    rows = [
+        [
+            f"{item.tokens:.1f}{' (mixture)' if item.mixture else ''}",
+            f"{middle(item.bare):.1f}",
+            _off(sessions.rate(item.tokens), middle(item.bare)),
+            f"{middle(item.ours):.1f}",
+            _off(worker.rate(item.tokens), middle(item.ours)),
+            f"{middle(item.overheads):.0f}",
+        ]
+        for item in result.lengths
+    ]
+    for other in result.others:
+        scaled = sessions.scaled(other.mega_operations / (result.mega_operations or 1.0))
+        measured = middle(other.bare)
+        off = _off(scaled.rate(other.tokens), measured)
+        rows.append(
+            [f"{other.tokens:.1f} (mixture, {other.bundle})", f"{measured:.1f}", off, "", "", ""]
+        )
+    head = [
+        "tokens",
+        "bare, turns/s",
+        "model off by",
+        "ours, turns/s",
+        "model off by",
+        "µs of CPU a turn, not the model",
+    ]
+    return f"{_words(result, sessions, worker)}\n\n{markdown.table(head, rows)}"
+
+
+def _words(result: Result, sessions: cost.Cost, worker: cost.Cost) -> str:
+    words = [
+        f"{name}: {1e6 * found.a:.0f} µs a turn + {1e6 * found.b:.1f} µs a token."
+        for name, found in (("ONNX sessions", sessions), ("One worker", worker))
+    ]
+    if result.mega_operations is None:
+        words.append("Operations of the encoder: not measured.")
+    else:
+        words.append(
+            f"The encoder of {result.bundle} takes {result.mega_operations:.1f} million operations "
+            f"a token, so a core does {sessions.giga_operations(result.mega_operations):.0f} "
+            "thousand million of them a second."
+        )
+    return " ".join(words)
+
+
+def _off(predicted: float, measured: float) -> str:
+    return f"{round(100 * cost.error(predicted, measured), 1) + 0.0:+.1f} %"  # no -0.0

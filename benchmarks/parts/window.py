@@ -1,0 +1,98 @@
+"""Cost against the length of the window: encoded once, and concatenated."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from benchmarks import group, markdown, testbed, workload
+from benchmarks.options import Options
+from benchmarks.rounds import middle, ratio
+from stream_app.inference.bundle import MANIFEST
+
+NAME: Final = "window"
+TITLE: Final = "Window length"
+LENGTHS: Final = (0, 2, 4, 6, 8, 12)
+LONGEST: Final = max(LENGTHS)
+
+
+class Point(Struct):
+    """Turns per second, round by round; ``length``: turns around the one that is scored.
+
+    ``overheads``: µs of CPU a turn outside the model, of ours.
+    """
+
+    length: int
+    ours: list[float]
+    overheads: list[float]
+    concatenated: list[float]
+
+
+class Result(Struct):
+    """One worker, SQLite."""
+
+    points: list[Point]
+
+
+def measure(options: Options) -> Result:
+    """Real workers whose bundle says that the head takes so many neighbours; its graph does."""
+    lengths = options.size(LENGTHS, (0, LONGEST))
+    points = [Point(length, [], [], []) for length in lengths]
+    turns = workload.turns(options.size(2000, 120))
+    few = workload.turns(options.size(400, 24))
+    with testbed.opened(options.bundle, options.kafka) as bed:
+        bundle = widened(options.bundle, bed.folder / "bundle", LONGEST)
+        for number in range(options.rounds):
+            for point in points:
+                after = point.length // 2
+                changes: dict[str, Any] = {
+                    "window_before": point.length - after,
+                    "window_after": after,
+                    "bundle": bundle,
+                }
+                with group.workers(bed.deployment(**changes)) as workers:
+                    burst = workers.burst("run", turns)
+                plain = [sys.executable, "-m", "benchmarks.consumers.plain", "window"]
+                with group.running(bed.topics(**changes), [plain]) as consumer:
+                    point.concatenated.append(consumer.burst("run", few).rate)
+                point.ours.append(burst.rate)
+                point.overheads.append(burst.overhead)
+                options.say(f"round {number + 1}: window {point.length}: {burst.rate:.1f} turns/s")
+    return Result(points)
+
+
+def widened(bundle: Path, folder: Path, slots: int) -> Path:
+    """The bundle in another folder, its manifest with so many slots for neighbours."""
+    shutil.copytree(bundle, folder)
+    manifest = msgspec.json.decode((folder / MANIFEST).read_bytes())
+    manifest["head"]["slots"] = slots
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    return folder
+
+
+def table(result: Result) -> str:
+    """Relative to no window at all."""
+    base = result.points[0]
+    rows = [
+        [
+            str(point.length),
+            f"{middle(point.ours):.1f}",
+            f"{ratio(base.ours, point.ours):.2f}",
+            f"{middle(point.overheads):.0f}",
+            f"{middle(point.concatenated):.1f}",
+            f"{ratio(base.concatenated, point.concatenated):.2f}",
+        ]
+        for point in result.points
+    ]
+    head = [
+        "turns around",
+        "ours, turns/s",
+        "cost of a turn, 0 = 1",
+        "µs of CPU a turn, not the model",
+        "concatenated, turns/s",
+        "cost of a turn, 0 = 1",
+    ]
+    return markdown.table(head, rows)

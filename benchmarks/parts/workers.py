@@ -1,0 +1,68 @@
+"""Turns per second against the number of workers, on PostgreSQL."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks import group, markdown, testbed, workload
+from benchmarks.options import Options
+from benchmarks.rounds import middle, ratio
+
+NAME: Final = "workers"
+TITLE: Final = "Workers"
+
+
+class Count(Struct):
+    """Turns per second, round by round."""
+
+    workers: int
+    rates: list[float]
+    overheads: list[float]
+
+
+class Result(Struct):
+    """``cores`` of the machine: more workers than these gain nothing."""
+
+    cores: int
+    counts: list[Count]
+
+
+def numbers(cores: int) -> list[int]:
+    """One, twice as many, and so on up to the cores; then twice the cores.
+
+    >>> numbers(2), numbers(6)
+    ([1, 2, 4], [1, 2, 4, 6, 12])
+    """
+    below = [2**power for power in range(cores.bit_length()) if 2**power < cores]
+    return sorted({*below, cores, 2 * cores})
+
+
+def measure(options: Options) -> Result:
+    """Fresh workers, topics and tables in every round."""
+    counts = [Count(number, [], []) for number in options.size(numbers(options.cores), [1, 2])]
+    turns = workload.turns(options.size(4000, 120))
+    with testbed.opened(options.bundle, options.kafka) as bed:
+        for number in range(options.rounds):
+            for count in counts:
+                with group.workers(bed.deployment("postgresql"), count.workers) as workers:
+                    burst = workers.burst("run", turns)
+                count.rates.append(burst.rate)
+                count.overheads.append(burst.overhead)
+                options.say(f"round {number + 1}: x{count.workers}: {burst.rate:.1f} turns/s")
+    return Result(options.cores, counts)
+
+
+def table(result: Result) -> str:
+    """Relative to one worker."""
+    one = result.counts[0]
+    rows = [
+        [
+            str(count.workers),
+            f"{middle(count.rates):.1f}",
+            f"{ratio(count.rates, one.rates):.2f}",
+            f"{middle(count.overheads):.0f}",
+        ]
+        for count in result.counts
+    ]
+    head = ["workers", "turns/s", "one worker = 1", "µs of CPU a turn, not the model"]
+    return f"{result.cores} cores.\n\n{markdown.table(head, rows)}"

@@ -1,0 +1,113 @@
+"""Broker and databases of a run: every deployment on it has topics, a group and tables of its own.
+
+Without more, the embedded broker and SQLite; Apache Kafka and PostgreSQL as in the tests.
+"""
+
+import asyncio
+import itertools
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import SecretStr
+
+from benchmarks.errors import Unavailable
+from stream_app.commands import up
+from stream_app.settings import Settings
+from stream_app.worker import broker
+from stream_app.worker.topics import declare_topics
+from tests.services import kafka, postgres
+
+PARTITIONS: Final = 12
+POSTGRES: Final = {"fsync": "on", "shared_buffers": "256MB", "synchronous_commit": "on"}
+"""The tests' server does not wait for its disk; this one does."""
+
+
+class Testbed:
+    """The servers of a run; ``folder`` holds databases and logs."""
+
+    def __init__(self, folder: Path, brokers: str, bundle: Path, kafka: bool) -> None:
+        self.folder = folder
+        self.brokers = brokers
+        self.bundle = bundle
+        self.broker_name = "Apache Kafka" if kafka else "embedded"
+        self._broker_settings = (
+            {} if kafka else {"kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT}
+        )
+        self._numbers = itertools.count(1)
+        self._server: postgres.Server | None = None
+
+    def server(self) -> postgres.Server:
+        """The PostgreSQL server, started at first use.
+
+        Raises:
+            Unavailable: it is not installed.
+        """
+        if self._server is None:
+            binaries = postgres.binaries()
+            if binaries is None:
+                raise Unavailable("PostgreSQL's server (initdb, postgres) is not installed")
+            self._server = postgres.Server(binaries, POSTGRES)
+        return self._server
+
+    def deployment(self, database: str = "sqlite", **changes: Any) -> Settings:
+        """Settings that share nothing with any other deployment; schema and topics are made.
+
+        Raises:
+            Unavailable: ``postgresql`` is asked for and its server is not installed.
+        """
+        settings = self.topics(database, **changes)
+        up.prepare(settings)
+        return settings
+
+    def topics(self, database: str = "none", **changes: Any) -> Settings:
+        """The same with topics only, for consumers that keep their own tables."""
+        number = next(self._numbers)
+        name = f"bench-{number}"
+        url = f"sqlite:///{self.folder}/{name}.db"
+        if database == "postgresql":
+            url = self.server().new_database()
+        settings = Settings().model_copy(
+            update={
+                "kafka_brokers": self.brokers,
+                **self._broker_settings,
+                "kafka_group": name,
+                "topic_prefix": name,
+                "topic_partitions": PARTITIONS,
+                "database_url": SecretStr(url),
+                "bundle": self.bundle,
+                "log_level": "WARNING",
+                **changes,
+            }
+        )
+        if database == "none":
+            asyncio.run(declare_topics(settings))
+        return settings
+
+    def close(self) -> None:
+        """Stop what was started at first use."""
+        if self._server is not None:
+            self._server.remove()
+
+
+@contextmanager
+def opened(bundle: Path, on_kafka: bool) -> Iterator[Testbed]:
+    """A testbed for the time of the ``with``.
+
+    Raises:
+        Unavailable: Apache Kafka is asked for and cannot be run here.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rapport-bench-")))
+        if on_kafka:
+            try:
+                brokers = stack.enter_context(kafka.running(folder / "kafka")).address
+            except kafka.KafkaMissing as problem:
+                raise Unavailable(str(problem)) from problem
+        else:
+            brokers = stack.enter_context(broker.running())
+        testbed = Testbed(folder, brokers, bundle, on_kafka)
+        stack.callback(testbed.close)
+        yield testbed

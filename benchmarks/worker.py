@@ -1,0 +1,56 @@
+"""``rapport worker`` with clocks: ``python -m benchmarks.worker FOLDER`` writes commits there.
+
+Nothing else is changed: the clocks stand around ``Store.commit`` and the ONNX sessions, and cost
+a few microseconds a batch.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.clocks import ModelClock
+from benchmarks.commits import CommitWriter
+from stream_app import bootstrap, cli
+from stream_app.core.pipeline import BatchResult
+from stream_app.inference.scorer import OnnxScorer
+from stream_app.settings import Settings
+from stream_app.store.repository import Store
+
+
+def install(folder: Path) -> None:
+    """Have ``bootstrap`` wire watched sessions and a watched store."""
+    clock = ModelClock()
+    load_scorer, open_prepared = bootstrap.scorer, bootstrap.prepared_store
+
+    def watched_scorer(settings: Settings) -> OnnxScorer:
+        loaded: Any = load_scorer(settings)
+        for part in (loaded.encoder, loaded.head):
+            part.session = clock.watch(part.session)
+        return loaded  # type: ignore[no-any-return]
+
+    def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
+        store: Any = open_prepared(settings, scorer)
+        commits = CommitWriter(folder)
+        commit = store.commit
+
+        def watched(result: BatchResult, *args: Any, **kwargs: Any) -> Any:
+            returned = commit(result, *args, **kwargs)
+            turns = [stored.turn for stored in result.turns]
+            commits.write([(t.session_id, t.occurred_at.timestamp()) for t in turns], clock.seconds)
+            return returned
+
+        store.commit = watched
+        return store  # type: ignore[no-any-return]
+
+    bootstrap.scorer, bootstrap.prepared_store = watched_scorer, prepared_store
+
+
+def main() -> None:
+    """Run a worker until a signal ends it."""
+    install(Path(sys.argv[1]))
+    sys.argv = ["rapport", "worker"]
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import cost
+from benchmarks.cost import Cost, Point
+from benchmarks.rounds import middle, ratio
+
+
+@given(a=st.floats(1e-5, 1e-2), b=st.floats(1e-6, 1e-3))
+def test_a_line_without_noise_is_found_again(a: float, b: float) -> None:
+    points = [Point(tokens, 1.0 / (a + b * tokens)) for tokens in (4, 8, 16, 32, 64, 128)]
+    found = cost.fit(points)
+    assert found.a == pytest.approx(a, abs=1e-7)
+    assert found.b == pytest.approx(b, rel=1e-3, abs=1e-9)
+
+
+def test_every_length_counts_alike_however_short() -> None:
+    """A tenth off at one end and a tenth off at the other give errors of the same size."""
+    points = [Point(4, 1100.0), Point(100, 90.0)]
+    found = cost.fit(points)
+    for point in points:
+        assert cost.error(found.rate(point.tokens), point.rate) == pytest.approx(0.0, abs=1e-3)
+
+
+def test_an_encoder_of_half_the_operations_costs_half_a_token() -> None:
+    found = Cost(0.0004, 0.0001)
+    half = found.scaled(0.5)
+    assert half.rate(20) == pytest.approx(1 / (0.0004 + 0.001))
+    assert half.giga_operations(10.0) == pytest.approx(found.giga_operations(20.0))
+
+
+def test_one_length_makes_no_line() -> None:
+    with pytest.raises(ValueError, match="two lengths"):
+        cost.fit([Point(4, 100.0), Point(4, 110.0)])
+
+
+def test_a_ratio_is_the_median_of_the_rounds_not_that_of_the_medians() -> None:
+    """The machine was slow in the second round, for both lines."""
+    over, under = [90.0, 9.0, 100.0], [100.0, 10.0, 100.0]
+    assert ratio(over, under) == pytest.approx(0.9)
+    assert middle(over) / middle(under) == pytest.approx(0.9)
+    assert ratio([90.0, 50.0], [100.0, 50.0]) == pytest.approx(0.95)
+    with pytest.raises(ValueError, match="longer"):
+        ratio([1.0], [1.0, 2.0])

@@ -1,0 +1,113 @@
+"""Parts at their smallest, with real processes, broker and databases."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import bare, group, processes, schedule, testbed, workload
+from benchmarks.commits import CommitReader, CommitWriter
+from benchmarks.open_sessions import OpenSessions
+from benchmarks.options import Options
+from benchmarks.parts import length, startup, window
+from stream_app.errors import RapportError
+from stream_app.inference import bundle as bundles
+from stream_app.inference.bundle import DEFAULT_BUNDLE
+
+SMALLEST = Options(DEFAULT_BUNDLE, rounds=1, quick=True)
+
+
+@pytest.fixture(scope="module")
+def bed() -> testbed.Testbed:
+    with testbed.opened(DEFAULT_BUNDLE, on_kafka=False) as opened:
+        yield opened
+
+
+def test_a_burst_and_a_flow_through_a_real_worker(bed: testbed.Testbed) -> None:
+    with group.workers(bed.deployment()) as workers:
+        burst = workers.burst("burst", workload.turns(60))
+        flow = workers.flow("flow", workload.turns(20), schedule.even(10.0, 2.0))
+        memory = workers.memory()
+    assert burst.turns == 60
+    assert 0.0 < burst.model_cpu < burst.cpu
+    assert burst.rate > 0.0
+    assert flow.latency.turns == 20
+    assert 0.0 < flow.latency.p50 <= flow.latency.p95 <= flow.latency.p99 <= flow.latency.worst
+    assert len(flow.backlog) == 10
+    assert memory > 50.0
+
+
+def test_the_sessions_alone_are_timed_on_the_calls_of_the_pipeline() -> None:
+    turns = workload.turns(40)
+    calls = bare.recorded(DEFAULT_BUNDLE, turns)
+    encoded = sum(len(call.feeds["input_ids"]) for call in calls if "input_ids" in call.feeds)
+    scored = sum(len(call.feeds["target"]) for call in calls if "target" in call.feeds)
+    assert encoded == 40
+    assert scored >= 40
+    with bare.limit(DEFAULT_BUNDLE, turns, count=2) as limit:
+        first, second = limit.round(), limit.round()
+    assert len(first) == len(second) == 2
+    assert all(timed.seconds > 0.0 for timed in [*first, *second])
+
+
+def test_sessions_that_are_open_before_the_worker_starts_go_on_with_a_full_window(
+    bed: testbed.Testbed,
+) -> None:
+    settings = bed.deployment()
+    open_now = OpenSessions(settings, "open", 30)
+    with group.workers(settings) as workers:
+        burst = workers.burst("open", open_now.each_once(4), open_now.first_seq)
+        again = workers.burst("open", open_now.turns(20), open_now.first_seq)
+    assert (burst.turns, again.turns) == (30, 20)
+
+
+def test_start_up() -> None:
+    found = startup.measure(SMALLEST)
+    assert 0.0 < found.listening[0] <= found.ready[0]
+
+
+def test_a_bundle_with_more_slots_is_a_bundle(tmp_path: Path) -> None:
+    folder = window.widened(DEFAULT_BUNDLE, tmp_path / "wide", 12)
+    assert bundles.load(folder).manifest.head.slots == 12
+
+
+def test_the_cost_model_is_measured_on_short_and_long_turns() -> None:
+    found = length.measure(SMALLEST)
+    assert [item.mixture for item in found.lengths] == [False, False, True]
+    assert all(item.bare[0] > 0.0 and item.ours[0] > 0.0 for item in found.lengths)
+    assert "µs a token" in length.table(found)
+
+
+def test_a_consumer_that_ends_is_reported_with_its_last_words(bed: testbed.Testbed) -> None:
+    command = [sys.executable, "-c", "raise SystemExit('no bundle here')"]
+    with (
+        pytest.raises(RapportError, match=r"(?s)a consumer ended with status 1.*no bundle here"),
+        group.running(bed.topics(), [command]),
+    ):
+        pass
+
+
+def test_commits_of_several_processes_are_read_once_and_only_whole_lines(tmp_path: Path) -> None:
+    writer, reader = CommitWriter(tmp_path), CommitReader(tmp_path)
+    writer.write([("run-1", 1.5)], 0.25)
+    (tmp_path / "other.commits").write_bytes(b"[1.0,2.0,3.0,[]]\n[1.0,2.")
+    found = reader.new()
+    assert sorted(len(commits) for commits in found.values()) == [1, 1]
+    (own,) = [commit for process, (commit,) in found.items() if process != "other"]
+    assert (own.turns, own.model_cpu) == ([("run-1", 1.5)], 0.25)
+    with (tmp_path / "other.commits").open("ab") as file:
+        file.write(b"0,4.0,[]]\n")
+    assert [commit.model_cpu for commit in reader.new()["other"]] == [4.0]
+    assert not any(reader.new().values())
+
+
+def test_a_process_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(processes, "STOP_PATIENCE", 0.5)
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print('here', flush=True); time.sleep(60)"
+    )
+    with processes.running([sys.executable, "-c", stubborn], tmp_path / "log", {}) as process:
+        while not (tmp_path / "log").read_text():
+            pass
+    assert process.returncode == -9

@@ -1,0 +1,118 @@
+"""Tables are made from the figures on disk, between markers, and say what is missing."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchmarks import markdown, reports
+from benchmarks.group import Flow
+from benchmarks.machine import Machine
+from benchmarks.parts import latency, length, lines
+from benchmarks.parts.length import Length, OtherBundle
+from benchmarks.parts.lines import Line, Ratio
+from benchmarks.schedule import Latency
+
+MACHINE = Machine("Processor", 2, 8, "Linux", "3.11", "1.30", 0.1)
+
+
+def side_by_side() -> lines.Result:
+    return lines.Result(
+        22.8,
+        [
+            Line("bare", "sessions", 1, 100, [400.0, 200.0, 410.0]),
+            Line("ours", "worker", 1, 100, [380.0, 180.0, 390.0], [150.0, 160.0, 140.0]),
+            Line("peer", "engine", 1, 100, missing="needs Java"),
+        ],
+        [Ratio("ours", "bare", 0.9), Ratio("ours", "peer", 0.0)],
+    )
+
+
+def report(part: str, result: object, quick: bool = False) -> reports.Report:
+    return reports.report(reports.PARTS[part], "bundle-1", MACHINE, 3, quick, 1.0, result)
+
+
+def test_ratios_come_first_and_a_line_that_could_not_be_measured_says_why() -> None:
+    shown = lines.table(side_by_side())
+    assert shown.index("| ours / bare | 0.95 | 0.9 |") < shown.index("| bare | sessions | 400.0 |")
+    assert "| ours / peer | not measured |  |" in shown
+    assert "| peer | engine: needs Java | not measured |" in shown
+    assert "| ours | worker | 380.0 | 180-390 | 150 | 100 |" in shown
+
+
+def test_a_report_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+    written = report("lines", side_by_side())
+    assert reports.write(written, tmp_path).name == "lines.json"
+    found = reports.read("lines", tmp_path)
+    assert found == written
+    assert reports.read("latency", tmp_path) is None
+
+
+def test_a_document_gets_the_tables_that_there_are_figures_for(tmp_path: Path) -> None:
+    reports.write(report("lines", side_by_side()), tmp_path)
+    text = (
+        "# Title\n<!-- lines -->\nold\n<!-- /lines -->\nwords\n"
+        "<!-- latency -->\n<!-- /latency -->\n"
+    )
+    found = reports.document(text, tmp_path)
+    assert "old" not in found
+    assert "| ours / bare | 0.95 |" in found
+    assert "2 cores" in found
+    assert f"<!-- latency -->\n{markdown.NOT_MEASURED}\n<!-- /latency -->" in found
+    assert found.startswith("# Title\n")
+    assert "\nwords\n" in found
+    assert reports.document(found, tmp_path) == found
+
+
+def test_a_quick_run_is_marked_as_worth_nothing() -> None:
+    assert "mean nothing" in reports.shown(report("lines", side_by_side(), quick=True))
+    assert "mean nothing" not in reports.shown(report("lines", side_by_side()))
+
+
+def test_markers_that_are_missing_are_an_error() -> None:
+    with pytest.raises(ValueError, match="<!-- lines -->"):
+        markdown.replace("nothing", "lines", "table")
+
+
+def test_the_published_document_has_a_place_for_every_part_and_nothing_that_is_out_of_date() -> (
+    None
+):
+    text = reports.DOCUMENT.read_text("utf-8")
+    assert sorted(markdown.names(text)) == sorted(reports.PARTS)
+    assert reports.document(text, reports.RESULTS) == text
+
+
+def test_published_figures_are_no_quick_ones() -> None:
+    for name in reports.PARTS:
+        found = reports.read(name, reports.RESULTS)
+        assert found is None or (not found.quick and found.rounds >= 5)
+
+
+def test_percentiles_are_medians_over_rounds() -> None:
+    flows = [Flow(40.0, Latency(p, 2 * p, 3 * p, 4 * p, 9), 1.0, [0, p]) for p in (10, 30, 20)]
+    deployment = latency.Deployment("sqlite", 1, [400.0], [latency.Load(0.1, flows)])
+    shown = latency.table(latency.Result("embedded", [deployment]))
+    assert "| sqlite x1, 10% | 40.0 | 20 | 40 | 60 | 20 | 1.0 |" in shown
+
+
+def test_the_cost_model_is_tested_on_lengths_and_encoders_that_it_has_not_seen() -> None:
+    def measured(tokens: float, mixture: bool = False) -> Length:
+        rate = 1 / (0.0002 + 0.0001 * tokens)
+        return Length(tokens, mixture, [rate], [rate / 1.25], [100.0])
+
+    half = OtherBundle("half", 10.0, 20.0, [1 / (0.0002 + 0.00005 * 20) * 1.1])
+    result = length.Result(
+        "whole", 20.0, [measured(8), measured(64), measured(23.0, mixture=True)], [half]
+    )
+    shown = length.table(result)
+    assert "ONNX sessions: 200 µs a turn + 100.0 µs a token." in shown
+    assert "200 thousand million" in shown
+    assert "| 23.0 (mixture) | 400.0 | +0.0 % | 320.0 | +0.0 % | 100 |" in shown
+    assert "(mixture, half) | 916.7 | -9.1 %" in shown
+
+
+def test_figures_are_json_that_other_programs_can_read(tmp_path: Path) -> None:
+    path = reports.write(report("lines", side_by_side()), tmp_path)
+    body = msgspec.json.decode(path.read_bytes())
+    assert body["machine"]["cores"] == 2
+    assert body["result"]["lines"][1]["rates"] == [380.0, 180.0, 390.0]
