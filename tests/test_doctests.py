@@ -10,6 +10,8 @@ MODULES = [
     "stream_app.core.risk",
     "stream_app.inference.batching",
     "stream_app.store.privacy",
+    "stream_app.web.agreement",
+    "stream_app.web.console.feedback",
 ]
 
 

@@ -1,9 +1,9 @@
 """Samples of turns that several people rate blind, to see how far they and the model agree.
 
-A sample is drawn so that every combination of levels is in it about equally often, as far as there
-are turns of it; rare levels would hardly come up otherwise. Raters are supervisors whose scope
-holds the sample's team. A rater may change ratings until the last turn is rated; then the sample is
-closed for them, and the report opens.
+A sample is drawn so that every combination of levels (or abstentions) is in it about equally often,
+as far as there are turns of it; rare levels would hardly come up otherwise. Raters are supervisors
+whose scope holds the sample's team. A rater may change ratings until the last turn is rated; then
+the sample is closed for them, and the report opens.
 """
 
 import random
@@ -204,7 +204,7 @@ def _drawn(connection: sa.Connection, scope: Scope, new: NewSample) -> list[tupl
     score = turn_scores
     levels = [score.c[name] for name in MECHANISMS]
     query = (
-        sa.select(score.c.session_id, score.c.seq, *levels)
+        sa.select(score.c.session_id, score.c.seq, score.c.abstained, *levels)
         .join(turns, (turns.c.session_id == score.c.session_id) & (turns.c.seq == score.c.seq))
         .where(
             score.c.bundle == new.bundle,
@@ -218,8 +218,9 @@ def _drawn(connection: sa.Connection, scope: Scope, new: NewSample) -> list[tupl
         .limit(POOL)
     )
     strata: dict[Any, list[tuple[str, int]]] = defaultdict(list)
-    for row in connection.execute(query):
-        strata[tuple(row[2:])].append((row.session_id, row.seq))
+    for row in connection.execute(query).mappings():
+        said = tuple(None if name in row["abstained"] else row[name] for name in MECHANISMS)
+        strata[said].append((row["session_id"], row["seq"]))
     drawing = random.Random(new.seed)  # noqa: S311  # a draw that can be repeated
     queues = [strata[key] for key in sorted(strata, key=str)]
     for queue in queues:

@@ -9,18 +9,23 @@ with a bootstrap. It supposes independent pairs, so a turn gives one pair only: 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from functools import lru_cache
+from time import monotonic
 from typing import Annotated, Any, Final
+from weakref import WeakKeyDictionary
 
 from pydantic import Field
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store.judged import Head
-from stream_app.store.reading.agreement import RatedTurn, rated_turns
+from stream_app.store.reading.agreement import RatedTurn, rated_turns, stamp
 from stream_app.store.repository import Store
 
 FEWEST_PAIRS: Final = 20
+KEPT_SECONDS: Final = 60
+MOST_REMEMBERED: Final = 100
 Table = tuple[tuple[int, ...], ...]
 """Counts: rows are what the one side said, columns what the other said."""
 
@@ -67,8 +72,28 @@ class Agreement:
     kappa: Kappa
 
 
+_State = tuple[tuple[int, datetime | None], float]
+_Remembered = dict[tuple[str, tuple[str, ...]], tuple[_State, list[Agreement]]]
+_remembered: WeakKeyDictionary[Store, _Remembered] = WeakKeyDictionary()
+
+
 def of_bundle(store: Store, bundle: str, names: Sequence[str] = MECHANISMS) -> list[Agreement]:
-    """Agreement on these heads of a bundle, over all that was rated in this installation."""
+    """Agreement on these heads of a bundle, over all that was rated in this installation.
+
+    Remembered until somebody rates, and for a minute at most: scores become final meanwhile.
+    """
+    key = bundle, tuple(names)
+    state = stamp(store), monotonic() // KEPT_SECONDS
+    remembered = _remembered.setdefault(store, {})
+    found = remembered.get(key)
+    if found is None or found[0] != state:
+        if len(remembered) >= MOST_REMEMBERED:
+            remembered.clear()
+        found = remembered[key] = state, _of_bundle(store, bundle, names)
+    return found[1]
+
+
+def _of_bundle(store: Store, bundle: str, names: Sequence[str]) -> list[Agreement]:
     return [
         agreement
         for head, turns in rated_turns(store, bundle, names).items()

@@ -1,5 +1,9 @@
 """Kappa: by hand, with its interval, and where there is none."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -95,3 +99,13 @@ def test_any_table_has_a_kappa_in_its_interval_or_a_reason(pairs: list[tuple[int
     elif found.low is not None and found.high is not None:
         assert -1 <= found.low <= found.kappa <= found.high <= 1
     assert found.words
+
+
+def test_statistics_are_loaded_when_they_are_needed_and_not_before() -> None:
+    script = (
+        "import json, sys\n"
+        "from stream_app.web import agreement, cohorts\n"
+        "print(json.dumps([*sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert not {"statsmodels", "scipy", "pandas"} & set(json.loads(done.stdout))

@@ -45,7 +45,7 @@ async def test_declaring_topics_twice_makes_them_once() -> None:
         assert sorted(await declare_topics(wanted)) == sorted(wanted.topics)
         assert await declare_topics(wanted) == []
         more = settings(address, topic_prefix="other")
-        assert len(await declare_topics(more)) == 5
+        assert len(await declare_topics(more)) == len(more.topics)
 
 
 async def test_without_a_broker_declaring_says_what_to_do() -> None:

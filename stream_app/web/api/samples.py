@@ -40,6 +40,19 @@ class SampleAsked(BaseModel):
     ] = None
 
 
+LevelGiven = Annotated[int, Field(ge=0, le=2)]
+
+
+class Levels(BaseModel):
+    """What a rater says of a turn: 0 none, 1 weak, 2 strong."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    emotional_reactions: LevelGiven
+    interpretations: LevelGiven
+    explorations: LevelGiven
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a sample is. ``finished``: raters who have rated every turn."""
@@ -118,11 +131,11 @@ def rate_turn_of_sample(
     person: Supervisor,
     sample_id: Identifier,
     place: Place,
-    values: dict[Identifier, Annotated[int, Field(ge=0, le=2)]],
+    levels: Levels,
 ) -> BlindTurn:
     """Rate it by place: levels 0-2 by mechanism."""
     with as_http():
-        blind.rate(services.store, person, sample_id, place, values)
+        blind.rate(services.store, person, sample_id, place, levels.model_dump())
         shown = blind.turn(services.store, person, sample_id, place)
     *before, turn = [Spoken(each.role, each.text) for each in shown.turns]
     return BlindTurn(place, before, turn, shown.yours)

@@ -10,13 +10,14 @@ from stream_app.web.console import (
     inbox,
     pages,
     session,
+    teams,
     wall,
 )
 from stream_app.web.console.frame import STATIC
 from stream_app.web.console.refusals import attach
 
 router = APIRouter()
-for part in (pages, wall, session, inbox, feedback, counsellor, calibration, disputes):
+for part in (pages, wall, session, inbox, feedback, counsellor, calibration, disputes, teams):
     router.include_router(part.router)
 
 __all__ = ["STATIC", "attach", "router"]

@@ -19,6 +19,8 @@ CHIP_HEADS: Final = (
     "empathic_intent",
     "service_intents",
 )
+NOTHING: Final = "none"
+"""The label of a head that found none of its kind; it gets no chip."""
 COLLAPSE_ABOVE: Final = 1500
 """Characters of a text that are shown without being asked for."""
 
@@ -47,11 +49,11 @@ class LevelShown:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The most probable label of a head; None where the model abstained."""
+    """The most probable label of a head."""
 
     head: str
-    label: str | None
-    probability: float | None
+    label: str
+    probability: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
-    """A turn with what one bundle says about it."""
+    """A turn with what one bundle says about it; ``abstained``: heads without a chip for that."""
 
     turn: TurnRead
     score: ScoreOfTurn | None
     segments: list[Segment]
     levels: list[LevelShown]
     chips: list[Chip]
+    abstained: list[str]
     perceived: list[Bar]
     before: list[int]
     after: list[int]
@@ -113,6 +116,7 @@ def shown(
         segments(turn.text, spans) if turn.text is not None else [],
         _levels(score) if score else [],
         _chips(score, turn.role) if score else [],
+        _silent(score, turn.role) if score else [],
         _bars(score) if score else [],
         before[-window[0] :] if window[0] and score else [],
         after[: window[1]] if final else [],
@@ -167,19 +171,22 @@ def _levels(score: ScoreOfTurn) -> list[LevelShown]:
 
 
 def _chips(score: ScoreOfTurn, role: Role) -> list[Chip]:
-    heads: Mapping[str, Any]
-    if role is Role.COUNSELLOR:
-        heads = {name: score.expressed[name] for name in CHIP_HEADS if score.expressed.get(name)}
-    else:
-        heads = score.client
     found = []
-    for name, labels in heads.items():
-        if name in score.abstained:
-            found.append(Chip(name, None, None))
-        else:
-            label = max(labels, key=lambda key: labels[key])
+    for name, labels in _heads(score, role).items():
+        label = max(labels, key=lambda key: labels[key])
+        if name not in score.abstained and label != NOTHING:
             found.append(Chip(name, label, labels[label]))
     return found
+
+
+def _silent(score: ScoreOfTurn, role: Role) -> list[str]:
+    return [name for name in _heads(score, role) if name in score.abstained]
+
+
+def _heads(score: ScoreOfTurn, role: Role) -> Mapping[str, Mapping[str, float]]:
+    if role is Role.CLIENT:
+        return score.client
+    return {name: score.expressed[name] for name in CHIP_HEADS if score.expressed.get(name)}
 
 
 def _bars(score: ScoreOfTurn) -> list[Bar]:

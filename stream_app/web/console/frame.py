@@ -68,7 +68,7 @@ def day(moment: datetime | None) -> Markup | str:
     if moment is None:
         return "–"
     return Markup('<time datetime="{}" data-day>{}</time>').format(
-        moment.isoformat(), f"{moment.astimezone(UTC):%d %b %Y, %H:%M} UTC"
+        moment.isoformat(), f"{moment.astimezone(UTC):%d %b, %H:%M} UTC"
     )
 
 

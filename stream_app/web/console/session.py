@@ -8,13 +8,15 @@ from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import audit
+from stream_app.core.feedback import Feedback
+from stream_app.store import audit, disputes
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person
 from stream_app.store.reading import alerts, bundle_facts, sessions, transcripts
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.sessions import SessionCard
+from stream_app.web import agreement, feedback
 from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
@@ -105,6 +107,9 @@ def session(
         top=top,
         turns=shown,
         judged=judgements.of_session(services.store, person, session_id),
+        feedbacks=_feedback(services, person, top),
+        agreements=agreement.of_bundle(services.store, top.card.bundle),
+        dispute_counts=disputes.counts(services.store, top.card.bundle),
         page_turns=PAGE_TURNS,
         address=live_address(session=session_id),
         position=position,
@@ -157,6 +162,13 @@ def last_seq(card: SessionCard) -> int:
     """The last turn of which a card knows; gaps in the numbers count."""
     last_scored = card.risk_by_turn[-1][0] if card.risk_by_turn else 0
     return max(card.turns - 1, last_scored, 0)
+
+
+def _feedback(services: Services, person: Person, top: SessionShown) -> list[Feedback]:
+    """Once the session is over, on the first page."""
+    if top.card.status is SessionStatus.OPEN or top.page:
+        return []
+    return feedback.of_session(services.store, person, top.card.session_id)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionShown:

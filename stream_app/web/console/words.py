@@ -53,8 +53,8 @@ def number(value: float | None) -> str:
 def duration(seconds: float) -> str:
     """The largest unit that says it.
 
-    >>> duration(42), duration(250), duration(4000), duration(200_000)
-    ('42 s', '4 min', '1 h 6 min', '2 d')
+    >>> duration(42), duration(250), duration(4000), duration(7200), duration(200_000)
+    ('42 s', '4 min', '1 h 6 min', '2 h', '2 d')
     """
     seconds = max(0, int(seconds))
     minutes, hours = seconds // 60, seconds // 3600
@@ -63,5 +63,5 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min"
     if hours < 48:
-        return f"{hours} h {minutes % 60} min"
+        return f"{hours} h {minutes % 60} min" if minutes % 60 else f"{hours} h"
     return f"{hours // 24} d"

@@ -195,3 +195,17 @@ def test_a_supervisor_draws_from_the_own_team(as_: As, filled: Store) -> None:
     teams = {turn.session_id[:5] for turn in samples.work(filled, sample).turns}
     assert teams == {"north", "south"}
     assert [s["sample_id"] for s in as_("sam").get("/api/v1/samples").json()] == []
+
+
+def test_agreement_is_told_anew_as_soon_as_somebody_rates(as_: As) -> None:
+    def pairs() -> int:
+        told = as_("ana").get("/api/v1/agreement", params={"bundle": BUNDLE}).json()["agreement"]
+        return int(told[0]["kappa"]["n"])
+
+    assert pairs() == 0
+    for seq in (1, 3, 5):
+        as_("sue").post("/api/v1/ratings", json={**RATING, "seq": seq})
+    assert pairs() == 3
+    made = as_("sue").post("/api/v1/ratings", json=RATING).json()
+    as_("sue").delete(f"/api/v1/ratings/{made['rating_id']}")
+    assert pairs() == 2

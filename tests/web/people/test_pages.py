@@ -130,6 +130,14 @@ def test_feedback_quotes_words_as_text(as_: As, filled: Store) -> None:
     assert "One suggestion" in page or "Strength" in page
 
 
+def test_a_sessions_page_says_how_far_people_agree_with_its_scores(as_: As) -> None:
+    given = {"session_id": "north-0", "seq": 1, "head": ER, "value": 2}
+    as_("sue").post("/api/v1/ratings", json=given)
+    page = proper(as_("noor").get("/sessions/north-0"))
+    assert "Agreement of people and model" in page
+    assert "not enough ratings yet: 1" in page
+
+
 def test_feedback_of_an_open_session_is_not_there_yet(as_: As, filled: Store) -> None:
     events = [batches.turn(seq, session_id="open", team="north") for seq in range(4)]
     filled.commit(batches.process(events))

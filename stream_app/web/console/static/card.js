@@ -23,8 +23,9 @@ function riskOf(card) {
 export function update(card, score, news) {
   const points = merged(JSON.parse(card.dataset.points), news);
   card.dataset.points = JSON.stringify(points);
-  card.dataset.risk = score.low_empathy_risk ?? "";
   if (points.length) redraw(card.querySelector(".sparkline"), points);
+  if (score.turns < Number(card.querySelector(".turns").textContent)) return; // the card is newer
+  card.dataset.risk = score.low_empathy_risk ?? "";
   const atRisk = card.dataset.enter !== "" && score.low_empathy_risk !== null && score.low_empathy_risk >= Number(card.dataset.enter);
   const risk = card.querySelector(".risk");
   write(risk.querySelector(".value"), score.low_empathy_risk === null ? "–" : score.low_empathy_risk.toFixed(2));

@@ -1,4 +1,4 @@
-// Rating a turn beside the model, disputing a score, answering a dispute: the API keeps them all.
+// Rating a turn beside the model, disputing a score: the API keeps both.
 
 const dialog = document.getElementById("judge");
 const said = document.getElementById("judge-said");
@@ -10,20 +10,14 @@ export function watchJudging(session) {
     const button = event.target.closest("button.judge");
     if (button) open(button.closest(".turn"));
   });
-  onSubmit(document.getElementById("rate"), said, "Saved; it stands beside the model's score.", (form) => [
+  onSubmit("rate", "Saved; it stands beside the model's score.", (form) => [
     "/api/v1/ratings",
     { session_id: session, seq: turn, head: form.get("head"), value: Number(form.get("value")) },
   ]);
-  onSubmit(document.getElementById("dispute"), said, "Sent. The score stays as it is until somebody has answered.", (form) => [
+  onSubmit("dispute", "Sent. The score stays as it is until somebody has answered.", (form) => [
     "/api/v1/disputes",
     { session_id: session, seq: turn, head: form.get("head"), proposed: form.get("proposed") === "" ? null : Number(form.get("proposed")), note: form.get("note") },
   ]);
-  for (const element of document.querySelectorAll("form.answer")) {
-    onSubmit(element, element.querySelector(".said-back"), "Answered.", (form) => [
-      `/api/v1/disputes/${encodeURIComponent(element.dataset.dispute)}/decide`,
-      { decision: form.get("decision"), answer: form.get("answer") },
-    ]);
-  }
 }
 
 /** Buttons do nothing without this script, so they are shown by it. */
@@ -39,15 +33,16 @@ function open(element) {
   dialog.showModal();
 }
 
-function onSubmit(element, answerLine, thanks, request) {
+function onSubmit(id, thanks, request) {
+  const element = document.getElementById(id);
   element?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = element.querySelector("button");
     button.disabled = true;
     const problem = await post(...request(new FormData(element)));
     button.disabled = false;
-    answerLine.textContent = problem ? `Not saved: ${problem}` : thanks;
-    if (!problem && turn !== null) document.dispatchEvent(new CustomEvent("judged", { detail: { seq: turn } }));
+    said.textContent = problem ? `Not saved: ${problem}` : thanks;
+    if (!problem) document.dispatchEvent(new CustomEvent("judged", { detail: { seq: turn } }));
   });
 }
 

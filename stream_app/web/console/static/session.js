@@ -50,6 +50,7 @@ function put(seq, turn) {
 }
 
 function replace(old, turn) {
+  if (old.dataset.stage === "final" && turn.dataset.stage !== "final") return; // older than what stands
   const held = old.contains(document.activeElement) ? document.activeElement : null;
   if (old.querySelector(".all[open]")) turn.querySelector(".all")?.setAttribute("open", "");
   old.replaceWith(turn);
@@ -85,6 +86,7 @@ async function loadAnew() {
   if (!fresh) return;
   for (const turn of fresh.querySelectorAll("li.turn")) put(Number(turn.dataset.seq), document.adoptNode(turn));
   showTop(fresh.getElementById("now"));
+  refresh();
 }
 
 newBelow.addEventListener("click", () => {

@@ -1,8 +1,8 @@
 // Times in the reader's zone, and durations that stay right while the page is open.
 
 const serverAhead = Date.parse(document.body.dataset.now) - Date.now();
-const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const day = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const TICK = 1000;
 
 /** Milliseconds since the epoch by the server's clock. */
@@ -17,7 +17,7 @@ export function duration(milliseconds) {
   const hours = Math.floor(seconds / 3600);
   if (seconds < 60) return `${seconds} s`;
   if (minutes < 60) return `${minutes} min`;
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
   return `${Math.floor(hours / 24)} d`;
 }
 

@@ -21,27 +21,35 @@ const LOADS_AT_ONCE = 4;
 let frame = 0;
 let loading = 0;
 let outOfOrder = false;
+/** Cards that the server is drawing: what comes meanwhile is kept, and drawn upon the new card. */
+const loaded = new Set();
+let loadingAll = false;
 
 function note(score) {
   const fresh = news.get(score.session_id) ?? { points: [] };
   fresh.score = score;
   fresh.points.push(...score.risk_by_turn);
   news.set(score.session_id, fresh);
-  if (!frame) frame = requestAnimationFrame(draw);
+  schedule();
+}
+
+function schedule() {
+  frame ||= requestAnimationFrame(draw);
 }
 
 function draw() {
   frame = 0;
+  if (loadingAll) return;
   let drawn = 0;
   for (const [session, fresh] of news) {
-    if (++drawn > CARDS_A_FRAME) break;
+    if (loaded.has(session)) continue;
+    if (++drawn > CARDS_A_FRAME) return schedule();
     news.delete(session);
     const card = cards.get(session);
     if (!card) continue;
     update(card, fresh.score, fresh.points);
     outOfOrder = true;
   }
-  if (news.size) frame = requestAnimationFrame(draw);
   tally();
 }
 
@@ -58,8 +66,8 @@ function isInUse() {
 
 function reorder() {
   if (document.hidden) return;
-  const order = [...cards.values()].sort(compare);
-  if (!outOfOrder || order.every((card, place) => list.children[place] === card)) {
+  const order = outOfOrder ? [...cards.values()].sort(compare) : [];
+  if (!outOfOrder || isInOrder(order)) {
     outOfOrder = false;
     resort.hidden = true;
   } else if (isInUse()) {
@@ -69,13 +77,24 @@ function reorder() {
   }
 }
 
+function isInOrder(order) {
+  let next = list.firstElementChild;
+  for (const card of order) {
+    if (card !== next) return false;
+    next = next.nextElementSibling;
+  }
+  return true;
+}
+
 function arrange(order) {
   outOfOrder = false;
-  resort.hidden = true;
   requestAnimationFrame(() => {
-    order.forEach((card, place) => {
-      if (list.children[place] !== card && card.isConnected) list.insertBefore(card, list.children[place] ?? null);
-    });
+    resort.hidden = true;
+    let next = list.firstElementChild;
+    for (const card of order) {
+      if (card === next) next = next.nextElementSibling;
+      else if (card.isConnected) list.insertBefore(card, next);
+    }
   });
 }
 
@@ -103,9 +122,12 @@ async function loadNext() {
   const [session] = wanted;
   wanted.delete(session);
   loading += 1;
+  loaded.add(session);
   const card = await loadElement(`/sessions/${encodeURIComponent(session)}/card`, "li.card").catch(() => null);
   loading -= 1;
+  loaded.delete(session);
   if (card) put(session, card);
+  else schedule();
   tell(session);
   loadNext();
 }
@@ -118,7 +140,7 @@ function put(session, card) {
   if (held) card.querySelector("a")?.focus();
   cards.set(session, card);
   outOfOrder = true;
-  tally();
+  schedule();
 }
 
 /** Read out what an alert did, unless the alert is muted. */
@@ -129,15 +151,21 @@ function tell(session) {
 }
 
 async function loadAnew() {
+  if (loadingAll) return;
+  loadingAll = true;
   const fresh = await loadElement(location.href, "#cards").catch(() => null);
-  if (!fresh) return;
-  news.clear();
-  const kept = new Set();
-  for (const card of [...fresh.children]) {
-    kept.add(card.dataset.session);
+  if (fresh) await replaceAll([...fresh.children]);
+  loadingAll = false;
+  schedule();
+}
+
+async function replaceAll(fresh) {
+  const kept = new Set(fresh.map((card) => card.dataset.session));
+  for (const session of [...cards.keys()]) if (!kept.has(session)) remove(session);
+  for (const [place, card] of fresh.entries()) {
+    if (place % CARDS_A_FRAME === 0) await new Promise(requestAnimationFrame);
     put(card.dataset.session, card);
   }
-  for (const session of [...cards.keys()]) if (!kept.has(session)) remove(session);
 }
 
 resort.addEventListener("click", () => {

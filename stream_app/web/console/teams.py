@@ -1,0 +1,40 @@
+"""Teams by domain, for analysts and supervisors; small cells are hidden."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+
+from stream_app.core.suppression import FEWEST_CLIENTS, FEWEST_COUNSELLORS
+from stream_app.store.reading import bundle_facts, cohorts
+from stream_app.web.api.fields import Identifier
+from stream_app.web.api.samples import ReportReader
+from stream_app.web.cohorts import table
+from stream_app.web.console.frame import render
+from stream_app.web.services import Wired
+
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+WEEKS: Final = 8
+
+
+@router.get("/teams")
+def teams(
+    request: Request, services: Wired, person: ReportReader, bundle: Identifier | None = None
+) -> Response:
+    """One model at a time: means of two models are not comparable."""
+    known = sorted(bundle_facts.read(services.store), reverse=True)
+    chosen = bundle if bundle in known else next(iter(known), None)
+    since = datetime.now(UTC) - timedelta(weeks=WEEKS)
+    found = cohorts.read(services.store, person.scope, chosen, since) if chosen else []
+    return render(
+        request,
+        "teams.html",
+        person,
+        table=table(found),
+        bundle=chosen,
+        bundles=known,
+        weeks=WEEKS,
+        fewest_clients=FEWEST_CLIENTS,
+        fewest_counsellors=FEWEST_COUNSELLORS,
+    )

@@ -1,0 +1,73 @@
+"""A counsellor's levels over sessions: own final turns, one bundle a session, no text."""
+
+from datetime import UTC, datetime, timedelta
+
+import sqlalchemy as sa
+
+from stream_app.store import tables
+from stream_app.store.reading import levels
+from stream_app.store.reading.levels import LevelsOfTurn
+from stream_app.store.reading.scope import EVERYTHING, Scope
+from stream_app.store.repository import Store
+from tests.store import batches
+from tests.store.batches import BUNDLE
+from tests.store.judging import NOOR, TURNS, fill
+
+LONG_AGO = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def of_noor(
+    store: Store, scope: Scope = EVERYTHING, since: datetime = LONG_AGO
+) -> list[LevelsOfTurn]:
+    return levels.of_counsellor(store, scope, store.privacy.pseudonym(NOOR), since)
+
+
+def test_own_final_turns_come_with_what_the_client_had_said(store: Store) -> None:
+    fill(store, 2)
+    found = of_noor(store)
+    assert [(turn.session_id, turn.seq) for turn in found] == [
+        (f"north-{number}", seq) for number in range(2) for seq in range(1, TURNS, 2)
+    ]
+    first_words = "That must have been hard, the 0th time. How do you feel about it?"
+    assert found[0].client_said == len(first_words)
+    assert set(found[0].expressed) >= {"emotional_reactions", "interpretations", "explorations"}
+
+
+def test_open_sessions_late_turns_and_those_before_are_left_out(store: Store) -> None:
+    fill(store, 1)
+    events = [
+        batches.turn(seq, session_id="open", speaker_id=NOOR if seq % 2 else "c")
+        for seq in range(8)
+    ]
+    store.commit(batches.process(events))
+    late = tables.turn_scores.c.seq == 3
+    with store.transaction() as connection:
+        connection.execute(sa.update(tables.turn_scores).where(late).values(late=True))
+    assert [turn.seq for turn in of_noor(store)] == [1, 5, 7, 9, 11]
+    assert of_noor(store, since=datetime(2026, 2, 1, tzinfo=UTC)) == []
+
+
+def test_what_is_outside_the_scope_is_left_out(store: Store) -> None:
+    fill(store, 1)
+    assert of_noor(store, Scope(team="south")) == []
+    assert len(of_noor(store, Scope(team="north"))) == 6
+
+
+def test_a_session_scored_twice_comes_under_the_bundle_put_to_use_last(store: Store) -> None:
+    fill(store, 2)
+    with store.transaction() as connection:
+        first_used = connection.scalar(sa.select(tables.bundles.c.first_used_at))
+        row = {"bundle": "a-newer-one", "digest": "1" * 64, "manifest": {}}
+        later = {"first_used_at": first_used + timedelta(days=1)}
+        connection.execute(sa.insert(tables.bundles).values(row | later))
+        for table in (tables.turn_scores, tables.session_scores):
+            of_one = sa.select(table).where(table.c.session_id == "north-0")
+            rows = [dict(each) for each in connection.execute(of_one).mappings()]
+            renamed = [each | {"bundle": "a-newer-one"} for each in rows]
+            connection.execute(sa.insert(table), renamed)
+    found = of_noor(store)
+    assert {(turn.session_id, turn.bundle) for turn in found} == {
+        ("north-0", "a-newer-one"),
+        ("north-1", BUNDLE),
+    }
+    assert len(found) == 12

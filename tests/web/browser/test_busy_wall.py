@@ -1,0 +1,173 @@
+"""Five hundred live sessions on one wall: all there, in order, and the page stays usable.
+
+How smooth it is depends on the machine, so times are printed and not judged.
+"""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import expect
+
+from stream_app.contracts.scores import SessionScore, SessionStatus
+from stream_app.store.tables import session_scores, session_speakers, sessions, turn_scores
+from tests.web.browser.conftest import NewStage, Sit
+from tests.web.browser.stage import Stage, scorer
+
+SESSIONS = 500
+TURNS = 40
+ROUNDS = 10
+WATCH = """() => {
+  window.seen = { long: [], frames: [], last: performance.now() };
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.seen.long.push(entry.duration);
+  }).observe({ type: "longtask" });
+  const frame = (at) => {
+    window.seen.frames.push(at - window.seen.last);
+    window.seen.last = at;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}"""
+
+
+@pytest.fixture(scope="module")
+def stage(new_stage: NewStage, live_broker: str) -> Stage:
+    stage = new_stage(broker=live_broker, changes={"topic_prefix": "busy"})
+    _fill(stage)
+    stage.go_live()
+    return stage
+
+
+def risk_of(number: int, turn: int) -> float:
+    """Differs between sessions and between turns, below the threshold of the bundle."""
+    return ((number * 7919 + turn * 104729) % 3000) / 10_000
+
+
+def _fill(stage: Stage) -> None:
+    """Rows as a worker leaves them; scoring twenty thousand turns would take minutes."""
+    now = datetime.now(UTC)
+    facts = {"domain": "counselling", "team": "north", "started_at": now, "last_activity_at": now}
+    names = [name_of(number) for number in range(SESSIONS)]
+    with stage.store.transaction() as connection:
+        connection.execute(sa.insert(sessions), [{"session_id": name, **facts} for name in names])
+        connection.execute(
+            sa.insert(session_speakers),
+            [
+                {"session_id": name, "speaker": f"{number:032x}", "role": "counsellor"}
+                for number, name in enumerate(names)
+            ],
+        )
+    for seq in range(1, TURNS, 2):
+        commit(stage, [news(number, seq) for number in range(SESSIONS)])
+
+
+def commit(stage: Stage, messages: list[SessionScore]) -> None:
+    """Into the database, as it is before the topics tell of it."""
+    columns = set(session_scores.c.keys())
+    rows = [msgspec.structs.asdict(message) for message in messages]
+    points = [
+        {
+            "session_id": message.session_id,
+            "bundle": message.bundle,
+            "stage": "provisional",
+            "role": "counsellor",
+            "occurred_at": message.last_activity_at,
+            "late": False,
+            "truncated": False,
+            "confidence": 0.8,
+            "seq": seq,
+            "low_empathy_risk": risk,
+            "expressed": {},
+            "perceived": {},
+            "client": {},
+            "abstained": [],
+        }
+        for message in messages
+        for seq, risk in message.risk_by_turn
+    ]
+    kept = [
+        {name: value for name, value in row.items() if name in columns} | {"status": "open"}
+        for row in rows
+    ]
+    with stage.store.transaction() as connection:
+        stage.store.upsert(connection, session_scores, kept, keep=False)
+        stage.store.upsert(connection, turn_scores, points, keep=False)
+
+
+def name_of(number: int) -> str:
+    return f"live-{number:03}"
+
+
+def news(number: int, seq: int) -> SessionScore:
+    """What is published after a counsellor's turn."""
+    now = datetime.now(UTC)
+    return SessionScore(
+        session_id=name_of(number),
+        bundle=scorer().bundle_id,
+        status=SessionStatus.OPEN,
+        started_at=now - timedelta(minutes=30),
+        last_activity_at=now,
+        turns=seq + 1,
+        counsellor_turns=seq // 2 + 1,
+        late_turns=0,
+        withheld_turns=0,
+        low_empathy_risk=risk_of(number, seq),
+        predicted_rating=None,
+        risk_by_turn=[(seq, risk_of(number, seq))],
+        mechanisms={},
+        empathy_total_mean=None,
+        talk_share=None,
+        reflection_to_question=None,
+        complex_reflection_share=None,
+        open_question_share=None,
+    )
+
+
+def test_five_hundred_sessions_are_all_there_in_order_while_all_of_them_move(
+    stage: Stage, sit: Sit
+) -> None:
+    sitting = sit(stage)
+    page = sitting.page
+    expect(page.locator("#cards > .card")).to_have_count(SESSIONS)
+    loaded = page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart")
+    sitting.is_live()
+    page.evaluate(WATCH)
+    began = time.monotonic()
+    for round_ in range(ROUNDS):
+        messages = [news(number, TURNS + 2 * round_ + 1) for number in range(SESSIONS)]
+        commit(stage, messages)
+        stage.tell(messages)
+    last = name_of(SESSIONS - 1)
+    turns = str(TURNS + 2 * ROUNDS)
+    expect(page.locator(f"[data-session={last}] .turns")).to_have_text(turns, timeout=60_000)
+    page.wait_for_function(
+        f"""() => [...document.querySelectorAll("#cards .turns")].every(
+          (one) => one.textContent === "{turns}")""",
+        timeout=60_000,
+    )
+    took = time.monotonic() - began
+    wanted = sorted(
+        (name_of(number) for number in range(SESSIONS)),
+        key=lambda name: (-risk_of(int(name[5:]), TURNS + 2 * ROUNDS - 1), name),
+    )
+    page.wait_for_function(
+        """(wanted) => [...document.querySelectorAll("#cards > .card")].every(
+          (card, place) => card.dataset.session === wanted[place])""",
+        arg=wanted,
+    )
+    points = page.locator(f"[data-session={last}]").evaluate(
+        "card => JSON.parse(card.dataset.points).length"
+    )
+    assert points == TURNS // 2 + ROUNDS, "no point of any line got lost"
+    seen = page.evaluate("window.seen")
+    frames = sorted(seen["frames"])
+    print(
+        f"\n{SESSIONS} cards: loaded in {loaded} ms; {SESSIONS * ROUNDS} updates in {took:.1f} s; "
+        f"{len(frames)} frames, median {frames[len(frames) // 2]:.0f} ms, "
+        f"95th percentile {frames[int(len(frames) * 0.95)]:.0f} ms, "
+        f"slowest {frames[-1]:.0f} ms; {len(seen['long'])} long tasks, "
+        f"longest {max(seen['long'], default=0):.0f} ms"
+    )

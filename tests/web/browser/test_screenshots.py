@@ -1,0 +1,100 @@
+"""The README's pictures, taken from the real pages: RAPPORT_SCREENSHOTS=docs/images takes them.
+
+Without it the same pages are opened and nothing is written.
+"""
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stream_app.store import alert_actions
+from stream_app.store.alert_actions import Reason
+from stream_app.store.reading import alerts
+from stream_app.store.reading.alerts import ActionKind, AlertFilter
+from stream_app.store.reading.scope import EVERYTHING
+from tests.web.browser.conftest import NewStage, Sit
+from tests.web.browser.stage import Stage
+
+FOLDER = os.environ.get("RAPPORT_SCREENSHOTS")
+SIZE = {"width": 1280, "height": 800}
+MOST_BYTES = 300_000
+OPEN = (
+    ("customer-service-02", "service-4127", 12),
+    ("customer-service-07", "service-4131", 17),
+    ("counselling-04", "chat-0936", 20),
+    ("customer-service-03", "service-4119", 16),
+    ("counselling-02", "chat-0941", 14),
+    ("peer-support-05", "peer-2207", 12),
+    ("customer-service-04", "service-4140", 20),
+    ("counselling-07", "chat-0928", 15),
+    ("peer-support-01", "peer-2213", 13),
+    ("customer-service-05", "service-4133", 11),
+    ("counselling-03", "chat-0944", 17),
+    ("counselling-05", "chat-0939", 11),
+    ("peer-support-07", "peer-2198", 26),
+    ("customer-service-08", "service-4102", 5),
+    ("counselling-08", "chat-0931", 20),
+    ("peer-support-02", "peer-2216", 16),
+)
+OVER = (("peer-support-03", "peer-2189"), ("peer-support-08", "peer-2191"))
+
+
+@pytest.fixture(scope="module")
+def stage(new_stage: NewStage, live_broker: str) -> Stage:
+    stage = new_stage(broker=live_broker, changes={"topic_prefix": "pictures"})
+    for place, (sample, session, until) in enumerate(OPEN):
+        stage.play(sample, session, ago=timedelta(minutes=6 + place % 4), until=until)
+    for sample, session in OVER:
+        stage.play(sample, session, ago=timedelta(hours=2))
+    _judge(stage)
+    stage.go_live()
+    return stage
+
+
+def _judge(stage: Stage) -> None:
+    """Somebody has looked at the older alerts."""
+    reasons = (Reason.JUSTIFIED_HANDLED, Reason.JUSTIFIED, Reason.FALSE_ALARM)
+    over = AlertFilter(states=frozenset({alerts.ShownState.RESOLVED}))
+    for place, alert in enumerate(alerts.find(stage.store, EVERYTHING, over).items):
+        alert_actions.act(
+            stage.store,
+            EVERYTHING,
+            alert.episode_id,
+            ActionKind.ACKNOWLEDGE,
+            "sue",
+            reasons[place % len(reasons)],
+        )
+
+
+def keep(page: Page, name: str) -> None:
+    picture = page.screenshot(animations="disabled", caret="hide")
+    assert len(picture) < MOST_BYTES, f"{name} has {len(picture)} bytes"
+    if FOLDER is not None:
+        Path(FOLDER).mkdir(parents=True, exist_ok=True)
+        (Path(FOLDER) / f"{name}.png").write_bytes(picture)
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_pages_look_as_the_readme_shows_them(stage: Stage, sit: Sit, look: str) -> None:
+    sitting = sit(stage, viewport=SIZE, color_scheme=look, timezone_id="UTC")
+    sitting.is_live()
+    page = sitting.page
+    expect(page.locator(".card.calls").first).to_be_visible()
+    keep(page, f"wall-{look}")
+    sitting.open("/sessions/peer-2198")
+    sitting.is_live()
+    page.evaluate("scrollTo(0, document.getElementById('turn-21').offsetTop - 320)")
+    page.locator("#turn-21 .window").hover()
+    expect(page.locator("#turn-20")).to_have_class(re.compile("in-window"))
+    keep(page, f"session-{look}")
+    sitting.open("/sessions/service-4127")
+    sitting.is_live()
+    keep(page, f"risk-{look}")
+    sitting.open("/alerts?state=firing")
+    sitting.is_live()
+    page.locator(".alert summary", has_text="Acknowledge").first.click()
+    keep(page, f"inbox-{look}")

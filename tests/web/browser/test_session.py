@@ -1,0 +1,232 @@
+"""A session's page: evidence, windows, the curve, live turns, hostile text."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stream_app.store import audit
+from stream_app.store.audit import Audited
+from tests.web.browser.conftest import NewStage, Sit
+from tests.web.browser.stage import Stage, turn
+
+HALF = timedelta(minutes=10)
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)> & \"quotes\" 'too'"
+ARABIC = "لا أعرف ماذا أفعل الآن "
+
+
+@pytest.fixture(scope="module")
+def stage(new_stage: NewStage, live_broker: str) -> Stage:
+    stage = new_stage(broker=live_broker, changes={"topic_prefix": "session"})
+    stage.play("counselling-04", "warm", ago=HALF, until=20)
+    stage.play("customer-service-02", "bad", ago=HALF, until=12)
+    stage.play("peer-support-06", "over", ago=timedelta(hours=1))
+    long = (ARABIC * 3000)[:25_000]
+    assert len(long.encode()) > 40_000
+    stage.commit(
+        turn("hostile", 0, SCRIPT),
+        turn("hostile", 1, f"I am sorry. {SCRIPT}"),
+        turn("hostile", 2, long),
+        turn("hostile", 3, "W" * 3000),
+        turn("hostile", 4, "first line\n\n    indented <b>third</b>"),
+    )
+    stage.commit(*[turn("endless", seq, f"This is what I say at {seq}.") for seq in range(450)])
+    stage.go_live()
+    return stage
+
+
+def text_of(page: Page, seq: int) -> str:
+    """A turn's words as they are shown, without the letters of its marks."""
+    found: str = page.locator(f"#turn-{seq} .text").evaluate(
+        """text => { const copy = text.cloneNode(true);
+          copy.querySelectorAll(".badge").forEach(badge => badge.remove());
+          return copy.textContent; }"""
+    )
+    return found
+
+
+def test_a_rationale_is_marked_in_the_text_by_line_and_letters(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    marked = page.locator("mark.ex").first
+    style = marked.evaluate("mark => getComputedStyle(mark).textDecorationStyle")
+    assert style == "dotted"
+    styles = page.eval_on_selector_all(
+        ".legend mark", "marks => marks.map(mark => getComputedStyle(mark).textDecorationStyle)"
+    )
+    assert styles == ["solid", "dashed", "dotted"]
+    level = page.locator(".turn:has(.text mark.ex) .level[data-head=explorations] .word").first
+    expect(level).to_have_text(re.compile("weak|strong"))
+    expect(page.locator(".text:has(mark.ex) .badge.ex").first).to_have_text("EX")
+
+
+def test_a_head_that_abstained_shows_no_number(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    abstained = page.locator(".level:has(.abstained) dd")
+    assert abstained.count() > 0
+    for words in abstained.all_text_contents():
+        assert words.strip() == "abstained"
+
+
+def test_expressed_and_perceived_stand_apart(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    scored = page.locator("#turn-9")
+    expect(scored.get_by_role("region", name="Expressed")).to_be_visible()
+    perceived = scored.get_by_role("region", name="Perceived")
+    assert perceived.locator("dt").all_inner_texts() == [
+        "Engagement",
+        "Understanding",
+        "Sympathy",
+        "Helpfulness",
+    ]
+    for words in perceived.locator(".p").all_inner_texts():
+        assert re.fullmatch(r"[01]\.\d\d", words)
+
+
+def test_the_window_shows_under_the_pointer_and_at_the_focus(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    expect(page.locator("#window-9")).to_have_text("turns 6, 7, 8 before; 10, 11, 12 after")
+    page.locator("#turn-9 .window").hover()
+    lit = "turns => turns.map(turn => Number(turn.dataset.seq))"
+    assert page.eval_on_selector_all(".in-window", lit) == [6, 7, 8, 10, 11, 12]
+    page.mouse.move(0, 0)
+    assert page.eval_on_selector_all(".in-window", lit) == []
+    page.locator("#turn-11 .window").focus()
+    assert page.eval_on_selector_all(".in-window", lit) == [8, 9, 10, 12, 13, 14]
+
+
+def test_a_provisional_score_sees_nothing_after_it(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    newest = page.locator(".turn.counsellor").last
+    expect(newest.locator(".stage")).to_have_text("provisional")
+    expect(newest.locator(".window-words")).not_to_have_text(re.compile("after"))
+
+
+def test_a_point_of_the_curve_leads_to_its_turn(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    page.locator(".curve a[data-seq='13']").click()
+    expect(page).to_have_url(re.compile("#turn-13$"))
+    expect(page.locator("#turn-13")).to_be_in_viewport()
+
+
+def test_the_curve_is_one_stop_and_arrows_walk_it(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    assert page.locator(".curve a[data-seq][tabindex='0']").count() == 1
+    page.locator(".curve a[data-seq][tabindex='0']").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Turn 3:")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#turn-3$"))
+    expect(page.locator("#turn-3")).to_be_in_viewport()
+
+
+def test_alerts_stand_on_the_curves_axis(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/bad").page
+    span = page.locator(".alert-span")
+    assert "low-empathy-risk, firing: from turn" in (span.get_attribute("aria-label") or "")
+    began = int(re.findall(r"from turn (\d+)", span.get_attribute("aria-label") or "")[0])
+    begins = float((span.locator("rect").get_attribute("x") or "0").rstrip("%"))
+    point = page.locator(f".curve a[data-seq='{began}'] circle")
+    assert begins == pytest.approx(float((point.get_attribute("cx") or "0").rstrip("%")))
+
+
+def test_turns_come_and_final_scores_replace_provisional_ones_in_place(
+    stage: Stage, sit: Sit
+) -> None:
+    sitting = sit(stage, to="/sessions/bad")
+    sitting.is_live()
+    page = sitting.page
+    stage.commit_and_tell(turn("bad", 13, "I hear how upsetting this is.", team="help-desk-b"))
+    expect(page.locator("#turn-13 .stage")).to_have_text("provisional")
+    expect(page.locator("#turns > li")).to_have_count(14)
+    for seq in (14, 15, 16):
+        stage.commit_and_tell(turn("bad", seq, "Thank you.", team="help-desk-b"))
+    expect(page.locator("#turn-13 .stage")).to_have_text("final")
+    expect(page.locator("#turn-16")).to_have_count(1)
+    seqs = page.eval_on_selector_all(
+        "#turns > li", "turns => turns.map(turn => Number(turn.dataset.seq))"
+    )
+    assert seqs == list(range(17)), "each turn stands once, in its place"
+    expect(page.locator(".curve a[data-seq='15']")).to_have_count(1)
+    live = page.locator("#turn-13").evaluate("turn => turn.innerText")
+    page.reload()
+    assert page.locator("#turn-13").evaluate("turn => turn.innerText") == live
+
+
+def test_focus_stays_where_it_was_when_a_turn_is_replaced(stage: Stage, sit: Sit) -> None:
+    sitting = sit(stage, to="/sessions/bad")
+    sitting.is_live()
+    page = sitting.page
+    page.locator("#turn-15 .window").focus()
+    for seq in (17, 18):
+        stage.commit_and_tell(turn("bad", seq, "And then?", team="help-desk-b"))
+    expect(page.locator("#turn-15 .stage")).to_have_text("final")
+    assert page.evaluate("document.activeElement.closest('.turn').id") == "turn-15"
+
+
+def test_a_script_is_shown_as_text(stage: Stage, sit: Sit) -> None:
+    sitting = sit(stage, to="/sessions/hostile")
+    page = sitting.page
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message) or dialog.dismiss())  # type: ignore[func-returns-value]
+    assert text_of(page, 0) == SCRIPT
+    assert text_of(page, 1).endswith(SCRIPT)
+    assert text_of(page, 4) == "first line\n\n    indented <b>third</b>"
+    sitting.is_live()
+    stage.commit_and_tell(turn("hostile", 5, f"Sorry. {SCRIPT}"))
+    expect(page.locator("#turn-5")).to_be_visible()
+    assert text_of(page, 5) == f"Sorry. {SCRIPT}"
+    assert dialogs == []
+
+
+def test_a_very_long_right_to_left_text_is_shown_in_part_and_on_request_in_full(
+    stage: Stage, sit: Sit
+) -> None:
+    page = sit(stage, to="/sessions/hostile").page
+    text = page.locator("#turn-2 .text")
+    assert text.evaluate("text => getComputedStyle(text).direction") == "rtl"
+    folded = page.locator("#turn-2").evaluate("turn => turn.offsetHeight")
+    assert folded < 420
+    page.locator("#turn-2 summary").click()
+    assert page.locator("#turn-2").evaluate("turn => turn.offsetHeight") > 3 * folded
+    assert len(text_of(page, 2)) == 25_000
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_long_session_comes_in_pages(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, to="/sessions/endless").page
+    assert page.locator("#turns > li").count() == 50, "an open session opens at its end"
+    page.locator(".pages a", has_text="turns 0–199").first.click()
+    assert page.locator("#turns > li").count() == 200
+    page.locator(".curve a[data-seq='449']").dispatch_event("click")
+    expect(page).to_have_url(re.compile(r"\?page=2#turn-449$"))
+    expect(page.locator("#turn-449")).to_be_in_viewport()
+    expect(page.locator("#window-401")).to_have_text(
+        "turns 398, 399, 400 before; 402, 403, 404 after"
+    )
+
+
+def test_reading_leaves_a_trace_in_the_audit_trail(stage: Stage, sit: Sit) -> None:
+    sit(stage, "nora", to="/sessions/warm")
+    newest = audit.trail(stage.store, "warm")[0]
+    assert (newest.person, newest.action) == ("nora", Audited.READ_TRANSCRIPT.value)
+
+
+def test_a_session_of_another_team_is_not_there(stage: Stage, sit: Sit) -> None:
+    sitting = sit(stage, "nora")
+    page = sitting.open("/sessions/bad")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing here")
+    sitting.complaints.clear()  # the browser notes the 404
+
+
+def test_the_page_says_what_the_scores_are_not_and_which_model_gave_them(
+    stage: Stage, sit: Sit
+) -> None:
+    page = sit(stage, to="/sessions/warm").page
+    expect(page.locator("footer")).to_contain_text(
+        "not a diagnosis, risk assessment or performance rating"
+    )
+    expect(page.locator(".model")).to_have_text("scored by rapport-minilm-1.2.0-int8")

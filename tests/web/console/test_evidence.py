@@ -1,0 +1,104 @@
+"""Marks in a text, and what a turn says when the model abstained."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import MECHANISMS, Stage
+from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
+from stream_app.web.console.evidence import segments, shown
+
+ER, IP, EX = MECHANISMS
+places = st.integers(0, 45)
+spans = st.dictionaries(
+    st.sampled_from(MECHANISMS), st.lists(st.tuples(places, places), max_size=4)
+)
+
+
+@given(st.text(max_size=40), spans)
+def test_segments_are_the_text_and_carry_exactly_their_marks(
+    text: str, found: dict[str, list[tuple[int, int]]]
+) -> None:
+    pieces = segments(text, found)
+    assert "".join(piece.text for piece in pieces) == text
+    place = 0
+    for piece in pieces:
+        assert piece.text
+        for offset in range(place, place + len(piece.text)):
+            marks = {n for n, each in found.items() if any(s <= offset < e for s, e in each)}
+            assert set(piece.marks) == marks
+        place += len(piece.text)
+
+
+@given(st.text(min_size=1, max_size=40), spans)
+def test_every_mark_begins_where_it_is_and_only_there(
+    text: str, found: dict[str, list[tuple[int, int]]]
+) -> None:
+    for piece in segments(text, found):
+        assert set(piece.begins) <= set(piece.marks)
+
+
+def test_overlapping_marks_are_cut_where_they_meet() -> None:
+    """::
+
+    I am so sorry, what happened
+    └─ER──────────┘
+            └─EX───────────────┘
+    """
+    pieces = segments("I am so sorry, what happened", {ER: [(0, 14)], EX: [(8, 28)]})
+    assert [(piece.text, piece.marks, piece.begins) for piece in pieces] == [
+        ("I am so ", (ER,), (ER,)),
+        ("sorry,", (ER, EX), (EX,)),
+        (" what happened", (EX,), ()),
+    ]
+
+
+def turn(score: ScoreOfTurn) -> TurnRead:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    return TurnRead("s", 3, None, "h", Role.COUNSELLOR, "So sorry.", at, late=False, scores=[score])
+
+
+def score(stage: Stage = Stage.FINAL, abstained: tuple[str, ...] = ()) -> ScoreOfTurn:
+    level = {"level": 2, "probabilities": [0.1, 0.1, 0.8], "rationale": [[0, 9]]}
+    return ScoreOfTurn(
+        bundle="b",
+        stage=stage,
+        late=False,
+        truncated=False,
+        empathy_total=2,
+        confidence=0.7,
+        low_empathy_risk=0.2,
+        expressed={ER: level, "strategy": {"question": 0.9, "others": 0.1}},
+        perceived={"sympathy": 0.6},
+        client={},
+        abstained=list(abstained),
+    )
+
+
+def test_a_head_that_abstained_has_no_number_no_mark_and_no_chip() -> None:
+    found = shown(turn(score(abstained=(ER, "strategy", "sympathy"))), "b", (3, 3), [])
+    assert (found.levels[0].word, found.levels[0].level, found.levels[0].confidence) == (
+        "abstained",
+        None,
+        None,
+    )
+    assert [piece.marks for piece in found.segments] == [()]
+    assert found.chips == []
+    assert found.abstained == ["strategy"]
+    assert found.perceived[0].probability is None
+
+
+def test_the_window_is_what_the_stage_could_see() -> None:
+    around = [0, 1, 2, 3, 4, 5, 6, 7]
+    final = shown(turn(score()), "b", (2, 3), around)
+    assert (final.before, final.after) == ([1, 2], [4, 5, 6])
+    provisional = shown(turn(score(Stage.PROVISIONAL)), "b", (2, 3), around)
+    assert (provisional.before, provisional.after) == ([1, 2], [])
+
+
+def test_scores_of_another_bundle_are_not_shown() -> None:
+    found = shown(turn(score()), "other", (3, 3), [2, 4])
+    assert found.score is None
+    assert (found.levels, found.chips, found.perceived, found.before) == ([], [], [], [])
