@@ -47,7 +47,7 @@ OVER = (("peer-support-03", "peer-2189"), ("peer-support-08", "peer-2191"))
 def stage(new_stage: NewStage, live_broker: str) -> Stage:
     stage = new_stage(broker=live_broker, changes={"topic_prefix": "pictures"})
     for place, (sample, session, until) in enumerate(OPEN):
-        stage.play(sample, session, ago=timedelta(minutes=6 + place % 4), until=until)
+        stage.play(sample, session, ago=timedelta(minutes=9 + place % 4), until=until)
     for sample, session in OVER:
         stage.play(sample, session, ago=timedelta(hours=2))
     _judge(stage)
