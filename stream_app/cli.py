@@ -303,9 +303,13 @@ def add_person(
         str | None, typer.Option(help="A counsellor's speaker_id, as events carry it.")
     ] = None,
 ) -> None:
-    """Make an account; asks for the password."""
+    """Make an account; asks for the password. A program (role ingest) has none: make a token."""
     from stream_app.commands import people as command
 
+    if role is PersonRole.INGEST:
+        command.add(_settings(), name, role, team, speaker, None)
+        typer.echo(f"{name} may send events: `rapport people token {name} --label …`")
+        return
     password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     command.add(_settings(), name, role, team, speaker, password)
     typer.echo(f"{name} may sign in as {role.value}")

@@ -17,9 +17,9 @@ def add(
     role: PersonRole,
     team: str | None,
     speaker: str | None,
-    password: str,
+    password: str | None,
 ) -> None:
-    """Make an account.
+    """Make an account; without a password it is for tokens alone.
 
     Raises:
         PersonError: the name is taken, the password too short, or a counsellor has no speaker.
@@ -29,7 +29,8 @@ def add(
     store = bootstrap.store(settings)
     store.open_privacy(settings.redact)
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
-    People(store).add(Person(name, role, team, pseudonym), hash_password(_good(password)))
+    hashed = hash_password(_good(password)) if password is not None else None
+    People(store).add(Person(name, role, team, pseudonym), hashed)
 
 
 def everybody(settings: Settings) -> list[Person]:

@@ -1,12 +1,14 @@
 """Puts the web application together: middleware, the API, the console."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.sessions import SessionMiddleware
+from starlette.routing import Mount
 
 from stream_app import __version__
 from stream_app.web import api, console, probes
@@ -38,11 +40,18 @@ def create(services: Services) -> FastAPI:
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Measured, metrics=services.metrics)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")
-    app.mount(api.PREFIX, api.create(services))
+    app.router.routes.append(_mounted(api.PREFIX, api.create(services)))
     app.include_router(probes.router)
     app.include_router(console.router)
     console.attach(app)
     return app
+
+
+def _mounted(path: str, part: FastAPI) -> Mount:
+    """A part of the application; Starlette's own pattern leaves out paths with a line break."""
+    mount = Mount(path, part)
+    mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
+    return mount
 
 
 @asynccontextmanager

@@ -52,6 +52,22 @@ TAGS: Final = [
     {"name": "bundles", "description": "The models that scored."},
     {"name": "account", "description": "Who I am; the audit trail."},
 ]
+LINKS: Final = {
+    "list_sessions": (
+        "session_id",
+        "$response.body#/items/0/session_id",
+        ("one_session", "turns_of_session", "history_of_session", "feedback_on_session"),
+    ),
+    "list_alerts": (
+        "episode_id",
+        "$response.body#/items/0/episode_id",
+        ("one_alert", "acknowledge", "resolve", "note"),
+    ),
+    "mute": ("mute_id", "$response.body#/mute_id", ("end_mute",)),
+    "list_speakers": ("speaker", "$response.body#/items/0/speaker", ("one_speaker",)),
+    "list_bundles": ("bundle", "$response.body#/0/bundle", ("one_bundle",)),
+}
+"""By operation: which parameter of which others its answer gives."""
 EVERYWHERE: Final = (401, 403, 422, 500, 503)
 CAN_CONFLICT: Final = {"ratings", "disputes", "samples", "agreement", "feedback"}
 SECURITY: Final = {
@@ -105,9 +121,20 @@ def build(app: FastAPI) -> dict[str, Any]:
         for operation in operations.values():
             problems = documented(*EVERYWHERE, *_own(path, operation))
             operation["responses"] |= {str(status): said for status, said in problems.items()}
+            _link(operation)
     for name, example in EXAMPLES.items():
         schemas[name]["example"] = example
     return found
+
+
+def _link(operation: dict[str, Any]) -> None:
+    if operation["operationId"] not in LINKS:
+        return
+    parameter, where, others = LINKS[operation["operationId"]]
+    good = next(said for status, said in operation["responses"].items() if status < "300")
+    good["links"] = {
+        name: {"operationId": name, "parameters": {parameter: where}} for name in others
+    }
 
 
 def _own(path: str, operation: dict[str, Any]) -> list[int]:

@@ -1,6 +1,5 @@
 """The live wall: one card a session, worst first."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,10 +90,11 @@ def card(request: Request, session_id: str, services: Wired, person: SignedIn) -
     return render(request, "card.html", person, card=_cards(services, person, [found])[0])
 
 
-def _cards(services: Services, person: Person, found: Iterable[SessionCard]) -> list[WallCard]:
+def _cards(services: Services, person: Person, found: list[SessionCard]) -> list[WallCard]:
     facts = bundle_facts.read(services.store)
     urgent: dict[str, AlertRead] = {}
-    alive = AlertFilter(states=_ALIVE)
+    alone = found[0].session_id if len(found) == 1 else None
+    alive = AlertFilter(states=_ALIVE, session_id=alone)
     for alert in alerts.find(services.store, person.scope, alive, limit=MOST_CARDS).items:
         other = urgent.get(alert.session_id)
         if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):

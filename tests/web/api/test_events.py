@@ -15,6 +15,7 @@ from stream_app.web.api.events import MOST_BYTES, MOST_EVENTS
 from stream_app.worker import broker
 from stream_app.worker.topics import client_options, declare_topics
 from tests.store.batches import end, outcome, turn
+from tests.web.api.fuzzing import fuzz
 from tests.web.server import Web
 
 
@@ -144,6 +145,10 @@ def test_a_body_that_is_no_batch_is_a_problem(
 def test_a_full_batch_is_taken(taking: Web) -> None:
     batch = [turn(seq, session_id=f"many-{seq % 20}") for seq in range(MOST_EVENTS)]
     assert sent(taking, *batch).json()["accepted"] == MOST_EVENTS
+
+
+def test_fuzzing_finds_no_mistake(taking: Web, tmp_path: Path) -> None:
+    fuzz(taking, "pump", tmp_path, "examples,coverage,fuzzing", "--include-path=/events")
 
 
 def test_without_a_broker_nothing_is_taken_and_the_answer_says_when_to_try_again(

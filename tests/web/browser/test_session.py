@@ -193,6 +193,10 @@ def test_a_very_long_right_to_left_text_is_shown_in_part_and_on_request_in_full(
     assert len(text_of(page, 2)) == 25_000
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
+        wide = page.evaluate("""() => [...document.querySelectorAll("main *")].filter(
+          (one) => one.getBoundingClientRect().right > innerWidth + 1).map(
+          (one) => `${one.tagName}.${one.className}`).slice(0, 8)""")
+        assert wide == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

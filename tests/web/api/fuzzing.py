@@ -1,0 +1,47 @@
+"""Schemathesis against a running web process, about half a minute of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.web.server import Web
+
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+)
+SECONDS = 240
+
+
+def fuzz(web: Web, name: str, folder: Path, phases: str, *which: str) -> None:
+    """As this person; fails on a 5xx and on an answer that breaks its schema."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            "run",
+            f"{web.url}/api/v1/openapi.json",
+            f"--checks={','.join(CHECKS)}",
+            f"--header=Authorization: Bearer {web.tokens[name]}",
+            "--max-examples=6",
+            f"--phases={phases}",
+            "--seed=1",
+            "--request-timeout=20",
+            "--generation-database=none",
+            "--continue-on-failure",
+            "--no-color",
+            *which,
+        ],
+        cwd=folder,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "api.failed" not in web.log()

@@ -1,0 +1,50 @@
+"""The commands in docs/api.md run as they stand."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from stream_app.worker import broker
+from stream_app.worker.topics import declare_topics
+from tests.web.api.conftest import filled
+from tests.web.server import Web
+
+PAGE = Path(__file__).parents[3] / "docs" / "api.md"
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq")
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    with broker.running() as address:
+        web = filled(Web(tmp_path, address))
+        asyncio.run(declare_topics(web.settings))
+        try:
+            web.start()
+            given = {
+                "URL": web.url,
+                "TOKEN": web.tokens["nora"],
+                "INGEST_TOKEN": web.tokens["pump"],
+                "SESSION": "north-1",
+            }
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", "\n".join(BLOCKS)],
+                cwd=tmp_path,
+                env={**os.environ, **given},
+                capture_output=True,
+                text=True,
+                timeout=100,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
+        finally:
+            web.stop()
+    assert len(BLOCKS) >= 6
+    assert '"state":"acknowledged"' in done.stdout
+    assert '"accepted":2' in done.stdout
+    for name in ("sessions.csv", "turns.parquet", "corpus.zip"):
+        assert (tmp_path / name).stat().st_size > 100

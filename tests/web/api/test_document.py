@@ -1,0 +1,90 @@
+"""The OpenAPI document: complete, true to the answers, and nothing breaks under fuzzing."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+
+from stream_app.web.api.examples import EXAMPLES
+from tests.web.api.fuzzing import fuzz
+from tests.web.server import Web
+
+
+@pytest.fixture(scope="module")
+def document(web: Web) -> dict[str, Any]:
+    answer = httpx.get(f"{web.url}/api/v1/openapi.json")
+    assert answer.status_code == 200
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method} {path}", operation)
+        for path, each in document["paths"].items()
+        for method, operation in each.items()
+    ]
+
+
+def test_every_operation_says_what_it_does_and_how_it_fails(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for _, operation in operations(document)]
+    assert len(ids) == len(set(ids))
+    tags = {tag["name"] for tag in document["tags"]}
+    assert all(tag["description"] for tag in document["tags"])
+    for name, operation in operations(document):
+        assert operation["description"].strip(), name
+        assert set(operation["tags"]) <= tags, name
+        assert operation["responses"].keys() >= {"401", "403", "422", "500", "503"}, name
+        for status, response in operation["responses"].items():
+            if int(status) >= 400:
+                schema = response["content"]["application/problem+json"]["schema"]
+                assert schema == {"$ref": "#/components/schemas/Problem"}, (name, status)
+                assert response["content"].keys() == {"application/problem+json"}, (name, status)
+        for parameter in operation.get("parameters", []):
+            if "{place}" not in name:
+                described = parameter.get("description") or parameter["name"] in PLAIN
+                assert described, (name, parameter["name"])
+
+
+PLAIN = {"sample_id", "session_id", "seq", "place", "head", "bundle", "rating_id", "dispute_id"}
+"""Names of parameters that say enough."""
+
+
+def test_security_is_a_token_or_a_cookie(document: dict[str, Any]) -> None:
+    assert document["security"] == [{"bearer": []}, {"cookie": []}]
+    schemes = document["components"]["securitySchemes"]
+    assert schemes["bearer"]["scheme"] == "bearer"
+    assert (schemes["cookie"]["in"], schemes["cookie"]["name"]) == ("cookie", "rapport")
+
+
+def test_references_lead_somewhere_and_nothing_comes_from_the_network(
+    web: Web, document: dict[str, Any]
+) -> None:
+    text = httpx.get(f"{web.url}/api/v1/openapi.json").text
+    for name in re.findall(r'"#/components/schemas/([^"]+)"', text):
+        assert name in document["components"]["schemas"], name
+    assert not re.findall(r"https?://", text)
+    assert document["servers"] == [{"url": "/api/v1"}]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_fit_their_schemas(document: dict[str, Any], name: str) -> None:
+    schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    jsonschema.Draft202012Validator(schema).validate(EXAMPLES[name])
+    example = document["components"]["schemas"]["Problem"]["example"]
+    problem = {"$ref": "#/components/schemas/Problem", "components": document["components"]}
+    jsonschema.Draft202012Validator(problem).validate(example)
+
+
+def test_the_example_of_a_batch_is_one_that_is_taken(document: dict[str, Any]) -> None:
+    body = document["paths"]["/events"]["post"]["requestBody"]["content"]["application/json"]
+    schema = {**body["schema"], "components": document["components"]}
+    jsonschema.Draft202012Validator(schema).validate(body["example"])
+
+
+def test_fuzzing_as_a_supervisor_finds_no_mistake(web: Web, tmp_path: Path) -> None:
+    phases = "examples,coverage,fuzzing,stateful"
+    fuzz(web, "sue", tmp_path, phases, "--exclude-path=/live", "--exclude-path=/events")

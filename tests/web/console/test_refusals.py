@@ -1,0 +1,66 @@
+"""People get a page whatever goes wrong, and its headers are as strict as those of any other."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI, HTTPException
+from starlette.middleware.sessions import SessionMiddleware
+
+from stream_app.errors import StoreUnavailable
+from stream_app.web.console import refusals
+from stream_app.web.security import HEADERS, SecurityHeaders
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    app = FastAPI()
+    app.add_middleware(SessionMiddleware, secret_key="k")
+    app.add_middleware(SecurityHeaders)
+    refusals.attach(app)
+
+    @app.get("/breaks")
+    def breaks() -> None:
+        raise ZeroDivisionError("a secret of the program")
+
+    @app.get("/forbidden")
+    def forbidden() -> None:
+        raise HTTPException(403, "this is not open to the role analyst")
+
+    @app.get("/away")
+    def away() -> None:
+        raise StoreUnavailable("no answer from db.internal")
+
+    @app.get("/number")
+    def number(n: int) -> None:
+        pass
+
+    inside = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=inside, base_url="http://console") as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "title"),
+    [
+        ("/breaks", 500, "This should not have happened"),
+        ("/forbidden", 403, "Not open to you"),
+        ("/away", 503, "The database does not answer"),
+        ("/nothing", 404, "Nothing here"),
+        ("/number?n=x", 422, "Something is missing"),
+    ],
+)
+async def test_each_refusal_is_a_page_with_all_headers(
+    client: httpx.AsyncClient, path: str, status: int, title: str
+) -> None:
+    answer = await client.get(path)
+    assert answer.status_code == status
+    assert f"<h1>{title}</h1>" in answer.text
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+
+
+async def test_a_refusal_says_why_where_that_helps_and_no_secret(client: httpx.AsyncClient) -> None:
+    assert "this is not open to the role analyst" in (await client.get("/forbidden")).text
+    assert "secret" not in (await client.get("/breaks")).text
+    assert "db.internal" not in (await client.get("/away")).text
