@@ -38,7 +38,7 @@ _actions = msgspec.json.Decoder(ActionTold)
 
 
 class LogChanged(RapportError):
-    """The log ends before what was read of it: the broker has lost it, or is another one."""
+    """The log has become shorter: the broker has lost it, or is another one."""
 
 
 class FactsCache:
