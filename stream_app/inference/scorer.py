@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Expressed, Level
+from stream_app.contracts.scores import Expressed, Level, Span
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.risk import RiskModel
 from stream_app.core.watch import DISTRESS
@@ -14,10 +14,10 @@ from stream_app.core.window import Target
 from stream_app.inference.batching import ONE_BY_ONE, Limits
 from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
 from stream_app.inference.distress import DistressProbe
-from stream_app.inference.encoder import TurnEncoder
+from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.providers import Provider, provider_in_use
-from stream_app.inference.rationale import spans
+from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer
 
 CPU_BATCH = Limits(tokens=128, padding=16)
@@ -86,26 +86,37 @@ class OnnxScorer:
         """The bundle's risk model."""
         return self.bundle.manifest.risk
 
-    def encode(self, texts: list[str]) -> list[Encoding]:
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; see ``core.ports.Scorer``."""
         tokens = self.tokenizer.tokenize(texts)
+        encoded = zip(texts, tokens, self.encoder.encode(tokens), strict=True)
         return [
             Encoding(
                 vectors=output.vectors.tobytes(),
-                rationales={
-                    head.name: spans(
-                        output.rationale[:, head.rationale.index],
-                        item.offsets,
-                        head.rationale.threshold,
-                        text,
-                    )
-                    for head in self._heads
-                    if head.rationale is not None
-                },
+                rationales=self._rationales(
+                    item.offsets, output, text, roles[index] if roles is not None else None
+                ),
                 truncated=item.truncated,
             )
-            for text, item, output in zip(texts, tokens, self.encoder.encode(tokens), strict=True)
+            for index, (text, item, output) in enumerate(encoded)
         ]
+
+    def _rationales(
+        self, offsets: list[Span], output: TokenOutput, text: str, role: Role | None
+    ) -> dict[str, list[Span]]:
+        wanted = [
+            (head.name, head.rationale)
+            for head in self._heads
+            if head.rationale is not None and (role is None or role in head.roles)
+        ]
+        if not wanted:
+            return {}
+        sentences = SentenceReader(offsets, text)
+        by_mechanism = output.rationale.T.tolist()
+        return {
+            name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
+            for name, rationale in wanted
+        }
 
     def score(self, targets: list[Target]) -> list[HeadScores]:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
