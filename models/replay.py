@@ -101,7 +101,7 @@ class ReplayScorer:
 
     def _expressed(self, head: HeadSpec, p: list[float]) -> Level | dict[str, float]:
         if head.kind == "level":
-            return Level(decided(p, self._manifest[head.name].offsets), p)
+            return Level(int(decided(p, self._manifest[head.name].offsets)), p)
         return dict(zip(head.labels, p, strict=True))
 
 

@@ -27,6 +27,9 @@ CUDA_BATCH = Limits(tokens=512, padding=512)
 SMALLEST = 1e-12
 """Added to probabilities before their logarithm, as in ``models.calibrate``."""
 
+_Answer = tuple[list[float], float, int]
+"""One head of one target: probabilities, the largest of them, and the level if it has levels."""
+
 
 class OnnxScorer:
     """Scores with a bundle. Its sessions may be used by several threads at a time."""
@@ -123,9 +126,9 @@ class OnnxScorer:
         if not targets:
             return []
         logits = self.head.logits(targets)
-        probabilities = {head.name: calibrated(head, logits[head.name]) for head in self._heads}
+        answers = [self._answers(head, logits[head.name]) for head in self._heads]
         found = [
-            self._scores(target, {name: p[row].tolist() for name, p in probabilities.items()})
+            self._scores(target, [answer[row] for answer in answers])
             for row, target in enumerate(targets)
         ]
         self._add_distress(targets, found)
@@ -142,18 +145,24 @@ class OnnxScorer:
         for i, p in zip(of_clients, self._distress.probabilities(vectors).tolist(), strict=True):
             found[i].client[DISTRESS] = {"no": 1.0 - p, "yes": p}
 
-    def _scores(self, target: Target, probabilities: dict[str, list[float]]) -> HeadScores:
+    @staticmethod
+    def _answers(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_Answer]:
+        """What a head says of all targets."""
+        p = calibrated(head, logits)
+        levels = decided(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
+        return list(zip(p.tolist(), p.max(axis=-1).tolist(), levels, strict=True))
+
+    def _scores(self, target: Target, answers: list[_Answer]) -> HeadScores:
         expressed: dict[str, Any] = {}
         perceived: dict[str, float] = {}
         client: dict[str, dict[str, float]] = {}
         tops: list[float] = []
         abstained: list[str] = []
-        for head in self._heads:
+        for head, (values, top, level) in zip(self._heads, answers, strict=True):
             if target.turn.role not in head.roles:
                 continue
-            values = probabilities[head.name]
-            tops.append(max(values))
-            if tops[-1] < head.abstain_below:
+            tops.append(top)
+            if top < head.abstain_below:
                 abstained.append(head.name)
             match head.dimension:
                 case Dimension.PERCEIVED:
@@ -161,7 +170,8 @@ class OnnxScorer:
                 case Dimension.CLIENT:
                     client[head.name] = dict(zip(head.labels, values, strict=True))
                 case Dimension.EXPRESSED if head.kind is HeadKind.LEVEL:
-                    expressed[head.name] = _level(head, values, target)
+                    shown = target.turn.rationales.get(head.name, []) if level else []
+                    expressed[head.name] = Level(level, values, shown)
                 case Dimension.EXPRESSED:
                     expressed[head.name] = dict(zip(head.labels, values, strict=True))
         levels = [value.level for value in expressed.values() if isinstance(value, Level)]
@@ -181,15 +191,12 @@ def batch_limits(provider: Provider, threads: int) -> Limits:
     return Limits(CPU_BATCH.tokens * max(1, threads), CPU_BATCH.padding * max(1, threads))
 
 
-def _level(head: HeadSpec, values: list[float], target: Target) -> Level:
-    level = decided(values, head.offsets)
-    return Level(level, values, target.turn.rationales.get(head.name, []) if level else [])
-
-
-def decided(values: list[float], offsets: list[float]) -> int:
-    """The label with the largest log probability after the offsets."""
-    shifted = np.log(np.array(values) + SMALLEST) + (offsets or 0.0)
-    return int(shifted.argmax())
+def decided(
+    probabilities: npt.NDArray[np.float64] | list[float], offsets: list[float]
+) -> npt.NDArray[np.int64]:
+    """The label with the largest log probability [..., labels] after the offsets; [...]."""
+    shifted = np.log(np.asarray(probabilities) + SMALLEST) + (offsets or 0.0)
+    return np.asarray(shifted.argmax(axis=-1))
 
 
 def calibrated(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
