@@ -234,3 +234,17 @@ def test_the_page_says_what_the_scores_are_not_and_which_model_gave_them(
         "not a diagnosis, risk assessment or performance rating"
     )
     expect(page.locator(".model")).to_have_text("scored by rapport-minilm-1.2.0-int8")
+
+
+def test_new_turns_below_are_offered_until_they_are_seen(stage: Stage, sit: Sit) -> None:
+    stage.play("counselling-05", "growing", ago=HALF, until=8)
+    sitting = sit(stage, to="/sessions/growing")
+    sitting.is_live()
+    page = sitting.page
+    stage.commit_and_tell(turn("growing", 9, "What would help you most tonight?"))
+    expect(page.locator("#new-below")).to_be_visible()
+    page.locator("#turns > li").last.scroll_into_view_if_needed()
+    expect(page.locator("#new-below")).to_be_hidden()
+    stage.commit_and_tell(turn("growing", 10, "i do not know"))
+    expect(page.locator("#turn-10")).to_be_in_viewport()
+    expect(page.locator("#new-below")).to_be_hidden()
