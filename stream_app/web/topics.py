@@ -185,14 +185,14 @@ async def _stop(consumer: AIOKafkaConsumer) -> None:
 async def _watch(consumer: AIOKafkaConsumer) -> None:
     """Return never; raise when the broker does not answer, or its log is not the one we read.
 
-    A log never gets shorter. That its end lies behind what was read says nothing: the embedded
-    broker may tell an end that is older than what it hands out.
+    Ends are compared with earlier ends, not with positions: the embedded broker takes the first
+    record of the last batch for the end.
     """
-    seen: dict[TopicPartition, int] = {}
+    before: dict[TopicPartition, int] = {}
     while True:
-        await asyncio.sleep(LOOK_EVERY)
-        partitions: list[TopicPartition] = list(consumer.assignment())
+        partitions = list(consumer.assignment())
         ends = await asyncio.wait_for(consumer.end_offsets(partitions), ANSWER_WITHIN)
-        if any(end < seen.get(partition, 0) for partition, end in ends.items()):
-            raise LogChanged("the log ends before where it ended a moment ago")
-        seen.update(ends)
+        if any(end < before.get(partition, end) for partition, end in ends.items()):
+            raise LogChanged("the log ends before where it ended earlier")
+        before = ends
+        await asyncio.sleep(LOOK_EVERY)
