@@ -31,7 +31,7 @@ def reason(
         return _filled(rule, value, threshold, shown, parts)
     if cause in _CLOSING:
         return _CLOSING[cause]
-    numbers = ", ".join(f"{in_words(name)} {told(name, found)}" for name, found in shown.items())
+    numbers = "; ".join(f"{in_words(name)} {told(name, found)}" for name, found in shown.items())
     end = "The condition did not last" if to is AlertState.INACTIVE else "Cleared"
     return f"{end}: {numbers}." if numbers else f"{end}."
 

@@ -32,7 +32,9 @@ def test_an_alert_says_why_in_words_and_numbers_and_leads_to_its_turns(
 ) -> None:
     page = sit(stage, to="/alerts?state=firing").page
     alert = page.locator(alert_of("first"))
-    expect(alert.locator(".reason")).to_have_text(re.compile(r"risk 0\.\d+"))
+    expect(alert.locator(".reason")).to_have_text(
+        re.compile(r"risk .* is 0\.\d\d, from 0\.\d\d on an alert begins")
+    )
     names = alert.locator(".numbers dt").all_inner_texts()
     assert "an alert begins at" in names
     assert any(name.startswith("raised by ") for name in names)

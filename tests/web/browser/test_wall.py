@@ -63,10 +63,12 @@ def test_filters_work_without_javascript(stage: Stage, sit: Sit) -> None:
     page = sit(stage, java_script_enabled=False).page
     page.select_option("[name=domain]", "peer-support")
     page.click("text=Show")
+    page.wait_for_url("**/?*domain=peer-support")
     assert sessions(page) == ["middling"]
     page.select_option("[name=domain]", "")
     page.select_option("[name=team]", "help-desk-b")
     page.click("button:has-text('Show')")
+    page.wait_for_url("**/?*team=help-desk-b*")
     assert sessions(page) == ["bad"]
 
 
