@@ -112,17 +112,21 @@ def wait_for(condition: Callable[[], Any], what: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    with broker.running() as address:
-        web = Web(tmp_path_factory.mktemp("live"), address)
-        asyncio.run(declare_topics(web.settings))
-        try:
-            web.start()
-            with web.client() as client:
-                wait_for(lambda: client.get("/me").json()["live"], "the topics are read")
-            yield web
-        finally:
-            web.stop()
+def live(
+    tmp_path_factory: pytest.TempPathFactory,
+    log_of_its_own: tuple[str, dict[str, Any]],
+    changes: Callable[[], dict[str, Any]],
+) -> Iterator[Web]:
+    address, topics = log_of_its_own
+    web = Web(tmp_path_factory.mktemp("live"), address, {**topics, **changes()})
+    asyncio.run(declare_topics(web.settings))
+    try:
+        web.start()
+        with web.client() as client:
+            wait_for(lambda: client.get("/me").json()["live"], "the topics are read")
+        yield web
+    finally:
+        web.stop()
 
 
 def session_of(web: Web, session_id: str, turns: int = 2, **facts: Any) -> BatchResult:
@@ -219,7 +223,7 @@ def test_an_id_that_is_not_known_asks_for_a_resync(live: Web, last_id: str) -> N
 
 def test_an_action_is_told_in_every_web_process(live: Web) -> None:
     episode = session_of(live, "acted", team="north").alerts[0].episode_id
-    other = Web(live.folder, live.broker)
+    other = Web(live.folder, live.broker, live.changes)
     try:
         other.start()
         with other.client() as client:
