@@ -1,5 +1,6 @@
 """``rapport rules``: looks at a file of rules, and tries it on recorded sessions."""
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -40,17 +41,17 @@ def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: flo
             soft_wrap=True,
         )
     bad, well = trial.rated(low, good)
-    table = Table()
-    table.add_column("rule", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("rule", no_wrap=True)
     for name in (
         "sessions",
         "alerts",
         "with an alert",
-        "false alarms of 100 good",
-        "detected of 100 low",
-        "median turn of detection",
+        "false, % of good",
+        "found, % of low",
+        "at turn",
     ):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", min_width=max(map(len, name.split())))
     for rule in rules.rules:
         found = trial.figures(rule.name, bad, well)
         table.add_row(
@@ -65,7 +66,7 @@ def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: flo
     console.print(table)
     console.print(
         f"low: {len(bad)} sessions rated {low:g} or less; good: {len(well)} rated {good:g} or "
-        "more; turns of detection are counsellor turns",
+        "more; at turn: the median counsellor turn of what was found",
         highlight=False,
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from stream_app.contracts.scores import AlertState
 from stream_app.core.rules import MOVED, Rule
-from stream_app.core.variables import CATALOGUE
+from stream_app.core.variable_words import in_words, told
 
 UNKNOWN: Final = "not known"
 RULE_GONE: Final = "The rule is no longer in force."
@@ -31,7 +31,7 @@ def reason(
         return _filled(rule, value, threshold, shown, parts)
     if cause in _CLOSING:
         return _CLOSING[cause]
-    numbers = ", ".join(f"{name} {_told(name, found)}" for name, found in shown.items())
+    numbers = "; ".join(f"{in_words(name)} {told(name, found)}" for name, found in shown.items())
     end = "The condition did not last" if to is AlertState.INACTIVE else "Cleared"
     return f"{end}: {numbers}." if numbers else f"{end}."
 
@@ -45,26 +45,14 @@ def _filled(
 ) -> str:
     own = {"value": value, "threshold": threshold}
 
-    def told(match: re.Match[str]) -> str:
+    def fill(match: re.Match[str]) -> str:
         name = match[1]
         if name == MOVED:
             return ", ".join(theme for theme, _ in parts) or UNKNOWN
         if name in own:
             found = own[name]
             return UNKNOWN if found is None else f"{found:.2f}"
-        return _told(name, shown[name]) if name in shown else UNKNOWN
+        return told(name, shown[name]) if name in shown else UNKNOWN
 
     text = rule.summary.replace("{{", "\0").replace("}}", "\1")
-    return _FIELD.sub(told, text).replace("\0", "{").replace("\1", "}")
-
-
-def _told(name: str, value: float) -> str:
-    return f"{value:.{CATALOGUE[name].digits}f}" if _is_number(name) else _yes_or_no(value)
-
-
-def _is_number(name: str) -> bool:
-    return CATALOGUE[name].kind.value in ("double", "int")
-
-
-def _yes_or_no(value: float) -> str:
-    return "yes" if value else "no"
+    return _FIELD.sub(fill, text).replace("\0", "{").replace("\1", "}")

@@ -65,7 +65,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class AlertRead:
-    """An alert: its newest reason and numbers, and how it came about."""
+    """An alert: why it fired (or was about to), in words and numbers, and how it came about."""
 
     episode_id: str
     rule: str
@@ -242,7 +242,7 @@ def _alert(
     muting: Sequence[sa.RowMapping],
 ) -> AlertRead:
     last = steps[-1]
-    told = next((s for s in steps if s["state"] == AlertState.FIRING.value), last)
+    told = next((s for s in steps if s["state"] == AlertState.FIRING.value), steps[0])
     fact = facts.get(row["session_id"])
     team = fact.team if fact else None
     return AlertRead(

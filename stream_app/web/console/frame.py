@@ -11,6 +11,7 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core import variable_words
 from stream_app.store.people import Person
 from stream_app.web.console import words
 
@@ -82,6 +83,8 @@ def since(moment: datetime | None, now: datetime) -> Markup | str:
 
 
 templates.env.filters.update(
+    variable=variable_words.in_words,
+    told=lambda value, name: variable_words.told(name, value),
     clock=clock,
     day=day,
     since=since,

@@ -47,7 +47,8 @@ TABS: Final = (
     Tab("firing", frozenset({ShownState.FIRING})),
     Tab("pending", frozenset({ShownState.PENDING})),
     Tab("acknowledged", frozenset({ShownState.ACKNOWLEDGED})),
-    Tab("resolved", frozenset({ShownState.RESOLVED, ShownState.LAPSED})),
+    Tab("resolved", frozenset({ShownState.RESOLVED})),
+    Tab("lapsed", frozenset({ShownState.LAPSED})),
 )
 
 

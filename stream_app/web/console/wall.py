@@ -83,10 +83,12 @@ def wall(
 
 @router.get("/sessions/{session_id}/card")
 def card(request: Request, session_id: str, services: Wired, person: SignedIn) -> Response:
-    """One card, for a session that has just begun."""
+    """One card, for a session that has just begun; nothing for one that is over by now."""
     found = sessions.one(services.store, person.scope, session_id)
-    if found is None or found.status is not SessionStatus.OPEN:
+    if found is None:
         raise HTTPException(404)
+    if found.status is not SessionStatus.OPEN:
+        return Response(status_code=204)
     return render(request, "card.html", person, card=_cards(services, person, [found])[0])
 
 

@@ -32,8 +32,13 @@ def test_an_alert_says_why_in_words_and_numbers_and_leads_to_its_turns(
 ) -> None:
     page = sit(stage, to="/alerts?state=firing").page
     alert = page.locator(alert_of("first"))
-    expect(alert.locator(".reason")).to_have_text(re.compile(r"risk 0\.\d+"))
-    expect(alert.locator(".numbers")).to_contain_text("threshold")
+    expect(alert.locator(".reason")).to_have_text(
+        re.compile(r"risk .* is 0\.\d\d, from 0\.\d\d on an alert begins")
+    )
+    names = alert.locator(".numbers dt").all_inner_texts()
+    assert "an alert begins at" in names
+    assert any(name.startswith("raised by ") for name in names)
+    assert not re.search(r"[._]", "".join(names)), "names of variables are not for people"
     link = alert.locator(".numbers a").first
     seq = link.inner_text()
     link.click()

@@ -1,6 +1,7 @@
 """The pages about people in a browser: keyboard, no script, phone, accessibility."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -113,6 +114,19 @@ def test_a_supervisor_answers_a_dispute_and_the_counsellor_reads_it(stage: Stage
     expect(page.locator("#waiting-title ~ .note")).to_have_text("None.")
     mine = sit(stage, "cleo", "/me").page
     expect(mine.get_by_text("the sentence before it belongs")).to_be_visible()
+
+
+def test_only_heads_that_did_not_abstain_are_offered_for_a_dispute(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, "cleo", f"/sessions/{OVER[1]}").page
+    turn = page.locator(".turn:has(.level.lx):has(.level:not(.lx))").first
+    abstained = turn.locator(".level.lx").evaluate_all("all => all.map(one => one.dataset.head)")
+    turn.get_by_role("button", name="Rate or dispute").click()
+    heads = page.locator("#dispute [name=head]")
+    disabled = heads.locator("option:disabled").evaluate_all("all => all.map(one => one.value)")
+    assert disabled == abstained
+    page.get_by_label("Why").fill("I did say so.")
+    page.get_by_role("button", name="Send dispute").click()
+    expect(page.locator("#judge-said")).to_have_text(re.compile("^Sent"))
 
 
 @pytest.mark.parametrize("appearance", ["light", "dark", "phone"])

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from stream_app.store import audit
 from stream_app.store.audit import Audited
 from tests.web.browser.conftest import NewStage, Sit
-from tests.web.browser.stage import Stage, turn
+from tests.web.browser.stage import Stage, scorer, turn
 
 HALF = timedelta(minutes=10)
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)> & \"quotes\" 'too'"
@@ -123,7 +123,7 @@ def test_the_curve_is_one_stop_and_arrows_walk_it(stage: Stage, sit: Sit) -> Non
 
 def test_alerts_stand_on_the_curves_axis(stage: Stage, sit: Sit) -> None:
     page = sit(stage, to="/sessions/bad").page
-    span = page.locator(".alert-span")
+    span = page.locator(".alert-span[aria-label^=low-empathy-risk]")
     assert "low-empathy-risk, firing: from turn" in (span.get_attribute("aria-label") or "")
     began = int(re.findall(r"from turn (\d+)", span.get_attribute("aria-label") or "")[0])
     begins = float((span.locator("rect").get_attribute("x") or "0").rstrip("%"))
@@ -194,8 +194,8 @@ def test_a_very_long_right_to_left_text_is_shown_in_part_and_on_request_in_full(
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         wide = page.evaluate("""() => [...document.querySelectorAll("main *")].filter(
-          (one) => one.getBoundingClientRect().right > innerWidth + 1).map(
-          (one) => `${one.tagName}.${one.className}`).slice(0, 8)""")
+          (one) => one.getBoundingClientRect().right > innerWidth + 1 &&
+            !one.closest(".scrolls table")).map((one) => one.outerHTML.slice(0, 60))""")
         assert wide == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -204,7 +204,7 @@ def test_a_long_session_comes_in_pages(stage: Stage, sit: Sit) -> None:
     page = sit(stage, to="/sessions/endless").page
     assert page.locator("#turns > li").count() == 50, "an open session opens at its end"
     page.locator(".pages a", has_text="turns 0–199").first.click()
-    assert page.locator("#turns > li").count() == 200
+    expect(page.locator("#turns > li")).to_have_count(200)
     page.locator(".curve a[data-seq='449']").dispatch_event("click")
     expect(page).to_have_url(re.compile(r"\?page=2#turn-449$"))
     expect(page.locator("#turn-449")).to_be_in_viewport()
@@ -233,4 +233,18 @@ def test_the_page_says_what_the_scores_are_not_and_which_model_gave_them(
     expect(page.locator("footer")).to_contain_text(
         "not a diagnosis, risk assessment or performance rating"
     )
-    expect(page.locator(".model")).to_have_text("scored by rapport-minilm-1.2.0-int8")
+    expect(page.locator(".model")).to_have_text(f"scored by {scorer().bundle_id}")
+
+
+def test_new_turns_below_are_offered_until_they_are_seen(stage: Stage, sit: Sit) -> None:
+    stage.play("counselling-05", "growing", ago=HALF, until=8)
+    sitting = sit(stage, to="/sessions/growing")
+    sitting.is_live()
+    page = sitting.page
+    stage.commit_and_tell(turn("growing", 9, "What would help you most tonight?"))
+    expect(page.locator("#new-below")).to_be_visible()
+    page.locator("#turns > li").last.scroll_into_view_if_needed()
+    expect(page.locator("#new-below")).to_be_hidden()
+    stage.commit_and_tell(turn("growing", 10, "i do not know"))
+    expect(page.locator("#turn-10")).to_be_in_viewport()
+    expect(page.locator("#new-below")).to_be_hidden()

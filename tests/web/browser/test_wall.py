@@ -63,10 +63,12 @@ def test_filters_work_without_javascript(stage: Stage, sit: Sit) -> None:
     page = sit(stage, java_script_enabled=False).page
     page.select_option("[name=domain]", "peer-support")
     page.click("text=Show")
+    page.wait_for_url("**/?*domain=peer-support")
     assert sessions(page) == ["middling"]
     page.select_option("[name=domain]", "")
     page.select_option("[name=team]", "help-desk-b")
     page.click("button:has-text('Show')")
+    page.wait_for_url("**/?*team=help-desk-b*")
     assert sessions(page) == ["bad"]
 
 
@@ -125,6 +127,36 @@ def test_a_session_appears_when_it_begins_and_leaves_when_it_ends(stage: Stage, 
     expect(page.locator("#count")).to_have_text(str(count - 1))
 
 
+def test_a_card_drawn_before_the_counsellor_spoke_names_the_counsellor_afterwards(
+    stage: Stage, sit: Sit
+) -> None:
+    sitting = sit(stage)
+    sitting.is_live()
+    page = sitting.page
+    events = sample_turns("counselling-03", "nameless", stage.now() - HALF)
+    stage.commit_and_tell(events[0])
+    who = page.locator("[data-session=nameless] .who")
+    expect(who).to_have_text("–")
+    stage.commit_and_tell(*events[1:3])
+    expect(who.locator("abbr")).to_have_text(re.compile(r"^[0-9a-f]{8}$"))
+    moved = who.inner_html()
+    page.reload()
+    assert who.inner_html() == moved
+
+
+def test_an_alert_of_a_session_that_is_over_leaves_no_error_on_the_console(
+    stage: Stage, sit: Sit
+) -> None:
+    sitting = sit(stage)
+    sitting.is_live()
+    page = sitting.page
+    with page.expect_response(re.compile("/sessions/gone/card$")) as asked:
+        stage.commit_and_tell(*sample_turns(BAD, "gone", stage.now() - HALF))
+        stage.commit_and_tell(turn("calm", 11, "and then?"))
+    assert asked.value.status == 204
+    expect(page.locator("[data-session=gone]")).to_have_count(0)
+
+
 def test_an_alert_is_read_out_and_marks_its_card(stage: Stage, sit: Sit) -> None:
     sitting = sit(stage)
     sitting.is_live()
@@ -161,6 +193,20 @@ def test_the_order_stands_still_under_the_pointer_and_offers_to_sort(
     page.click("#resort")
     page.wait_for_function("() => document.querySelector('#resort').hidden")
     assert sessions(page) != before
+
+
+def test_a_pointer_that_lies_still_does_not_hold_the_order(stage: Stage, sit: Sit) -> None:
+    sitting = sit(stage)
+    sitting.is_live()
+    page = sitting.page
+    page.locator("#cards > .card").first.hover()
+    last = page.locator("#cards > .card").last
+    session = last.get_attribute("data-session")
+    last.evaluate("card => { card.dataset.risk = '1'; card.classList.add('calls'); }")
+    stage.commit_and_tell(turn("calm", 12, "i do not know"))
+    expect(page.locator("#resort")).to_be_visible()
+    expect(page.locator("#cards > .card").first).to_have_attribute("data-session", session or "")
+    expect(page.locator("#resort")).to_be_hidden()
 
 
 def test_a_broken_stream_is_said_and_mended(stage: Stage, sit: Sit) -> None:

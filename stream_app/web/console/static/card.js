@@ -3,6 +3,8 @@
 import { redraw } from "./sparkline.js";
 import { sinceElement } from "./times.js";
 
+/** As much of a pseudonym as the server shows, see words.py. */
+const SHORT_PSEUDONYM = 8;
 
 /** Whether one card stands before another: unanswered alerts first, then by risk. */
 export function compare(one, other) {
@@ -31,6 +33,7 @@ export function update(card, score, news) {
   write(risk.querySelector(".value"), score.low_empathy_risk === null ? "–" : score.low_empathy_risk.toFixed(2));
   if (atRisk !== card.classList.contains("at-risk")) showStanding(card, risk, atRisk, score.last_activity_at);
   write(card.querySelector(".turns"), String(score.turns));
+  showCounsellors(card.querySelector(".who"), score.counsellors);
   const last = card.querySelector(".last time");
   if (last) last.dateTime = score.last_activity_at;
   else if (score.last_activity_at) card.querySelector(".last").replaceChildren(sinceElement(score.last_activity_at), " ago");
@@ -49,6 +52,19 @@ function showStanding(card, risk, atRisk, moment) {
   const words = card.querySelector(".at-risk-for");
   if (atRisk) words.replaceChildren("above the threshold for ", sinceElement(moment));
   else words.replaceChildren();
+}
+
+/** A card that was drawn before the counsellor's first turn does not know who it is. */
+function showCounsellors(who, names) {
+  const shown = [...who.children].map((one) => one.title);
+  if (!names.length || shown.join() === names.join()) return;
+  const written = names.map((name) => {
+    const one = document.createElement("abbr");
+    one.title = name;
+    one.textContent = name.slice(0, SHORT_PSEUDONYM);
+    return one;
+  });
+  who.replaceChildren(...written.flatMap((one, place) => (place ? [" ", one] : [one])));
 }
 
 function write(element, text) {

@@ -30,7 +30,19 @@ function open(element) {
   document.getElementById("judge-seq").textContent = String(turn);
   said.textContent = "";
   for (const form of dialog.querySelectorAll("form[id]")) form.reset();
+  offerDispute(element);
   dialog.showModal();
+}
+
+/** Where the model abstained there is no score to dispute. */
+function offerDispute(element) {
+  const form = document.getElementById("dispute");
+  if (!form) return;
+  const heads = form.elements.head;
+  for (const option of heads.options) option.disabled = !element.querySelector(`.level[data-head="${option.value}"]:not(.lx)`);
+  const scored = [...heads.options].find((option) => !option.disabled);
+  form.hidden = !scored;
+  if (scored) heads.value = scored.value;
 }
 
 function onSubmit(id, thanks, request) {

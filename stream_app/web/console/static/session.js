@@ -41,12 +41,17 @@ function put(seq, turn) {
   offerJudging(turn);
   const old = document.getElementById(`turn-${seq}`);
   if (old) return replace(old, turn);
-  const atEnd = innerHeight + scrollY > document.documentElement.scrollHeight - NEAR_END;
+  const atEnd = endsInView();
   const next = [...turns.children].find((other) => Number(other.dataset.seq) > seq);
   turns.insertBefore(turn, next ?? null);
   if (next) return;
   if (atEnd) turn.scrollIntoView({ block: "nearest" });
   else newBelow.hidden = false;
+}
+
+/** Whether who reads is at the transcript's end; other things stand below it. */
+function endsInView() {
+  return turns.getBoundingClientRect().bottom < innerHeight + NEAR_END;
 }
 
 function replace(old, turn) {
@@ -95,6 +100,13 @@ newBelow.addEventListener("click", () => {
   last.scrollIntoView({ block: "center" });
   last.querySelector("article").focus({ preventScroll: true });
 });
+addEventListener(
+  "scroll",
+  () => {
+    if (endsInView()) newBelow.hidden = true;
+  },
+  { passive: true },
+);
 document.addEventListener("judged", ({ detail }) => {
   waiting.add(detail.seq);
   work();

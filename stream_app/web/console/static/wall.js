@@ -1,5 +1,5 @@
-// Keeps the wall of live sessions right: what changed is drawn once a frame, the order follows
-// every other second and never under somebody's pointer or focus.
+// Keeps the wall of live sessions right: what changed is drawn twice a second at most, numbers and
+// order in one frame; the order never changes under a focus or a pointer that was just moved.
 
 import { announce, sentenceOf } from "./announce.js";
 import { compare, update } from "./card.js";
@@ -15,12 +15,18 @@ const cards = new Map([...list.children].map((card) => [card.dataset.session, ca
 const news = new Map();
 const wanted = new Set();
 const sentences = new Map();
-const REORDER_EVERY = 2_000;
+const DRAW_EVERY = 500;
+const REORDER_EVERY = 1_000;
+/** A pointer that lies still for longer does not hold the order: nobody is about to click. */
+const POINTER_RESTS_AFTER = 5_000;
 const CARDS_A_FRAME = 60;
 const LOADS_AT_ONCE = 4;
+let due = 0;
 let frame = 0;
+let drawnAt = -Infinity;
 let loading = 0;
 let outOfOrder = false;
+let pointed = -Infinity;
 /** Cards that the server is drawing: what comes meanwhile is kept, and drawn upon the new card. */
 const loaded = new Set();
 let loadingAll = false;
@@ -34,7 +40,11 @@ function note(score) {
 }
 
 function schedule() {
-  frame ||= requestAnimationFrame(draw);
+  if (frame || due) return;
+  due = setTimeout(() => {
+    due = 0;
+    frame = requestAnimationFrame(draw);
+  }, drawnAt + DRAW_EVERY - performance.now());
 }
 
 function draw() {
@@ -43,14 +53,16 @@ function draw() {
   let drawn = 0;
   for (const [session, fresh] of news) {
     if (loaded.has(session)) continue;
-    if (++drawn > CARDS_A_FRAME) return schedule();
+    if (++drawn > CARDS_A_FRAME) return void (frame = requestAnimationFrame(draw));
     news.delete(session);
     const card = cards.get(session);
     if (!card) continue;
     update(card, fresh.score, fresh.points);
     outOfOrder = true;
   }
+  drawnAt = performance.now();
   tally();
+  reorder();
 }
 
 function tally() {
@@ -61,7 +73,8 @@ function tally() {
 }
 
 function isInUse() {
-  return list.matches(":hover") || list.contains(document.activeElement);
+  const pointing = list.matches(":hover") && performance.now() - pointed < POINTER_RESTS_AFTER;
+  return pointing || list.contains(document.activeElement);
 }
 
 function reorder() {
@@ -88,14 +101,12 @@ function isInOrder(order) {
 
 function arrange(order) {
   outOfOrder = false;
-  requestAnimationFrame(() => {
-    resort.hidden = true;
-    let next = list.firstElementChild;
-    for (const card of order) {
-      if (card === next) next = next.nextElementSibling;
-      else if (card.isConnected) list.insertBefore(card, next);
-    }
-  });
+  resort.hidden = true;
+  let next = list.firstElementChild;
+  for (const card of order) {
+    if (card === next) next = next.nextElementSibling;
+    else list.insertBefore(card, next);
+  }
 }
 
 function remove(session) {
@@ -126,8 +137,11 @@ async function loadNext() {
   const card = await loadElement(`/sessions/${encodeURIComponent(session)}/card`, "li.card").catch(() => null);
   loading -= 1;
   loaded.delete(session);
-  if (card) put(session, card);
-  else schedule();
+  if (card) {
+    put(session, card);
+    reorder();
+  }
+  schedule();
   tell(session);
   loadNext();
 }
@@ -140,7 +154,6 @@ function put(session, card) {
   if (held) card.querySelector("a")?.focus();
   cards.set(session, card);
   outOfOrder = true;
-  schedule();
 }
 
 /** Read out what an alert did, unless the alert is muted. */
@@ -172,6 +185,7 @@ resort.addEventListener("click", () => {
   arrange([...cards.values()].sort(compare));
   list.querySelector("a")?.focus();
 });
+list.addEventListener("pointermove", () => (pointed = performance.now()), { passive: true });
 setInterval(reorder, REORDER_EVERY);
 tally();
 

@@ -1,0 +1,66 @@
+"""How people are told of the variables of a rule: names in words, values with their digits."""
+
+from typing import Final
+
+from stream_app.core.rules import MOVED
+from stream_app.core.variables import CATALOGUE, Kind
+
+_NAMES: Final = {
+    "risk_rise": "rise of the risk",
+    "bundle.enter": "an alert begins at",
+    "bundle.exit": "it ends below",
+    "empathy.recent": "empathy, last five turns",
+    "empathy.earlier": "empathy, turns before",
+    "empathy.drop": "drop of empathy",
+    "empathy.mean": "empathy, whole session",
+    "waiting": "the client waits",
+    "waiting_seconds": "the client has waited, s",
+    "answer_seconds": "the client had waited, s",
+    "waiting_distress": "distress of the waiting client",
+    "client.satisfaction": "satisfaction of the client",
+    "seconds": "length of the session, s",
+    "turn.total": "levels of the turn, total",
+    "talk_share": "counsellor's share of the words",
+}
+_PARTS: Final = {"mean": "mean", "recent": "last five turns", "share": "share of turns"}
+
+
+def in_words(name: str) -> str:
+    """The name of a variable, or of a part of the risk, for people.
+
+    >>> in_words("empathy.drop"), in_words("moved.client turns in a row")
+    ('drop of empathy', 'raised by client turns in a row')
+    >>> in_words("emotional_reactions.recent"), in_words("turn.explorations")
+    ('emotional reactions, last five turns', 'explorations of the turn')
+    >>> in_words("baseline.channel.risk_mean"), in_words("baseline.counsellor.empathy_sd")
+    ('usual risk of the channel', 'spread of the empathy of the counsellor')
+    """
+    words = _NAMES.get(name) or name.replace("_", " ")
+    match words.split("."):
+        case [kind, theme] if kind == MOVED:
+            words = f"raised by {theme}"
+        case ["turn", head]:
+            words = f"{head} of the turn"
+        case ["client", talk]:
+            words = f"{talk} talk of the client"
+        case ["baseline", whose, measure] if measure.endswith(" mean"):
+            words = f"usual {measure.removesuffix(' mean')} of the {whose}"
+        case ["baseline", whose, measure]:
+            words = f"spread of the {measure.removesuffix(' sd')} of the {whose}"
+        case [head, part] if part in _PARTS:
+            words = f"{head}, {_PARTS[part]}"
+    return words.replace(".", " ")
+
+
+def told(name: str, value: float) -> str:
+    """The value of a variable as people read it.
+
+    >>> told("risk", 0.3049), told("turns", 12.0), told("waiting", 0.0)
+    ('0.30', '12', 'no')
+    """
+    variable = CATALOGUE.get(name)
+    if variable is None:
+        return f"{value:.2f}"
+    if variable.kind is Kind.FLAG:
+        return "yes" if value else "no"
+    return f"{value:.{variable.digits}f}"
