@@ -13,6 +13,7 @@ from stream_app.store.people import Person
 from stream_app.store.reading import alerts, bundle_facts, sessions, teams
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.sessions import SessionCard
+from stream_app.web.api.sessions import shown
 from stream_app.web.auth import SignedIn
 from stream_app.web.console.charts import sparkline
 from stream_app.web.console.frame import live_address, render
@@ -102,7 +103,7 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
     unknown = bundle_facts.BundleFacts()
     cards = [
         WallCard(
-            session,
+            shown(person, session),
             facts.get(session.bundle, unknown).enter,
             urgent.get(session.session_id),
         )
