@@ -25,6 +25,7 @@ from stream_app.web.services import Services, Wired
 
 PAGE_TURNS: Final = 200
 """A page holds the turns k * 200 to k * 200 + 199."""
+LINKS_AROUND: Final = 5
 MOST_ALERTS: Final = 50
 _OVER: Final = (ShownState.RESOLVED, ShownState.LAPSED)
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
@@ -55,6 +56,13 @@ class SessionShown:
     def last_seq(self) -> int:
         """The last turn that is known."""
         return last_seq(self.card)
+
+    @property
+    def links(self) -> list[int]:
+        """Pages to choose from: the first, those around this one, the last."""
+        around = range(self.page - LINKS_AROUND, self.page + LINKS_AROUND + 1)
+        wanted = {0, self.pages - 1, *around}
+        return sorted(page for page in wanted if 0 <= page < self.pages)
 
     @property
     def curve(self) -> Markup:
