@@ -14,7 +14,7 @@ from stream_app.errors import StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.reading.pages import BadCursor
 from stream_app.web.auth import SignInNeeded
-from stream_app.web.console.frame import render
+from stream_app.web.console.frame import address_of, render
 from stream_app.web.security import HEADERS
 
 TITLES: Final = {
@@ -66,8 +66,7 @@ def attach(app: FastAPI) -> None:
 
 def _to_sign_in(request: Request, _: Exception) -> Response:
     """The form, and back afterwards."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    wanted = quote(request.url.path + query, safe="") if request.method == "GET" else "%2F"
+    wanted = quote(address_of(request), safe="") if request.method == "GET" else "%2F"
     return RedirectResponse(f"/sign-in?to={wanted}", status_code=303)
 
 

@@ -21,6 +21,7 @@ from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
 from stream_app.web.console.frame import live_address, render
+from stream_app.web.segments import SESSION
 from stream_app.web.services import Services, Wired
 
 PAGE_TURNS: Final = 200
@@ -81,7 +82,7 @@ class SessionShown:
         return anchor if page == self.page else f"?page={page}{anchor}"
 
 
-@router.get("/sessions/{session_id}")
+@router.get(f"/sessions/{SESSION}")
 def session(
     request: Request,
     session_id: str,
@@ -125,7 +126,7 @@ def session(
     )
 
 
-@router.get("/sessions/{session_id}/now")
+@router.get(f"/sessions/{SESSION}/now")
 def now(
     request: Request,
     session_id: str,
@@ -138,7 +139,7 @@ def now(
     return render(request, "session_now.html", person, top=top)
 
 
-@router.get("/sessions/{session_id}/turns/{seq}")
+@router.get(f"/sessions/{SESSION}/turns/{{seq}}")
 def turn(request: Request, session_id: str, seq: int, services: Wired, person: Reader) -> Response:
     """One turn, when it has come or its final score has."""
     top = _session(services, person, session_id, None)

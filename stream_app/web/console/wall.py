@@ -17,6 +17,7 @@ from stream_app.web.api.sessions import shown
 from stream_app.web.auth import SignedIn
 from stream_app.web.console.charts import sparkline
 from stream_app.web.console.frame import live_address, render
+from stream_app.web.segments import SESSION
 from stream_app.web.services import Services, Wired
 
 MOST_CARDS: Final = 500
@@ -82,7 +83,7 @@ def wall(
     )
 
 
-@router.get("/sessions/{session_id}/card")
+@router.get(f"/sessions/{SESSION}/card")
 def card(request: Request, session_id: str, services: Wired, person: SignedIn) -> Response:
     """One card, for a session that has just begun."""
     found = sessions.one(services.store, person.scope, session_id)

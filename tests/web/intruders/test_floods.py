@@ -17,7 +17,7 @@ from tests.web.people.conftest import As
     ],
 )
 def test_nobody_can_send_a_body_without_end(
-    filled: Store,  # noqa: ARG001
+    filled: Store,
     as_: As,
     path: str,
     body: dict[str, object],
