@@ -17,6 +17,7 @@ from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.sessions import SessionCard
 from stream_app.web import agreement, feedback
+from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
@@ -85,7 +86,7 @@ class SessionShown:
 @router.get(f"/sessions/{SESSION}")
 def session(
     request: Request,
-    session_id: str,
+    session_id: Identifier,
     services: Wired,
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
@@ -129,7 +130,7 @@ def session(
 @router.get(f"/sessions/{SESSION}/now")
 def now(
     request: Request,
-    session_id: str,
+    session_id: Identifier,
     services: Wired,
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
@@ -140,7 +141,9 @@ def now(
 
 
 @router.get(f"/sessions/{SESSION}/turns/{{seq}}")
-def turn(request: Request, session_id: str, seq: int, services: Wired, person: Reader) -> Response:
+def turn(
+    request: Request, session_id: Identifier, seq: Seq, services: Wired, person: Reader
+) -> Response:
     """One turn, when it has come or its final score has."""
     top = _session(services, person, session_id, None)
     audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}")
