@@ -21,7 +21,8 @@ from stream_app.web.attempts import TooManyAttempts
 from stream_app.web.services import Services, Wired
 
 COOKIE: Final = "rapport"
-PERSON: Final = "person"
+SIGN_IN: Final = "sign-in"
+"""In the cookie: a token, so that a copy of the cookie is worth nothing after signing out."""
 PATIENCE_WITH_ONE: Final = 5
 PATIENCE_WITH_MANY: Final = 100
 """Wrong passwords for a name from anywhere, or from an address for any name, before it waits."""
@@ -78,8 +79,8 @@ def person_of(request: Request, services: Wired) -> Person:
     if scheme.lower() == "bearer":
         person = services.people.of_token(token.strip())
     else:
-        name = request.session.get(PERSON)
-        person = services.people.find(name) if name else None
+        kept = request.session.get(SIGN_IN)
+        person = services.people.of_token(kept) if kept else None
         if person is not None and request.method not in SAFE_METHODS:
             _check_same_site(request)
     if person is None:
@@ -93,6 +94,16 @@ def _check_same_site(request: Request) -> None:
     own = site in ("same-origin", "none") if site else _is_own(origin, request.url)
     if not own:
         raise HTTPException(403, "this request came from another site")
+
+
+def from_here(request: Request) -> None:
+    """For forms that need no sign-in: a browser was not led here by another site.
+
+    Raises:
+        HTTPException: 403, it was.
+    """
+    if "sec-fetch-site" in request.headers or "origin" in request.headers:
+        _check_same_site(request)
 
 
 def _is_own(origin: str | None, url: URL) -> bool:

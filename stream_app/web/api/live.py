@@ -22,7 +22,7 @@ LOOK_UP_EVERY: Final = 1.0
 RECONNECT_MS: Final = 2000
 SEND_WITHIN: Final = 60.0
 """A client that takes nothing for so many seconds is gone."""
-CHECK_EVERY: Final = 60.0
+CHECK_EVERY: Final = 10.0
 """Seconds between two looks whether the account is still good."""
 
 router = APIRouter(tags=["live"])

@@ -1,0 +1,75 @@
+"""What a copied cookie is worth, and what another site can do to a browser."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from stream_app.store.people import People
+from stream_app.store.repository import Store
+from stream_app.web.auth import hash_password
+from tests.web.people.conftest import As
+
+PASSWORD = "long enough to pass"
+
+
+def signed_in(store: Store, as_: As) -> dict[str, str]:
+    """The cookie of a browser in which Pat signed in."""
+    People(store).set_password("pat", hash_password(PASSWORD))
+    answer = as_("").post("/sign-in", data={"name": "pat", "password": PASSWORD})
+    assert answer.status_code == 303
+    flags = answer.headers["set-cookie"].lower()
+    assert "httponly" in flags
+    assert "samesite=strict" in flags
+    return {"Cookie": f"rapport={answer.cookies['rapport']}"}
+
+
+def reads(as_: As, cookie: dict[str, str]) -> int:
+    return as_("").get("/api/v1/me", headers=cookie).status_code
+
+
+def test_a_copied_cookie_is_worth_nothing_after_signing_out(filled: Store, as_: As) -> None:
+    cookie = signed_in(filled, as_)
+    other = {
+        "Cookie": "rapport="
+        + as_("").post("/sign-in", data={"name": "pat", "password": PASSWORD}).cookies["rapport"]
+    }
+    assert (reads(as_, cookie), reads(as_, other)) == (200, 200)
+    assert as_("").post("/sign-out", headers=cookie).status_code == 303
+    assert (reads(as_, cookie), reads(as_, other)) == (401, 200)  # the other browser stays
+
+
+def test_a_new_password_signs_every_browser_out_and_keeps_tokens(filled: Store, as_: As) -> None:
+    cookie, program = signed_in(filled, as_), as_("pat")
+    People(filled).set_password("pat", hash_password("another long one"))
+    assert reads(as_, cookie) == 401
+    assert program.get("/api/v1/me").status_code == 200
+
+
+def test_a_disabled_account_is_signed_out_at_once(filled: Store, as_: As) -> None:
+    cookie = signed_in(filled, as_)
+    People(filled).disable("pat")
+    assert reads(as_, cookie) == 401
+
+
+def test_signing_in_sweeps_away_what_is_over(filled: Store, as_: As) -> None:
+    people, now = People(filled), datetime.now(UTC)
+    over = people.sign_in("pat", now - timedelta(seconds=1))
+    good = people.sign_in("pat", now + timedelta(hours=1))
+    assert people.of_token(over) is None
+    people.sign_in("pat", now + timedelta(hours=1))
+    with filled.reading() as connection:
+        kept = connection.exec_driver_sql("select count(*) from access_tokens").scalar()
+    assert kept == 2
+    assert people.of_token(good) is not None
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/appearance", "/alerts/x/note"])
+def test_another_site_can_post_none_of_the_forms(filled: Store, as_: As, path: str) -> None:
+    cookie = signed_in(filled, as_)
+    form = {"name": "pat", "password": PASSWORD, "chosen": "dark", "note": "n"}
+    for origin in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        answer: httpx.Response = as_("").post(path, data=form, headers={**cookie, **origin})
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers
+    assert reads(as_, cookie) == 200
