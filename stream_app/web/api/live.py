@@ -79,9 +79,14 @@ async def live(
     `resync`, too. Every 10 s there is a comment. A page asks with `after` = `live_position` of
     `/me`, read before its state.
     """
-    services.hub.check_room()
+    services.hub.check_room(person.name)
     wanted = Wanted(
-        person.scope, team, domain, session, deidentified=person.role is PersonRole.ANALYST
+        person.scope,
+        team,
+        domain,
+        session,
+        deidentified=person.role is PersonRole.ANALYST,
+        person=person.name,
     )
     stopping = anyio.Event()
     stream = _stream(request, services, person, wanted, last_event_id or after, stopping)

@@ -1,9 +1,13 @@
 """Requests and sessions that are larger than any that people make."""
 
+from contextlib import ExitStack
+
 import pytest
 
+from stream_app.store.reading.scope import EVERYTHING
 from stream_app.store.repository import Store
 from stream_app.web.bodies import MOST_BYTES
+from stream_app.web.live import MOST_OF_ONE, Hub, TooManyClients, Wanted
 from tests.store import batches
 from tests.web.people.conftest import As
 
@@ -38,3 +42,15 @@ def test_a_page_of_a_session_with_huge_numbers_stays_small(filled: Store, as_: A
     assert len(page.content) < 100_000
     assert f"?page={last // 200}" in page.text
     assert len(as_("pat").get("/sessions/gap?page=10000000").content) < 100_000
+
+
+def test_one_person_cannot_take_all_live_streams() -> None:
+    hub = Hub()
+    with ExitStack() as stack:
+        for _ in range(MOST_OF_ONE):
+            hub.check_room("pat")
+            stack.enter_context(hub.listening(Wanted(EVERYTHING, person="pat"), None))
+        with pytest.raises(TooManyClients):
+            hub.check_room("pat")
+        hub.check_room("sam")
+    hub.check_room("pat")
