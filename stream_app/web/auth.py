@@ -6,6 +6,7 @@ the console's own pages (``Sec-Fetch-Site``, or ``Origin`` where a browser does 
 
 import math
 import secrets
+import threading
 from collections.abc import Callable
 from typing import Annotated, Final
 
@@ -29,6 +30,8 @@ PATIENCE_WITH_MANY: Final = 100
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _hashes = PasswordHash.recommended()
 _NOBODY = _hashes.hash(secrets.token_hex(16))
+_verifying = threading.BoundedSemaphore(4)
+"""Each takes 64 MiB while it runs."""
 
 
 class SignInNeeded(Exception):
@@ -52,17 +55,16 @@ def signed_in(
     who = f"{name}@{address}"
     keys = {who: PATIENCE_WITH_ONE, name: PATIENCE_WITH_MANY, f"@{address}": PATIENCE_WITH_MANY}
     try:
-        services.attempts.check(keys)
+        services.attempts.begin(keys)
     except TooManyAttempts as problem:
         wait = {"Retry-After": str(math.ceil(problem.wait))}
         raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
-    right = _hashes.verify(password, expected or _NOBODY)
+    with _verifying:
+        right = _hashes.verify(password, expected or _NOBODY)
     person = services.people.find(name) if right and expected else None
-    if person is None:
-        services.attempts.refused(keys)
-    else:
-        services.attempts.succeeded(who)
+    if person is not None:
+        services.attempts.succeeded(who, keys)
     action = Audited.SIGN_IN if person else Audited.SIGN_IN_REFUSED
     audit.record(services.store, name, action)
     return person

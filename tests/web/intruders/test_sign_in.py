@@ -1,5 +1,7 @@
 """What a copied cookie is worth, and what another site can do to a browser."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -7,6 +9,7 @@ import pytest
 
 from stream_app.store.people import People
 from stream_app.store.repository import Store
+from stream_app.web.attempts import Attempts
 from stream_app.web.auth import hash_password
 from tests.web.people.conftest import As
 
@@ -73,3 +76,21 @@ def test_another_site_can_post_none_of_the_forms(filled: Store, as_: As, path: s
         assert answer.status_code == 403
         assert "set-cookie" not in answer.headers
     assert reads(as_, cookie) == 200
+
+
+def test_guesses_at_the_same_time_count_like_one_after_the_other(filled: Store, as_: As) -> None:
+    People(filled).set_password("pat", hash_password(PASSWORD))
+    browser, form = as_(""), {"name": "pat", "password": "wrong"}
+    with ThreadPoolExecutor(20) as pool:
+        asked = [pool.submit(browser.post, "/sign-in", data=form) for _ in range(20)]
+        found = Counter(each.result().status_code for each in asked)
+    assert found[401] <= 6  # one wait of a second may pass meanwhile
+    assert found[401] + found[429] == 20
+
+
+def test_right_passwords_do_not_add_up_to_a_wait() -> None:
+    attempts, keys = Attempts(lambda: 0.0), {"pat@here": 5, "pat": 100, "@here": 100}
+    for _ in range(300):
+        attempts.begin(keys)
+        attempts.succeeded("pat@here", keys)
+    attempts.begin(keys)
