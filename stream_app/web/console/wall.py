@@ -15,7 +15,7 @@ from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.sessions import SessionCard
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.sessions import shown
-from stream_app.web.auth import SignedIn
+from stream_app.web.auth import Member
 from stream_app.web.console.charts import sparkline
 from stream_app.web.console.frame import live_address, render
 from stream_app.web.segments import SESSION
@@ -62,7 +62,7 @@ class WallCard:
 
 @router.get("/")
 def wall(
-    request: Request, services: Wired, person: SignedIn, team: Chosen = "", domain: Chosen = ""
+    request: Request, services: Wired, person: Member, team: Chosen = "", domain: Chosen = ""
 ) -> Response:
     """Live sessions, worst first."""
     position = services.hub.position
@@ -86,7 +86,7 @@ def wall(
 
 
 @router.get(f"/sessions/{SESSION}/card")
-def card(request: Request, session_id: Identifier, services: Wired, person: SignedIn) -> Response:
+def card(request: Request, session_id: Identifier, services: Wired, person: Member) -> Response:
     """One card, for a session that has just begun."""
     found = sessions.one(services.store, person.scope, session_id)
     if found is None or found.status is not SessionStatus.OPEN:
