@@ -60,6 +60,15 @@ def new_token(settings: Settings, name: str, label: str, days: int) -> str:
     return People(bootstrap.store(settings)).new_token(name, label, until)
 
 
+def revoke(settings: Settings, name: str, label: str) -> None:
+    """Make the tokens with this label worthless.
+
+    Raises:
+        PersonError: there are none.
+    """
+    People(bootstrap.store(settings)).revoke(name, label)
+
+
 def disable(settings: Settings, name: str) -> None:
     """Take the account away.
 

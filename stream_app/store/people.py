@@ -154,6 +154,17 @@ class People:
             connection.execute(sa.insert(access_tokens).values(row))
         return token
 
+    def revoke(self, name: str, label: str) -> None:
+        """Make a person's tokens of this label worthless.
+
+        Raises:
+            PersonError: there are none.
+        """
+        chosen = (access_tokens.c.person == name) & (access_tokens.c.label == label)
+        with self._store.transaction() as connection:
+            if not connection.execute(sa.delete(access_tokens).where(chosen)).rowcount:
+                raise PersonError(f"{name} has no token with the label {label}")
+
     def sign_in(self, name: str, until: datetime) -> str:
         """A token for a browser's cookie; those of this person that are over are swept away.
 

@@ -1,8 +1,12 @@
 """What a copied cookie is worth, and what another site can do to a browser."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -53,6 +57,19 @@ def test_a_disabled_account_is_signed_out_at_once(filled: Store, as_: As) -> Non
     cookie = signed_in(filled, as_)
     People(filled).disable("pat")
     assert reads(as_, cookie) == 401
+
+
+def test_a_lost_token_can_be_made_worthless(filled: Store, tmp_path: Path) -> None:
+    people = People(filled)
+    lost, other = people.new_token("pat", "laptop"), people.new_token("pat", "shift report")
+    environment = {**os.environ, "RAPPORT_DATABASE_URL": f"sqlite:///{tmp_path}/rapport.db"}
+    command = [sys.executable, "-m", "stream_app.cli", "people", "revoke", "pat", "--label"]
+    assert subprocess.run([*command, "laptop"], env=environment, check=False).returncode == 0
+    assert people.of_token(lost) is None
+    assert people.of_token(other) is not None
+    again = subprocess.run([*command, "laptop"], env=environment, check=False, capture_output=True)
+    assert again.returncode != 0
+    assert b"pat has no token with the label laptop" in again.stderr + again.stdout
 
 
 def test_signing_in_sweeps_away_what_is_over(filled: Store, as_: As) -> None:
