@@ -10,8 +10,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
-from stream_app.store.people import People
+from stream_app.commands import people as accounts
+from stream_app.settings import Settings
+from stream_app.store.people import People, PersonRole
 from stream_app.store.repository import Store
 from stream_app.web.attempts import Attempts
 from stream_app.web.auth import hash_password
@@ -70,6 +73,25 @@ def test_a_lost_token_can_be_made_worthless(filled: Store, tmp_path: Path) -> No
     again = subprocess.run([*command, "laptop"], env=environment, check=False, capture_output=True)
     assert again.returncode != 0
     assert b"pat has no token with the label laptop" in again.stderr + again.stdout
+
+
+def test_changes_of_accounts_stand_in_the_audit_trail(filled: Store, as_: As) -> None:
+    url = SecretStr(filled.engine.url.render_as_string())
+    settings = Settings().model_copy(update={"database_url": url})
+    accounts.add(settings, "eve", PersonRole.ADMIN, None, None, PASSWORD)
+    accounts.change_password(settings, "eve", PASSWORD)
+    token = accounts.new_token(settings, "eve", "laptop", 1)
+    accounts.revoke(settings, "eve", "laptop")
+    accounts.disable(settings, "eve")
+    trail = as_("ada").get("/api/v1/audit", params={"action": "change account"}).json()["items"]
+    assert [each["detail"] for each in reversed(trail)] == [
+        "added eve as admin",
+        "new password for eve",
+        "new token for eve: laptop",
+        "revoked tokens of eve: laptop",
+        "disabled eve",
+    ]
+    assert token not in str(trail)
 
 
 def test_signing_in_sweeps_away_what_is_over(filled: Store, as_: As) -> None:
