@@ -4,8 +4,7 @@ Servers hand paths over decoded, so that such a slash could not be told from one
 """
 
 import re
-from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, unquote
 
 from starlette.convertors import Convertor, register_url_convertor
@@ -15,6 +14,7 @@ SESSION: Final = "{session_id:segment}"
 """In the paths of routes."""
 _SLASH: Final = "\ufdd0"
 """Stands for an encoded slash until the route is found; Unicode will never make it a character."""
+_ENCODED: Final = re.compile("%2f", re.IGNORECASE)
 
 
 def segment(name: str) -> str:
@@ -49,12 +49,8 @@ class EncodedSlashes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
-        await self._app(_kept(scope), receive, send)
-
-
-def _kept(scope: Scope) -> MutableMapping[str, Any]:
-    raw = scope.get("raw_path") or b""
-    if b"%2f" not in raw.lower():
-        return scope
-    parts = re.split("%2f", raw.decode("latin-1"), flags=re.IGNORECASE)
-    return {**scope, "path": _SLASH.join(map(unquote, parts))}
+        raw = scope.get("raw_path") or b""
+        parts = _ENCODED.split(raw.decode("latin-1"))
+        if len(parts) > 1:
+            scope["path"] = _SLASH.join(map(unquote, parts))  # in place: metrics read the scope
+        await self._app(scope, receive, send)

@@ -50,7 +50,7 @@ def test_a_database_that_is_away_is_not_ready_and_keeps_its_password() -> None:
 
 def test_metrics_count_requests_by_route_and_hold_no_ids(web: Web) -> None:
     with web.client() as sue:
-        sue.get("/sessions/zanzibar-session")
+        sue.get("/sessions/zanzibar%2Fsession")
         sue.get("/sessions", params={"team": "zanzibar-team"})
         sue.get("/zanzibar-nowhere")
     httpx.get(f"{web.url}/zanzibar-page")
