@@ -32,7 +32,7 @@ test: $(DEV_STAMP) check ## Lint, types, import directions and all tests on the 
 	$(BIN)/python -m pytest
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
-	$(BIN)/python -m pytest --services tests/e2e tests/notifications tests/worker/test_crash.py tests/chaos
+	$(BIN)/python -m pytest --services tests/e2e tests/notifications tests/web/api tests/worker/test_crash.py tests/chaos
 
 chaos: $(DEV_STAMP) ## Twenty long chaos runs; hours
 	$(BIN)/python -m tests.chaos --seeds 1-20

@@ -66,7 +66,7 @@ class ReplayScorer:
             role: [head for head in HEADS if ROLE_NAMES[head.role] == role] for role in ROLE_NAMES
         }
 
-    def encode(self, texts: list[str]) -> list[Encoding]:
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:  # noqa: ARG002
         """The rows as bytes."""
         rows = [int(text.split(maxsplit=1)[0]) for text in texts]
         return [Encoding(row.to_bytes(ROW_BYTES, "big"), {}, truncated=False) for row in rows]
@@ -101,7 +101,7 @@ class ReplayScorer:
 
     def _expressed(self, head: HeadSpec, p: list[float]) -> Level | dict[str, float]:
         if head.kind == "level":
-            return Level(decided(p, self._manifest[head.name].offsets), p)
+            return Level(int(decided(p, self._manifest[head.name].offsets)), p)
         return dict(zip(head.labels, p, strict=True))
 
 

@@ -23,7 +23,7 @@ class FakeScorer:
     window = (3, 3)
     risk = RiskModel(1.0, {f"{name}_mean": -0.8 for name in MECHANISMS}, min_counsellor_turns=1)
 
-    def encode(self, texts: list[str]) -> list[Encoding]:
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """The text's hash, and its first word as rationale of everything."""
         return [
             Encoding(

@@ -37,7 +37,9 @@ class EncodeOnce:
     def __call__(self, turns: list[Turn]) -> list[Row]:
         """Provisional and final scores."""
         due: list[tuple[str, Target]] = []
-        encodings = self._scorer.encode([turn.text for turn in turns])
+        encodings = self._scorer.encode(
+            [turn.text for turn in turns], [turn.speaker_role for turn in turns]
+        )
         for turn, encoding in zip(turns, encodings, strict=True):
             encoded = EncodedTurn(
                 turn.seq,

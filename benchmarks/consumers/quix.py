@@ -78,7 +78,7 @@ def main() -> None:
             return None
         kept = state.get_bytes(WINDOW)
         window = msgspec.msgpack.decode(kept, type=WindowState) if kept else WindowState()
-        encoding = scorer.encode([turn.text])[0]
+        encoding = scorer.encode([turn.text], [turn.speaker_role])[0]
         encoded = EncodedTurn(
             turn.seq,
             turn.speaker_role,

@@ -226,7 +226,7 @@ class Pipeline:
     def _admit(self, batch: list[Received], states: dict[str, Versioned]) -> "_Admission":
         """Which turns are new, and what consent allows, in the order of the log."""
         admission = _Admission()
-        texts: dict[int, str] = {}
+        turns: dict[int, Turn] = {}
         seen: set[tuple[str, int]] = set()
         ended = {session_id for session_id, known in states.items() if known.state.closed}
         for index, received in enumerate(batch):
@@ -246,11 +246,13 @@ class Pipeline:
                     if event.consent is not None and event.session_id not in ended:
                         state.consent = event.consent
                     if self._may_score(state):
-                        texts[index] = event.text
+                        turns[index] = event
                 case _:
                     pass
-        encoded = self._scorer.encode(list(texts.values()))
-        admission.encodings.update(zip(texts, encoded, strict=True))
+        encoded = self._scorer.encode(
+            [turn.text for turn in turns.values()], [turn.speaker_role for turn in turns.values()]
+        )
+        admission.encodings.update(zip(turns, encoded, strict=True))
         return admission
 
     def _place_turn(

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Span
 from stream_app.core.risk import RiskModel
 from stream_app.core.window import Target
@@ -42,8 +43,8 @@ class Scorer(Protocol):
     def risk(self) -> RiskModel | None:
         """The bundle's risk model."""
 
-    def encode(self, texts: list[str]) -> list[Encoding]:
-        """Encode each text once."""
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
+        """Encode each text once; with ``roles``, rationales only where a head of that role asks."""
 
     def score(self, targets: list[Target]) -> list[HeadScores]:
         """Score encoded turns with their neighbours."""

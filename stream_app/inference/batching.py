@@ -2,21 +2,39 @@
 
 from collections.abc import Iterator
 
+from msgspec import Struct
 
-def by_length(lengths: list[int], token_budget: int) -> Iterator[list[int]]:
-    """Indices grouped so that ``count x longest`` stays within the budget, shortest first.
 
-    A text that is longer than the budget makes a batch of its own; a budget of 0 makes every
-    batch one text.
+class Limits(Struct, frozen=True):
+    """How large a batch may be, in tokens with its padding, and how many of them padding."""
 
-    >>> list(by_length([5, 30, 6, 7], token_budget=20))
+    tokens: int
+    padding: int
+
+
+ONE_BY_ONE = Limits(tokens=0, padding=0)
+
+
+def by_length(lengths: list[int], limits: Limits) -> Iterator[list[int]]:
+    """Indices grouped so that ``count x longest`` and the padding in it stay within the limits.
+
+    Shortest first. A text that is longer than the limit makes a batch of its own; a limit of 0
+    tokens makes every batch one text.
+
+    >>> list(by_length([5, 30, 6, 7], Limits(tokens=20, padding=20)))
     [[0, 2], [3], [1]]
+    >>> list(by_length([5, 30, 6, 7], Limits(tokens=1000, padding=3)))
+    [[0, 2, 3], [1]]
     """
     batch: list[int] = []
+    longest = padding = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[index] > token_budget:
+        length = lengths[index]
+        padding += len(batch) * (length - longest)
+        if batch and ((len(batch) + 1) * length > limits.tokens or padding > limits.padding):
             yield batch
-            batch = []
+            batch, padding = [], 0
         batch.append(index)
+        longest = length
     if batch:
         yield batch

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from stream_app.inference.batching import by_length
+from stream_app.inference.batching import Limits, by_length
 from stream_app.inference.providers import Provider, open_session
 from stream_app.inference.tokenizer import Tokens
 
@@ -26,15 +26,15 @@ class TokenOutput(Struct, frozen=True):
 class TurnEncoder:
     """Runs ``encoder.onnx`` over length-bucketed batches."""
 
-    def __init__(self, graph: Path, provider: Provider, threads: int, token_budget: int) -> None:
+    def __init__(self, graph: Path, provider: Provider, threads: int, limits: Limits) -> None:
         self.session = open_session(graph, provider, threads)
-        self._token_budget = token_budget
+        self.limits = limits
 
     def encode(self, texts: list[Tokens]) -> list[TokenOutput]:
         """Encode; the order of the result is that of the input."""
         results: dict[int, TokenOutput] = {}
         lengths = [len(tokens.ids) for tokens in texts]
-        for batch in by_length(lengths, self._token_budget):
+        for batch in by_length(lengths, self.limits):
             vectors, logits = self.run(texts[i] for i in batch)
             for row, index in enumerate(batch):
                 kept = logits[row, : lengths[index]]

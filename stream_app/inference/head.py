@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
-from stream_app.core.window import Target
+from stream_app.core.window import EncodedTurn, Target
 from stream_app.inference.providers import Provider, open_session
 
 ROLE_CODES = {Role.CLIENT: 0, Role.COUNSELLOR: 1}
@@ -39,27 +39,36 @@ class ContextHead:
     def feeds(self, targets: list[Target]) -> Feeds:
         """The graph's inputs for some targets."""
         n, slots, hidden = len(targets), self._slots, self._hidden
-        target = np.stack([_vectors(t.turn.vectors, hidden) for t in targets])
-        role = np.array([ROLE_CODES[t.turn.role] for t in targets], np.int64)
-        context = np.zeros((n, slots, hidden), np.float32)
-        context_role = np.zeros((n, slots), np.int64)
-        distance = np.zeros((n, slots), np.int64)
-        mask = np.zeros((n, slots), np.int64)
-        for row, item in enumerate(targets):
-            for slot, neighbour in enumerate(item.context[:slots]):
-                context[row, slot] = _vectors(neighbour.turn.vectors, hidden)[1]
-                context_role[row, slot] = ROLE_CODES[neighbour.turn.role]
-                distance[row, slot] = neighbour.distance
-                mask[row, slot] = 1
+        known: dict[int, int] = {}  # a turn's place, by its identity: most stand in many windows
+        raw: list[bytes] = []
+
+        def place_of(turn: EncodedTurn) -> int:
+            place = known.get(id(turn))
+            if place is None:
+                place = known[id(turn)] = len(raw)
+                raw.append(turn.vectors)
+            return place
+
+        own = [place_of(t.turn) for t in targets]
+        seen = [
+            (row * slots + slot, place_of(other.turn), ROLE_CODES[other.turn.role], other.distance)
+            for row, item in enumerate(targets)
+            for slot, other in enumerate(item.context[:slots])
+        ]
+        vectors = np.frombuffer(b"".join(raw), np.float16).reshape(-1, 2, hidden)
+        context = np.zeros((n * slots, hidden), np.float32)
+        context_role = np.zeros(n * slots, np.int64)
+        distance = np.zeros(n * slots, np.int64)
+        mask = np.zeros(n * slots, np.int64)
+        if seen:
+            at, place, role, away = np.array(seen, np.int64).T
+            context[at] = vectors[place, 1]
+            context_role[at], distance[at], mask[at] = role, away, 1
         return {
-            "target": target,
-            "target_role": role,
-            "context": context,
-            "context_role": context_role,
-            "context_distance": distance,
-            "context_mask": mask,
+            "target": vectors[own].astype(np.float32),
+            "target_role": np.array([ROLE_CODES[t.turn.role] for t in targets], np.int64),
+            "context": context.reshape(n, slots, hidden),
+            "context_role": context_role.reshape(n, slots),
+            "context_distance": distance.reshape(n, slots),
+            "context_mask": mask.reshape(n, slots),
         }
-
-
-def _vectors(raw: bytes, hidden: int) -> npt.NDArray[np.float32]:
-    return np.frombuffer(raw, np.float16).reshape(2, hidden).astype(np.float32)

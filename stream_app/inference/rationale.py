@@ -5,10 +5,14 @@ marked whole sentences, and so do Lee et al. (2023, section 3.3): a sentence is 
 not at all, which agrees better with people than single tokens do.
 """
 
+import itertools
+import math
 import re
+from bisect import bisect_right
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from stream_app.contracts.scores import Span
 
@@ -17,42 +21,62 @@ Floats = npt.NDArray[np.floating]
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\s*\n\s*")
 
 
+class Sentence(Struct, frozen=True):
+    """Tokens [first, end) that were read of one sentence, and their characters in whole words."""
+
+    first: int
+    end: int
+    span: Span
+
+
+class SentenceReader:
+    """A text's sentences, split once for all mechanisms."""
+
+    def __init__(self, offsets: list[tuple[int, int]], text: str) -> None:
+        """``offsets``: [start, end) of each token; special tokens are empty and of no sentence."""
+        self._size = len(offsets)
+        self._text = text
+        self._real = [index for index, (start, end) in enumerate(offsets) if start < end]
+        tokens = [offsets[index] for index in self._real]
+        numbers = sentences(tokens, text).tolist()
+        edges = [i for i in range(len(tokens)) if i == 0 or numbers[i] != numbers[i - 1]]
+        self._sentences = [
+            Sentence(first, end, _whole_words(tokens[first:end], text))
+            for first, end in itertools.pairwise([*edges, len(tokens)])
+        ]
+
+    def spans(self, probabilities: list[float], threshold: float) -> list[Span]:
+        """Character spans of the sentences whose score reaches ``threshold``, both in [0, 1].
+
+        ``probabilities``: of each token. A span goes from the first to the last token that was
+        read of a sentence, in whole words; neighbours are joined across blanks.
+        """
+        if len(probabilities) != self._size:
+            raise ValueError(f"{len(probabilities)} probabilities for {self._size} tokens")
+        chosen: list[Span] = []
+        if max(probabilities, default=0.0) < threshold:  # no mean of them is larger
+            return chosen
+        real = [probabilities[index] for index in self._real]
+        for sentence in self._sentences:
+            if _mean_of_upper_half(real[sentence.first : sentence.end]) < threshold:
+                continue
+            start, end = sentence.span
+            last = chosen[-1][1] if chosen else -1
+            if chosen and (start <= last or self._text[last:start].isspace()):
+                chosen[-1] = (chosen[-1][0], max(end, last))
+            else:
+                chosen.append((start, end))
+        return chosen
+
+
 def spans(
     probabilities: npt.NDArray[np.float32],
     offsets: list[tuple[int, int]],
     threshold: float,
     text: str,
 ) -> list[Span]:
-    """Character spans of the sentences whose score reaches ``threshold``.
-
-    Args:
-        probabilities: [tokens], each in [0, 1].
-        offsets: [start, end) of each token; special tokens are empty.
-        threshold: in [0, 1].
-        text: the original text. A span goes from the first to the last token that was read of a
-            sentence, in whole words; neighbours are joined across blanks.
-    """
-    if len(probabilities) != len(offsets):
-        raise ValueError(f"{len(probabilities)} probabilities for {len(offsets)} tokens")
-    real = [index for index, (start, end) in enumerate(offsets) if start < end]
-    tokens = [offsets[index] for index in real]
-    numbers = sentences(tokens, text)
-    scores = sentence_scores(probabilities[real], numbers)
-    chosen: list[Span] = []
-    last = -1
-    for token, number, score in zip(tokens, numbers.tolist(), scores.tolist(), strict=True):
-        if score < threshold:
-            continue
-        start, end = _whole_word(token, text)
-        joins = bool(chosen) and (
-            number == last or start <= chosen[-1][1] or text[chosen[-1][1] : start].isspace()
-        )
-        if joins:
-            chosen[-1] = (chosen[-1][0], max(end, chosen[-1][1]))
-        else:
-            chosen.append((start, end))
-        last = number
-    return chosen
+    """Spans of one mechanism; see ``SentenceReader.spans``."""
+    return SentenceReader(offsets, text).spans(probabilities.tolist(), threshold)
 
 
 def sentences(offsets: list[tuple[int, int]], text: str) -> npt.NDArray[np.int64]:
@@ -61,7 +85,7 @@ def sentences(offsets: list[tuple[int, int]], text: str) -> npt.NDArray[np.int64
     A sentence ends with ., !, ? or … before a blank, or with the line.
     """
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-    return np.searchsorted(ends, [start for start, _ in offsets], side="right").astype(np.int64)
+    return np.array([bisect_right(ends, start) for start, _ in offsets], np.int64)
 
 
 def sentence_scores(probabilities: Floats, numbers: npt.NDArray[np.integer]) -> Floats:
@@ -72,13 +96,18 @@ def sentence_scores(probabilities: Floats, numbers: npt.NDArray[np.integer]) -> 
     scores = np.zeros(len(probabilities))
     for number in np.unique(numbers):
         own = numbers == number
-        ranked = np.sort(probabilities[own])[::-1]
-        scores[own] = ranked[: max(1, len(ranked) // 2)].mean(dtype=np.float64)
+        scores[own] = _mean_of_upper_half(probabilities[own].tolist())
     return scores
 
 
-def _whole_word(token: Span, text: str) -> Span:
-    start, end = token
+def _mean_of_upper_half(probabilities: list[float]) -> float:
+    kept = max(1, len(probabilities) // 2)
+    return math.fsum(sorted(probabilities, reverse=True)[:kept]) / kept
+
+
+def _whole_words(tokens: list[Span], text: str) -> Span:
+    """From the first token's beginning to the last end, grown to both sides."""
+    start, end = tokens[0][0], max(end for _, end in tokens)
     while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
         start -= 1
     while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():

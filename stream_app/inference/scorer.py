@@ -6,22 +6,29 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Expressed, Level
+from stream_app.contracts.scores import Expressed, Level, Span
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.risk import RiskModel
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import Target
+from stream_app.inference.batching import ONE_BY_ONE, Limits
 from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
 from stream_app.inference.distress import DistressProbe
-from stream_app.inference.encoder import TurnEncoder
+from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.providers import Provider, provider_in_use
-from stream_app.inference.rationale import spans
+from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer
 
-TOKEN_BUDGET = 512
+CPU_BATCH = Limits(tokens=128, padding=16)
+"""For one thread; measured: products of this size keep a core busy, and more only adds padding."""
+CUDA_BATCH = Limits(tokens=512, padding=512)
+"""An accelerator is idle in short batches: padding costs less than another launch."""
 SMALLEST = 1e-12
 """Added to probabilities before their logarithm, as in ``models.calibrate``."""
+
+_Answer = tuple[list[float], float, int]
+"""One head of one target: probabilities, the largest of them, and the level if it has levels."""
 
 
 class OnnxScorer:
@@ -32,7 +39,6 @@ class OnnxScorer:
         bundle: Bundle,
         provider: Provider = Provider.AUTO,
         threads: int = 1,
-        token_budget: int = TOKEN_BUDGET,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
@@ -43,8 +49,10 @@ class OnnxScorer:
             bundle.file(manifest.encoder.file),
             provider,
             threads,
-            token_budget if manifest.encoder.batch_independent else 0,
+            ONE_BY_ONE,
         )
+        if manifest.encoder.batch_independent:
+            self.encoder.limits = batch_limits(self.provider, threads)
         self.head = ContextHead(
             bundle.file(manifest.head.file),
             Provider.CPU,  # a few small products: moving them costs more than they do
@@ -81,35 +89,46 @@ class OnnxScorer:
         """The bundle's risk model."""
         return self.bundle.manifest.risk
 
-    def encode(self, texts: list[str]) -> list[Encoding]:
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; see ``core.ports.Scorer``."""
         tokens = self.tokenizer.tokenize(texts)
+        encoded = zip(texts, tokens, self.encoder.encode(tokens), strict=True)
         return [
             Encoding(
                 vectors=output.vectors.tobytes(),
-                rationales={
-                    head.name: spans(
-                        output.rationale[:, head.rationale.index],
-                        item.offsets,
-                        head.rationale.threshold,
-                        text,
-                    )
-                    for head in self._heads
-                    if head.rationale is not None
-                },
+                rationales=self._rationales(
+                    item.offsets, output, text, roles[index] if roles is not None else None
+                ),
                 truncated=item.truncated,
             )
-            for text, item, output in zip(texts, tokens, self.encoder.encode(tokens), strict=True)
+            for index, (text, item, output) in enumerate(encoded)
         ]
+
+    def _rationales(
+        self, offsets: list[Span], output: TokenOutput, text: str, role: Role | None
+    ) -> dict[str, list[Span]]:
+        wanted = [
+            (head.name, head.rationale)
+            for head in self._heads
+            if head.rationale is not None and (role is None or role in head.roles)
+        ]
+        if not wanted:
+            return {}
+        sentences = SentenceReader(offsets, text)
+        by_mechanism = output.rationale.T.tolist()
+        return {
+            name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
+            for name, rationale in wanted
+        }
 
     def score(self, targets: list[Target]) -> list[HeadScores]:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
         if not targets:
             return []
         logits = self.head.logits(targets)
-        probabilities = {head.name: calibrated(head, logits[head.name]) for head in self._heads}
+        answers = [self._answers(head, logits[head.name]) for head in self._heads]
         found = [
-            self._scores(target, {name: p[row].tolist() for name, p in probabilities.items()})
+            self._scores(target, [answer[row] for answer in answers])
             for row, target in enumerate(targets)
         ]
         self._add_distress(targets, found)
@@ -126,18 +145,24 @@ class OnnxScorer:
         for i, p in zip(of_clients, self._distress.probabilities(vectors).tolist(), strict=True):
             found[i].client[DISTRESS] = {"no": 1.0 - p, "yes": p}
 
-    def _scores(self, target: Target, probabilities: dict[str, list[float]]) -> HeadScores:
+    @staticmethod
+    def _answers(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_Answer]:
+        """What a head says of all targets."""
+        p = calibrated(head, logits)
+        levels = decided(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
+        return list(zip(p.tolist(), p.max(axis=-1).tolist(), levels, strict=True))
+
+    def _scores(self, target: Target, answers: list[_Answer]) -> HeadScores:
         expressed: dict[str, Any] = {}
         perceived: dict[str, float] = {}
         client: dict[str, dict[str, float]] = {}
         tops: list[float] = []
         abstained: list[str] = []
-        for head in self._heads:
+        for head, (values, top, level) in zip(self._heads, answers, strict=True):
             if target.turn.role not in head.roles:
                 continue
-            values = probabilities[head.name]
-            tops.append(max(values))
-            if tops[-1] < head.abstain_below:
+            tops.append(top)
+            if top < head.abstain_below:
                 abstained.append(head.name)
             match head.dimension:
                 case Dimension.PERCEIVED:
@@ -145,7 +170,8 @@ class OnnxScorer:
                 case Dimension.CLIENT:
                     client[head.name] = dict(zip(head.labels, values, strict=True))
                 case Dimension.EXPRESSED if head.kind is HeadKind.LEVEL:
-                    expressed[head.name] = _level(head, values, target)
+                    shown = target.turn.rationales.get(head.name, []) if level else []
+                    expressed[head.name] = Level(level, values, shown)
                 case Dimension.EXPRESSED:
                     expressed[head.name] = dict(zip(head.labels, values, strict=True))
         levels = [value.level for value in expressed.values() if isinstance(value, Level)]
@@ -158,15 +184,19 @@ class OnnxScorer:
         )
 
 
-def _level(head: HeadSpec, values: list[float], target: Target) -> Level:
-    level = decided(values, head.offsets)
-    return Level(level, values, target.turn.rationales.get(head.name, []) if level else [])
+def batch_limits(provider: Provider, threads: int) -> Limits:
+    """What the encoder's batches are held to: more threads share out larger products."""
+    if provider is Provider.CUDA:
+        return CUDA_BATCH
+    return Limits(CPU_BATCH.tokens * max(1, threads), CPU_BATCH.padding * max(1, threads))
 
 
-def decided(values: list[float], offsets: list[float]) -> int:
-    """The label with the largest log probability after the offsets."""
-    shifted = np.log(np.array(values) + SMALLEST) + (offsets or 0.0)
-    return int(shifted.argmax())
+def decided(
+    probabilities: npt.NDArray[np.float64] | list[float], offsets: list[float]
+) -> npt.NDArray[np.int64]:
+    """The label with the largest log probability [..., labels] after the offsets; [...]."""
+    shifted = np.log(np.asarray(probabilities) + SMALLEST) + (offsets or 0.0)
+    return np.asarray(shifted.argmax(axis=-1))
 
 
 def calibrated(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

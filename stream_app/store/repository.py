@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import sqlalchemy as sa
 import structlog
 from sqlalchemy import URL, Connection, Engine, Table, event
@@ -363,7 +364,11 @@ def open_store(
     server = parsed.get_backend_name() == "postgresql"
     pool = {"pool_pre_ping": True, "pool_size": connections} if server else {}
     engine = sa.create_engine(
-        parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]), hide_parameters=True, **pool
+        parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
+        hide_parameters=True,
+        json_serializer=_as_json,
+        json_deserializer=msgspec.json.decode,
+        **pool,
     )
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
@@ -379,6 +384,11 @@ def shown_url(url: str | URL) -> str:
         return "********"
     secrets_in_query = {name: "masked" for name in parsed.query if "pass" in name.lower()}
     return parsed.update_query_dict(secrets_in_query).render_as_string(hide_password=True)
+
+
+def _as_json(value: object) -> str:
+    """A JSON column's text; structs are written as in the wire contract."""
+    return msgspec.json.encode(value).decode()
 
 
 def _tune_sqlite(connection: Any, _record: object) -> None:

@@ -63,7 +63,7 @@ def turn_score_row(score: TurnScore) -> Row:
         "empathy_total": expressed.empathy_total,
         "confidence": score.confidence,
         "low_empathy_risk": score.low_empathy_risk,
-        "expressed": msgspec.to_builtins(expressed),
+        "expressed": expressed,
         "perceived": score.perceived,
         "client": score.client,
         "abstained": score.abstained,
@@ -77,7 +77,7 @@ def session_score_row(score: SessionScore) -> Row:
     return {
         **row,
         "status": score.status.value,
-        "mechanisms": msgspec.to_builtins(score.mechanisms),
+        "mechanisms": score.mechanisms,
     }
 
 

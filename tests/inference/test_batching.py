@@ -2,28 +2,33 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.inference.batching import by_length
+from stream_app.inference.batching import ONE_BY_ONE, Limits, by_length
 from stream_app.inference.rationale import spans
 
 LENGTHS = st.lists(st.integers(1, 200), max_size=60)
 
 
-@given(LENGTHS, st.integers(0, 600))
-def test_every_text_is_in_one_batch_within_the_budget(lengths: list[int], budget: int) -> None:
-    batches = list(by_length(lengths, budget))
+LIMITS = st.builds(Limits, st.integers(0, 600), st.integers(0, 600))
+
+
+@given(LENGTHS, LIMITS)
+def test_every_text_is_in_one_batch_within_the_limits(lengths: list[int], limits: Limits) -> None:
+    batches = list(by_length(lengths, limits))
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
     for batch in batches:
-        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
+        size = len(batch) * max(lengths[i] for i in batch)
+        assert len(batch) == 1 or size <= limits.tokens
+        assert size - sum(lengths[i] for i in batch) <= limits.padding
 
 
 @given(LENGTHS)
-def test_no_budget_means_one_text_a_batch(lengths: list[int]) -> None:
-    assert all(len(batch) == 1 for batch in by_length(lengths, 0))
+def test_no_tokens_mean_one_text_a_batch(lengths: list[int]) -> None:
+    assert all(len(batch) == 1 for batch in by_length(lengths, ONE_BY_ONE))
 
 
-@given(LENGTHS, st.integers(1, 600))
-def test_batches_go_from_short_to_long(lengths: list[int], budget: int) -> None:
-    order = [lengths[i] for batch in by_length(lengths, budget) for i in batch]
+@given(LENGTHS, LIMITS)
+def test_batches_go_from_short_to_long(lengths: list[int], limits: Limits) -> None:
+    order = [lengths[i] for batch in by_length(lengths, limits) for i in batch]
     assert order == sorted(lengths)
 
 

@@ -162,3 +162,11 @@ def test_asking_for_cuda_without_cuda_is_refused_with_what_to_do() -> None:
 
 def test_the_provider_in_use_is_what_the_session_says(scorer: OnnxScorer) -> None:
     assert scorer.provider is Provider.CPU
+
+
+def test_rationales_are_looked_for_only_where_a_head_of_the_role_asks(scorer: OnnxScorer) -> None:
+    client, counsellor = scorer.encode([WARM, WARM], [Role.CLIENT, Role.COUNSELLOR])
+    [of_anybody] = scorer.encode([WARM])
+    assert client.rationales == {}
+    assert counsellor.rationales == of_anybody.rationales
+    assert counsellor.rationales["emotional_reactions"]

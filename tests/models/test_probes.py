@@ -246,7 +246,7 @@ class Echo:
         self.encoded: list[str] = []
         self.targets: list[Target] = []
 
-    def encode(self, texts: list[str]) -> list[Encoding]:
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         self.encoded += texts
         return [Encoding(text.encode(), {}, truncated=False) for text in texts]
 

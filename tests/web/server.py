@@ -59,7 +59,7 @@ class Web:
                 **self.changes,
             }
         )
-        self.store: Store = open_store(f"sqlite:///{self.folder}/rapport.db")
+        self.store: Store = open_store(self.settings.database_url.get_secret_value())
         schema.upgrade(self.store)
         batches.prepare(self.store)
         self.tokens = {person.name: self._account(person) for person in PERSONS}

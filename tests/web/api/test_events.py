@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,19 @@ from tests.web.server import Web
 
 
 @pytest.fixture(scope="module")
-def taking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    with broker.running() as address:
-        web = Web(tmp_path_factory.mktemp("taking"), address)
-        asyncio.run(declare_topics(web.settings))
-        try:
-            web.start()
-            yield web
-        finally:
-            web.stop()
+def taking(
+    tmp_path_factory: pytest.TempPathFactory,
+    log_of_its_own: tuple[str, dict[str, Any]],
+    changes: Callable[[], dict[str, Any]],
+) -> Iterator[Web]:
+    address, topics = log_of_its_own
+    web = Web(tmp_path_factory.mktemp("taking"), address, {**topics, **changes()})
+    asyncio.run(declare_topics(web.settings))
+    try:
+        web.start()
+        yield web
+    finally:
+        web.stop()
 
 
 def sent(web: Web, *events: bytes, name: str = "pump", **options: Any) -> httpx.Response:

@@ -24,8 +24,9 @@ WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator["Browser"]:
+    """Not for the whole session: as long as it runs, no other test has an event loop."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if sync_playwright is None or path is None:
         _missing("playwright and Debian's chromium are needed to drive the console")
@@ -36,7 +37,7 @@ def chromium() -> Iterator["Browser"]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_broker(chromium: "Browser") -> Iterator[str]:
     with broker.running() as address:
         yield address
