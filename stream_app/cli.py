@@ -346,6 +346,17 @@ def new_token(
     typer.echo(command.new_token(_settings(), name, label, days))
 
 
+@accounts.command("revoke")
+def revoke_token(
+    name: Name, label: Annotated[str, typer.Option(help="What the token was for.")]
+) -> None:
+    """Make a person's tokens with this label worthless, as when one has been lost."""
+    from stream_app.commands import people as command
+
+    command.revoke(_settings(), name, label)
+    typer.echo(f"{name} has no token for {label} any more")
+
+
 @accounts.command("disable")
 def disable_person(name: Name) -> None:
     """Take away an account and its tokens; what the person did stays."""

@@ -5,10 +5,15 @@ from typing import Final
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
+from stream_app.store import audit
+from stream_app.store.audit import Audited
 from stream_app.store.people import People, Person, PersonError, PersonRole
+from stream_app.store.repository import Store
 from stream_app.web.auth import hash_password
 
 SHORTEST_PASSWORD: Final = 12
+COMMAND_LINE: Final = "(command line)"
+"""Who did it, in the audit trail."""
 
 
 def add(
@@ -31,6 +36,7 @@ def add(
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
     hashed = hash_password(_good(password)) if password is not None else None
     People(store).add(Person(name, role, team, pseudonym), hashed)
+    _trace(store, f"added {name} as {role.value}{f' of {team}' if team else ''}")
 
 
 def everybody(settings: Settings) -> list[Person]:
@@ -44,10 +50,12 @@ def change_password(settings: Settings, name: str, password: str) -> None:
     Raises:
         PersonError: there is no such account, or the password is too short.
     """
-    people = People(bootstrap.store(settings))
+    store = bootstrap.store(settings)
+    people = People(store)
     if people.find(name) is None:
         raise PersonError(f"there is no account {name}")
     people.set_password(name, hash_password(_good(password)))
+    _trace(store, f"new password for {name}")
 
 
 def new_token(settings: Settings, name: str, label: str, days: int) -> str:
@@ -57,7 +65,21 @@ def new_token(settings: Settings, name: str, label: str, days: int) -> str:
         PersonError: there is no such account.
     """
     until = datetime.now(UTC) + timedelta(days=days)
-    return People(bootstrap.store(settings)).new_token(name, label, until)
+    store = bootstrap.store(settings)
+    token = People(store).new_token(name, label, until)
+    _trace(store, f"new token for {name}: {label}")
+    return token
+
+
+def revoke(settings: Settings, name: str, label: str) -> None:
+    """Make the tokens with this label worthless.
+
+    Raises:
+        PersonError: there are none.
+    """
+    store = bootstrap.store(settings)
+    People(store).revoke(name, label)
+    _trace(store, f"revoked tokens of {name}: {label}")
 
 
 def disable(settings: Settings, name: str) -> None:
@@ -66,7 +88,13 @@ def disable(settings: Settings, name: str) -> None:
     Raises:
         PersonError: there is no such account.
     """
-    People(bootstrap.store(settings)).disable(name)
+    store = bootstrap.store(settings)
+    People(store).disable(name)
+    _trace(store, f"disabled {name}")
+
+
+def _trace(store: Store, what: str) -> None:
+    audit.record(store, COMMAND_LINE, Audited.CHANGE_ACCOUNT, detail=what)
 
 
 def _good(password: str) -> str:

@@ -63,6 +63,8 @@ def act(
 ) -> tuple[Action, AlertRead]:
     """Write down what somebody did to an alert; the alert as it stands afterwards.
 
+    The note is redacted as turns are.
+
     Raises:
         NoSuchAlert: there is none that may be seen.
     """
@@ -73,7 +75,7 @@ def act(
         action_id=str(uuid.uuid4()),
         kind=kind,
         reason=reason.value if reason else None,
-        note=note,
+        note=store.privacy.redacted(note) if note else None,
         person=person,
         at=datetime.now(UTC),
     )
@@ -83,7 +85,7 @@ def act(
         "session_id": found.session_id,
         "kind": kind.value,
         "reason": action.reason,
-        "note": note,
+        "note": action.note,
         "person": person,
         "at": action.at,
     }
@@ -105,14 +107,14 @@ def mute(
     reason: str | None,
     person: str,
 ) -> Mute:
-    """Keep alerts quiet until then."""
+    """Keep alerts quiet until then. The reason is redacted as turns are."""
     made = Mute(
         mute_id=str(uuid.uuid4()),
         rule=rule,
         session_id=session_id,
         team=team,
         until=until,
-        reason=reason,
+        reason=store.privacy.redacted(reason) if reason else None,
         person=person,
         at=datetime.now(UTC),
         ended_at=None,

@@ -37,7 +37,7 @@ class Subject(Protocol):
 
 
 class Intervention(Struct, frozen=True):
-    """Why nobody has to be told; ``reason`` is the code that was chosen, never the note."""
+    """Why nobody has to be told; ``reason`` is the code that was chosen, never what was written."""
 
     muted: bool
     reason: str
@@ -65,7 +65,7 @@ def interventions(
                     (mute.team, subject.team),
                 )
             ):
-                found[subject.episode_id] = Intervention(True, _worded("muted", mute.reason))
+                found[subject.episode_id] = Intervention(True, "muted")
     taken = sa.select(alert_actions).where(
         alert_actions.c.kind.in_(_TAKEN),
         alert_actions.c.at <= now,

@@ -17,6 +17,8 @@ from stream_app.store.reading.scope import EVERYTHING, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import access_tokens, people
 
+BROWSER = "browser"
+"""The label of what stands for a sign-in."""
 TOKEN_PREFIX = "rapport_"  # noqa: S105  # marks a token, and is none
 
 
@@ -104,8 +106,10 @@ class People:
         return found["password_hash"] if found else None
 
     def set_password(self, name: str, password_hash: str) -> None:
-        """Replace the password."""
+        """Replace the password; whoever signed in with the old one is signed out."""
+        signed_in = (access_tokens.c.person == name) & (access_tokens.c.label == BROWSER)
         with self._store.transaction() as connection:
+            connection.execute(sa.delete(access_tokens).where(signed_in))
             connection.execute(
                 sa.update(people).where(people.c.name == name).values(password_hash=password_hash)
             )
@@ -149,6 +153,35 @@ class People:
         with self._store.transaction() as connection:
             connection.execute(sa.insert(access_tokens).values(row))
         return token
+
+    def revoke(self, name: str, label: str) -> None:
+        """Make a person's tokens of this label worthless.
+
+        Raises:
+            PersonError: there are none.
+        """
+        chosen = (access_tokens.c.person == name) & (access_tokens.c.label == label)
+        with self._store.transaction() as connection:
+            if not connection.execute(sa.delete(access_tokens).where(chosen)).rowcount:
+                raise PersonError(f"{name} has no token with the label {label}")
+
+    def sign_in(self, name: str, until: datetime) -> str:
+        """A token for a browser's cookie; those of this person that are over are swept away.
+
+        Raises:
+            PersonError: there is no such account.
+        """
+        over = access_tokens.c.expires_at < datetime.now(UTC)
+        with self._store.transaction() as connection:
+            connection.execute(sa.delete(access_tokens).where(access_tokens.c.person == name, over))
+        return self.new_token(name, BROWSER, until)
+
+    def sign_out(self, token: str) -> None:
+        """Make a token worthless."""
+        with self._store.transaction() as connection:
+            connection.execute(
+                sa.delete(access_tokens).where(access_tokens.c.digest == _digest(token))
+            )
 
     def of_token(self, token: str) -> Person | None:
         """Whose token this is, if it is valid."""

@@ -13,10 +13,12 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from stream_app.contracts.events import Role
 from stream_app.store.judged import DoesNotFit, NotThere, judged_turn
+from stream_app.store.people import Person, PersonRole
 from stream_app.store.reading.scope import Scope
 from stream_app.store.repository import Store
-from stream_app.store.tables import ratings, session_scores
+from stream_app.store.tables import people, ratings, session_scores, turns
 
 SESSION_RATING: Final = "rating"
 """The head of a rating of a whole session, 1-5."""
@@ -86,19 +88,37 @@ def rate(
     return made
 
 
-def of_session(store: Store, scope: Scope, session_id: str) -> list[Rating]:
-    """Ratings of a session and its turns, oldest first; blind ones are not among them."""
+def of_session(store: Store, person: Person, session_id: str) -> list[Rating]:
+    """Ratings of a session and its turns, oldest first; blind ones are not among them.
+
+    A counsellor who shared the session gets the own ones and those of supervisors, except about a
+    colleague's turns.
+    """
     query = (
         sa.select(ratings)
         .where(
             ratings.c.session_id == session_id,
             ratings.c.sample_id.is_(None),
-            *scope.conditions(ratings.c.session_id),
+            *person.scope.conditions(ratings.c.session_id),
         )
         .order_by(ratings.c.at, ratings.c.rating_id)
     )
+    if person.role is PersonRole.COUNSELLOR:
+        query = query.where(_is_for(person))
     with store.reading() as connection:
         return [_rating(row) for row in connection.execute(query).mappings()]
+
+
+def _is_for(counsellor: Person) -> sa.ColumnElement[bool]:
+    supervisors = sa.select(people.c.name).where(people.c.role == PersonRole.SUPERVISOR.value)
+    about_colleague = sa.exists().where(
+        turns.c.session_id == ratings.c.session_id,
+        turns.c.seq == ratings.c.seq,
+        turns.c.role == Role.COUNSELLOR.value,
+        turns.c.speaker != counsellor.speaker,
+    )
+    own = ratings.c.person == counsellor.name
+    return own | (ratings.c.person.in_(supervisors) & ~about_colleague)
 
 
 def take_back(store: Store, person: str, rating_id: str) -> None:

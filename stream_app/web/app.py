@@ -13,8 +13,10 @@ from starlette.routing import Mount
 from stream_app import __version__
 from stream_app.web import api, console, probes
 from stream_app.web.auth import COOKIE
+from stream_app.web.bodies import BoundedBodies
 from stream_app.web.metrics import Measured
 from stream_app.web.security import SecurityHeaders
+from stream_app.web.segments import EncodedSlashes
 from stream_app.web.services import Services
 
 
@@ -37,6 +39,8 @@ def create(services: Services) -> FastAPI:
         same_site="strict",
         https_only=services.settings.web_https,
     )
+    app.add_middleware(EncodedSlashes)
+    app.add_middleware(BoundedBodies, but=(f"{api.PREFIX}/events",))
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Measured, metrics=services.metrics)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")

@@ -6,7 +6,7 @@ Bounded in memory and kept in one process: several web processes count each on i
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from stream_app.errors import RapportError
@@ -32,7 +32,7 @@ class Attempts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._refused: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def check(self, keys: Mapping[str, int]) -> None:
@@ -47,6 +47,16 @@ class Attempts:
         if wait > 0:
             raise TooManyAttempts(wait)
 
+    def begin(self, keys: Mapping[str, int]) -> None:
+        """Let an attempt through, counted as refused until it has succeeded: many at once count.
+
+        Raises:
+            TooManyAttempts: one of the keys has to wait.
+        """
+        with self._lock:
+            self.check(keys)
+            self.refused(keys)
+
     def refused(self, keys: Mapping[str, int]) -> None:
         """Count a refusal."""
         now = self._clock()
@@ -57,10 +67,14 @@ class Attempts:
             while len(self._refused) > MOST_KEYS:
                 self._refused.popitem(last=False)
 
-    def succeeded(self, key: str) -> None:
-        """Forget what was counted."""
+    def succeeded(self, key: str, others: Iterable[str] = ()) -> None:
+        """Forget what was counted for a key, and for others this one attempt."""
         with self._lock:
             self._refused.pop(key, None)
+            for other in others:
+                if other in self._refused:
+                    count, last = self._refused[other]
+                    self._refused[other] = (max(0, count - 1), last)
 
     def _until(self, key: str, free: int) -> float:
         count, last = self._refused.get(key, (0, 0.0))

@@ -6,6 +6,7 @@ the console's own pages (``Sec-Fetch-Site``, or ``Origin`` where a browser does 
 
 import math
 import secrets
+import threading
 from collections.abc import Callable
 from typing import Annotated, Final
 
@@ -21,13 +22,16 @@ from stream_app.web.attempts import TooManyAttempts
 from stream_app.web.services import Services, Wired
 
 COOKIE: Final = "rapport"
-PERSON: Final = "person"
+SIGN_IN: Final = "sign-in"
+"""In the cookie: a token, so that a copy of the cookie is worth nothing after signing out."""
 PATIENCE_WITH_ONE: Final = 5
 PATIENCE_WITH_MANY: Final = 100
 """Wrong passwords for a name from anywhere, or from an address for any name, before it waits."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _hashes = PasswordHash.recommended()
 _NOBODY = _hashes.hash(secrets.token_hex(16))
+_verifying = threading.BoundedSemaphore(4)
+"""Each takes 64 MiB while it runs."""
 
 
 class SignInNeeded(Exception):
@@ -51,17 +55,16 @@ def signed_in(
     who = f"{name}@{address}"
     keys = {who: PATIENCE_WITH_ONE, name: PATIENCE_WITH_MANY, f"@{address}": PATIENCE_WITH_MANY}
     try:
-        services.attempts.check(keys)
+        services.attempts.begin(keys)
     except TooManyAttempts as problem:
         wait = {"Retry-After": str(math.ceil(problem.wait))}
         raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
-    right = _hashes.verify(password, expected or _NOBODY)
+    with _verifying:
+        right = _hashes.verify(password, expected or _NOBODY)
     person = services.people.find(name) if right and expected else None
-    if person is None:
-        services.attempts.refused(keys)
-    else:
-        services.attempts.succeeded(who)
+    if person is not None:
+        services.attempts.succeeded(who, keys)
     action = Audited.SIGN_IN if person else Audited.SIGN_IN_REFUSED
     audit.record(services.store, name, action)
     return person
@@ -78,8 +81,8 @@ def person_of(request: Request, services: Wired) -> Person:
     if scheme.lower() == "bearer":
         person = services.people.of_token(token.strip())
     else:
-        name = request.session.get(PERSON)
-        person = services.people.find(name) if name else None
+        kept = request.session.get(SIGN_IN)
+        person = services.people.of_token(kept) if kept else None
         if person is not None and request.method not in SAFE_METHODS:
             _check_same_site(request)
     if person is None:
@@ -93,6 +96,16 @@ def _check_same_site(request: Request) -> None:
     own = site in ("same-origin", "none") if site else _is_own(origin, request.url)
     if not own:
         raise HTTPException(403, "this request came from another site")
+
+
+def from_here(request: Request) -> None:
+    """For forms that need no sign-in: a browser was not led here by another site.
+
+    Raises:
+        HTTPException: 403, it was.
+    """
+    if "sec-fetch-site" in request.headers or "origin" in request.headers:
+        _check_same_site(request)
 
 
 def _is_own(origin: str | None, url: URL) -> bool:

@@ -75,8 +75,12 @@ def report(store: Store, person: Person, sample: Sample) -> Report:
             "the report opens when at least two people have rated every turn, "
             "and for a rater when the own ratings are complete"
         )
-    letters = {name: _letter(i) for i, name in enumerate(done.finished)}
-    said = {letters[name]: done.values[name] for name in done.finished}
+    # by the alphabet, whoever knows the names of the raters would know who is who
+    shuffled = sorted(
+        done.finished, key=lambda name: store.privacy.pseudonym(f"{sample.sample_id} {name}")
+    )
+    letters = {name: _letter(i) for i, name in enumerate(shuffled)}
+    said = {letters[name]: done.values[name] for name in shuffled}
     model = samples.said_by_model(store, sample)
     comparisons = []
     for head in MECHANISMS:

@@ -25,6 +25,8 @@ REPLAYED: Final = 5_000
 QUEUED: Final = 500
 """Events that may wait for one client before it is told to load its page anew."""
 MOST_CLIENTS: Final = 500
+MOST_OF_ONE: Final = 100
+"""Streams of one person, so that nobody takes the places of all."""
 
 
 class TooManyClients(RapportError):
@@ -78,6 +80,7 @@ class Wanted(Struct, frozen=True):
     domain: str | None = None
     session_id: str | None = None
     deidentified: bool = False
+    person: str = ""
 
     def takes(self, event: LiveEvent) -> bool:
         """Whether this client is told of it."""
@@ -169,13 +172,14 @@ class Hub:
         """Call once on the event loop, before ``tell``."""
         self._loop = asyncio.get_running_loop()
 
-    def check_room(self) -> None:
-        """Look whether another stream may be opened.
+    def check_room(self, person: str) -> None:
+        """Look whether this person may open another stream.
 
         Raises:
-            TooManyClients: all places are taken.
+            TooManyClients: all places are taken, or all that one person may take.
         """
-        if len(self._clients) >= self._most_clients:
+        own = sum(client.wanted.person == person for client in self._clients)
+        if len(self._clients) >= self._most_clients or own >= MOST_OF_ONE:
             raise TooManyClients("too many live streams are open; try again later")
 
     @contextmanager

@@ -104,7 +104,7 @@ def test_a_muted_alert_is_not_told_nor_that_it_ended(which: dict[str, str]) -> N
     desk.round()
     assert desk.arrived == []
     assert deliveries(desk) == {
-        "a/firing": ("muted", "muted: known-issue"),
+        "a/firing": ("muted", "muted"),
         "a/resolved": ("muted", "its firing was not told"),
     }
 

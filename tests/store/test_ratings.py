@@ -26,7 +26,7 @@ def test_a_rating_leaves_the_models_score_as_it_is(store: Store) -> None:
     sue = supervisor(store)
     ratings.rate(store, sue.scope, sue.name, [er(2), er(4, None, head="rating")])
     assert (rows(store, tables.turn_scores), rows(store, tables.session_scores)) == before
-    found = ratings.of_session(store, sue.scope, "north-0")
+    found = ratings.of_session(store, sue, "north-0")
     assert {(r.seq, r.head, r.value, r.person) for r in found} == {
         (1, ER, 2, "sue"),
         (None, "rating", 4, "sue"),
@@ -38,7 +38,7 @@ def test_the_same_person_replaces_a_rating_and_another_adds_one(store: Store) ->
     sue, ben = supervisor(store), supervisor(store, "ben")
     for who, value in ((sue, 0), (ben, 1), (sue, 2)):
         ratings.rate(store, who.scope, who.name, [er(value)])
-    found = ratings.of_session(store, sue.scope, "north-0")
+    found = ratings.of_session(store, sue, "north-0")
     assert sorted((r.person, r.value) for r in found) == [("ben", 1), ("sue", 2)]
 
 
@@ -72,7 +72,7 @@ def test_what_is_outside_the_scope_does_not_exist(store: Store, given: Judgement
     sue = supervisor(store)
     with pytest.raises(NotThere):
         ratings.rate(store, sue.scope, sue.name, [given])
-    assert ratings.of_session(store, sue.scope, "south-0") == []
+    assert ratings.of_session(store, sue, "south-0") == []
 
 
 def test_only_the_own_rating_can_be_taken_back(store: Store) -> None:

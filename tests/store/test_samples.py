@@ -128,7 +128,7 @@ def test_blind_ratings_do_not_stand_on_the_sessions_page_and_go_before_open_ones
     session, seq = places(store, sample)[0]
     ratings.rate(store, sue.scope, "sue", [Judgement(session, seq, MECHANISMS[0], 2)])
     rate_all(store, sue, sample, 0)
-    assert [r.value for r in ratings.of_session(store, sue.scope, session)] == [2]
+    assert [r.value for r in ratings.of_session(store, sue, session)] == [2]
     [(_, pairs)] = rated_turns(store, BUNDLE, [MECHANISMS[0]]).items()
     assert {pair.people for pair in pairs} == {(0,)}
     assert all(pair.blind == 1 for pair in pairs)

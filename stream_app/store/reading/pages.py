@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -46,7 +46,7 @@ def place_of(order: str, cursor: str, kinds: Sequence[type]) -> list[Any]:
         if given != order or len(plain) != len(kinds):
             raise ValueError
         return [_as(kind, value) for kind, value in zip(kinds, plain, strict=True)]
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise BadCursor("this cursor does not belong to this list; begin without one") from None
 
 
@@ -55,7 +55,7 @@ def _as(kind: type, value: Any) -> Any:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             raise ValueError
-        return moment
+        return moment.astimezone(UTC)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not kind:
@@ -64,7 +64,7 @@ def _as(kind: type, value: Any) -> Any:
         raise ValueError
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError
-    if isinstance(value, str) and "\0" in value:
+    if isinstance(value, str) and b"\0" in value.encode():  # a lone surrogate is a ValueError
         raise ValueError
     return value
 

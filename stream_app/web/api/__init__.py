@@ -33,7 +33,7 @@ ROUTERS: Final = (
     alerts.router,
     mutes.router,
     feedback.router,
-    sessions.router,  # takes what begins with /sessions: an id may hold a slash
+    sessions.router,
     history.router,
     speakers.router,
     ratings.router,

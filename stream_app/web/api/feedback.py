@@ -9,12 +9,13 @@ from stream_app.web import feedback
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Reader
 from stream_app.web.refused import as_http
+from stream_app.web.segments import SESSION
 from stream_app.web.services import Wired
 
 router = APIRouter(prefix="/sessions", tags=["feedback"])
 
 
-@router.get("/{session_id}/feedback")
+@router.get(f"/{SESSION}/feedback")
 def feedback_on_session(
     services: Wired,
     person: Reader,

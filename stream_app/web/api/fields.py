@@ -1,9 +1,10 @@
 """Parts of requests that several routes share, with their limits."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import Path, Query
-from pydantic import AwareDatetime, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, StringConstraints
 
 from stream_app.contracts.events import MAX_ID_CHARS
 
@@ -14,6 +15,7 @@ Identifier = Annotated[
     str, StringConstraints(min_length=1, max_length=MAX_ID_CHARS, pattern=NO_NUL)
 ]
 Note = Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=r"^[^\x00]+$")]
+Seq = Annotated[int, Path(ge=0, le=2**31 - 1, description="The turn's number")]
 EpisodeId = Annotated[Identifier, Path(description="The alert's `episode_id`")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=2000)] | None,
@@ -21,4 +23,13 @@ Cursor = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=500, description="Items on a page")]
 Team = Annotated[Identifier | None, Query(description="Only this team")]
-Moment = AwareDatetime
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("no year from 1 to 9999 of UTC holds this time") from None
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]

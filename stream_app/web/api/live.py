@@ -22,7 +22,7 @@ LOOK_UP_EVERY: Final = 1.0
 RECONNECT_MS: Final = 2000
 SEND_WITHIN: Final = 60.0
 """A client that takes nothing for so many seconds is gone."""
-CHECK_EVERY: Final = 60.0
+CHECK_EVERY: Final = 10.0
 """Seconds between two looks whether the account is still good."""
 
 router = APIRouter(tags=["live"])
@@ -79,9 +79,14 @@ async def live(
     `resync`, too. Every 10 s there is a comment. A page asks with `after` = `live_position` of
     `/me`, read before its state.
     """
-    services.hub.check_room()
+    services.hub.check_room(person.name)
     wanted = Wanted(
-        person.scope, team, domain, session, deidentified=person.role is PersonRole.ANALYST
+        person.scope,
+        team,
+        domain,
+        session,
+        deidentified=person.role is PersonRole.ANALYST,
+        person=person.name,
     )
     stopping = anyio.Event()
     stream = _stream(request, services, person, wanted, last_event_id or after, stopping)

@@ -65,7 +65,7 @@ def list_ratings(
     session: Annotated[Identifier, Query(description="Ratings of this session")],
 ) -> list[Rating]:
     """Ratings of a session and its turns, oldest first; blind ones are not among them."""
-    return ratings.of_session(services.store, person.scope, session)
+    return ratings.of_session(services.store, person, session)
 
 
 @router.delete("/{rating_id}", status_code=204)

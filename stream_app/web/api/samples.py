@@ -1,7 +1,7 @@
 """Samples of turns that several supervisors rate blind."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Path
@@ -12,6 +12,7 @@ from stream_app.store import samples
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample
 from stream_app.web import blind, calibration
+from stream_app.web.api.alerts import WITHHELD
 from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.auth import Supervisor, allowed
 from stream_app.web.calibration import Report
@@ -82,6 +83,11 @@ class BlindTurn:
     yours: Annotated[dict[str, int], Field(description="What you gave so far, by head")]
 
 
+def shown(person: Person, sample: Sample) -> Sample:
+    """A sample as this person may see it: analysts read no names of people."""
+    return replace(sample, person=WITHHELD) if person.role is PersonRole.ANALYST else sample
+
+
 @router.post("", status_code=201)
 def draw_sample(services: Wired, person: Supervisor, asked: SampleAsked) -> Sample:
     """Draw turns at random, every combination of levels about equally often."""
@@ -96,7 +102,7 @@ def draw_sample(services: Wired, person: Supervisor, asked: SampleAsked) -> Samp
 @router.get("")
 def list_samples(services: Wired, person: ReportReader) -> list[Sample]:
     """The newest hundred samples."""
-    return samples.find(services.store, person.scope)
+    return [shown(person, sample) for sample in samples.find(services.store, person.scope)]
 
 
 @router.get("/{sample_id}")
@@ -106,7 +112,7 @@ def one_sample(services: Wired, person: ReportReader, sample_id: Identifier) -> 
         sample = samples.one(services.store, person.scope, sample_id)
     done = samples.work(services.store, sample)
     return Progress(
-        sample,
+        shown(person, sample),
         len(done.rated(person.name)),
         done.left(person.name) if person.role is PersonRole.SUPERVISOR else [],
         len(done.finished),

@@ -16,6 +16,7 @@ from stream_app.store.reading.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.reading.transcripts import TurnRead
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member
+from stream_app.web.segments import SESSION
 from stream_app.web.services import Services, Wired
 
 TURNS = "turns"
@@ -57,7 +58,7 @@ def list_sessions(
     return Page([shown(person, card) for card in page.items], page.next_cursor)
 
 
-@router.get("/{session_id:path}/turns")
+@router.get(f"/{SESSION}/turns")
 def turns_of_session(
     services: Wired,
     person: Member,
@@ -85,7 +86,7 @@ def turns_of_session(
     return Page(found[:limit], cursor_of(TURNS, [found[limit - 1].seq]) if more else None)
 
 
-@router.get("/{session_id:path}/history")
+@router.get(f"/{SESSION}/history")
 def history_of_session(
     services: Wired,
     person: Member,
@@ -99,7 +100,7 @@ def history_of_session(
     return history.of_session(services.store, person.scope, session_id, bundle, cursor, limit)
 
 
-@router.get("/{session_id:path}")
+@router.get(f"/{SESSION}")
 def one_session(services: Wired, person: Member, session_id: SessionId) -> SessionCard:
     """One session as it stands, with its risk after each counsellor turn."""
     return shown(person, _card(services, person, session_id))

@@ -16,6 +16,7 @@ from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample, Work
 from stream_app.web import agreement, blind, calibration
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleAsked
+from stream_app.web.api.samples import shown as named
 from stream_app.web.auth import Supervisor, allowed
 from stream_app.web.blind import BlindRead
 from stream_app.web.console.frame import render
@@ -118,7 +119,7 @@ def sample(
     """Progress, and the report where it spoils nothing."""
     with as_http():
         found = samples.one(services.store, person.scope, sample_id)
-    shown = SampleShown(found, samples.work(services.store, found), person)
+    shown = SampleShown(named(person, found), samples.work(services.store, found), person)
     report = calibration.report(services.store, person, found) if shown.report else None
     return render(
         request, "calibration_sample.html", person, shown=shown, report=report, steps=LEVELS

@@ -1,7 +1,5 @@
 """The page with the feedback after a session, and the partial that other pages show it with."""
 
-from urllib.parse import quote
-
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
@@ -12,6 +10,7 @@ from stream_app.web.auth import Reader
 from stream_app.web.console.frame import render, templates
 from stream_app.web.console.session import PAGE_TURNS
 from stream_app.web.refused import as_http
+from stream_app.web.segments import SESSION, segment
 from stream_app.web.services import Wired
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
@@ -23,13 +22,13 @@ def turn_address(session_id: str, seq: int) -> str:
     >>> turn_address("a/b", 205)
     '/sessions/a%2Fb?page=1#turn-205'
     """
-    return f"/sessions/{quote(session_id, safe='')}?page={seq // PAGE_TURNS}#turn-{seq}"
+    return f"/sessions/{segment(session_id)}?page={seq // PAGE_TURNS}#turn-{seq}"
 
 
 templates.env.globals["turn_address"] = turn_address
 
 
-@router.get("/sessions/{session_id}/feedback")
+@router.get(f"/sessions/{SESSION}/feedback")
 def feedback_page(
     request: Request, session_id: Identifier, services: Wired, person: Reader
 ) -> Response:

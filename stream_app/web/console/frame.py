@@ -14,6 +14,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core import variable_words
 from stream_app.store.people import Person
 from stream_app.web.console import words
+from stream_app.web.segments import segment
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
@@ -23,14 +24,19 @@ APPEARANCES: Final = ("auto", "light", "dark")
 
 def _frame(request: Request) -> dict[str, Any]:
     chosen = request.cookies.get(APPEARANCE, "auto")
-    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return {
         "appearance": chosen if chosen in APPEARANCES else "auto",
         "appearances": APPEARANCES,
         "path": request.url.path,
-        "here": path if request.method == "GET" else "/",
+        "here": address_of(request) if request.method == "GET" else "/",
         "now": datetime.now(UTC),
     }
+
+
+def address_of(request: Request) -> str:
+    """Path and query as they came: decoded, an id could not be told from what surrounds it."""
+    path = request.scope["raw_path"].decode("latin-1")
+    return f"{path}?{request.url.query}" if request.url.query else path
 
 
 templates = Jinja2Templates(FOLDER / "templates", context_processors=[_frame])
@@ -90,6 +96,7 @@ templates.env.filters.update(
     since=since,
     plain=words.plain,
     pseudonym=words.pseudonym,
+    segment=segment,
     number=words.number,
 )
 templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=words.LEVELS)

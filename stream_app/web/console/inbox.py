@@ -14,6 +14,7 @@ from stream_app.store.reading import alerts, precision
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.web.api import alerts as alerts_api
 from stream_app.web.api import mutes as mutes_api
+from stream_app.web.api.fields import EpisodeId, Identifier
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.frame import live_address, render
 from stream_app.web.console.pages import inside
@@ -81,7 +82,7 @@ def inbox(
 
 
 @router.get("/{episode_id}")
-def one(request: Request, episode_id: str, services: Wired, person: Supervisor) -> Response:
+def one(request: Request, episode_id: EpisodeId, services: Wired, person: Supervisor) -> Response:
     """One alert, as a notification links to it."""
     position = services.hub.position
     alert = _alert(services, person, episode_id)
@@ -92,7 +93,7 @@ def one(request: Request, episode_id: str, services: Wired, person: Supervisor) 
 
 @router.post("/{episode_id}/acknowledge")
 def acknowledge(
-    episode_id: str,
+    episode_id: EpisodeId,
     services: Wired,
     person: Supervisor,
     reason: Annotated[Reason, Form()],
@@ -107,7 +108,7 @@ def acknowledge(
 
 @router.post("/{episode_id}/resolve")
 def resolve(
-    episode_id: str,
+    episode_id: EpisodeId,
     services: Wired,
     person: Supervisor,
     reason: Annotated[Reason | Literal[""], Form()] = "",
@@ -122,7 +123,7 @@ def resolve(
 
 @router.post("/{episode_id}/note")
 def note(
-    episode_id: str,
+    episode_id: EpisodeId,
     services: Wired,
     person: Supervisor,
     note: Annotated[str, Form(min_length=1)],
@@ -135,7 +136,7 @@ def note(
 
 @router.post("/{episode_id}/mute")
 def mute(
-    episode_id: str,
+    episode_id: EpisodeId,
     services: Wired,
     person: Supervisor,
     what: Annotated[str, Form()],
@@ -159,7 +160,7 @@ def mute(
 
 @router.post("/mutes/{mute_id}/end")
 def end_mute(
-    mute_id: str,
+    mute_id: Identifier,
     services: Wired,
     person: Supervisor,
     to: Annotated[str, Form()] = "/alerts",

@@ -28,7 +28,7 @@ class Judgements:
 def of_session(store: Store, person: Person, session_id: str) -> Judgements:
     """A counsellor sees the own disputes only."""
     rated: dict[Place, list[Rating]] = defaultdict(list)
-    for rating in ratings.of_session(store, person.scope, session_id):
+    for rating in ratings.of_session(store, person, session_id):
         rated[rating.seq, rating.head].append(rating)
     contested: dict[Place, list[Dispute]] = defaultdict(list)
     own = person.name if person.role is PersonRole.COUNSELLOR else None

@@ -1,15 +1,17 @@
 """What every page shares: signing in and out, light or dark."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from stream_app.web.auth import PERSON, signed_in
+from stream_app.web.auth import SIGN_IN, from_here, signed_in
 from stream_app.web.console.frame import APPEARANCE, APPEARANCES, render
 from stream_app.web.services import Wired
 
 YEAR = 365 * 24 * 3600
+OWN_FORM = [Depends(from_here)]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
@@ -19,7 +21,7 @@ def sign_in_page(request: Request, to: str = "/") -> Response:
     return render(request, "sign_in.html", to=to, refused=False)
 
 
-@router.post("/sign-in")
+@router.post("/sign-in", dependencies=OWN_FORM)
 def sign_in(
     request: Request,
     services: Wired,
@@ -33,18 +35,21 @@ def sign_in(
     if person is None:
         return render(request, "sign_in.html", status=401, to=to, refused=True)
     request.session.clear()
-    request.session[PERSON] = person.name
+    until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
+    request.session[SIGN_IN] = services.people.sign_in(person.name, until)
     return RedirectResponse(inside(to), status_code=303)
 
 
-@router.post("/sign-out")
-def sign_out(request: Request) -> Response:
-    """Forget who it was."""
+@router.post("/sign-out", dependencies=OWN_FORM)
+def sign_out(request: Request, services: Wired) -> Response:
+    """Forget who it was, here and wherever this cookie has gone."""
+    if token := request.session.get(SIGN_IN):
+        services.people.sign_out(token)
     request.session.clear()
     return RedirectResponse("/sign-in", status_code=303)
 
 
-@router.post("/appearance")
+@router.post("/appearance", dependencies=OWN_FORM)
 def appearance(
     services: Wired,
     chosen: Annotated[str, Form()],

@@ -14,13 +14,14 @@ from stream_app.errors import StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.reading.pages import BadCursor
 from stream_app.web.auth import SignInNeeded
-from stream_app.web.console.frame import render
+from stream_app.web.console.frame import address_of, render
 from stream_app.web.security import HEADERS
 
 TITLES: Final = {
     403: "Not open to you",
     404: "Nothing here",
     405: "Not like this",
+    413: "Too much at once",
     422: "Something is missing",
     429: "Too many attempts to sign in",
     500: "This should not have happened",
@@ -30,6 +31,7 @@ ADVICE: Final = {
     403: "Ask whoever runs Rapport for you if you need it.",
     404: "It may be gone, or belong to a team that you do not see.",
     405: "This address cannot be opened by itself. Go back and try again from the page.",
+    413: "Go back and try again with less.",
     422: "Go back, look at what you filled in, and try again.",
     429: "Wait a little, then try again; each wrong password makes the wait longer.",
     500: "It has been written to the log. Try again; if it stays, tell whoever runs Rapport.",
@@ -64,8 +66,7 @@ def attach(app: FastAPI) -> None:
 
 def _to_sign_in(request: Request, _: Exception) -> Response:
     """The form, and back afterwards."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    wanted = quote(request.url.path + query, safe="") if request.method == "GET" else "%2F"
+    wanted = quote(address_of(request), safe="") if request.method == "GET" else "%2F"
     return RedirectResponse(f"/sign-in?to={wanted}", status_code=303)
 
 

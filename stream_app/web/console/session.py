@@ -17,14 +17,17 @@ from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.sessions import SessionCard
 from stream_app.web import agreement, feedback
+from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
 from stream_app.web.console.frame import live_address, render
+from stream_app.web.segments import SESSION
 from stream_app.web.services import Services, Wired
 
 PAGE_TURNS: Final = 200
 """A page holds the turns k * 200 to k * 200 + 199."""
+LINKS_AROUND: Final = 5
 MOST_ALERTS: Final = 50
 _OVER: Final = (ShownState.RESOLVED, ShownState.LAPSED)
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
@@ -57,6 +60,13 @@ class SessionShown:
         return last_seq(self.card)
 
     @property
+    def links(self) -> list[int]:
+        """Pages to choose from: the first, those around this one, the last."""
+        around = range(self.page - LINKS_AROUND, self.page + LINKS_AROUND + 1)
+        wanted = {0, self.pages - 1, *around}
+        return sorted(page for page in wanted if 0 <= page < self.pages)
+
+    @property
     def curve(self) -> Markup:
         """The risk curve with the alerts under it."""
         spans = [
@@ -73,10 +83,10 @@ class SessionShown:
         return anchor if page == self.page else f"?page={page}{anchor}"
 
 
-@router.get("/sessions/{session_id}")
+@router.get(f"/sessions/{SESSION}")
 def session(
     request: Request,
-    session_id: str,
+    session_id: Identifier,
     services: Wired,
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
@@ -117,10 +127,10 @@ def session(
     )
 
 
-@router.get("/sessions/{session_id}/now")
+@router.get(f"/sessions/{SESSION}/now")
 def now(
     request: Request,
-    session_id: str,
+    session_id: Identifier,
     services: Wired,
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
@@ -130,8 +140,10 @@ def now(
     return render(request, "session_now.html", person, top=top)
 
 
-@router.get("/sessions/{session_id}/turns/{seq}")
-def turn(request: Request, session_id: str, seq: int, services: Wired, person: Reader) -> Response:
+@router.get(f"/sessions/{SESSION}/turns/{{seq}}")
+def turn(
+    request: Request, session_id: Identifier, seq: Seq, services: Wired, person: Reader
+) -> Response:
     """One turn, when it has come or its final score has."""
     top = _session(services, person, session_id, None)
     audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}")

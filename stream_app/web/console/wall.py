@@ -1,26 +1,30 @@
 """The live wall: one card a session, worst first."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
-from stream_app.contracts.events import Domain
+from stream_app.contracts.events import MAX_ID_CHARS, Domain
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store.people import Person
 from stream_app.store.reading import alerts, bundle_facts, sessions, teams
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.sessions import SessionCard
-from stream_app.web.auth import SignedIn
+from stream_app.web.api.fields import Identifier
+from stream_app.web.api.sessions import shown
+from stream_app.web.auth import Member
 from stream_app.web.console.charts import sparkline
 from stream_app.web.console.frame import live_address, render
+from stream_app.web.segments import SESSION
 from stream_app.web.services import Services, Wired
 
 MOST_CARDS: Final = 500
 _ALIVE: Final = frozenset({ShownState.PENDING, ShownState.FIRING, ShownState.ACKNOWLEDGED})
 _URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED, ShownState.PENDING)
+Chosen = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
@@ -58,7 +62,7 @@ class WallCard:
 
 @router.get("/")
 def wall(
-    request: Request, services: Wired, person: SignedIn, team: str = "", domain: str = ""
+    request: Request, services: Wired, person: Member, team: Chosen = "", domain: Chosen = ""
 ) -> Response:
     """Live sessions, worst first."""
     position = services.hub.position
@@ -81,8 +85,8 @@ def wall(
     )
 
 
-@router.get("/sessions/{session_id}/card")
-def card(request: Request, session_id: str, services: Wired, person: SignedIn) -> Response:
+@router.get(f"/sessions/{SESSION}/card")
+def card(request: Request, session_id: Identifier, services: Wired, person: Member) -> Response:
     """One card, for a session that has just begun; nothing for one that is over by now."""
     found = sessions.one(services.store, person.scope, session_id)
     if found is None:
@@ -104,7 +108,7 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
     unknown = bundle_facts.BundleFacts()
     cards = [
         WallCard(
-            session,
+            shown(person, session),
             facts.get(session.bundle, unknown).enter,
             urgent.get(session.session_id),
         )

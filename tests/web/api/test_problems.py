@@ -78,7 +78,7 @@ def test_a_mistake_of_ours_is_500_and_tells_nothing_of_the_inside(
 
 
 def test_no_place_for_another_stream_is_503(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: object) -> None:
+    def full(*_: object) -> None:
         raise TooManyClients("too many live streams are open; try again later")
 
     monkeypatch.setattr("stream_app.web.live.Hub.check_room", full)

@@ -1,0 +1,3 @@
+from tests.web.people.conftest import as_, filled
+
+__all__ = ["as_", "filled"]

@@ -1,0 +1,37 @@
+"""Two counsellors in one session: what one learns of the other; and who is no member at all."""
+
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.repository import Store
+from tests.store import batches, judging
+from tests.web.people.conftest import As
+
+
+def test_ratings_of_a_colleague_and_by_one_stay_with_them(filled: Store, as_: As) -> None:
+    speakers = {1: judging.NOOR, 3: "olu@example.org"}
+    log = [
+        batches.turn(seq, session_id="shared", team="north", speaker_id=speakers.get(seq, "cl"))
+        for seq in range(4)
+    ]
+    filled.commit(batches.process([*log, batches.end(session_id="shared")]))
+    for name in ("noor", "olu", "sue"):
+        for seq in (1, 3, None):
+            head = "rating" if seq is None else "explorations"
+            body = {"session_id": "shared", "seq": seq, "head": head, "value": 1}
+            assert as_(name).post("/api/v1/ratings", json=body).status_code == 200
+
+    def seen(name: str) -> set[tuple[str, int | None]]:
+        found = as_(name).get("/api/v1/ratings?session=shared").json()
+        return {(each["person"], each["seq"]) for each in found}
+
+    assert seen("noor") == {("noor", 1), ("noor", 3), ("noor", None), ("sue", 1), ("sue", None)}
+    assert seen("olu") == {("olu", 1), ("olu", 3), ("olu", None), ("sue", 3), ("sue", None)}
+    assert len(seen("sue")) == 9
+    page = as_("noor").get("/sessions/shared").text
+    assert "olu:" not in page
+    assert page.count("sue: ") == 1
+
+
+def test_a_token_that_sends_events_opens_no_page(filled: Store, as_: As) -> None:
+    People(filled).add(Person("pump", PersonRole.INGEST), None)
+    for path in ("/", "/me", "/sessions/north-0", "/sessions/north-0/card", "/alerts", "/teams"):
+        assert as_("pump").get(path).status_code == 403

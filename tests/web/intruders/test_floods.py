@@ -1,0 +1,56 @@
+"""Requests and sessions that are larger than any that people make."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from stream_app.store.reading.scope import EVERYTHING
+from stream_app.store.repository import Store
+from stream_app.web.bodies import MOST_BYTES
+from stream_app.web.live import MOST_OF_ONE, Hub, TooManyClients, Wanted
+from tests.store import batches
+from tests.web.people.conftest import As
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/mutes", {"json": {"reason": "x" * MOST_BYTES}}),
+        ("/sign-in", {"data": {"name": "x" * MOST_BYTES, "password": "x"}}),
+        ("/appearance", {"data": {"chosen": "x" * MOST_BYTES}}),
+    ],
+)
+def test_nobody_can_send_a_body_without_end(
+    filled: Store,
+    as_: As,
+    path: str,
+    body: dict[str, object],
+) -> None:
+    answer = as_("").post(path, **body)
+    assert answer.status_code == 413
+    assert answer.headers["content-type"].startswith(
+        "application/problem+json" if path.startswith("/api") else "text/html"
+    )
+
+
+def test_a_page_of_a_session_with_huge_numbers_stays_small(filled: Store, as_: As) -> None:
+    last = 2**31 - 1
+    turns = [batches.turn(seq, session_id="gap", role="counsellor") for seq in (0, 1, last)]
+    filled.commit(batches.process([*turns, batches.end(session_id="gap")]))
+    page = as_("pat").get("/sessions/gap")
+    assert page.status_code == 200
+    assert len(page.content) < 100_000
+    assert f"?page={last // 200}" in page.text
+    assert len(as_("pat").get("/sessions/gap?page=10000000").content) < 100_000
+
+
+def test_one_person_cannot_take_all_live_streams() -> None:
+    hub = Hub()
+    with ExitStack() as stack:
+        for _ in range(MOST_OF_ONE):
+            hub.check_room("pat")
+            stack.enter_context(hub.listening(Wanted(EVERYTHING, person="pat"), None))
+        with pytest.raises(TooManyClients):
+            hub.check_room("pat")
+        hub.check_room("sam")
+    hub.check_room("pat")

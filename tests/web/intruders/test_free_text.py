@@ -1,0 +1,45 @@
+"""What people write about alerts, and where it stays."""
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import text
+
+from stream_app.store.interventions import interventions
+from stream_app.store.repository import Store
+from tests.web.people.conftest import As
+
+SAID = "write to client@example.org"
+
+
+def test_notes_and_reasons_are_redacted_as_turns_are(filled: Store, as_: As) -> None:
+    pat = as_("pat")
+    alert = pat.get("/api/v1/alerts").json()["items"][0]
+    path = f"/api/v1/alerts/{alert['episode_id']}"
+    assert pat.post(f"{path}/note", json={"note": SAID}).status_code == 200
+    mute = {"session_id": alert["session_id"], "minutes": 5, "reason": SAID}
+    assert pat.post("/api/v1/mutes", json=mute).status_code == 201
+    pat.post(
+        f"/alerts/{alert['episode_id']}/acknowledge", data={"reason": "justified", "note": SAID}
+    )
+    with filled.reading() as connection:
+        notes = connection.scalars(text("select note from alert_actions")).all()
+        reasons = connection.scalars(text("select reason from mutes")).all()
+    assert len(notes) == 2
+    for words in (*notes, *reasons):
+        assert words == "write to ••••••••••••••••••"
+
+
+def test_why_something_was_muted_does_not_reach_deliveries(filled: Store, as_: As) -> None:
+    pat = as_("pat")
+    alert = pat.get("/api/v1/alerts").json()["items"][0]
+    mute = {"session_id": alert["session_id"], "minutes": 5, "reason": "she told me in private"}
+    assert pat.post("/api/v1/mutes", json=mute).status_code == 201
+
+    class Subject:
+        episode_id, rule = alert["episode_id"], alert["rule"]
+        session_id, team = alert["session_id"], alert["team"]
+
+    with filled.reading() as connection:
+        later = datetime.now(UTC) + timedelta(seconds=1)
+        found = interventions(connection, [Subject()], later)
+    assert found[alert["episode_id"]].reason == "muted"
