@@ -134,8 +134,8 @@ def note(services: Wired, person: Supervisor, episode_id: EpisodeId, remark: Rem
 
 
 def shown(person: Person, alert: AlertRead) -> AlertRead:
-    """An alert as this person may see it; a note may speak of what was said."""
-    if person.reads_transcripts:
+    """An alert as this person may see it: notes are between supervisors."""
+    if person.role is PersonRole.SUPERVISOR:
         return alert
     named = person.role is not PersonRole.ANALYST
     actions = [

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.store.batches import turn
+from tests.web.api.conftest import CLEO
 from tests.web.server import Web
 
 
@@ -18,7 +19,8 @@ def nora(web: Web) -> Iterator[httpx.Client]:
 
 
 def new_alert(web: Web, session_id: str) -> str:
-    log = [turn(seq, session_id=session_id, team="north") for seq in range(2)]
+    facts = {"session_id": session_id, "team": "north", "speaker_id": CLEO}
+    log = [turn(seq, **facts) for seq in range(2)]
     return web.commit(*log).alerts[0].episode_id
 
 
@@ -49,9 +51,10 @@ def test_acknowledged_then_resolved_with_reason_and_note(web: Web, nora: httpx.C
 
 
 @pytest.mark.parametrize(
-    ("name", "note", "person"), [("ana", None, "withheld"), ("ada", None, "nora")]
+    ("name", "note", "person"),
+    [("ana", None, "withheld"), ("ada", None, "nora"), ("cleo", None, "nora")],
 )
-def test_notes_are_for_those_who_read_transcripts(
+def test_notes_are_between_supervisors(
     web: Web, nora: httpx.Client, name: str, note: Any, person: str
 ) -> None:
     episode = new_alert(web, f"noted-{name}")
