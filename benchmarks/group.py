@@ -121,7 +121,8 @@ class Group:
 
     def memory(self) -> float:
         """Resident MiB of the largest process."""
-        return max(psutil.Process(p.pid).memory_info().rss for p in self._started) / 2**20
+        largest = max(psutil.Process(p.pid).memory_info().rss for p in self._started)
+        return float(largest) / 2**20
 
     def _cpu(self) -> dict[str, float]:
         times = {p.pid: psutil.Process(p.pid).cpu_times() for p in self._started}
