@@ -1,48 +1,22 @@
 """Child processes of a measurement, which end with it."""
 
-import os
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from stream_app.worker.broker import die_with_parent
+from stream_app.commands import children
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
-STOP_PATIENCE: Final = 20.0
 
 
-@contextmanager
 def running(
     command: Sequence[str | Path], log: Path, more: Mapping[str, str]
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in the repository's root, with more in its environment; its output goes to a log.
-
-    It is asked to stop at the end of the ``with``, and killed when it does not.
-    """
-    with log.open("ab") as sink:
-        process = subprocess.Popen(  # noqa: S603  # no shell
-            [str(part) for part in command],
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **more},
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-            start_new_session=True,
-            preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
-        )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """A process in the repository's root, whose modules it finds there."""
+    environment = {"PYTHONPATH": str(REPOSITORY), **more}
+    return children.running([str(part) for part in command], log, environment, REPOSITORY)
 
 
 def tail(log: Path) -> str:

@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,18 +17,30 @@ from stream_app.worker import broker
 STOP_PATIENCE = 15.0
 
 
-@contextmanager
 def child_process(
     settings: Settings,
     command: str,
     log: Path,
     more: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """``rapport COMMAND`` as a process, stopped gracefully at the end of the ``with``."""
+    program = [sys.executable, "-m", "stream_app.cli", command]
+    return running(program, log, {**environment(settings), **more})
+
+
+@contextmanager
+def running(
+    command: Sequence[str], log: Path, more: Mapping[str, str], folder: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with more in its environment; its output goes to a log.
+
+    It is asked to stop at the end of the ``with``, and killed when it does not.
+    """
     with log.open("ab") as sink:
         process = subprocess.Popen(  # noqa: S603  # no shell
-            [sys.executable, "-m", "stream_app.cli", command],
-            env={**os.environ, **environment(settings), **more},
+            command,
+            cwd=folder,
+            env={**os.environ, **more},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,

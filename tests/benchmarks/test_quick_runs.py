@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bare, group, processes, schedule, testbed, workload
+from benchmarks import bare, group, schedule, testbed, workload
 from benchmarks.commits import CommitReader, CommitWriter
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
@@ -99,15 +99,3 @@ def test_commits_of_several_processes_are_read_once_and_only_whole_lines(tmp_pat
         file.write(b"0,4.0,[]]\n")
     assert [commit.model_cpu for commit in reader.new()["other"]] == [4.0]
     assert not any(reader.new().values())
-
-
-def test_a_process_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(processes, "STOP_PATIENCE", 0.5)
-    stubborn = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-        "print('here', flush=True); time.sleep(60)"
-    )
-    with processes.running([sys.executable, "-c", stubborn], tmp_path / "log", {}) as process:
-        while not (tmp_path / "log").read_text():
-            pass
-    assert process.returncode == -9
