@@ -1,5 +1,6 @@
 """Child processes of a measurement, which end with it."""
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,7 +16,7 @@ def running(
     command: Sequence[str | Path], log: Path, more: Mapping[str, str]
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """A process in the repository's root, whose modules it finds there."""
-    environment = {"PYTHONPATH": str(REPOSITORY), **more}
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
     return children.running([str(part) for part in command], log, environment, REPOSITORY)
 
 

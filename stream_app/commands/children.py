@@ -15,6 +15,7 @@ from stream_app.settings import Settings
 from stream_app.worker import broker
 
 STOP_PATIENCE = 15.0
+PREFIX = "RAPPORT_"
 
 
 def child_process(
@@ -25,14 +26,15 @@ def child_process(
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """``rapport COMMAND`` as a process, stopped gracefully at the end of the ``with``."""
     program = [sys.executable, "-m", "stream_app.cli", command]
-    return running(program, log, {**environment(settings), **more})
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
+    return running(program, log, {**inherited, **environment(settings), **more})
 
 
 @contextmanager
 def running(
-    command: Sequence[str], log: Path, more: Mapping[str, str], folder: Path | None = None
+    command: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with more in its environment; its output goes to a log.
+    """A process with this environment; its output goes to a log.
 
     It is asked to stop at the end of the ``with``, and killed when it does not.
     """
@@ -40,7 +42,7 @@ def running(
         process = subprocess.Popen(  # noqa: S603  # no shell
             command,
             cwd=folder,
-            env={**os.environ, **more},
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
@@ -61,7 +63,7 @@ def running(
 def environment(settings: Settings) -> dict[str, str]:
     """Settings as the environment of a child process."""
     values = settings.model_dump(mode="python", exclude_none=True)
-    return {f"RAPPORT_{name.upper()}": _plain(value) for name, value in values.items()}
+    return {f"{PREFIX}{name.upper()}": _plain(value) for name, value in values.items()}
 
 
 def _plain(value: object) -> str:

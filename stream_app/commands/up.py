@@ -84,7 +84,7 @@ def run(
         accounts = _accounts(local)
         with (
             child_process(local, "worker", folder / "worker.log") as worker,
-            child_process(local, "web", folder / "web.log") as web,
+            child_process(_beside(local), "web", folder / "web.log") as web,
         ):
             _await_console(local, web, folder / "web.log")
             console.print(
@@ -122,6 +122,11 @@ def prepare(settings: Settings) -> None:
     schema.upgrade(store)
     store.close()
     asyncio.run(declare_topics(settings))
+
+
+def _beside(settings: Settings) -> Settings:
+    """For the console: the probes' port is the worker's."""
+    return settings.model_copy(update={"health_port": None})
 
 
 def _accounts(settings: Settings) -> Accounts:
