@@ -155,18 +155,24 @@ def brightness(page: Page) -> float:
     return statistics.fmean(int(part) for part in re.findall(r"\d+", colour))
 
 
+def choose(page: Page, appearance: str) -> None:
+    """The page is loaded anew; the old one must be gone before anybody looks."""
+    page.get_by_role("button", name=appearance).click()
+    expect(page.locator("html")).to_have_attribute("data-appearance", appearance.lower())
+    page.wait_for_load_state()
+
+
 def test_light_and_dark_follow_the_system_until_somebody_chooses(stage: Stage, sit: Sit) -> None:
     sitting = sit(stage, color_scheme="dark", java_script_enabled=False)
     page = sitting.page
     assert brightness(page) < 60
-    page.get_by_role("button", name="Light").click()
+    choose(page, "Light")
     expect(page).to_have_url(stage.url + "/")
     assert brightness(page) > 200
     page.emulate_media(color_scheme="light")
-    page.get_by_role("button", name="Dark").click()
+    choose(page, "Dark")
     assert brightness(page) < 60
-    page.get_by_role("button", name="Auto").click()
-    expect(page.locator("html")).to_have_attribute("data-appearance", "auto")
+    choose(page, "Auto")
     assert brightness(page) > 200
 
 
@@ -205,3 +211,29 @@ def test_nobody_is_sent_to_another_site_after_signing_in(stage: Stage, sit: Sit)
         page.fill("[name=password]", PASSWORD)
         page.click("main button")
         page.wait_for_url(stage.url + "/")
+
+
+def test_what_was_lost_during_a_load_is_loaded_by_another_one(stage: Stage, sit: Sit) -> None:
+    page = sit(stage).page
+    loads = page.evaluate("""async () => {
+      const { oneAtATime } = await import("/static/anew.js");
+      const loads = [];
+      let end;
+      const ask = oneAtATime(() => {
+        loads.push("begun");
+        return new Promise((resolve) => (end = resolve));
+      });
+      ask();
+      ask();
+      const done = ask();
+      loads.push("asked thrice");
+      end(false);
+      while (loads.length < 3) await new Promise((wake) => setTimeout(wake, 20));
+      ask();
+      end(true);
+      while (loads.length < 4) await new Promise((wake) => setTimeout(wake, 20));
+      end(true);
+      await done;
+      return loads;
+    }""")
+    assert loads == ["begun", "asked thrice", "begun", "begun"]

@@ -1,12 +1,14 @@
 // Keeps the inbox right; a list that somebody is working in is not changed under their hands.
 
 import { announce, sentenceOf } from "./announce.js";
+import { oneAtATime } from "./anew.js";
 import { loadElement } from "./fragment.js";
 import { follow } from "./stream.js";
 
 const changed = document.getElementById("changed");
 const WITHIN = 500;
 let due = 0;
+let pressed = false;
 
 function isInUse(inbox) {
   return inbox.querySelector("details[open]") || inbox.contains(document.activeElement);
@@ -20,15 +22,20 @@ function news() {
   }, WITHIN);
 }
 
-async function show() {
-  const fresh = await loadElement(location.href, "#inbox").catch(() => null);
-  if (!fresh) return;
-  document.getElementById("inbox").replaceWith(fresh);
-  changed.hidden = true;
-}
+const show = oneAtATime(async () => {
+  const fresh = await loadElement(location.href, "#inbox");
+  if (!fresh) return false;
+  const inbox = document.getElementById("inbox");
+  const held = isInUse(inbox) && !pressed;
+  if (!held) inbox.replaceWith(fresh);
+  changed.hidden = !held;
+  return true;
+});
 
 changed.addEventListener("click", async () => {
+  pressed = true;
   await show();
+  pressed = false;
   document.querySelector("#inbox a")?.focus();
 });
 

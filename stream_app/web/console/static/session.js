@@ -2,6 +2,7 @@
 // ones, the curve and the alerts above them.
 
 import { announce, sentenceOf } from "./announce.js";
+import { oneAtATime } from "./anew.js";
 import { setStop, watchCurve } from "./curve.js";
 import { load, loadElement } from "./fragment.js";
 import { offerJudging, watchJudging } from "./judge.js";
@@ -86,13 +87,14 @@ function showTop(fresh) {
   same?.focus({ preventScroll: true });
 }
 
-async function loadAnew() {
-  const fresh = await load(location.href).catch(() => null);
-  if (!fresh) return;
+const loadAnew = oneAtATime(async () => {
+  const fresh = await load(location.href);
+  if (!fresh) return false;
   for (const turn of fresh.querySelectorAll("li.turn")) put(Number(turn.dataset.seq), document.adoptNode(turn));
   showTop(fresh.getElementById("now"));
   refresh();
-}
+  return true;
+});
 
 newBelow.addEventListener("click", () => {
   newBelow.hidden = true;

@@ -2,6 +2,7 @@
 // order in one frame; the order never changes under a focus or a pointer that was just moved.
 
 import { announce, sentenceOf } from "./announce.js";
+import { oneAtATime } from "./anew.js";
 import { compare, update } from "./card.js";
 import { loadElement } from "./fragment.js";
 import { follow } from "./stream.js";
@@ -129,7 +130,7 @@ function want(session) {
 }
 
 async function loadNext() {
-  if (!wanted.size || loading >= LOADS_AT_ONCE) return;
+  if (!wanted.size || loadingAll || loading >= LOADS_AT_ONCE) return;
   const [session] = wanted;
   wanted.delete(session);
   loading += 1;
@@ -163,14 +164,15 @@ function tell(session) {
   if (sentence && !cards.get(session)?.querySelector(".alert-badge.muted")) announce(sentence);
 }
 
-async function loadAnew() {
-  if (loadingAll) return;
+const loadAnew = oneAtATime(async () => {
   loadingAll = true;
   const fresh = await loadElement(location.href, "#cards").catch(() => null);
   if (fresh) await replaceAll([...fresh.children]);
   loadingAll = false;
   schedule();
-}
+  loadNext();
+  return fresh !== null;
+});
 
 async function replaceAll(fresh) {
   const kept = new Set(fresh.map((card) => card.dataset.session));
