@@ -47,6 +47,7 @@ def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
     profile: Annotated[Profile, typer.Option(help="fp32 or int8")] = Profile.int8,
+    name: Annotated[str, typer.Option(help="What scores name the bundle.")] = bundle.NAME,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
 ) -> None:
@@ -57,7 +58,7 @@ def main(
     training = json.loads((model / "training.json").read_text(encoding="utf-8"))
     test = held_out(load_for_command(data_dir), training)
     try:
-        content = build(model, out, profile, test, threads)
+        content = build(model, out, profile, test, threads, name)
     except (GateError, ParityError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
@@ -75,7 +76,12 @@ def held_out(conversations: list[Conversation], training: dict[str, Any]) -> lis
 
 
 def build(
-    model: Path, out: Path, profile: Profile, test: list[Conversation], threads: int = 2
+    model: Path,
+    out: Path,
+    profile: Profile,
+    test: list[Conversation],
+    threads: int = 2,
+    name: str = bundle.NAME,
 ) -> dict[str, Any]:
     """Write the bundle folder and return its manifest; GateError when int8 is not possible."""
     trained, tokenizer = multitask.load(model)
@@ -111,6 +117,7 @@ def build(
             "parameters": sum(weights.numel() for weights in trained.parameters()),
         },
         metrics=metrics,
+        name=name,
     )
     bundle.write_manifest(out, content)
     (out / bundle.CARD).write_text(model_card(content), encoding="utf-8")

@@ -86,4 +86,3 @@ def flops_a_token(model: MultitaskModel) -> int:
         for module in model.encoder.modules()
         if isinstance(module, nn.Linear) and module is not per_turn
     )
-

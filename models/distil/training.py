@@ -26,8 +26,8 @@ from models.distil.turns import Group, Material, group, steps
 from models.heads import through_half
 from models.labels import COUNSELLOR, HEADS
 from models.multitask import MultitaskModel
-from models.train import optimiser_for, schedule_for
 from models.train import Recipe as Rates
+from models.train import optimiser_for, schedule_for
 
 CHUNK_TOKENS = 1024
 CHECKED_PIECES = 160

@@ -36,8 +36,8 @@ PIECE = 16
 class Amount:
     """How many conversations of the corpora without turn labels; fewer where there are fewer."""
 
-    chats: int = 6_000
-    service: int = 900
+    chats: int = 4_000
+    service: int = 500
 
 
 @dataclass
