@@ -254,6 +254,7 @@ def test_nothing_that_was_held_out_is_learned_from(data_dir: Path) -> None:
     assert not any(normal(t.text) in tested for item in chats for t in item.turns)
 
 
+@pytest.mark.filterwarnings("default")  # the exporter's own
 def test_the_commands_make_a_bundle_and_say_what_it_loses(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +293,9 @@ def test_the_commands_make_a_bundle_and_say_what_it_loses(
         export.build(model, out, export.Profile.fp32, test, 1, name)
     manifest = bundles[0] / "bundle.json"
     content = json.loads(manifest.read_text("utf-8"))
-    content["risk"] = {"intercept": 0.1, "weights": {"talk_share": 1.0}, "min_counsellor_turns": 1}
+    weights = {"talk_share": 1.0}
+    content["risk"] = {"intercept": 0.1, "weights": weights, "min_counsellor_turns": 1}
+    content["risk"] |= {"enter": 0.6, "exit": 0.5}
     manifest.write_text(json.dumps(content), "utf-8")
     pair = f"--bundle={bundles[1]}", f"--teacher={bundles[0]}"
     run("risk", *pair)
