@@ -47,17 +47,17 @@ def both_logits(
     aim: dict[str, list[torch.Tensor]] = {head.name: [] for head in HEADS}
     for first in range(0, len(material.held_out), PIECES):
         pieces = material.held_out[first : first + PIECES]
-        for window in (FINAL, PROVISIONAL):
-            drawn = group(pieces, window, "calibration")
-            vectors = torch.empty(len(drawn.texts), 2, student.config.hidden_size)
-            for chunk in encoder_chunks(drawn.tokenised(material.texts), 2048):
-                vectors[chunk.turns], _ = student.encoder(chunk.input_ids, chunk.attention_mask)
+        drawn = group(pieces, FINAL, "calibration")
+        vectors = torch.empty(len(drawn.texts), 2, student.config.hidden_size)
+        for chunk in encoder_chunks(drawn.tokenised(material.texts), 2048):
+            vectors[chunk.turns], _ = student.encoder(chunk.input_ids, chunk.attention_mask)
+        for view in (drawn, group(pieces, PROVISIONAL, "calibration")):
             for found, head, held in (
                 (own, student.head, vectors),
-                (aim, teacher.head, teacher.vectors(drawn.texts)),
+                (aim, teacher.head, teacher.vectors(view.texts)),
             ):
-                for spec, logits in zip(HEADS, logits_of(head, drawn, held), strict=True):
-                    found[spec.name].append(logits[drawn.role == spec.role])
+                for spec, logits in zip(HEADS, logits_of(head, view, held), strict=True):
+                    found[spec.name].append(logits[view.role == spec.role])
     return _joined(own), _joined(aim)
 
 

@@ -37,7 +37,7 @@ CHECKED_PIECES = 160
 class Recipe:
     """Everything that decides the student besides the teacher and the data."""
 
-    epochs: int = 4
+    epochs: int = 3
     seed: int = 17
     encoder_rate: float = 4e-4
     head_rate: float = 3e-4
