@@ -419,7 +419,7 @@ def try_rules(
     changes: dict[str, object] = {"rules": file}
     if assume_consent:
         changes["require_consent"] = False
-    settings = _settings(**changes)
+    settings = _settings(None, **changes)
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     events = (event for path in sources for event in event_files.raw_events(path))
     shown = with_progress(events, show=sys.stderr.isatty())
