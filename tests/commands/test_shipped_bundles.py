@@ -1,11 +1,12 @@
 """Every bundle that ships says what the default one says, and is chosen by its name."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from stream_app.commands.event_files import sample_sessions
+from stream_app.commands.event_files import sample_events, sample_sessions
 from stream_app.inference import bundle as bundles
 from tests.commands.conftest import Rapport
 
@@ -50,7 +51,11 @@ def test_the_samples_are_scored_with_it_by_its_name(
     sample = next(path for path in sample_sessions() if not path.stem.startswith("broken"))
     options = ("--bundle", name) if by_option else ()
     environment = {} if by_option else {"RAPPORT_BUNDLE": name}
-    done = rapport("score", sample, "-o", "out.jsonl", "--assume-consent", *options, **environment)
+    events = sample_events(sample, "s", datetime(2026, 1, 5, tzinfo=UTC), 1.0)
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(event.value for event in events))
+    done = rapport(
+        "score", "in.jsonl", "-o", "out.jsonl", "--assume-consent", *options, **environment
+    )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
     scores = [row for row in rows if row["type"] == "turn_score"]
