@@ -20,6 +20,7 @@ from export.card import model_card
 from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
+from export.token_quantisation import tokens_int8
 from models import multitask
 from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
@@ -29,7 +30,10 @@ from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.perceived import share_of
 
-QUANTISERS = {"dynamic_int8": (dynamic_int8, False), "weights_int8": (weights_int8, True)}
+BATCH_INDEPENDENT = {"dynamic_int8": False, "weights_int8": True, "tokens_int8": True}
+"""The quantisers, and whether a turn's result is the same in every batch."""
+EXAMPLES = 400
+"""Turns that show a quantiser how large the activations get."""
 
 
 class Profile(StrEnum):
@@ -55,9 +59,12 @@ def main(
         logging.getLogger(noisy).setLevel(logging.ERROR)
     torch.set_num_threads(threads)
     training = json.loads((model / "training.json").read_text(encoding="utf-8"))
-    test = held_out(load_for_command(data_dir), training)
+    conversations = load_for_command(data_dir)
+    test = held_out(conversations, training)
+    left_out = {id(item) for item in test}
+    learnt = [item for item in conversations if id(item) not in left_out]
     try:
-        content = build(model, out, profile, test, threads)
+        content = build(model, out, profile, test, learnt, threads)
     except (GateError, ParityError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
@@ -75,9 +82,17 @@ def held_out(conversations: list[Conversation], training: dict[str, Any]) -> lis
 
 
 def build(
-    model: Path, out: Path, profile: Profile, test: list[Conversation], threads: int = 2
+    model: Path,
+    out: Path,
+    profile: Profile,
+    test: list[Conversation],
+    learnt: list[Conversation],
+    threads: int = 2,
 ) -> dict[str, Any]:
-    """Write the bundle folder and return its manifest; GateError when int8 is not possible."""
+    """Write the bundle folder and return its manifest; GateError when int8 is not possible.
+
+    `learnt` are conversations of the training part: a quantiser may look at them.
+    """
     trained, tokenizer = multitask.load(model)
     calibration = Calibration.read(model / "calibration.json")
     segments = tokenise(test, tokenizer)
@@ -91,7 +106,8 @@ def build(
             small = head.with_name("head_half.onnx")
             half_weights(head, small)
             head = small
-            chosen, metrics["quantisation"] = quantised(chosen, head, held_out)
+            shown = examples(learnt, tokenizer)
+            chosen, metrics["quantisation"] = quantised(chosen, head, held_out, shown)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -140,14 +156,31 @@ class HeldOut:
         return predict(scorer, self.segments, window, self.tokenizer)
 
 
+def examples(conversations: list[Conversation], tokenizer: Tokenizer) -> list[list[int]]:
+    """Token ids of some turns from all over the conversations."""
+    turns = [turn for segment in tokenise(conversations, tokenizer) for turn in segment.turns]
+    return [list(turn.ids) for turn in turns[:: max(1, len(turns) // EXAMPLES)]]
+
+
+def quantise(name: str, source: Path, target: Path, shown: list[list[int]]) -> None:
+    """Write a quantised encoder; `shown` as in `tokens_int8`."""
+    match name:
+        case "dynamic_int8":
+            dynamic_int8(source, target)
+        case "weights_int8":
+            weights_int8(source, target)
+        case _:
+            tokens_int8(source, target, shown)
+
+
 def quantised(
-    reference: gate.Candidate, head: Path, held_out: HeldOut
+    reference: gate.Candidate, head: Path, held_out: HeldOut, shown: list[list[int]]
 ) -> tuple[gate.Candidate, dict[str, Any]]:
     """The fastest quantised encoder that passes the gate, and every candidate's figures."""
     candidates = [reference]
-    for name, (quantise, independent) in QUANTISERS.items():
+    for name, independent in BATCH_INDEPENDENT.items():
         path = reference.encoder.with_name(f"{name}.onnx")
-        quantise(reference.encoder, path)
+        quantise(name, reference.encoder, path, shown)
         candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
     figures = gate.report(candidates, held_out.segments)
     print(gate.markdown(figures), flush=True)
