@@ -1,4 +1,7 @@
-"""`python -m export --model build/model --out FOLDER --profile int8`: build a bundle."""
+"""`python -m export --model build/model --out FOLDER --profile int8`: build a bundle.
+
+`int8` is for processors, `fp16` for accelerators, `fp32` what both are measured against.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import logging
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +21,7 @@ from tokenizers import Tokenizer
 
 from export import bundle, gate
 from export.card import model_card
+from export.half import float16
 from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
@@ -30,6 +35,7 @@ from models.evaluate.report import markdown, measure
 from models.perceived import share_of
 
 QUANTISERS = {"dynamic_int8": (dynamic_int8, False), "weights_int8": (weights_int8, True)}
+HALVES = {"float16": (float16, True)}
 
 
 class Profile(StrEnum):
@@ -37,16 +43,17 @@ class Profile(StrEnum):
 
     fp32 = "fp32"
     int8 = "int8"
+    fp16 = "fp16"
 
 
 class GateError(RuntimeError):
-    """No quantised encoder is close enough to float32."""
+    """No smaller encoder is close enough to float32."""
 
 
 def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
-    profile: Annotated[Profile, typer.Option(help="fp32 or int8")] = Profile.int8,
+    profile: Annotated[Profile, typer.Option(help="fp32, int8 or fp16")] = Profile.int8,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
 ) -> None:
@@ -77,7 +84,7 @@ def held_out(conversations: list[Conversation], training: dict[str, Any]) -> lis
 def build(
     model: Path, out: Path, profile: Profile, test: list[Conversation], threads: int = 2
 ) -> dict[str, Any]:
-    """Write the bundle folder and return its manifest; GateError when int8 is not possible."""
+    """Write the bundle folder and return its manifest; GateError when the gate stays shut."""
     trained, tokenizer = multitask.load(model)
     calibration = Calibration.read(model / "calibration.json")
     segments = tokenise(test, tokenizer)
@@ -87,11 +94,12 @@ def build(
         print(f"parity: {metrics['parity']}", flush=True)
         held_out = HeldOut(segments, tokenizer, threads)
         chosen = held_out.candidate("fp32", encoder, head, batch_independent=True)
-        if profile is Profile.int8:
+        if profile is not Profile.fp32:
             small = head.with_name("head_half.onnx")
             half_weights(head, small)
             head = small
-            chosen, metrics["quantisation"] = quantised(chosen, head, held_out)
+            versions = QUANTISERS if profile is Profile.int8 else HALVES
+            chosen, metrics["quantisation"] = quantised(chosen, head, held_out, versions)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -141,11 +149,14 @@ class HeldOut:
 
 
 def quantised(
-    reference: gate.Candidate, head: Path, held_out: HeldOut
+    reference: gate.Candidate,
+    head: Path,
+    held_out: HeldOut,
+    versions: Mapping[str, tuple[Callable[[Path, Path], None], bool]],
 ) -> tuple[gate.Candidate, dict[str, Any]]:
-    """The fastest quantised encoder that passes the gate, and every candidate's figures."""
+    """The fastest version that passes the gate, and every candidate's figures."""
     candidates = [reference]
-    for name, (quantise, independent) in QUANTISERS.items():
+    for name, (quantise, independent) in versions.items():
         path = reference.encoder.with_name(f"{name}.onnx")
         quantise(reference.encoder, path)
         candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
@@ -153,7 +164,7 @@ def quantised(
     print(gate.markdown(figures), flush=True)
     chosen = gate.fastest_passing(figures)
     if chosen is None:
-        message = "no quantised encoder passes the gate (figures above): use --profile fp32"
+        message = "no smaller encoder passes the gate (figures above): use --profile fp32"
         raise GateError(message)
     figures["chosen"] = chosen
     return next(item for item in candidates if item.name == chosen), figures

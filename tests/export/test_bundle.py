@@ -230,3 +230,19 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
     with pytest.raises(command.GateError, match="fp32"):
         command.build(trained, tmp_path, command.Profile.int8, conversations)
+
+
+def test_a_16_bit_bundle_goes_through_the_same_gate(
+    trained: Path,
+    conversations: list[Conversation],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = command.build(trained, tmp_path, command.Profile.fp16, conversations)
+    figures = content["metrics"]["quantisation"]
+    assert (content["profile"], figures["chosen"]) == ("fp16", "float16")
+    assert figures["candidates"]["float16"]["passes"]
+    assert content["encoder"]["batch_independent"] is True
+    monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
+    with pytest.raises(command.GateError, match="fp32"):
+        command.build(trained, tmp_path, command.Profile.fp16, conversations)
