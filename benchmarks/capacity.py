@@ -185,6 +185,12 @@ def _writing(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
     rows += [
         Row("all tables", f"{n(rate)} × {n(total)} rows", rate * total, "rows/s"),
         Row("write-ahead log", f"{n(rate)} × {n(size.log)} B", log, "MB/s"),
+        Row(
+            "of it states of sessions, at least",
+            f"{n(rate)} × {n(size.state)} B",
+            rate * size.state / MEGA,
+            "MB/s",
+        ),
         Row("primaries", f"{n(log)} / {n(a.log)} MB/s (assumed)", ceil(log / a.log)),
     ]
     return rows
@@ -272,8 +278,8 @@ def _console(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
             "/s",
         ),
         Row(
-            "cores for decoding them, in each web process",
-            f"{n(rate * messages)} × {n(size.read)} µs, and nothing else",
+            "cores for them, in each web process",
+            f"{n(rate * messages)} × {n(size.read)} µs, before anybody is told",
             rate * messages * size.read / 1e6,
             "cores",
         ),

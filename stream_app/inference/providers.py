@@ -46,20 +46,21 @@ def open_session(
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    reason = "this ONNX Runtime has no CUDA in it"
-    if provider is not Provider.CPU and CUDA in ort.get_available_providers():
+    has_cuda, reason = CUDA in ort.get_available_providers(), "this ONNX Runtime has no CUDA in it"
+    if provider is not Provider.CPU and has_cuda:
         preload_libraries()
         for cuda in CUDA_GRAPHS if fixed_shapes else CUDA_PLAIN:
             session, reason = _on_cuda(graph, options, cuda)
             if session is not None:
                 return session
-        log.error("provider.fallback", asked=provider.value, in_use="cpu", reason=reason)
     if provider is Provider.CUDA:
         raise ProviderError(
             f"RAPPORT_PROVIDER=cuda, but ONNX Runtime runs on the CPU ({reason}). Install the "
             "`gpu` extra instead of `cpu` (both together hide CUDA) and check the driver with "
             "nvidia-smi, or set RAPPORT_PROVIDER=auto."
         )
+    if provider is Provider.AUTO and has_cuda:
+        log.error("provider.fallback", asked=provider.value, in_use="cpu", reason=reason)
     return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 

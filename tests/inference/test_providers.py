@@ -103,8 +103,12 @@ def test_auto_falls_back_with_an_error_in_the_log(install: Any) -> None:
 
 def test_cuda_is_refused_when_the_session_does_not_run_on_it(install: Any) -> None:
     install(Runtime(works=False))
-    with pytest.raises(ProviderError, match=r"driver cannot be loaded.*nvidia-smi"):
+    with (
+        capture_logs() as logs,
+        pytest.raises(ProviderError, match=r"driver cannot be loaded.*nvidia-smi"),
+    ):
         open_session(GRAPH, Provider.CUDA, 1)
+    assert logs == []
 
 
 def test_libraries_are_loaded_once_before_the_first_session_and_not_for_the_cpu(
