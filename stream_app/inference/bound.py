@@ -7,8 +7,8 @@ after another).
 
 Copies are synchronous. ONNX Runtime's Python interface copies on a stream only between values of
 execution providers that are registered as libraries of their own (``copy_tensors`` with a stream
-of ``OrtEpDevice``), and what would be hidden is small: ids and results of a full batch are a
-megabyte, its arithmetic a hundred thousand million operations and more.
+of ``OrtEpDevice``), and there is little to hide: the ids and the results of a full batch are less
+than a megabyte.
 """
 
 from threading import Lock
