@@ -1,4 +1,7 @@
-"""`python -m export --model build/model --out FOLDER --profile int8`: build a bundle."""
+"""`python -m export --model build/model --out FOLDER --profile int8`: build a bundle.
+
+`int8` is for processors, `fp16` for accelerators, `fp32` what both are measured against.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import json
 import logging
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +22,7 @@ from tokenizers import Tokenizer
 
 from export import bundle, gate
 from export.card import model_card
+from export.half import float16
 from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
@@ -30,8 +36,9 @@ from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.perceived import share_of
 
-BATCH_INDEPENDENT = {"dynamic_int8": False, "weights_int8": True, "tokens_int8": True}
-"""The quantisers, and whether a turn's result is the same in every batch."""
+Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
+"""By name: what writes a version of an encoder, and whether a turn is the same in every batch."""
+HALVES: Versions = {"float16": (float16, True)}
 EXAMPLES = 400
 """Turns that show a quantiser how large the activations get."""
 
@@ -41,16 +48,17 @@ class Profile(StrEnum):
 
     fp32 = "fp32"
     int8 = "int8"
+    fp16 = "fp16"
 
 
 class GateError(RuntimeError):
-    """No quantised encoder is close enough to float32."""
+    """No smaller encoder is close enough to float32."""
 
 
 def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
-    profile: Annotated[Profile, typer.Option(help="fp32 or int8")] = Profile.int8,
+    profile: Annotated[Profile, typer.Option(help="fp32, int8 or fp16")] = Profile.int8,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
 ) -> None:
@@ -89,7 +97,7 @@ def build(
     learnt: list[Conversation],
     threads: int = 2,
 ) -> dict[str, Any]:
-    """Write the bundle folder and return its manifest; GateError when int8 is not possible.
+    """Write the bundle folder and return its manifest; GateError when the gate stays shut.
 
     `learnt` are conversations of the training part: a quantiser may look at them.
     """
@@ -102,12 +110,13 @@ def build(
         print(f"parity: {metrics['parity']}", flush=True)
         held_out = HeldOut(segments, tokenizer, threads)
         chosen = held_out.candidate("fp32", encoder, head, batch_independent=True)
-        if profile is Profile.int8:
+        if profile is not Profile.fp32:
             small = head.with_name("head_half.onnx")
             half_weights(head, small)
             head = small
-            shown = examples(learnt, tokenizer)
-            chosen, metrics["quantisation"] = quantised(chosen, head, held_out, shown)
+            int8 = profile is Profile.int8
+            versions = int8_versions(examples(learnt, tokenizer)) if int8 else HALVES
+            chosen, metrics["quantisation"] = quantised(chosen, head, held_out, versions)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -162,31 +171,29 @@ def examples(conversations: list[Conversation], tokenizer: Tokenizer) -> list[li
     return [list(turn.ids) for turn in turns[:: max(1, len(turns) // EXAMPLES)]]
 
 
-def quantise(name: str, source: Path, target: Path, shown: list[list[int]]) -> None:
-    """Write a quantised encoder; `shown` as in `tokens_int8`."""
-    match name:
-        case "dynamic_int8":
-            dynamic_int8(source, target)
-        case "weights_int8":
-            weights_int8(source, target)
-        case _:
-            tokens_int8(source, target, shown)
+def int8_versions(shown: list[list[int]]) -> Versions:
+    """The quantisers; `shown` are the examples of `tokens_int8`."""
+    return {
+        "dynamic_int8": (dynamic_int8, False),
+        "weights_int8": (weights_int8, True),
+        "tokens_int8": (partial(tokens_int8, examples=shown), True),
+    }
 
 
 def quantised(
-    reference: gate.Candidate, head: Path, held_out: HeldOut, shown: list[list[int]]
+    reference: gate.Candidate, head: Path, held_out: HeldOut, versions: Versions
 ) -> tuple[gate.Candidate, dict[str, Any]]:
-    """The fastest quantised encoder that passes the gate, and every candidate's figures."""
+    """The fastest version that passes the gate, and every candidate's figures."""
     candidates = [reference]
-    for name, independent in BATCH_INDEPENDENT.items():
+    for name, (write, independent) in versions.items():
         path = reference.encoder.with_name(f"{name}.onnx")
-        quantise(name, reference.encoder, path, shown)
+        write(reference.encoder, path)
         candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
     figures = gate.report(candidates, held_out.segments)
     print(gate.markdown(figures), flush=True)
     chosen = gate.fastest_passing(figures)
     if chosen is None:
-        message = "no quantised encoder passes the gate (figures above): use --profile fp32"
+        message = "no smaller encoder passes the gate (figures above): use --profile fp32"
         raise GateError(message)
     figures["chosen"] = chosen
     return next(item for item in candidates if item.name == chosen), figures

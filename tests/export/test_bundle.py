@@ -30,7 +30,7 @@ from models.evaluate.report import CrossValidation  # noqa: E402
 from models.labels import HEADS, PERCEIVED  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
-EXAMPLES = [[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]]
+INT8 = command.int8_versions([[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]])
 pytestmark = pytest.mark.filterwarnings("default")
 
 
@@ -158,12 +158,12 @@ def test_eight_bit_rows_are_within_half_a_step() -> None:
     assert (np.abs(rows * scales - table) <= scales / 2 + 1e-7).all()
 
 
-@pytest.mark.parametrize("name", list(command.BATCH_INDEPENDENT))
+@pytest.mark.parametrize("name", list(INT8))
 def test_quantised_encoders_load_and_stay_close(
     name: str, graphs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     encoder, head = graphs
-    command.quantise(name, encoder, tmp_path / "small.onnx", EXAMPLES)
+    INT8[name][0](encoder, tmp_path / "small.onnx")
     ids, mask = torch.tensor([[1, 9, 12, 15, 2]]), torch.ones(1, 5, dtype=torch.long)
     expected, _ = parity.OnnxModel(encoder, head).encode(ids, mask)
     given, _ = parity.OnnxModel(tmp_path / "small.onnx", head).encode(ids, mask)
@@ -171,14 +171,12 @@ def test_quantised_encoders_load_and_stay_close(
     assert similarity.min() > 0.98
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, independent in command.BATCH_INDEPENDENT.items() if independent]
-)
+@pytest.mark.parametrize("name", [name for name, (_, independent) in INT8.items() if independent])
 def test_quantised_turns_do_not_depend_on_their_batch(
     name: str, graphs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     encoder, head = graphs
-    command.quantise(name, encoder, tmp_path / "small.onnx", EXAMPLES)
+    INT8[name][0](encoder, tmp_path / "small.onnx")
     scorer = parity.OnnxModel(tmp_path / "small.onnx", head)
     ids = torch.randint(3, 30, (6, 9), generator=torch.Generator().manual_seed(0))
     together, _ = scorer.encode(ids, torch.ones_like(ids))
@@ -244,7 +242,23 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
     figures = content["metrics"]["quantisation"]
     chosen = figures["candidates"][figures["chosen"]]
     assert content["encoder"]["batch_independent"] is chosen["batch_independent"]
-    assert set(figures["candidates"]) == set(command.BATCH_INDEPENDENT)
+    assert set(figures["candidates"]) == set(INT8)
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
     with pytest.raises(command.GateError, match="fp32"):
         command.build(trained, tmp_path, command.Profile.int8, conversations, conversations)
+
+
+def test_a_16_bit_bundle_goes_through_the_same_gate(
+    trained: Path,
+    conversations: list[Conversation],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = command.build(trained, tmp_path, command.Profile.fp16, conversations, [])
+    figures = content["metrics"]["quantisation"]
+    assert (content["profile"], figures["chosen"]) == ("fp16", "float16")
+    assert figures["candidates"]["float16"]["passes"]
+    assert content["encoder"]["batch_independent"] is True
+    monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
+    with pytest.raises(command.GateError, match="fp32"):
+        command.build(trained, tmp_path, command.Profile.fp16, conversations, [])
