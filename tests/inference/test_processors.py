@@ -1,4 +1,7 @@
-"""An older processor, emulated: it has no VNNI, whose instructions add up in more bits."""
+"""An older processor, emulated: without VNNI, large sums of 8-bit products would be cut off.
+
+What may differ is a value between two steps of 8 bits that is rounded the other way.
+"""
 
 import os
 import platform
@@ -13,6 +16,8 @@ import pytest
 from stream_app.inference.bundle import DEFAULT_BUNDLE, load
 from tests.conftest import _missing
 
+ALIKE = 0.9995
+"""Cosine; a graph whose sums are cut off has 0.994 to 0.997 on these texts."""
 TEXTS = [
     "I'm so sorry, that must have been terrible. What happened?",
     "ok",
@@ -23,20 +28,19 @@ ENCODE = """
 import sys
 from pathlib import Path
 import numpy as np
-from stream_app.inference.batching import Limits
 from stream_app.inference.bundle import load
 from stream_app.inference.encoder import TurnEncoder
 from stream_app.inference.providers import Provider
 from stream_app.inference.tokenizer import TextTokenizer
 manifest = (bundle := load(Path({bundle!r}))).manifest
 tokenizer = TextTokenizer(bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens)
-encoder = TurnEncoder(bundle.file(manifest.encoder.file), Provider.CPU, 1, Limits(64, 64))
+encoder = TurnEncoder(bundle.file(manifest.encoder.file), manifest.encoder, Provider.CPU, 1)
 found = encoder.encode(tokenizer.tokenize({texts!r}))
-np.savez(sys.argv[1], *[turn.vectors for turn in found], *[turn.rationale for turn in found])
+np.savez(sys.argv[1], *[turn.vectors for turn in found])
 """
 
 
-def test_an_older_processor_gives_the_same_vectors_and_rationales(tmp_path: Path) -> None:
+def test_an_older_processor_cuts_nothing_off(tmp_path: Path) -> None:
     if platform.machine() != "x86_64" or sys.platform != "linux":
         pytest.skip("emulates one x86 processor on another")
     emulator = shutil.which("qemu-x86_64")
@@ -54,4 +58,5 @@ def test_an_older_processor_gives_the_same_vectors_and_rationales(tmp_path: Path
         with np.load(out) as read:
             found.append([read[key] for key in read.files])
     for here, there in zip(*found, strict=True):
-        np.testing.assert_allclose(here, there, atol=2e-3)
+        a, b = here.astype(np.float64).ravel(), there.astype(np.float64).ravel()
+        assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) > ALIKE
