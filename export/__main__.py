@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 
 from export import bundle, gate
 from export.card import model_card
-from export.half import float16
+from export.half import FusionError, float16
 from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
@@ -73,7 +73,7 @@ def main(
     learnt = [item for item in conversations if id(item) not in left_out]
     try:
         content = build(model, out, profile, test, learnt, threads)
-    except (GateError, ParityError) as problem:
+    except (FusionError, GateError, ParityError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")

@@ -1,7 +1,7 @@
 """8-bit matrix products with a scale for each token, cut off on no processor.
 
-- Each token's activations get a scale of their own (ZeroQuant, Yao et al. 2022, section 3.2), so
-  that a turn's result depends on no other turn, whatever batch it is in.
+- Each token's activations get a scale of their own (ZeroQuant, Yao et al. 2022), so that a
+  turn's result depends on no other turn, whatever batch it is in.
 - A few channels are far larger than the rest and would set every scale: part of their size is
   moved into the weights (SmoothQuant, Xiao et al. 2023, equation 4).
 - Processors without VNNI add two products of neighbouring rows in 16 bits and cut off what is too
