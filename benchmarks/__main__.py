@@ -4,7 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import machine, pictures, reports
+from benchmarks import machine, pictures, plan, reports
 from benchmarks.errors import Unavailable
 from benchmarks.options import Options
 from stream_app import logs
@@ -81,6 +81,7 @@ def _write_document(folder: Path) -> None:
     document = reports.DOCUMENT
     document.write_text(reports.document(document.read_text("utf-8"), folder), "utf-8")
     print(document)
+    print(plan.write(folder))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from stream_app import bootstrap
 from stream_app.contracts.events import decode
 from stream_app.core.pipeline import Pipeline, Received, Source
 from stream_app.core.session import Versioned
+from stream_app.inference.providers import Provider
 from stream_app.settings import Settings
 
 
@@ -98,9 +99,9 @@ def limit(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator[Limit]:
         yield Limit(len(turns), pipes)
 
 
-def recorded(bundle: Path, turns: list[Turn]) -> list[Call]:
+def recorded(bundle: Path, turns: list[Turn], provider: Provider = Provider.AUTO) -> list[Call]:
     """The calls of the pipeline for these turns."""
-    settings = Settings().model_copy(update={"bundle": bundle})
+    settings = Settings().model_copy(update={"bundle": bundle, "provider": provider})
     scorer: Any = bootstrap.scorer(settings)
     calls: list[Call] = []
     for part in (scorer.encoder, scorer.head):

@@ -13,8 +13,13 @@ from typing import Any, Final
 from benchmarks import environments, processes
 
 MATRIX_PRODUCTS: Final = frozenset(
-    ("MatMul", "Gemm", "MatMulInteger", "DynamicQuantizeMatMul", "QLinearMatMul", "QGemm")
+    (
+        *("MatMul", "Gemm", "MatMulInteger", "DynamicQuantizeMatMul", "QLinearMatMul", "QGemm"),
+        *("FusedMatMul", "FusedGemm", "MatMulIntegerToFloat", "Attention", "QAttention"),
+    )
 )
+PASS_ON: Final = frozenset(("Cast", "DequantizeLinear", "Identity", "Transpose"))
+"""A weight is the same weight behind these."""
 
 
 def mega_operations(graph: Path) -> float:
@@ -48,6 +53,8 @@ def counted(graph: Path) -> float:
         if node.op_type == "MatMulNBits":
             shape = {item.name: item.i for item in node.attribute}
             total += shape["K"] * shape["N"]
+        elif node.op_type in PASS_ON and node.input[0] in sizes:
+            sizes[node.output[0]] = sizes[node.input[0]]
         elif node.op_type in MATRIX_PRODUCTS:
             total += next((sizes[name] for name in node.input if name in sizes), 0)
     return 2.0 * total / 1e6

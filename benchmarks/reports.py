@@ -9,12 +9,33 @@ from msgspec import Struct
 
 from benchmarks import markdown
 from benchmarks.machine import Machine
-from benchmarks.parts import latency, length, lines, sessions, startup, target, window, workers
+from benchmarks.parts import (
+    accelerator,
+    latency,
+    length,
+    lines,
+    sessions,
+    startup,
+    target,
+    window,
+    workers,
+)
 from benchmarks.processes import REPOSITORY
 from stream_app import __version__
 
 PARTS: Final[dict[str, ModuleType]] = {
-    part.NAME: part for part in (lines, latency, target, window, length, sessions, workers, startup)
+    part.NAME: part
+    for part in (
+        lines,
+        latency,
+        target,
+        window,
+        length,
+        sessions,
+        workers,
+        startup,
+        accelerator,
+    )
 }
 RESULTS: Final = Path(__file__).with_name("results")
 QUICK_RESULTS: Final = REPOSITORY / "build" / "benchmarks" / "quick"

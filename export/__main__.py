@@ -1,4 +1,7 @@
-"""`python -m export --model build/model --out FOLDER --profile int8`: build a bundle."""
+"""`python -m export --model build/model --out FOLDER --profile int8`: build a bundle.
+
+`int8` is for processors, `fp16` for accelerators, `fp32` what both are measured against.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import json
 import logging
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,9 +22,11 @@ from tokenizers import Tokenizer
 
 from export import bundle, gate
 from export.card import model_card
+from export.half import FusionError, float16
 from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
+from export.token_quantisation import tokens_int8
 from models import multitask
 from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
@@ -29,7 +36,11 @@ from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.perceived import share_of
 
-QUANTISERS = {"dynamic_int8": (dynamic_int8, False), "weights_int8": (weights_int8, True)}
+Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
+"""By name: what writes a version of an encoder, and whether a turn is the same in every batch."""
+HALVES: Versions = {"float16": (float16, True)}
+EXAMPLES = 400
+"""Turns that show a quantiser how large the activations get."""
 
 
 class Profile(StrEnum):
@@ -37,16 +48,17 @@ class Profile(StrEnum):
 
     fp32 = "fp32"
     int8 = "int8"
+    fp16 = "fp16"
 
 
 class GateError(RuntimeError):
-    """No quantised encoder is close enough to float32."""
+    """No smaller encoder is close enough to float32."""
 
 
 def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
-    profile: Annotated[Profile, typer.Option(help="fp32 or int8")] = Profile.int8,
+    profile: Annotated[Profile, typer.Option(help="fp32, int8 or fp16")] = Profile.int8,
     name: Annotated[str, typer.Option(help="What scores name the bundle.")] = bundle.NAME,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
@@ -56,10 +68,13 @@ def main(
         logging.getLogger(noisy).setLevel(logging.ERROR)
     torch.set_num_threads(threads)
     training = json.loads((model / "training.json").read_text(encoding="utf-8"))
-    test = held_out(load_for_command(data_dir), training)
+    conversations = load_for_command(data_dir)
+    test = held_out(conversations, training)
+    left_out = {id(item) for item in test}
+    learnt = [item for item in conversations if id(item) not in left_out]
     try:
-        content = build(model, out, profile, test, threads, name)
-    except (GateError, ParityError) as problem:
+        content = build(model, out, profile, test, learnt, threads, name)
+    except (FusionError, GateError, ParityError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")
@@ -80,10 +95,14 @@ def build(
     out: Path,
     profile: Profile,
     test: list[Conversation],
+    learnt: list[Conversation],
     threads: int = 2,
     name: str = bundle.NAME,
 ) -> dict[str, Any]:
-    """Write the bundle folder and return its manifest; GateError when int8 is not possible."""
+    """Write the bundle folder and return its manifest; GateError when the gate stays shut.
+
+    `learnt` are conversations of the training part: a quantiser may look at them.
+    """
     trained, tokenizer = multitask.load(model)
     calibration = Calibration.read(model / "calibration.json")
     segments = tokenise(test, tokenizer)
@@ -93,11 +112,13 @@ def build(
         print(f"parity: {metrics['parity']}", flush=True)
         held_out = HeldOut(segments, tokenizer, threads)
         chosen = held_out.candidate("fp32", encoder, head, batch_independent=True)
-        if profile is Profile.int8:
+        if profile is not Profile.fp32:
             small = head.with_name("head_half.onnx")
             half_weights(head, small)
             head = small
-            chosen, metrics["quantisation"] = quantised(chosen, head, held_out)
+            int8 = profile is Profile.int8
+            versions = int8_versions(examples(learnt, tokenizer)) if int8 else HALVES
+            chosen, metrics["quantisation"] = quantised(chosen, head, held_out, versions)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -147,20 +168,35 @@ class HeldOut:
         return predict(scorer, self.segments, window, self.tokenizer)
 
 
+def examples(conversations: list[Conversation], tokenizer: Tokenizer) -> list[list[int]]:
+    """Token ids of some turns from all over the conversations."""
+    turns = [turn for segment in tokenise(conversations, tokenizer) for turn in segment.turns]
+    return [list(turn.ids) for turn in turns[:: max(1, len(turns) // EXAMPLES)]]
+
+
+def int8_versions(shown: list[list[int]]) -> Versions:
+    """The quantisers; `shown` are the examples of `tokens_int8`."""
+    return {
+        "dynamic_int8": (dynamic_int8, False),
+        "weights_int8": (weights_int8, True),
+        "tokens_int8": (partial(tokens_int8, examples=shown), True),
+    }
+
+
 def quantised(
-    reference: gate.Candidate, head: Path, held_out: HeldOut
+    reference: gate.Candidate, head: Path, held_out: HeldOut, versions: Versions
 ) -> tuple[gate.Candidate, dict[str, Any]]:
-    """The fastest quantised encoder that passes the gate, and every candidate's figures."""
+    """The fastest version that passes the gate, and every candidate's figures."""
     candidates = [reference]
-    for name, (quantise, independent) in QUANTISERS.items():
+    for name, (write, independent) in versions.items():
         path = reference.encoder.with_name(f"{name}.onnx")
-        quantise(reference.encoder, path)
+        write(reference.encoder, path)
         candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
     figures = gate.report(candidates, held_out.segments)
     print(gate.markdown(figures), flush=True)
     chosen = gate.fastest_passing(figures)
     if chosen is None:
-        message = "no quantised encoder passes the gate (figures above): use --profile fp32"
+        message = "no smaller encoder passes the gate (figures above): use --profile fp32"
         raise GateError(message)
     figures["chosen"] = chosen
     return next(item for item in candidates if item.name == chosen), figures

@@ -68,12 +68,12 @@ class OnnxModel:
         return self.score(head_inputs(through_half(vectors), step.targets)), chunk_logits
 
 
-def session(path: Path, threads: int = 1) -> ort.InferenceSession:
-    """A CPU session with this many threads."""
+def session(graph: Path | bytes, threads: int = 1) -> ort.InferenceSession:
+    """A CPU session with this many threads; of a file, or of a model's bytes."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def head_inputs(vectors: Tensor, targets: Targets) -> dict[str, Tensor]:

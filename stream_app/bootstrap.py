@@ -179,6 +179,7 @@ def web(settings: Settings) -> "FastAPI":
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:
     """A Faust app with its agent; call inside a running event loop."""
     metrics = WorkerMetrics()
+    metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
     core, opened = pipeline(settings, scorer), prepared_store(settings, scorer)
     core.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
     baselines.reload()

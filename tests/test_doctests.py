@@ -6,6 +6,7 @@ import importlib
 import pytest
 
 MODULES = [
+    "benchmarks.capacity",
     "benchmarks.cost",
     "benchmarks.lengths",
     "benchmarks.markdown",

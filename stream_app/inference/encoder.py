@@ -1,15 +1,26 @@
 """The encoder graph: each turn is read once."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from stream_app.inference.batching import Limits, by_length
-from stream_app.inference.providers import Provider, open_session
+from stream_app.inference.batching import ONE_BY_ONE, Batch, Limits, Shapes, planned
+from stream_app.inference.bound import BoundSession
+from stream_app.inference.bundle import EncoderSpec
+from stream_app.inference.providers import Provider, open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
+
+CPU_BATCH: Final = Limits(tokens=128, padding=16)
+"""For one thread; measured: products of this size keep a core busy, and more only adds padding."""
+CUDA_ROWS: Final = (1, 8, 32, 128)
+CUDA_TOKENS: Final = (16, 32, 48, 64, 128)
+"""And the longest text that the encoder reads."""
+CUDA_BUDGET: Final = 8192
+"""Tokens in a batch with its padding."""
 
 
 class TokenOutput(Struct, frozen=True):
@@ -24,38 +35,55 @@ class TokenOutput(Struct, frozen=True):
 
 
 class TurnEncoder:
-    """Runs ``encoder.onnx`` over length-bucketed batches."""
+    """Runs ``encoder.onnx`` over batches that suit the provider.
 
-    def __init__(self, graph: Path, provider: Provider, threads: int, limits: Limits) -> None:
-        self.session = open_session(graph, provider, threads)
-        self.limits = limits
+    ``limits`` are of the batches; an encoder that depends on its batch takes one text at a time.
+    """
+
+    def __init__(self, graph: Path, spec: EncoderSpec, provider: Provider, threads: int) -> None:
+        session = open_session(graph, provider, threads, fixed_shapes=spec.batch_independent)
+        self.provider = provider_in_use(session)
+        self.limits = batch_limits(spec, self.provider, threads)
+        self.session: Any = session
+        if isinstance(self.limits, Shapes):
+            self.session = BoundSession(session, self.provider.value)
 
     def encode(self, texts: list[Tokens]) -> list[TokenOutput]:
         """Encode; the order of the result is that of the input."""
         results: dict[int, TokenOutput] = {}
         lengths = [len(tokens.ids) for tokens in texts]
-        for batch in by_length(lengths, self.limits):
-            vectors, logits = self.run(texts[i] for i in batch)
-            for row, index in enumerate(batch):
+        for batch in planned(lengths, self.limits):
+            vectors, logits = self.run(texts, batch)
+            for row, index in enumerate(batch.texts):
                 kept = logits[row, : lengths[index]]
                 results[index] = TokenOutput(vectors[row], _sigmoid(kept))
         return [results[i] for i in range(len(texts))]
 
     def run(
-        self, texts: Iterable[Tokens]
+        self, texts: Sequence[Tokens], batch: Batch
     ) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float32]]:
-        """One padded batch through the graph: vectors [batch, 2, hidden], logits."""
-        rows = list(texts)
-        longest = max(len(tokens.ids) for tokens in rows)
-        ids = np.zeros((len(rows), longest), np.int64)
-        mask = np.zeros((len(rows), longest), np.int64)
-        for row, tokens in enumerate(rows):
+        """One padded batch through the graph: vectors [rows, 2, hidden], logits."""
+        ids = np.zeros((batch.rows, batch.tokens), np.int64)
+        mask = np.zeros((batch.rows, batch.tokens), np.int64)
+        mask[len(batch.texts) :, 0] = 1  # an empty row is a text of one token: nothing to mask all
+        for row, index in enumerate(batch.texts):
+            tokens = texts[index]
             ids[row, : len(tokens.ids)] = tokens.ids
             mask[row, : len(tokens.ids)] = 1
         vectors, logits = self.session.run(
             ["vectors", "rationale_logits"], {"input_ids": ids, "attention_mask": mask}
         )
         return vectors.astype(np.float16), logits
+
+
+def batch_limits(spec: EncoderSpec, provider: Provider, threads: int) -> Limits | Shapes:
+    """What the batches are held to: more threads share out larger products."""
+    if not spec.batch_independent:
+        return ONE_BY_ONE
+    if provider is Provider.CUDA:
+        widths = [tokens for tokens in CUDA_TOKENS if tokens < spec.max_tokens]
+        return Shapes(CUDA_ROWS, (*widths, spec.max_tokens), CUDA_BUDGET)
+    return Limits(CPU_BATCH.tokens * max(1, threads), CPU_BATCH.padding * max(1, threads))
 
 
 def _sigmoid(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

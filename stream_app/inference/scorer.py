@@ -11,19 +11,14 @@ from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.risk import RiskModel
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import Target
-from stream_app.inference.batching import ONE_BY_ONE, Limits
 from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
 from stream_app.inference.distress import DistressProbe
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
-from stream_app.inference.providers import Provider, provider_in_use
+from stream_app.inference.providers import Provider
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer
 
-CPU_BATCH = Limits(tokens=128, padding=16)
-"""For one thread; measured: products of this size keep a core busy, and more only adds padding."""
-CUDA_BATCH = Limits(tokens=512, padding=512)
-"""An accelerator is idle in short batches: padding costs less than another launch."""
 SMALLEST = 1e-12
 """Added to probabilities before their logarithm, as in ``models.calibrate``."""
 
@@ -46,13 +41,8 @@ class OnnxScorer:
             bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
         )
         self.encoder = TurnEncoder(
-            bundle.file(manifest.encoder.file),
-            provider,
-            threads,
-            ONE_BY_ONE,
+            bundle.file(manifest.encoder.file), manifest.encoder, provider, threads
         )
-        if manifest.encoder.batch_independent:
-            self.encoder.limits = batch_limits(self.provider, threads)
         self.head = ContextHead(
             bundle.file(manifest.head.file),
             Provider.CPU,  # a few small products: moving them costs more than they do
@@ -72,7 +62,7 @@ class OnnxScorer:
     @property
     def provider(self) -> Provider:
         """The provider that the encoder really runs on."""
-        return provider_in_use(self.encoder.session)
+        return self.encoder.provider
 
     @property
     def bundle_id(self) -> str:
@@ -182,13 +172,6 @@ class OnnxScorer:
             confidence=sum(tops) / len(tops) if tops else 0.0,
             abstained=abstained,
         )
-
-
-def batch_limits(provider: Provider, threads: int) -> Limits:
-    """What the encoder's batches are held to: more threads share out larger products."""
-    if provider is Provider.CUDA:
-        return CUDA_BATCH
-    return Limits(CPU_BATCH.tokens * max(1, threads), CPU_BATCH.padding * max(1, threads))
 
 
 def decided(

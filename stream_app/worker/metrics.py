@@ -15,6 +15,12 @@ class WorkerMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.provider = Gauge(
+            "rapport_provider",
+            "1 for the execution provider that the encoder runs on, beside the one asked for",
+            ["in_use", "asked"],
+            registry=self.registry,
+        )
         self.lag = Gauge(
             "rapport_lag_events",
             "Events in the log that are not yet committed",

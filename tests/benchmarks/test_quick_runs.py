@@ -3,16 +3,19 @@
 import sys
 from pathlib import Path
 
+import onnxruntime as ort
 import pytest
 
 from benchmarks import bare, group, schedule, testbed, workload
 from benchmarks.commits import CommitReader, CommitWriter
+from benchmarks.errors import Unavailable
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
-from benchmarks.parts import length, startup, window
+from benchmarks.parts import accelerator, length, startup, window
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.providers import CUDA, Provider
 
 SMALLEST = Options(DEFAULT_BUNDLE, rounds=1, quick=True)
 
@@ -76,6 +79,23 @@ def test_the_cost_model_is_measured_on_short_and_long_turns() -> None:
     assert [item.mixture for item in found.lengths] == [False, False, True]
     assert all(item.bare[0] > 0.0 and item.ours[0] > 0.0 for item in found.lengths)
     assert "µs a token" in length.table(found)
+
+
+def test_without_cuda_an_accelerator_is_not_measured_and_the_reason_is_said() -> None:
+    if CUDA in ort.get_available_providers():
+        pytest.skip("this ONNX Runtime has CUDA in it")
+    with pytest.raises(Unavailable, match=r"no CUDA provider.*nvidia-smi"):
+        accelerator.measure(SMALLEST)
+
+
+def test_what_is_measured_on_an_accelerator_runs_on_the_cpu_too() -> None:
+    """The same calls; the figures of a device are those of another core."""
+    found = accelerator.measured(SMALLEST, Provider.CPU, "Device 1")
+    (device,) = found.devices
+    assert (device.provider, len(device.encoder), len(device.head)) == ("cpu", 1, 1)
+    assert 0.0 < device.encoder[0] < device.head[0]
+    assert device.difference < accelerator.PROMISED
+    assert found.worker[0] > 0.0
 
 
 def test_a_consumer_that_ends_is_reported_with_its_last_words(bed: testbed.Testbed) -> None:

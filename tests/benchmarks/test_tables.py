@@ -8,7 +8,8 @@ import pytest
 from benchmarks import markdown, reports
 from benchmarks.group import Flow
 from benchmarks.machine import Machine
-from benchmarks.parts import latency, length, lines
+from benchmarks.parts import accelerator, latency, length, lines
+from benchmarks.parts.accelerator import Device
 from benchmarks.parts.length import Length, OtherBundle
 from benchmarks.parts.lines import Line, Ratio
 from benchmarks.schedule import Latency
@@ -109,6 +110,22 @@ def test_the_cost_model_is_tested_on_lengths_and_encoders_that_it_has_not_seen()
     assert "200 thousand million" in shown
     assert "| 23.0 (mixture) | 400.0 | +0.0 % | 320.0 | +0.0 % | 100 |" in shown
     assert "(mixture, half) | 916.7 | -9.1 %" in shown
+    assert "off by 9.1 % at most; 15 % are allowed" in shown
+
+
+def test_an_accelerator_stands_beside_a_core_and_what_a_worker_lacks_is_said() -> None:
+    devices = [
+        Device("cuda", 100, [30_000.0, 20_000.0, 31_000.0], [90_000.0] * 3, 2e-4),
+        Device("cpu", 10, [400.0] * 3, [9000.0] * 3, 0.0),
+    ]
+    shown = accelerator.table(
+        accelerator.Result("Device 1", 100, devices, [6000.0, 5000.0, 7000.0], [140.0] * 3)
+    )
+    assert "| encoder, Device 1 | 30000 | 20000-31000 |  |" in shown
+    assert "| head, one core | 9000 | 9000-9000 |  |" in shown
+    assert "| one worker, encoder on Device 1, SQLite | 6000 | 5000-7000 | 140 |" in shown
+    assert "75 % of them" in shown
+    assert "at most 2.0e-04 on cuda (promised: 1e-04)" in shown
 
 
 def test_figures_are_json_that_other_programs_can_read(tmp_path: Path) -> None:

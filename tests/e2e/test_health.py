@@ -46,6 +46,7 @@ def test_a_worker_is_ready_when_it_has_partitions_model_store_and_lag(
         "the turns are counted",
     )
     assert answer(port, "/healthz")[0] == 200
+    assert 'rapport_provider{asked="auto",in_use="cpu"} 1.0' in answer(port, "/metrics")[1]
     worker.terminate()
     assert worker.wait(30) == 0
 

@@ -18,6 +18,7 @@ from export import __main__ as command  # noqa: E402
 from export import bundle, gate, parity, quantize  # noqa: E402
 from export.card import model_card  # noqa: E402
 from export.onnx_graphs import export_graphs  # noqa: E402
+from export.token_quantisation import quantise_columns  # noqa: E402
 from models import multitask, train  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
@@ -29,6 +30,7 @@ from models.evaluate.report import CrossValidation  # noqa: E402
 from models.labels import HEADS, PERCEIVED  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
+INT8 = command.int8_versions([[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]])
 pytestmark = pytest.mark.filterwarnings("default")
 
 
@@ -95,7 +97,7 @@ def test_graph_inputs_and_outputs_are_the_contract(graphs: tuple[Path, Path]) ->
 def test_an_fp32_bundle_explains_itself(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
-    written = command.build(trained, tmp_path, command.Profile.fp32, conversations)
+    written = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
     content = json.loads((tmp_path / "bundle.json").read_text(encoding="utf-8"))
     assert content == json.loads(json.dumps(written))
     assert content["encoder"]["batch_independent"] is True
@@ -115,7 +117,7 @@ def test_an_fp32_bundle_explains_itself(
 def test_the_card_follows_the_evaluations_files(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
-    content = command.build(trained, tmp_path, command.Profile.fp32, conversations)
+    content = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
     bare = model_card(content, {})
     assert bare.count("Not measured yet") == 3  # folds, perceived, probe
     assert "no risk model yet" in bare
@@ -136,7 +138,7 @@ def test_the_card_follows_the_evaluations_files(
 def test_heads_in_the_manifest_match_the_table(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
-    content = command.build(trained, tmp_path, command.Profile.fp32, conversations)
+    content = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
     for entry, spec in zip(content["heads"], HEADS, strict=True):
         assert entry["labels"] == list(spec.labels)
         assert entry["temperature"] > 0
@@ -156,12 +158,12 @@ def test_eight_bit_rows_are_within_half_a_step() -> None:
     assert (np.abs(rows * scales - table) <= scales / 2 + 1e-7).all()
 
 
-@pytest.mark.parametrize("name", list(command.QUANTISERS))
+@pytest.mark.parametrize("name", list(INT8))
 def test_quantised_encoders_load_and_stay_close(
     name: str, graphs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     encoder, head = graphs
-    command.QUANTISERS[name][0](encoder, tmp_path / "small.onnx")
+    INT8[name][0](encoder, tmp_path / "small.onnx")
     ids, mask = torch.tensor([[1, 9, 12, 15, 2]]), torch.ones(1, 5, dtype=torch.long)
     expected, _ = parity.OnnxModel(encoder, head).encode(ids, mask)
     given, _ = parity.OnnxModel(tmp_path / "small.onnx", head).encode(ids, mask)
@@ -169,17 +171,31 @@ def test_quantised_encoders_load_and_stay_close(
     assert similarity.min() > 0.98
 
 
-def test_block_quantised_turns_do_not_depend_on_their_batch(
-    graphs: tuple[Path, Path], tmp_path: Path
+@pytest.mark.parametrize("name", [name for name, (_, independent) in INT8.items() if independent])
+def test_quantised_turns_do_not_depend_on_their_batch(
+    name: str, graphs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     encoder, head = graphs
-    quantize.weights_int8(encoder, tmp_path / "small.onnx")
+    INT8[name][0](encoder, tmp_path / "small.onnx")
     scorer = parity.OnnxModel(tmp_path / "small.onnx", head)
     ids = torch.randint(3, 30, (6, 9), generator=torch.Generator().manual_seed(0))
     together, _ = scorer.encode(ids, torch.ones_like(ids))
     for row in range(6):
         alone, _ = scorer.encode(ids[row : row + 1], torch.ones(1, 9, dtype=torch.long))
         torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=0)
+
+
+def test_neighbouring_weights_fit_the_sixteen_bits_of_older_processors() -> None:
+    generator = np.random.default_rng(0)
+    for rows in (6, 7):
+        weight = generator.normal(size=(rows, 5)) * generator.choice([1, 9], size=(rows, 1))
+        weight[:, 2] = 0
+        values, scales = quantise_columns(weight)
+        assert values.dtype == np.int8
+        assert (np.abs(values * scales - weight) <= scales / 2 + 1e-6).all()
+        sizes = np.abs(values.astype(int))
+        neighbours = [sizes[i : i + 2].sum(axis=0).max() for i in range(0, rows, 2)]
+        assert 255 * max(neighbours) < 2**15
 
 
 def predictions(labels: list[int]) -> Predictions:
@@ -222,11 +238,27 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
 ) -> None:
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 0.0)
     monkeypatch.setattr(gate, "LARGEST_F1_LOSS", 1.0)
-    content = command.build(trained, tmp_path, command.Profile.int8, conversations)
+    content = command.build(trained, tmp_path, command.Profile.int8, conversations, conversations)
     figures = content["metrics"]["quantisation"]
     chosen = figures["candidates"][figures["chosen"]]
     assert content["encoder"]["batch_independent"] is chosen["batch_independent"]
-    assert set(figures["candidates"]) == set(command.QUANTISERS)
+    assert set(figures["candidates"]) == set(INT8)
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
     with pytest.raises(command.GateError, match="fp32"):
-        command.build(trained, tmp_path, command.Profile.int8, conversations)
+        command.build(trained, tmp_path, command.Profile.int8, conversations, conversations)
+
+
+def test_a_16_bit_bundle_goes_through_the_same_gate(
+    trained: Path,
+    conversations: list[Conversation],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = command.build(trained, tmp_path, command.Profile.fp16, conversations, [])
+    figures = content["metrics"]["quantisation"]
+    assert (content["profile"], figures["chosen"]) == ("fp16", "float16")
+    assert figures["candidates"]["float16"]["passes"]
+    assert content["encoder"]["batch_independent"] is True
+    monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
+    with pytest.raises(command.GateError, match="fp32"):
+        command.build(trained, tmp_path, command.Profile.fp16, conversations, [])

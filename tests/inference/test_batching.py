@@ -1,8 +1,11 @@
+from math import ceil
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.inference.batching import ONE_BY_ONE, Limits, by_length
+from stream_app.inference.batching import ONE_BY_ONE, Limits, Shapes, by_length, by_shape, planned
 from stream_app.inference.rationale import spans
 
 LENGTHS = st.lists(st.integers(1, 200), max_size=60)
@@ -30,6 +33,54 @@ def test_no_tokens_mean_one_text_a_batch(lengths: list[int]) -> None:
 def test_batches_go_from_short_to_long(lengths: list[int], limits: Limits) -> None:
     order = [lengths[i] for batch in by_length(lengths, limits) for i in batch]
     assert order == sorted(lengths)
+
+
+ROWS = st.sets(st.integers(1, 128), min_size=1, max_size=5).map(lambda n: tuple(sorted(n)))
+WIDTHS = st.sets(st.integers(1, 199), max_size=6).map(lambda n: (*sorted(n), 200))
+SHAPES = st.builds(Shapes, ROWS, WIDTHS, st.integers(1, 10_000))
+
+
+@given(LENGTHS, SHAPES)
+def test_every_text_is_in_one_batch_of_an_allowed_shape_that_holds_it(
+    lengths: list[int], shapes: Shapes
+) -> None:
+    batches = list(by_shape(lengths, shapes))
+    assert sorted(i for batch in batches for i in batch.texts) == list(range(len(lengths)))
+    for batch in batches:
+        assert batch.tokens in shapes.tokens
+        assert batch.rows in shapes.rows
+        assert batch.rows * batch.tokens <= shapes.budget or batch.rows == shapes.rows[0]
+        assert 1 <= len(batch.texts) <= batch.rows
+        narrower = [tokens for tokens in shapes.tokens if tokens < batch.tokens]
+        for index in batch.texts:
+            assert max(narrower, default=0) < lengths[index] <= batch.tokens
+
+
+@given(LENGTHS, SHAPES)
+def test_texts_of_a_width_keep_their_order_in_as_few_batches_as_the_budget_allows(
+    lengths: list[int], shapes: Shapes
+) -> None:
+    batches = list(by_shape(lengths, shapes))
+    for tokens in shapes.tokens:
+        own = [batch for batch in batches if batch.tokens == tokens]
+        texts = [i for batch in own for i in batch.texts]
+        assert texts == sorted(texts)
+        assert len(own) == ceil(len(texts) / shapes.heights(tokens)[-1])
+        for batch in own:
+            lower = [rows for rows in shapes.heights(tokens) if rows < batch.rows]
+            assert len(batch.texts) > max(lower, default=0)
+
+
+def test_a_text_that_no_shape_holds_is_an_error() -> None:
+    with pytest.raises(ValueError, match="201 tokens"):
+        list(by_shape([3, 201], Shapes((1,), (16, 200), 1000)))
+
+
+@given(LENGTHS, LIMITS)
+def test_batches_of_similar_length_have_no_empty_row(lengths: list[int], limits: Limits) -> None:
+    for batch in planned(lengths, limits):
+        assert batch.rows == len(batch.texts)
+        assert batch.tokens == max(lengths[i] for i in batch.texts)
 
 
 TEXT = "I'm so sorry, that sounds awful."

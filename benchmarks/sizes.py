@@ -1,0 +1,279 @@
+"""What a turn weighs: ``python -m benchmarks.sizes`` counts it into ``sizes.json``.
+
+Real messages of real lengths go through the worker's processor, with the shipped bundle, into
+PostgreSQL, which says afterwards what was written: rows by table, their size with indexes, and the
+write-ahead log. The first half of each session fills windows and tables and is not counted. Sizes
+hardly depend on the machine; they are counted once, like ``lengths.json``.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import psycopg
+from msgspec import Struct
+from pydantic import SecretStr
+
+from benchmarks import workload
+from benchmarks.errors import Unavailable
+from benchmarks.workload import Turn
+from stream_app import bootstrap
+from stream_app.contracts.scores import Output
+from stream_app.core.pipeline import Source
+from stream_app.errors import RapportError
+from stream_app.inference import bundle as bundles
+from stream_app.settings import Settings
+from stream_app.store import schema
+from stream_app.store.reading.facts import Facts
+from stream_app.web.live import Hub
+from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, Record, SessionCache
+from tests.services import postgres
+
+FILE: Final = Path(__file__).with_name("sizes.json")
+SESSIONS: Final = 256
+TURNS: Final = 24
+"""Of each session."""
+TOPICS: Final = OutTopics("turn-scores", "session-scores", "alerts")
+APART: Final = timedelta(seconds=10)
+"""Between two turns of a session."""
+
+
+class Topic(Struct, frozen=True):
+    """Messages for each turn, and bytes in one of them: key and value, not compressed."""
+
+    messages: float
+    bytes: float
+
+
+class Table(Struct, frozen=True):
+    """Row writes for each turn, and bytes of a row with its indexes in a table without holes.
+
+    ``kept``: rows that there are more for each turn; those of a session are written over. 0 bytes:
+    the table is empty again.
+    """
+
+    inserted: float
+    updated: float
+    deleted: float
+    kept: float
+    bytes: float
+
+
+class Sizes(Struct, frozen=True):
+    """``log``: bytes of write-ahead log a turn, without the whole pages that follow a checkpoint.
+
+    ``state``: bytes of an open session's state. ``read``: µs of CPU for one message
+    that is published in a web process: decoded and put into the hub, before anybody is told.
+    """
+
+    bundle: str
+    postgresql: str
+    turns: int
+    tokens: float
+    turn_in: float
+    topics: dict[str, Topic]
+    tables: dict[str, Table]
+    log: float
+    state: float
+    read: float
+
+
+def load() -> Sizes | None:
+    """What was counted, if anything was."""
+    return msgspec.json.decode(FILE.read_bytes(), type=Sizes) if FILE.exists() else None
+
+
+def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
+    """Count on a server of its own.
+
+    Raises:
+        Unavailable: PostgreSQL's server is not installed.
+    """
+    turns = said(sessions, each)
+    half = len(turns) // 2
+    with _database() as url:
+        settings = Settings().model_copy(
+            update={"bundle": bundle, "database_url": SecretStr(url), "cache_sessions": sessions}
+        )
+        store = bootstrap.store(settings)
+        schema.upgrade(store)
+        store.close()
+        batches = _records(turns)
+        _run(settings, batches[: len(batches) // 2])
+        before = _counted(url)
+        committed = _run(settings, batches[len(batches) // 2 :])
+        after = _counted(url)
+        rows = _row_sizes(url)
+        state = _value(url, "SELECT avg(octet_length(state)) FROM session_states")
+        version = str(_value(url, "SHOW server_version")).split()[0]
+    counted = sum(len(batch) for batch in batches[len(batches) // 2 :])
+    messages = [message for item in committed for message in item.messages]
+    return Sizes(
+        bundle=bundles.load(bundle).manifest.bundle_id,
+        postgresql=version,
+        turns=counted,
+        tokens=sum(turn.tokens for turn in turns[half:]) / (len(turns) - half),
+        turn_in=sum(len(r.value) + len(_key(r)) for batch in batches for r in batch) / len(turns),
+        topics={
+            topic: Topic(len(sizes) / counted, sum(sizes) / max(1, len(sizes)))
+            for topic in msgspec.structs.asdict(TOPICS).values()
+            for sizes in [[len(m.key) + len(m.value) for m in messages if m.topic == topic]]
+        },
+        tables={
+            name: Table(*_each(before.rows[name], after.rows[name], counted), bytes=size)
+            for name, size in sorted(rows.items())
+            if after.rows[name][:3] != before.rows[name][:3]
+        },
+        log=(after.log - before.log) / counted,
+        state=float(state),
+        read=_reading([message.value for message in messages]),
+    )
+
+
+def _each(before: "Rows", after: "Rows", turns: int) -> tuple[float, float, float, float]:
+    inserted, updated, deleted, kept = ((b - a) / turns for a, b in zip(before, after, strict=True))
+    return inserted, updated, deleted, kept
+
+
+def said(sessions: int, each: int) -> list[Turn]:
+    """Turns of real lengths; each session says one before any says its next."""
+    turns = workload.turns(sessions * each, sessions=sessions)
+    found = []
+    for place, turn in enumerate(turns):
+        seq, session = divmod(place, sessions)
+        role = workload.ROLES[seq % 2]
+        found.append(msgspec.structs.replace(turn, session=session, seq=seq, role=role))
+    return found
+
+
+def _records(turns: list[Turn]) -> list[list[Record]]:
+    """In the worker's batches."""
+    start = datetime.now(UTC) - APART * (1 + max(turn.seq for turn in turns))
+    records = []
+    for offset, turn in enumerate(turns):
+        at = start + APART * turn.seq
+        value = workload.event(turn, "size", at.timestamp())
+        records.append(Record(Source("size", 0, offset), value, {}, at))
+    size = Settings().batch_max
+    return [records[i : i + size] for i in range(0, len(records), size)]
+
+
+def _key(record: Record) -> bytes:
+    return str(msgspec.json.decode(record.value)["session_id"]).encode()
+
+
+def _run(settings: Settings, batches: list[list[Record]]) -> list[Committed]:
+    """A worker's processor over the batches; its connections are closed, so counts are complete."""
+    scorer = bootstrap.scorer(settings)
+    store = bootstrap.prepared_store(settings, scorer)
+    processor = BatchProcessor(
+        bootstrap.pipeline(settings, scorer),
+        store,
+        TOPICS,
+        SessionCache(settings.cache_sessions),
+        0.0,
+        WorkerMetrics(),
+    )
+    try:
+        done = []
+        for batch in batches:
+            done.append(processor.handle(batch))
+            processor.published(done[-1])
+        return done
+    finally:
+        store.close()
+
+
+Rows = tuple[int, int, int, int]
+"""Inserted, updated, deleted, and there."""
+
+
+class _Count(Struct, frozen=True):
+    """Rows by table; bytes of log so far."""
+
+    rows: dict[str, Rows]
+    log: int
+
+
+def _counted(url: str) -> _Count:
+    with psycopg.connect(url, autocommit=True) as connection:
+        log = connection.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')")
+        names = [
+            name
+            for (name,) in connection.execute("SELECT relname FROM pg_stat_user_tables").fetchall()
+        ]
+        written = connection.execute(
+            "SELECT relname, n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_user_tables"
+        ).fetchall()
+        live = {name: _rows(connection, name) for name in names}
+        return _Count(
+            {name: (*counts, live[name]) for name, *counts in written},
+            int((log.fetchone() or [0])[0]),
+        )
+
+
+def _rows(connection: "psycopg.Connection[Any]", table: str) -> int:
+    found = connection.execute(
+        psycopg.sql.SQL("SELECT count(*) FROM {}").format(psycopg.sql.Identifier(table))
+    )
+    return int((found.fetchone() or [0])[0])
+
+
+def _row_sizes(url: str) -> dict[str, float]:
+    """Bytes of a row with its share of the indexes, by table, after VACUUM FULL; 0 without rows."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM FULL")
+        sizes = connection.execute(
+            "SELECT relname, pg_total_relation_size(relid) FROM pg_stat_user_tables"
+        ).fetchall()
+        rows = {name: _rows(connection, name) for name, _ in sizes}
+        return {name: size / rows[name] if rows[name] else 0.0 for name, size in sizes}
+
+
+def _value(url: str, query: str) -> Any:
+    with psycopg.connect(url) as connection:
+        return (connection.execute(query).fetchone() or [0])[0]
+
+
+def _reading(values: list[bytes]) -> float:
+    """As a web process does it for nobody who looks, but for fetching and looking facts up."""
+    decoder, hub, facts = msgspec.json.Decoder(Output), Hub(), Facts()
+    start = time.thread_time()
+    for value in values:
+        hub.take(decoder.decode(value), facts)
+    return (time.thread_time() - start) / max(1, len(values)) * 1e6
+
+
+@contextmanager
+def _database() -> Iterator[str]:
+    binaries = postgres.binaries()
+    if binaries is None:
+        raise Unavailable("PostgreSQL's server (initdb, postgres) is not installed")
+    server = postgres.Server(binaries)
+    try:
+        yield server.new_database()
+    finally:
+        server.remove()
+
+
+def main() -> None:
+    """Write the file anew."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--bundle", type=Path, default=bundles.DEFAULT_BUNDLE)
+    options = parser.parse_args()
+    try:
+        found = measure(options.bundle)
+    except RapportError as problem:
+        raise SystemExit(f"error: {problem}") from problem
+    FILE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    print(FILE.read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    main()

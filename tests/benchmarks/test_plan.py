@@ -1,0 +1,190 @@
+"""The sums of the plan, on round figures; and whether the document is what they give."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from benchmarks import capacity, plan, reports, sizes, workload
+from benchmarks.capacity import Assumptions, Row, Speeds
+from benchmarks.cost import Cost
+from benchmarks.parts import sessions
+from benchmarks.parts.length import Length, OtherBundle
+from benchmarks.parts.length import Result as Lengths
+from benchmarks.sizes import Sizes, Table, Topic
+from stream_app.inference.bundle import DEFAULT_BUNDLE
+from tests.benchmarks.test_tables import report
+from tests.services import postgres
+
+SIZES = Sizes(
+    bundle="bundle-1",
+    postgresql="15.1",
+    turns=1000,
+    tokens=20.0,
+    turn_in=300.0,
+    topics={"turn-scores": Topic(2.0, 1000.0), "session-scores": Topic(1.0, 500.0)},
+    tables={
+        "turns": Table(1.0, 0.0, 0.0, 1.0, 200.0),
+        "turn_scores": Table(2.0, 0.0, 0.0, 2.0, 1000.0),
+        "session_states": Table(0.0, 1.0, 0.0, 0.0, 20_000.0),
+        "outbox": Table(0.01, 0.0, 0.01, 0.0, 0.0),
+    },
+    log=10_000.0,
+    state=16_000.0,
+    read=5.0,
+)
+SPEEDS = Speeds(
+    tokens=20.0,
+    worker=Cost(a=0.0005, b=0.0001),
+    nano=("nano-1", 0.25),
+    accelerator=None,
+    memory=(200.0, 40_000.0),
+)
+SMALL = Assumptions(sessions=100_000, seconds=10.0, busy=0.5)
+
+
+def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) -> dict[str, Row]:
+    return {
+        f"{section.title}: {row.name}": row
+        for section in capacity.plan(a, size, speed)
+        for row in section.rows
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("Load: turns", 10_000.0),
+        ("Load: tokens", 200_000.0),
+        ("Workers: one worker, one core, default bundle", 400.0),
+        ("Workers: workers and cores, default bundle", 50),
+        ("Workers: one worker, one core, nano-1", 1000.0),
+        ("Workers: workers and cores, nano-1", 20),
+        ("Workers: accelerators, if the assumption holds", 3),
+        ("Kafka: in", 3.0),
+        ("Kafka: out, a turn", 2500.0),
+        ("Kafka: out", 25.0),
+        ("Kafka: written, with copies", 84.0),
+        ("Kafka: kept for 24 h", 7.2576),
+        ("Kafka: brokers", 1),
+        ("Kafka: partitions of the turns' topic, at least", 50),
+        ("Kafka: turns in one partition", 200.0),
+        ("PostgreSQL, writing: `turn_scores`", 20_000.0),
+        ("PostgreSQL, writing: all tables", 40_200.0),
+        ("PostgreSQL, writing: write-ahead log", 100.0),
+        ("PostgreSQL, writing: of it states of sessions, at least", 160.0),
+        ("PostgreSQL, writing: primaries", 1),
+        ("PostgreSQL, storage: `turns`, a day", 0.1728),
+        ("PostgreSQL, storage: all that grows, a day", 1.9008),
+        ("PostgreSQL, storage: a partition of one month", 57.024),
+        ("PostgreSQL, storage: 12 months kept", 684.288),
+        ("PostgreSQL, storage: states of open sessions", 2.0),
+        ("Memory: sessions of one worker", 2000.0),
+        ("Memory: memory of one worker", 200 + 2000 * 40_000 / 2**20),
+        ("Console: viewers", 500),
+        ("Console: web processes for their streams", 1),
+        ("Console: events for one viewer", 60.0),
+        ("Console: to one browser", 50.0),
+        ("Console: messages that each web process reads", 30_000.0),
+        ("Console: cores for them, in each web process", 0.15),
+        ("Where it breaks first: one PostgreSQL primary", 10_000.0),
+        ("Where it breaks first: one web process, which reads all topics", 66_666.67),
+        ("Where it breaks first: deployments side by side, each with sessions of its own", 1),
+    ],
+)
+def test_a_sum(name: str, what: float) -> None:
+    assert rows()[name].what == pytest.approx(what, rel=1e-6)
+
+
+def test_ten_times_the_sessions_are_ten_deployments_of_the_same_size() -> None:
+    found = rows(structs.replace(SMALL, sessions=1_000_000))
+    split = "Where it breaks first: deployments side by side, each with sessions of its own"
+    assert found[split].what == 10
+    assert found["Where it breaks first: sessions in each"].what == 100_000
+
+
+def test_the_scarcest_comes_first() -> None:
+    slow = structs.replace(SIZES, read=500.0)
+    names = [name for name in rows(size=slow) if name.startswith("Where it breaks first")]
+    assert "web process" in names[0]
+
+
+def test_what_was_not_measured_is_not_made_up_and_neither_is_what_follows_from_it() -> None:
+    found = rows(speed=Speeds(tokens=20.0))
+    for name in (
+        "Workers: one worker, one core, default bundle",
+        "Workers: workers and cores, default bundle",
+        "Workers: workers and cores, a smaller bundle",
+        "Kafka: partitions of the turns' topic, at least",
+        "Kafka: turns in one partition",
+        "Memory: sessions of one worker",
+        "Memory: memory of one worker",
+    ):
+        assert found[name].what is None
+    shown = plan.shown(capacity.plan(SMALL, SIZES, Speeds(tokens=20.0)))
+    assert "| workers and cores, default bundle | 10,000 / (? × 0.5) | not measured |" in shown
+
+
+def test_an_accelerator_is_assumed_until_it_is_measured() -> None:
+    assert "not measured" in rows()["Workers: one worker, one accelerator"].how
+    measured = rows(speed=structs.replace(SPEEDS, accelerator=4000.0))
+    assert measured["Workers: one worker, one accelerator"] == Row(
+        "one worker, one accelerator", "measured", 4000.0, "turns/s"
+    )
+    assert measured["Workers: accelerators"].what == 5
+
+
+def test_speeds_come_from_the_results(tmp_path: Path) -> None:
+    def length(tokens: float, *, mixture: bool = False) -> Length:
+        rate = 1 / (0.0005 + 0.0001 * tokens)
+        return Length(tokens, mixture, [2 * rate], [rate], [100.0])
+
+    by_length = Lengths(
+        "whole",
+        20.0,
+        [length(8), length(64), length(23, mixture=True)],
+        [OtherBundle("half", 10.0, 20.0, [1.0]), OtherBundle("nano", 5.0, 20.0, [1.0])],
+    )
+    counts = [sessions.Count(n, [1.0], [1.0], [1.0], n, 200 + n * 0.04) for n in (100, 10_000)]
+    assert plan.speeds(tmp_path) == Speeds(tokens=plan.speeds(tmp_path).tokens)
+    reports.write(report("length", by_length), tmp_path)
+    reports.write(report("sessions", sessions.Result(20_000, counts)), tmp_path)
+    found = plan.speeds(tmp_path)
+    assert found.worker is not None
+    assert found.worker.rate(20) == pytest.approx(400, rel=1e-3)
+    assert found.nano == ("nano", 0.25)
+    assert found.memory is not None
+    assert found.memory[0] == pytest.approx(200.0)
+    assert found.memory[1] == pytest.approx(0.04 * 2**20)
+    assert 15 < found.tokens < 30
+
+
+def test_the_published_plan_is_what_its_figures_give() -> None:
+    text = plan.DOCUMENT.read_text("utf-8")
+    assert plan.document(text, sizes.load(), plan.speeds(reports.RESULTS)) == text
+    assert "not measured" not in plan.document(text, None, SPEEDS).split("<!-- plan -->")[0]
+    assert "Not measured." in plan.document(text, None, SPEEDS)
+
+
+def test_turns_for_the_sizes_come_from_all_sessions_in_turn() -> None:
+    turns = sizes.said(5, 4)
+    assert [turn.session for turn in turns] == [*range(5)] * 4
+    assert [turn.seq for turn in turns] == [n for n in range(4) for _ in range(5)]
+    assert {turn.role for turn in turns if turn.seq % 2} == {workload.ROLES[1]}
+
+
+def test_sizes_are_counted_on_a_real_database() -> None:
+    if postgres.binaries() is None:
+        pytest.skip("PostgreSQL's server (initdb, postgres) is not installed")
+    found = sizes.measure(DEFAULT_BUNDLE, sessions=64, each=8)
+    assert found.turns == 256
+    assert found.tables["turns"].inserted == found.tables["turns"].kept == 1.0
+    assert 1.0 <= found.tables["turn_scores"].kept <= 2.0
+    assert found.tables["session_states"].kept == 0.0
+    assert found.tables["turn_scores"].kept == found.topics["turn-scores"].messages
+    states = found.tables["session_states"].updated
+    assert states == 0.25  # four turns of each session are in a batch, its state is written once
+    assert found.topics["session-scores"].messages == states
+    assert found.log > states * found.state
+    assert found.state > 5000
+    assert found.turn_in > 200

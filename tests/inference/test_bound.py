@@ -1,0 +1,98 @@
+"""Sessions with buffers of their own, on the CPU provider: the same class as on CUDA."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from stream_app.commands.event_files import sample_sessions
+from stream_app.inference.batching import Shapes
+from stream_app.inference.bound import BoundSession
+from stream_app.inference.bundle import load
+from stream_app.inference.encoder import TurnEncoder, batch_limits
+from stream_app.inference.providers import Provider, open_session
+from stream_app.inference.tokenizer import TextTokenizer, Tokens
+
+OUTPUTS = ["vectors", "rationale_logits"]
+BUNDLE = load()
+SPEC = BUNDLE.manifest.encoder
+GRAPH = BUNDLE.file(SPEC.file)
+
+
+@pytest.fixture(scope="module")
+def session() -> Any:
+    return open_session(GRAPH, Provider.CPU, 1)
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[Tokens]:
+    lines = [line for path in sample_sessions()[:2] for line in path.read_text("utf-8").split("\n")]
+    spoken = [text for line in lines if line and (text := json.loads(line).get("text"))]
+    tokenizer = TextTokenizer(BUNDLE.file(BUNDLE.manifest.tokenizer.file), SPEC.max_tokens)
+    return tokenizer.tokenize([*spoken, "word " * 300, "ok"])
+
+
+def feeds(rows: int, tokens: int, seed: int) -> dict[str, np.ndarray]:
+    chance = np.random.default_rng(seed)
+    mask = np.arange(tokens) < chance.integers(1, tokens + 1, (rows, 1))
+    ids = chance.integers(1000, 20_000, (rows, tokens)) * mask
+    return {"input_ids": ids.astype(np.int64), "attention_mask": mask.astype(np.int64)}
+
+
+def test_bound_runs_give_exactly_what_plain_ones_give_whatever_ran_before(session: Any) -> None:
+    bound = BoundSession(session, "cpu")
+    for seed, shape in enumerate([(1, 16), (8, 16), (1, 16), (3, 5), (8, 16), (1, 192)]):
+        given = feeds(*shape, seed)
+        for plain, own in zip(session.run(OUTPUTS, given), bound.run(OUTPUTS, given), strict=True):
+            np.testing.assert_array_equal(plain, own)
+
+
+def test_results_outlive_the_next_run_of_their_shape(session: Any) -> None:
+    bound = BoundSession(session, "cpu")
+    first = bound.run(OUTPUTS, feeds(2, 8, seed=1))
+    kept = [array.copy() for array in first]
+    bound.run(OUTPUTS, feeds(2, 8, seed=2))
+    for before, after in zip(kept, first, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_threads_that_share_a_session_get_their_own_results(session: Any) -> None:
+    bound = BoundSession(session, "cpu")
+    given = [feeds(2, 12, seed) for seed in range(24)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda item: bound.run(OUTPUTS, item)[0], given))
+    for item, vectors in zip(given, found, strict=True):
+        np.testing.assert_array_equal(vectors, session.run(OUTPUTS, item)[0])
+
+
+def test_outputs_come_in_the_order_that_is_asked_for(session: Any) -> None:
+    bound, given = BoundSession(session, "cpu"), feeds(1, 4, seed=3)
+    logits, vectors = bound.run(OUTPUTS[::-1], given)
+    assert (logits.shape, vectors.shape) == ((1, 4, 3), (1, 2, SPEC.hidden_size))
+
+
+def test_a_turn_in_a_batch_of_fixed_shape_is_the_turn_in_a_batch_of_similar_ones(
+    session: Any, texts: list[Tokens]
+) -> None:
+    """The whole path of an accelerator, but for the device."""
+    similar = TurnEncoder(GRAPH, SPEC, Provider.CPU, 1)
+    fixed = TurnEncoder(GRAPH, SPEC, Provider.CPU, 1)
+    fixed.limits = batch_limits(SPEC, Provider.CUDA, 1)
+    fixed.session = BoundSession(session, "cpu")
+    assert isinstance(fixed.limits, Shapes)
+    assert fixed.limits.tokens[-1] == SPEC.max_tokens
+    assert max(len(item.ids) for item in texts) == SPEC.max_tokens
+    for one, other in zip(similar.encode(texts), fixed.encode(texts), strict=True):
+        np.testing.assert_allclose(one.vectors, other.vectors, atol=2e-3, rtol=2e-3)
+        np.testing.assert_allclose(one.rationale, other.rationale, atol=1e-4)
+
+
+def test_an_encoder_that_depends_on_its_batch_is_never_given_others_nor_empty_rows() -> None:
+    spec = structs.replace(SPEC, batch_independent=False)
+    for provider in (Provider.CPU, Provider.CUDA):
+        limits = batch_limits(spec, provider, 1)
+        assert not isinstance(limits, Shapes)
+        assert limits.tokens == 0

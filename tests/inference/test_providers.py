@@ -1,0 +1,123 @@
+"""What is done when CUDA is there, is there in name only, or is not there.
+
+No machine that runs these tests has CUDA: sessions and ONNX Runtime's lists are made up here, so
+that the answers of a GPU build without a working driver, and of one with it, can be given.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from stream_app.errors import ProviderError
+from stream_app.inference import providers
+from stream_app.inference.bundle import load
+from stream_app.inference.providers import CUDA, Provider, open_session
+
+GRAPH = load().file("encoder.onnx")
+
+
+class Runtime:
+    """Stands in for the GPU build. ``works``: sessions on CUDA; ``graphs``: launches recorded."""
+
+    def __init__(self, *, works: bool, graphs: bool = True) -> None:
+        self.works, self.graphs = works, graphs
+        self.asked: list[Any] = []
+        self.preloaded = 0
+
+    def providers(self) -> list[str]:
+        return [CUDA, "CPUExecutionProvider"]
+
+    def preload_dlls(self) -> None:
+        assert not self.asked, "libraries are loaded before the first session"
+        self.preloaded += 1
+
+    def open(self, _graph: Path, _options: Any, providers: list[Any], **how: Any) -> Any:
+        self.asked.append((providers[0], how))
+        first = "CPUExecutionProvider"
+        if isinstance(providers[0], tuple):
+            if providers[0][1] and not self.graphs:
+                raise Exception("cannot use the CUDA Graph feature")  # as it does
+            first = CUDA if self.works else first
+        return type("Session", (), {"get_providers": lambda _: [first]})()
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def install(runtime: Runtime) -> Runtime:
+        monkeypatch.setattr(providers.ort, "get_available_providers", runtime.providers)
+        monkeypatch.setattr(providers.ort, "preload_dlls", runtime.preload_dlls)
+        monkeypatch.setattr(providers.ort, "InferenceSession", runtime.open)
+        providers.preload_libraries.cache_clear()
+        return runtime
+
+    yield install
+    providers.preload_libraries.cache_clear()
+
+
+def test_without_cuda_in_the_build_auto_is_the_cpu_and_says_nothing() -> None:
+    with capture_logs() as logs:
+        session = open_session(GRAPH, Provider.AUTO, 1, fixed_shapes=True)
+    assert providers.provider_in_use(session) is Provider.CPU
+    assert logs == []
+
+
+def test_a_session_on_cuda_records_its_launches_and_falls_back_by_no_print(
+    install: Any,
+) -> None:
+    runtime = install(Runtime(works=True))
+    with capture_logs() as logs:
+        session = open_session(GRAPH, Provider.AUTO, 1, fixed_shapes=True)
+    assert providers.provider_in_use(session) is Provider.CUDA
+    assert runtime.asked == [((CUDA, {"enable_cuda_graph": "1"}), {"enable_fallback": 0})]
+    assert logs == []
+
+
+def test_launches_are_not_recorded_for_shapes_that_change(install: Any) -> None:
+    runtime = install(Runtime(works=True))
+    open_session(GRAPH, Provider.CUDA, 1)
+    assert [asked for asked, _ in runtime.asked] == [(CUDA, {})]
+
+
+def test_a_graph_whose_launches_cannot_be_recorded_runs_on_cuda_without_that(install: Any) -> None:
+    runtime = install(Runtime(works=True, graphs=False))
+    with capture_logs() as logs:
+        session = open_session(GRAPH, Provider.CUDA, 1, fixed_shapes=True)
+    assert providers.provider_in_use(session) is Provider.CUDA
+    assert [asked[1] for asked, _ in runtime.asked] == [{"enable_cuda_graph": "1"}, {}]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("provider.no_cuda_graphs", "warning")
+    ]
+
+
+def test_auto_falls_back_with_an_error_in_the_log(install: Any) -> None:
+    install(Runtime(works=False))
+    with capture_logs() as logs:
+        session = open_session(GRAPH, Provider.AUTO, 1, fixed_shapes=True)
+    assert providers.provider_in_use(session) is Provider.CPU
+    (entry,) = logs
+    assert (entry["event"], entry["log_level"]) == ("provider.fallback", "error")
+    assert "driver" in entry["reason"]
+
+
+def test_cuda_is_refused_when_the_session_does_not_run_on_it(install: Any) -> None:
+    install(Runtime(works=False))
+    with (
+        capture_logs() as logs,
+        pytest.raises(ProviderError, match=r"driver cannot be loaded.*nvidia-smi"),
+    ):
+        open_session(GRAPH, Provider.CUDA, 1)
+    assert logs == []
+
+
+def test_libraries_are_loaded_once_before_the_first_session_and_not_for_the_cpu(
+    install: Any,
+) -> None:
+    runtime = install(Runtime(works=True))
+    open_session(GRAPH, Provider.CPU, 1)
+    assert runtime.preloaded == 0
+    runtime.asked.clear()
+    open_session(GRAPH, Provider.CUDA, 1)
+    open_session(GRAPH, Provider.CUDA, 1)
+    assert runtime.preloaded == 1
