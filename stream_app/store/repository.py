@@ -36,6 +36,8 @@ from stream_app.store.rows import Row
 log = structlog.get_logger(__name__)
 
 READS_ONLY: Final = "rapport_reads_only"
+SQLITE_CACHE_KIB: Final = 16 * 1024
+SQLITE_LOG_PAGES: Final = 4000
 PSEUDONYM_KEY: Final = "pseudonym_key"
 COOKIE_KEY: Final = "cookie_key"
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
@@ -392,9 +394,19 @@ def _as_json(value: object) -> str:
 
 
 def _tune_sqlite(connection: Any, _record: object) -> None:
-    """WAL lets readers go on while the worker writes; transactions are begun by us."""
+    """WAL lets readers go on while the worker writes; transactions are begun by us.
+
+    The states of a batch are some MiB: a smaller cache would write pages of it twice, and a shorter
+    log would copy the same pages to the database over and over.
+    """
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "busy_timeout=10000",
+        f"cache_size=-{SQLITE_CACHE_KIB}",
+        f"wal_autocheckpoint={SQLITE_LOG_PAGES}",
+    ):
         connection.execute(f"PRAGMA {pragma}")
 
 
