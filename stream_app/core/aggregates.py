@@ -52,14 +52,16 @@ class Totals(Struct):
         """Count one turn."""
         self.turns += 1
         for i, level in enumerate(item.levels):
-            self.levels[i] += level
-            self.present[i] += level > 0
+            if level:
+                self.levels[i] += level
+                self.present[i] += 1
         self.open_questions += item.question == "open"
         self.closed_questions += item.question == "closed"
         self.simple_reflections += item.reflection == "simple"
         self.complex_reflections += item.reflection == "complex"
+        evidence = self.evidence
         for name, value in item.evidence.items():
-            self.evidence[name] = self.evidence.get(name, 0) + value
+            evidence[name] = evidence.get(name, 0) + value
 
     def copy(self) -> "Totals":
         """The same sums, to be added to."""
@@ -226,15 +228,15 @@ class Summary(Struct, frozen=True):
 
 def contribution(score: TurnScore) -> Contribution:
     """What a scored turn adds to its session."""
-    levels = tuple(
-        level.level if (level := getattr(score.expressed, name)) is not None else 0
-        for name in MECHANISMS
+    expressed = score.expressed
+    first, second, third = (
+        level.level if (level := getattr(expressed, name)) is not None else 0 for name in MECHANISMS
     )
     return Contribution(
         seq=score.seq,
-        levels=(levels[0], levels[1], levels[2]),
-        question=_top(score.expressed.question),
-        reflection=_top(score.expressed.reflection),
+        levels=(first, second, third),
+        question=_top(expressed.question),
+        reflection=_top(expressed.reflection),
         evidence=evidence(score),
     )
 
@@ -252,8 +254,8 @@ def evidence(score: TurnScore) -> dict[str, int]:
     for name in MECHANISMS:
         level = getattr(score.expressed, name)
         if level is not None:
-            expected = sum(i * p for i, p in enumerate(level.probabilities))
-            found[f"expected.{name}"] = round(expected * MILLION)
+            _, weak, strong = level.probabilities
+            found[f"expected.{name}"] = round((weak + 2 * strong) * MILLION)
     for label, p in (score.expressed.strategy or {}).items():
         found[f"strategy.{label}"] = round(p * MILLION)
     if SATISFACTION in score.client:
@@ -276,11 +278,16 @@ def _log_odds(p: float) -> int:
 
 
 def _evidence(totals: Totals, recent: list[Contribution]) -> dict[str, EvidenceSummary]:
+    lately: dict[str, int] = {}
+    times: dict[str, int] = {}
+    for item in recent:
+        for name, value in item.evidence.items():
+            lately[name] = lately.get(name, 0) + value
+            times[name] = times.get(name, 0) + 1
     found = {}
     for name, value in totals.evidence.items():
-        latest = [item.evidence[name] for item in recent if name in item.evidence]
         mean = value / totals.turns / MILLION
-        last = sum(latest) / len(latest) / MILLION if latest else mean
+        last = lately[name] / times[name] / MILLION if name in times else mean
         found[name] = EvidenceSummary(mean, last)
     return found
 
