@@ -32,7 +32,7 @@ from stream_app.store import rows, tables
 from stream_app.store.outbox import Message, OutboxEntry
 from stream_app.store.privacy import Privacy
 from stream_app.store.rows import Row
-from stream_app.store.statements import Statement
+from stream_app.store.statements import Statement, as_json
 
 log = structlog.get_logger(__name__)
 
@@ -369,7 +369,7 @@ def open_store(
     engine = sa.create_engine(
         parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
         hide_parameters=True,
-        json_serializer=_as_json,
+        json_serializer=as_json,
         json_deserializer=msgspec.json.decode,
         **pool,
     )
@@ -387,11 +387,6 @@ def shown_url(url: str | URL) -> str:
         return "********"
     secrets_in_query = {name: "masked" for name in parsed.query if "pass" in name.lower()}
     return parsed.update_query_dict(secrets_in_query).render_as_string(hide_password=True)
-
-
-def _as_json(value: object) -> str:
-    """A JSON column's text; structs are written as in the wire contract."""
-    return msgspec.json.encode(value).decode()
 
 
 def _tune_sqlite(connection: Any, _record: object) -> None:

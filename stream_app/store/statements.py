@@ -64,7 +64,7 @@ def _turn(column: Any, dialect: str) -> Turned | None:
         case UtcDateTime():
             return _as_text if dialect == "sqlite" else _in_utc
         case JSON():
-            return _as_json
+            return as_json
         case _:
             return None
 
@@ -83,6 +83,6 @@ def _as_text(moment: datetime | None) -> str | None:
     return known.isoformat(" ", "microseconds")[:26] if known is not None else None
 
 
-def _as_json(value: object) -> str:
-    """Structs are written as in the wire contract."""
+def as_json(value: object) -> str:
+    """A JSON column's text; structs are written as in the wire contract."""
     return msgspec.json.encode(value).decode()
