@@ -7,7 +7,7 @@ what a run with only final scores would have left; probabilities and log-odds co
 import math
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, MechanismSummary, TurnScore
@@ -49,17 +49,23 @@ class Totals(Struct):
     evidence: dict[str, int] = field(default_factory=dict)
 
     def add(self, item: Contribution) -> None:
-        """Count one turn."""
+        """Count one turn with its evidence."""
+        self.count(item)
+        evidence = self.evidence
+        for name, value in item.evidence.items():
+            evidence[name] = evidence.get(name, 0) + value
+
+    def count(self, item: Contribution) -> None:
+        """Count one turn, all but its evidence."""
         self.turns += 1
         for i, level in enumerate(item.levels):
-            self.levels[i] += level
-            self.present[i] += level > 0
+            if level:
+                self.levels[i] += level
+                self.present[i] += 1
         self.open_questions += item.question == "open"
         self.closed_questions += item.question == "closed"
         self.simple_reflections += item.reflection == "simple"
         self.complex_reflections += item.reflection == "complex"
-        for name, value in item.evidence.items():
-            self.evidence[name] = self.evidence.get(name, 0) + value
 
     def copy(self) -> "Totals":
         """The same sums, to be added to."""
@@ -150,23 +156,21 @@ class Aggregates(Struct):
         while len(latest) > max(RECENT, after + 1):
             settled.add(latest.pop(0))
 
-    def summary(self) -> "Summary":
-        """Means, shares and ratios as of now."""
-        totals, client = self.settled.copy(), self.client_settled.copy()
+    def figures(self) -> "Figures":
+        """Means, shares and ratios that are told of a session, as of now."""
+        totals = self.settled.copy()
         for item in self.latest:
-            totals.add(item)
-        for item in self.client_latest:
-            client.add(item)
+            totals.count(item)
         recent = self.latest[-RECENT:]
         questions = totals.open_questions + totals.closed_questions
         reflections = totals.simple_reflections + totals.complex_reflections
         words = self.client.words + self.counsellor.words
-        return Summary(
+        return Figures(
             counsellor_turns=totals.turns,
             mechanisms={
                 name: MechanismSummary(
                     mean=totals.levels[i] / totals.turns,
-                    recent_mean=sum(item.levels[i] for item in recent) / max(1, len(recent)),
+                    recent_mean=sum([item.levels[i] for item in recent]) / max(1, len(recent)),
                     share=totals.present[i] / totals.turns,
                 )
                 for i, name in enumerate(MECHANISMS)
@@ -181,9 +185,16 @@ class Aggregates(Struct):
             questions_per_turn=_ratio(questions, totals.turns),
             reflections_per_turn=_ratio(reflections, totals.turns),
             words_per_turn=_ratio(self.counsellor.words, totals.turns),
+        )
+
+    def summary(self) -> "Summary":
+        """The figures, and what else the risk rests on, as of now."""
+        return Summary(
+            **structs.asdict(self.figures()),
             client=_speech_summary(self.client),
             counsellor=_speech_summary(self.counsellor),
-            evidence=_evidence(totals, recent) | _evidence(client, self.client_latest[-RECENT:]),
+            evidence=_evidence(self.settled, self.latest)
+            | _evidence(self.client_settled, self.client_latest),
         )
 
 
@@ -206,7 +217,7 @@ class EvidenceSummary(Struct, frozen=True):
     recent: float
 
 
-class Summary(Struct, frozen=True):
+class Figures(Struct, frozen=True):
     """Aggregates as numbers; a ratio without a denominator is None."""
 
     counsellor_turns: int
@@ -219,6 +230,11 @@ class Summary(Struct, frozen=True):
     questions_per_turn: float | None
     reflections_per_turn: float | None
     words_per_turn: float | None
+
+
+class Summary(Figures, frozen=True):
+    """Everything that the risk rests on."""
+
     client: SpeechSummary
     counsellor: SpeechSummary
     evidence: dict[str, EvidenceSummary]
@@ -226,15 +242,15 @@ class Summary(Struct, frozen=True):
 
 def contribution(score: TurnScore) -> Contribution:
     """What a scored turn adds to its session."""
-    levels = tuple(
-        level.level if (level := getattr(score.expressed, name)) is not None else 0
-        for name in MECHANISMS
+    expressed = score.expressed
+    first, second, third = (
+        level.level if (level := getattr(expressed, name)) is not None else 0 for name in MECHANISMS
     )
     return Contribution(
         seq=score.seq,
-        levels=(levels[0], levels[1], levels[2]),
-        question=_top(score.expressed.question),
-        reflection=_top(score.expressed.reflection),
+        levels=(first, second, third),
+        question=_top(expressed.question),
+        reflection=_top(expressed.reflection),
         evidence=evidence(score),
     )
 
@@ -252,8 +268,8 @@ def evidence(score: TurnScore) -> dict[str, int]:
     for name in MECHANISMS:
         level = getattr(score.expressed, name)
         if level is not None:
-            expected = sum(i * p for i, p in enumerate(level.probabilities))
-            found[f"expected.{name}"] = round(expected * MILLION)
+            _, weak, strong = level.probabilities
+            found[f"expected.{name}"] = round((weak + 2 * strong) * MILLION)
     for label, p in (score.expressed.strategy or {}).items():
         found[f"strategy.{label}"] = round(p * MILLION)
     if SATISFACTION in score.client:
@@ -275,14 +291,28 @@ def _log_odds(p: float) -> int:
     return round(max(-LARGEST_LOG_ODDS, min(LARGEST_LOG_ODDS, odds)) * MILLION)
 
 
-def _evidence(totals: Totals, recent: list[Contribution]) -> dict[str, EvidenceSummary]:
+def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, EvidenceSummary]:
+    lately, times = _summed(latest[-RECENT:])
+    before, _ = _summed(latest[:-RECENT])
+    turns = settled.turns + len(latest)
     found = {}
-    for name, value in totals.evidence.items():
-        latest = [item.evidence[name] for item in recent if name in item.evidence]
-        mean = value / totals.turns / MILLION
-        last = sum(latest) / len(latest) / MILLION if latest else mean
+    for name in settled.evidence | before | lately:
+        value = settled.evidence.get(name, 0) + before.get(name, 0) + lately.get(name, 0)
+        mean = value / turns / MILLION
+        last = lately[name] / times[name] / MILLION if name in times else mean
         found[name] = EvidenceSummary(mean, last)
     return found
+
+
+def _summed(items: list[Contribution]) -> tuple[dict[str, int], dict[str, int]]:
+    """By name, the sum of the items' evidence, and how many have it."""
+    sums: dict[str, int] = {}
+    times: dict[str, int] = {}
+    for item in items:
+        for name, value in item.evidence.items():
+            sums[name] = sums.get(name, 0) + value
+            times[name] = times.get(name, 0) + 1
+    return sums, times
 
 
 def _speech_summary(speech: Speech) -> SpeechSummary:

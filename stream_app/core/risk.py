@@ -7,7 +7,8 @@ were rated by the people who were listened to; a bundle without them gives no ri
 """
 
 import math
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -18,7 +19,17 @@ USUAL_TURNS = 10
 """``turn_weights`` count from so many counsellor turns."""
 
 
-class RiskModel(Struct, frozen=True, forbid_unknown_fields=True):
+class Term(NamedTuple):
+    """One feature of a model: its name, bounds and weights."""
+
+    name: str
+    least: float
+    most: float
+    weight: float
+    turn_weight: float
+
+
+class RiskModel(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """``risk = sigmoid(intercept + sum(part of feature))``; features as in ``features``.
 
     The part of feature x after n counsellor turns is ``weights * x + turn_weights * t * x`` with
@@ -34,6 +45,19 @@ class RiskModel(Struct, frozen=True, forbid_unknown_fields=True):
     turn_weights: dict[str, float] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
     alerts: list[dict[str, Any]] = field(default_factory=list)
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """The features in the order in which their parts are added up."""
+        return [
+            Term(
+                name,
+                *self.bounds.get(name, (-math.inf, math.inf)),
+                self.weights.get(name, 0.0),
+                self.turn_weights.get(name, 0.0),
+            )
+            for name in sorted(self.weights.keys() | self.turn_weights.keys())
+        ]
 
 
 def features(summary: Summary) -> dict[str, float]:
@@ -73,12 +97,13 @@ def log_odds(model: RiskModel, values: dict[str, float]) -> float:
     """The sum of the parts; a feature that is not there yet (a head has not scored) counts as 0."""
     progress = values["log_counsellor_turns"] - math.log1p(USUAL_TURNS)
     total = model.intercept
-    for name in sorted(model.weights.keys() | model.turn_weights.keys()):
+    for name, least, most, weight, turn_weight in model.terms:
         x = values.get(name, 0.0)
-        if name in model.bounds:
-            least, most = model.bounds[name]
-            x = max(least, min(most, x))
-        total += x * (model.weights.get(name, 0.0) + progress * model.turn_weights.get(name, 0.0))
+        if x < least:
+            x = least
+        elif x > most:
+            x = most
+        total += x * (weight + progress * turn_weight)
     return total
 
 

@@ -9,6 +9,7 @@ that what is usual moves nothing.
 import math
 import re
 from collections import defaultdict
+from functools import cache
 from typing import Final
 
 from stream_app.core.aggregates import PERCEIVED
@@ -35,6 +36,7 @@ _THEMES: Final = {
 }
 
 
+@cache
 def theme(feature: str) -> str:
     """The theme of a feature, in words.
 
@@ -61,13 +63,10 @@ def moved(model: RiskModel, values: dict[str, float]) -> list[tuple[str, float]]
     """The themes that raise the log-odds most, at most three, each with its part."""
     progress = values["log_counsellor_turns"] - math.log1p(USUAL_TURNS)
     parts: dict[str, float] = defaultdict(float)
-    for name in sorted(model.weights.keys() | model.turn_weights.keys()):
+    for name, least, most, weight, turn_weight in model.terms:
+        away = values.get(name, 0.0)
         if name in model.bounds:
-            least, most = model.bounds[name]
-            away = max(least, min(most, values.get(name, 0.0))) - (least + most) / 2.0
-        else:
-            away = values.get(name, 0.0)
-        weight = model.weights.get(name, 0.0) + progress * model.turn_weights.get(name, 0.0)
-        parts[theme(name)] += away * weight
+            away = max(least, min(most, away)) - (least + most) / 2.0
+        parts[theme(name)] += away * (weight + progress * turn_weight)
     ranked = sorted(parts.items(), key=lambda item: (-item[1], item[0]))
     return [(name, part) for name, part in ranked[:TOP] if part > 0.0]

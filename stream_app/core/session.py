@@ -99,7 +99,7 @@ def session_score(
     state: SessionState, status: SessionStatus, risk_by_turn: list[tuple[int, float]]
 ) -> SessionScore:
     """The aggregates of a session as a message."""
-    summary = state.aggregates.summary()
+    figures = state.aggregates.figures()
     return SessionScore(
         session_id=state.session_id,
         bundle=state.bundle,
@@ -107,16 +107,16 @@ def session_score(
         started_at=state.started_at,
         last_activity_at=state.last_activity_at,
         turns=state.aggregates.turns,
-        counsellor_turns=summary.counsellor_turns,
+        counsellor_turns=figures.counsellor_turns,
         late_turns=state.aggregates.late_turns,
         withheld_turns=state.withheld_turns,
         low_empathy_risk=state.risk,
         predicted_rating=None,
         risk_by_turn=risk_by_turn,
-        mechanisms=summary.mechanisms,
-        empathy_total_mean=summary.empathy_total_mean,
-        talk_share=summary.talk_share,
-        reflection_to_question=summary.reflection_to_question,
-        complex_reflection_share=summary.complex_reflection_share,
-        open_question_share=summary.open_question_share,
+        mechanisms=figures.mechanisms,
+        empathy_total_mean=figures.empathy_total_mean,
+        talk_share=figures.talk_share,
+        reflection_to_question=figures.reflection_to_question,
+        complex_reflection_share=figures.complex_reflection_share,
+        open_question_share=figures.open_question_share,
     )

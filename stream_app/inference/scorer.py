@@ -51,6 +51,10 @@ class OnnxScorer:
             manifest.encoder.hidden_size,
         )
         self._heads = manifest.heads
+        self._heads_of = {
+            role: [(place, head) for place, head in enumerate(self._heads) if role in head.roles]
+            for role in Role
+        }
         self._distress = (
             DistressProbe.read(
                 bundle.file(manifest.distress.file), 2 * manifest.encoder.hidden_size
@@ -104,8 +108,11 @@ class OnnxScorer:
         ]
         if not wanted:
             return {}
-        sentences = SentenceReader(offsets, text)
         by_mechanism = output.rationale.T.tolist()
+        peaks = [max(of_tokens) for of_tokens in by_mechanism]
+        if not any(peaks[rationale.index] >= rationale.threshold for _, rationale in wanted):
+            return {name: [] for name, _ in wanted}  # most turns: their sentences are not needed
+        sentences = SentenceReader(offsets, text)
         return {
             name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
             for name, rationale in wanted
@@ -118,7 +125,10 @@ class OnnxScorer:
         logits = self.head.logits(targets)
         answers = [self._answers(head, logits[head.name]) for head in self._heads]
         found = [
-            self._scores(target, [answer[row] for answer in answers])
+            self._scores(
+                target,
+                [(head, answers[place][row]) for place, head in self._heads_of[target.turn.role]],
+            )
             for row, target in enumerate(targets)
         ]
         self._add_distress(targets, found)
@@ -142,15 +152,14 @@ class OnnxScorer:
         levels = decided(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
         return list(zip(p.tolist(), p.max(axis=-1).tolist(), levels, strict=True))
 
-    def _scores(self, target: Target, answers: list[_Answer]) -> HeadScores:
+    @staticmethod
+    def _scores(target: Target, answers: list[tuple[HeadSpec, _Answer]]) -> HeadScores:
         expressed: dict[str, Any] = {}
         perceived: dict[str, float] = {}
         client: dict[str, dict[str, float]] = {}
         tops: list[float] = []
         abstained: list[str] = []
-        for head, (values, top, level) in zip(self._heads, answers, strict=True):
-            if target.turn.role not in head.roles:
-                continue
+        for head, (values, top, level) in answers:
             tops.append(top)
             if top < head.abstain_below:
                 abstained.append(head.name)

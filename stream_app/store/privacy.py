@@ -17,6 +17,7 @@ PHONE_REGIONS: Final = ("GB", "US")
 
 _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
 _DIGITS = re.compile(r"\d(?:[ -]?\d){12,}")
+_DIGIT = re.compile(r"\d")
 _GROUP = re.compile(r"\d+")
 _CARD_LENGTHS: Final = range(13, 20)
 _INTRODUCTION = re.compile(
@@ -82,7 +83,7 @@ def _cards_among(groups: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
 
 
 def _phones(text: str) -> Iterator[tuple[int, int]]:
-    if sum(char.isdigit() for char in text) < 7:
+    if _DIGIT.search(text) is None or sum(char.isdigit() for char in text) < 7:
         return
     for region in PHONE_REGIONS:
         for match in phonenumbers.PhoneNumberMatcher(

@@ -32,10 +32,13 @@ from stream_app.store import rows, tables
 from stream_app.store.outbox import Message, OutboxEntry
 from stream_app.store.privacy import Privacy
 from stream_app.store.rows import Row
+from stream_app.store.statements import Statement, as_json
 
 log = structlog.get_logger(__name__)
 
 READS_ONLY: Final = "rapport_reads_only"
+SQLITE_CACHE_KIB: Final = 16 * 1024
+SQLITE_LOG_PAGES: Final = 4000
 PSEUDONYM_KEY: Final = "pseudonym_key"
 COOKIE_KEY: Final = "cookie_key"
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
@@ -63,6 +66,9 @@ class Store:
             name: [column.name for column in table.primary_key]
             for name, table in tables.metadata.tables.items()
         }
+        self._upserts: dict[tuple[str, tuple[str, ...], bool], Statement] = {}
+        self._new_states = self._states_insert()
+        self._known_states = self._states_update()
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
         """Register the bundle and read, or make, the installation's pseudonym key.
@@ -88,6 +94,7 @@ class Store:
         inspector = sa.inspect(self.engine)
         for name in self._keys:
             self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
+        self._upserts.clear()
 
     def open_privacy(self, redact: bool) -> None:
         """Read, or make, the installation's key, so that pseudonyms can be made."""
@@ -250,43 +257,32 @@ class Store:
 
     def _write_states(self, connection: Connection, values: list[Row]) -> None:
         """Compare and swap on ``version``, so that a zombie cannot overwrite newer state."""
-        table = tables.session_states
-        new = [_without(row, "was") for row in values if row["was"] == 0]
-        known = [
-            {f"b_{name}": value for name, value in row.items()} for row in values if row["was"]
-        ]
-        written = 0
-        if new:
-            insert = self._insert(table).on_conflict_do_nothing()
-            insert = insert.execution_options(preserve_rowcount=True)  # psycopg forgets it
-            written += connection.execute(insert, new).rowcount
-        if known:
-            update = (
-                sa.update(table)
-                .where(
-                    table.c.session_id == sa.bindparam("b_session_id"),
-                    table.c.bundle == sa.bindparam("b_bundle"),
-                    table.c.version == sa.bindparam("b_was"),
-                )
-                .values(
-                    {
-                        name: sa.bindparam(f"b_{name}")
-                        for name in (
-                            "version",
-                            "status",
-                            "partition",
-                            "last_activity_at",
-                            "wake_at",
-                            "state",
-                        )
-                    }
-                )
-            )
-            written += connection.execute(update, known).rowcount
+        new = [row for row in values if row["was"] == 0]
+        known = [row for row in values if row["was"]]
+        written = self._new_states.run(connection, new) if new else 0
+        written += self._known_states.run(connection, known) if known else 0
         if written != len(values):
             raise StaleState(
                 f"{len(values) - written} of {len(values)} sessions were moved on by another worker"
             )
+
+    def _states_insert(self) -> Statement:
+        table = tables.session_states
+        insert = self._insert(table).values({c.name: sa.bindparam(c.name) for c in table.c})
+        return Statement(insert.on_conflict_do_nothing(), table, self.engine.dialect.name)
+
+    def _states_update(self) -> Statement:
+        table = tables.session_states
+        keys = {"session_id", "bundle"}
+        update = (
+            sa.update(table)
+            .where(
+                *(table.c[key] == sa.bindparam(f"b_{key}") for key in sorted(keys)),
+                table.c.version == sa.bindparam("b_was"),
+            )
+            .values({c.name: sa.bindparam(f"b_{c.name}") for c in table.c if c.name not in keys})
+        )
+        return Statement(update, table, self.engine.dialect.name, prefix="b_")
 
     def _write_outbox(
         self, connection: Connection, messages: Sequence[Message], now: datetime
@@ -304,18 +300,25 @@ class Store:
         """Insert rows; on a known key ``keep`` the old row, or replace it."""
         if not values:
             return
-        insert = self._insert(table)
+        key = (table.name, tuple(values[0]), keep)
+        statement = self._upserts.get(key)
+        if statement is None:
+            statement = self._upserts[key] = self._upsert(table, key[1], keep=keep)
+        statement.run(connection, values)
+
+    def _upsert(self, table: Table, names: Sequence[str], *, keep: bool) -> Statement:
+        insert = self._insert(table).values({name: sa.bindparam(name) for name in names})
         keys = self._keys[table.name]
         if keep:
-            statement = insert.on_conflict_do_nothing(index_elements=keys)
+            upsert = insert.on_conflict_do_nothing(index_elements=keys)
         else:
             changed = {
                 column.name: insert.excluded[column.name]
                 for column in table.c
                 if column.name not in keys
             }
-            statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
-        connection.execute(statement, values)
+            upsert = insert.on_conflict_do_update(index_elements=keys, set_=changed)
+        return Statement(upsert, table, self.engine.dialect.name)
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that does not write, and on SQLite waits for no writer."""
@@ -366,7 +369,7 @@ def open_store(
     engine = sa.create_engine(
         parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
         hide_parameters=True,
-        json_serializer=_as_json,
+        json_serializer=as_json,
         json_deserializer=msgspec.json.decode,
         **pool,
     )
@@ -386,15 +389,20 @@ def shown_url(url: str | URL) -> str:
     return parsed.update_query_dict(secrets_in_query).render_as_string(hide_password=True)
 
 
-def _as_json(value: object) -> str:
-    """A JSON column's text; structs are written as in the wire contract."""
-    return msgspec.json.encode(value).decode()
-
-
 def _tune_sqlite(connection: Any, _record: object) -> None:
-    """WAL lets readers go on while the worker writes; transactions are begun by us."""
+    """WAL lets readers go on while the worker writes; transactions are begun by us.
+
+    The states of a batch are some MiB: a smaller cache would write pages of it twice, and a shorter
+    log would copy the same pages to the database over and over.
+    """
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "busy_timeout=10000",
+        f"cache_size=-{SQLITE_CACHE_KIB}",
+        f"wal_autocheckpoint={SQLITE_LOG_PAGES}",
+    ):
         connection.execute(f"PRAGMA {pragma}")
 
 
@@ -429,7 +437,3 @@ def _is_schema_missing(problem: DBAPIError) -> bool:
 def _reason(problem: StatementError) -> str:
     """The first line of the driver's message; never the statement, which holds the rows."""
     return str(problem.orig).partition("\n")[0][:200]
-
-
-def _without(row: Row, name: str) -> Row:
-    return {key: value for key, value in row.items() if key != name}

@@ -115,3 +115,39 @@ async def test_what_faust_acknowledges_by_itself_is_not_committed(
     assert consumer._acked[P0] == []
     consumer.positions.finish(P0, 5)
     assert consumer._new_offset(P0) == 6
+
+
+async def test_a_record_that_need_not_wait_is_handed_on_without_a_task_of_its_own(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    taken: list[int] = []
+
+    async def take(message: Any) -> None:
+        taken.append(message.offset)
+
+    consumer.callback = take
+    await consumer.perform_seek()
+    consumer._read_offset[P0] = 5
+    consumer.flow_active = True
+    consumer.app.flow_control.resume()
+    script.fetches = [[(P0, 5), (P0, 6)], [(P0, 7), (P1, 0)]]
+    assert await handed_out(consumer) == []
+    consumer.app.flow_control.suspend()
+    assert await handed_out(consumer) == [(P0, 7), (P1, 0)]
+    assert taken == [5, 6]
+    assert consumer._read_offset[P0] == 6
+
+
+async def test_a_record_waits_where_the_stream_has_no_room_for_it(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    channel = consumer.app.topic("dialogue.turns")
+    channel.maxsize = 1
+    consumer.app.topics._tp_index[P0].add(channel)
+    consumer.callback = lambda message: channel.queue.put(message.offset)
+    await consumer.perform_seek()
+    consumer._read_offset[P0] = 5
+    consumer.flow_active = True
+    consumer.app.flow_control.resume()
+    script.fetches = [[(P0, 5), (P0, 6)]]
+    assert await handed_out(consumer) == [(P0, 6)]
