@@ -290,7 +290,7 @@ def test_the_commands_make_a_bundle_and_say_what_it_loses(
     )
     bundles = tmp_path / "large-bundle", tmp_path / "small-bundle"
     for model, out, name in zip((large, small), bundles, ("big", "little"), strict=True):
-        export.build(model, out, export.Profile.fp32, test, 1, name)
+        export.build(model, out, export.Profile.fp32, test, [], threads=1, name=name)
     manifest = bundles[0] / "bundle.json"
     content = json.loads(manifest.read_text("utf-8"))
     weights = {"talk_share": 1.0}
