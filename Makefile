@@ -5,10 +5,11 @@ STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 TRAIN := .venv-train
 MODEL ?= build/model
+NANO ?= build/nano
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-services chaos fuzz soak test-models check format schemas lock train-env folds evaluate train bundle bench benchmarks clean
+.PHONY: help install demo test test-services chaos fuzz soak test-models check format schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -97,6 +98,14 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 	$(TRAIN_PY) -m export --model $(MODEL) --out stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.sessions fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
+
+nano: train-env ## Distil MODEL=folder into the small bundle and say what it loses (hours on two cores)
+	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)
+	$(TRAIN_PY) -m models.distil calibrate --teacher $(MODEL) --student $(NANO) $(DATA_DIR)
+	$(TRAIN_PY) -m export --model $(NANO) --out stream_app/bundles/nano --name rapport-nano $(DATA_DIR)
+	$(TRAIN_PY) -m models.distil risk
+	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
+	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 
 bench: install ## Whole path beside the bare ONNX sessions
 	$(BIN)/rapport bench

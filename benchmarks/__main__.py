@@ -26,7 +26,12 @@ def main() -> None:
     parser.add_argument(
         "--kafka", action="store_true", help="Apache Kafka, not the embedded broker"
     )
-    parser.add_argument("--bundle", type=Path, default=bundles.DEFAULT_BUNDLE)
+    parser.add_argument(
+        "--bundle",
+        type=bundles.find,
+        default=bundles.DEFAULT_BUNDLE,
+        help="a shipped bundle's name or a folder",
+    )
     parser.add_argument("--out", type=Path, help="folder of the JSON files")
     parser.add_argument(
         "--tables", action="store_true", help="measure nothing; write tables and plots anew"

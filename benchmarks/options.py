@@ -7,6 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from benchmarks.machine import cores
+from stream_app.inference import bundle as bundles
 
 T = TypeVar("T")
 
@@ -24,3 +25,8 @@ class Options(Struct, frozen=True):
     def size(self, full: T, quick: T) -> T:
         """One of the two sizes."""
         return quick if self.quick else full
+
+    def other_bundles(self) -> list[Path]:
+        """Shipped bundles beside the one asked for."""
+        folders = (bundles.SHIPPED / name for name in bundles.shipped())
+        return [folder for folder in folders if folder != self.bundle]

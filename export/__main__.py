@@ -59,6 +59,7 @@ def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
     profile: Annotated[Profile, typer.Option(help="fp32, int8 or fp16")] = Profile.int8,
+    name: Annotated[str, typer.Option(help="What scores name the bundle.")] = bundle.NAME,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
 ) -> None:
@@ -72,7 +73,7 @@ def main(
     left_out = {id(item) for item in test}
     learnt = [item for item in conversations if id(item) not in left_out]
     try:
-        content = build(model, out, profile, test, learnt, threads)
+        content = build(model, out, profile, test, learnt, threads, name)
     except (FusionError, GateError, ParityError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
@@ -96,6 +97,7 @@ def build(
     test: list[Conversation],
     learnt: list[Conversation],
     threads: int = 2,
+    name: str = bundle.NAME,
 ) -> dict[str, Any]:
     """Write the bundle folder and return its manifest; GateError when the gate stays shut.
 
@@ -136,6 +138,7 @@ def build(
             "parameters": sum(weights.numel() for weights in trained.parameters()),
         },
         metrics=metrics,
+        name=name,
     )
     bundle.write_manifest(out, content)
     (out / bundle.CARD).write_text(model_card(content), encoding="utf-8")

@@ -28,6 +28,7 @@ TRAINING_KEYS = (
     "epochs",
     "recipe",
 )
+OPTIONAL_KEYS = ("distillation",)
 
 
 def manifest(
@@ -39,11 +40,13 @@ def manifest(
     calibration: Calibration,
     training: dict[str, Any],
     metrics: dict[str, Any],
+    name: str = NAME,
 ) -> dict[str, Any]:
     """The content of bundle.json for the files in the folder."""
+    known = [*TRAINING_KEYS, *(key for key in OPTIONAL_KEYS if key in training)]
     return {
         "format": FORMAT,
-        "name": NAME,
+        "name": name,
         "version": VERSION,
         "profile": profile,
         "encoder": {
@@ -58,7 +61,7 @@ def manifest(
         "heads": [head_entry(head, calibration) for head in HEADS],
         "risk": None,
         "distress": None,
-        "training": {key: training[key] for key in TRAINING_KEYS},
+        "training": {key: training[key] for key in known},
         "metrics": metrics,
         "files": {name: sha256(folder / name) for name in (ENCODER, HEAD, TOKENIZER)},
     }

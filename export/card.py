@@ -56,27 +56,27 @@ this, and the calibration (a temperature and a bias for each head), was fitted o
 predictions of the cross-validation, not on the turns that this bundle is measured on below."""
 
 
+DISTILLED_NOTE = """\
+Levels are the most probable ones after the offsets in the manifest, which leave the probabilities
+as they are. Temperature and bias of each head were fitted on turns that were held out from both
+models, without their labels, so that probabilities are closest to those of the large bundle.
+Offsets, thresholds and the confidence below which a head abstains are the large bundle's, which
+were fitted on out-of-fold predictions of its cross-validation (`docs/evaluation.md`): no fold was
+distilled."""
+
+
 def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) -> str:
     """The card as Markdown; `files`: the evaluation's JSON by name, by default what docs/ holds."""
     files = document.read_all(document.FOLDER) if files is None else files
     training, metrics = manifest["training"], manifest["metrics"]
+    distilled = "distillation" in training
     sections = [
         f"# {manifest['name']} {manifest['version']} ({manifest['profile']})",
-        f"A turn encoder ({training['base_model']}, fine-tuned) and a context head, "
-        f"{training['parameters'] / 1e6:.1f} million parameters altogether, that score "
-        f"the turns of a conversation with up to {manifest['window']['before']} turns before and "
-        f"{manifest['window']['after']} after.",
+        _opening(manifest),
         "## Intended use\n\n" + INTENDED_USE,
         "## Heads\n\n" + _heads(manifest),
         "## Data and licences\n\n" + _data(training) + "\n\n" + LICENCE_NOTE,
-        "## Cross-validated results\n\n" + _cross_validated(files),
-        "## Decisions and confidence\n\n"
-        + SHIPPED_NOTE.format(right=round(100 * RIGHT_SHARE), most=round(100 * LARGEST_ABSTENTION))
-        + "\n\n"
-        + _decisions(manifest),
-        "## Perceived empathy\n\n" + document.section(files, "perceived"),
-        "## Context probe\n\n" + document.section(files, "probes"),
-        "## Session risk\n\n" + _risk(manifest, files),
+        *(_distilled(manifest, files) if distilled else _trained(manifest, files)),
         *([f"## Distress probe\n\n{_distress(metrics)}"] if manifest.get("distress") else []),
         "## This bundle on its own held-out turns\n\n"
         f"Split: {training['split']}. Per cent; with the turns before and after the scored one, "
@@ -91,10 +91,67 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
         "## Limits\n\n" + LIMITS.format(max_tokens=manifest["encoder"]["max_tokens"]),
         "## How to rebuild\n\n"
         "Install the `train` extra, put the corpora in one folder, then\n\n"
-        "```\nmake folds train bundle evaluate DATA=FOLDER\n```\n\n"
-        f"The encoder and the expressed heads were trained by `{training['command']}`.",
+        f"```\nmake {'nano' if distilled else 'folds train bundle evaluate'} DATA=FOLDER\n```\n\n"
+        f"{'It' if distilled else 'The encoder and the expressed heads'} "
+        f"{'was' if distilled else 'were'} trained by `{training['command']}`.",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _opening(manifest: dict[str, Any]) -> str:
+    training, window = manifest["training"], manifest["window"]
+    how = f"({training['base_model']}, fine-tuned)"
+    if "distillation" in training:
+        layers = len(training["distillation"]["layers"])
+        how = f"({layers} layers, distilled from the default bundle's {training['base_model']})"
+    return (
+        f"A turn encoder {how} and a context head, {training['parameters'] / 1e6:.1f} million "
+        f"parameters altogether, that score the turns of a conversation with up to "
+        f"{window['before']} turns before and {window['after']} after."
+    )
+
+
+def _trained(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
+    """What is known of a model with folds."""
+    return [
+        "## Cross-validated results\n\n" + _cross_validated(files),
+        "## Decisions and confidence\n\n"
+        + SHIPPED_NOTE.format(right=round(100 * RIGHT_SHARE), most=round(100 * LARGEST_ABSTENTION))
+        + "\n\n"
+        + _decisions(manifest),
+        "## Perceived empathy\n\n" + document.section(files, "perceived"),
+        "## Context probe\n\n" + document.section(files, "probes"),
+        "## Session risk\n\n" + _risk(manifest, files),
+    ]
+
+
+def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
+    """What is known of a model that was distilled from another one."""
+    about, risk = manifest["training"]["distillation"], manifest["risk"]
+    taught = (
+        f"It learned from what the large model says of {about['turns']} turns: those that the "
+        f"large model learned from, {about['chats']} chats of EmpatheticDialogues and "
+        f"{about['service']} service dialogues, without any label. Layers "
+        f"{', '.join(str(layer + 1) for layer in about['layers'])} of the large model were kept, "
+        f"with {about['units']} feed-forward units each."
+    )
+    return [
+        "## Beside the bundle it was distilled from\n\n"
+        + taught
+        + "\n\n"
+        + document.section(files, "nano"),
+        "## Decisions and confidence\n\n" + DISTILLED_NOTE + "\n\n" + _decisions(manifest),
+        "## Session risk\n\n"
+        + (
+            "This bundle has no risk model yet."
+            if risk is None
+            else f"{RISK_NOTE} It is the large bundle's.\n\n{_threshold(risk)}"
+        ),
+    ]
+
+
+def _threshold(risk: dict[str, Any]) -> str:
+    return f"Alert from {risk['enter']:.2f}, cleared below {risk['exit']:.2f}."
 
 
 def _distress(metrics: dict[str, Any]) -> str:
@@ -235,8 +292,7 @@ def _risk(manifest: dict[str, Any], files: dict[str, Any]) -> str:
     risk = manifest["risk"]
     if risk is None:
         return "This bundle has no risk model yet."
-    threshold = f"Alert from {risk['enter']:.2f}, cleared below {risk['exit']:.2f}."
-    return "\n\n".join([RISK_NOTE, threshold, document.section(files, "sessions")])
+    return "\n\n".join([RISK_NOTE, _threshold(risk), document.section(files, "sessions")])
 
 
 def _export(manifest: dict[str, Any]) -> str:

@@ -177,18 +177,21 @@ def fit_temperature_and_bias(outputs: HeadOutputs, copies: int = 1) -> tuple[flo
     The bias undoes what class weights in training did to the labels' frequencies (Alexandari
     et al. 2020, bias-corrected temperature scaling). Its mean is 0.
     """
-    labels = outputs.logits.shape[1]
-    gold = outputs.gold
-    pull = copies / (BIAS_SPREAD**2 * len(gold))
-    rows = np.arange(len(gold))
-    onehot = np.eye(labels)[gold]
+    onehot = np.eye(outputs.logits.shape[1])[outputs.gold]
+    return fit_to(outputs.logits, onehot, copies)
+
+
+def fit_to(logits: Floats, target: Floats, copies: int = 1) -> tuple[float, list[float]]:
+    """As `fit_temperature_and_bias`, for distributions [n, labels] instead of gold labels."""
+    rows, labels = logits.shape
+    pull = copies / (BIAS_SPREAD**2 * rows)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         sharpness, bias = np.exp(-parameters[0]), parameters[1:]
-        probabilities = softmax(outputs.logits * sharpness + bias)
-        gap = (probabilities - onehot) / len(gold)
-        value = -np.log(probabilities[rows, gold] + 1e-12).mean() + pull * (bias @ bias) / 2
-        slope = -sharpness * float((gap * outputs.logits).sum())
+        probabilities = softmax(logits * sharpness + bias)
+        gap = (probabilities - target) / rows
+        value = -(target * np.log(probabilities + 1e-12)).sum() / rows + pull * (bias @ bias) / 2
+        slope = -sharpness * float((gap * logits).sum())
         return float(value), np.array([slope, *(gap.sum(0) + pull * bias)])
 
     bounds = [(np.log(0.2), np.log(5.0)), *[(-5.0, 5.0)] * labels]

@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from stream_app import __version__, bootstrap, logs
 from stream_app.errors import RapportError
+from stream_app.inference.bundle import find
 from stream_app.settings import Settings
 from stream_app.store.people import PersonRole
 
@@ -38,10 +39,19 @@ notifications = typer.Typer(help="Tell people about alerts.")
 app.add_typer(notifications, name="notify")
 
 Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
+Bundle = Annotated[
+    Path | None,
+    typer.Option(help="A shipped bundle's name or a folder; default: RAPPORT_BUNDLE."),
+]
 
 
-def _settings(**changes: object) -> Settings:
-    settings = Settings().model_copy(update=changes)
+def _with_bundle(bundle: Path | None) -> Settings:
+    settings = Settings()
+    return settings.model_copy(update={"bundle": find(bundle)}) if bundle else settings
+
+
+def _settings(bundle: Path | None = None, **changes: object) -> Settings:
+    settings = _with_bundle(bundle).model_copy(update=changes)
     logs.configure(settings.log_level, settings.log_format)
     return settings
 
@@ -56,11 +66,12 @@ def up(
     seconds: Annotated[
         float | None, typer.Option("--for", min=1.0, help="Stop after so many seconds.")
     ] = None,
+    bundle: Bundle = None,
 ) -> None:
     """Run everything on this machine and replay the sample sessions; Ctrl-C stops it."""
     from stream_app.commands import up as command
 
-    settings = Settings()
+    settings = _with_bundle(bundle)
     logs.configure("WARNING", settings.log_format)
     command.run(
         settings,
@@ -73,11 +84,11 @@ def up(
 
 
 @app.command()
-def worker() -> None:
+def worker(bundle: Bundle = None) -> None:
     """Consume, score and store until stopped."""
     from stream_app.commands import work
 
-    work.run(_settings())
+    work.run(_settings(bundle))
 
 
 @app.command()
@@ -160,12 +171,13 @@ def score(
     assume_consent: Annotated[
         bool, typer.Option(help="Score turns that do not say `consent`: it was given elsewhere.")
     ] = False,
+    bundle: Bundle = None,
 ) -> None:
     """Score a file without Kafka and without a database; same scores as the worker's."""
     from stream_app.commands import event_files
     from stream_app.commands import score as command
 
-    settings = _settings()
+    settings = _settings(bundle)
     if assume_consent:
         settings = settings.model_copy(update={"require_consent": False})
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
@@ -203,11 +215,12 @@ def watch(
 @app.command()
 def bench(
     turns: Annotated[int, typer.Option(min=100, help="Turns to push through.")] = 3000,
+    bundle: Bundle = None,
 ) -> None:
     """Throughput of the whole path beside the bare ONNX sessions, and latency to the commit."""
     from stream_app.commands import bench as command
 
-    settings = Settings()
+    settings = _with_bundle(bundle)
     logs.configure("WARNING", settings.log_format)
     command.run(settings, Console(), turns)
 
@@ -406,7 +419,7 @@ def try_rules(
     changes: dict[str, object] = {"rules": file}
     if assume_consent:
         changes["require_consent"] = False
-    settings = _settings(**changes)
+    settings = _settings(None, **changes)
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     events = (event for path in sources for event in event_files.raw_events(path))
     shown = with_progress(events, show=sys.stderr.isatty())

@@ -8,10 +8,11 @@ from typing import Final
 from pydantic import (
     Field,
     SecretStr,
+    field_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.providers import Provider
 
 DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
@@ -66,7 +67,9 @@ class Settings(BaseSettings):
         240.0, ge=0.0, description="Retry a commit this long before the worker gives up and exits"
     )
 
-    bundle: Path = Field(DEFAULT_BUNDLE, description="Folder of the model bundle")
+    bundle: Path = Field(
+        DEFAULT_BUNDLE, description="The model bundle: a shipped one's name, or a folder"
+    )
     provider: Provider = Provider.AUTO
     threads: int = Field(1, ge=1, description="Intra-op threads of a worker")
 
@@ -107,6 +110,11 @@ class Settings(BaseSettings):
 
     log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: LogFormat = LogFormat.CONSOLE
+
+    @field_validator("bundle")
+    @classmethod
+    def _by_name(cls, given: Path) -> Path:
+        return find(given)
 
     @property
     def turns_topic(self) -> str:

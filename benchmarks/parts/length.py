@@ -76,12 +76,13 @@ def measure(options: Options) -> Result:
                     options.say(
                         f"round {number + 1}: {length.tokens:.1f} tokens: {burst.rate:.1f} turns/s"
                     )
-    manifest = bundles.load(options.bundle).manifest
+    manifest, counted = bundles.load(options.bundle).manifest, _operations(options.bundle)
+    others = [] if counted is None else options.other_bundles()
     return Result(
         manifest.bundle_id,
-        _operations(options.bundle),
+        counted,
         lengths,
-        [_other(options, path, mixture) for path in _others(options.bundle)],
+        [_other(options, path, mixture) for path in others],
     )
 
 
@@ -95,14 +96,6 @@ def _operations(bundle: Path) -> float | None:
         return operations.mega_operations(graph)
     except Unavailable:
         return None
-
-
-def _others(bundle: Path) -> list[Path]:
-    """The other bundles that are shipped, where their operations can be counted."""
-    if _operations(bundle) is None:
-        return []
-    shipped = sorted(path.parent for path in bundles.DEFAULT_BUNDLE.parent.glob("*/bundle.json"))
-    return [path for path in shipped if path != bundle]
 
 
 def _other(options: Options, path: Path, turns: list[Turn]) -> OtherBundle:

@@ -1,9 +1,11 @@
 """Ten thousand open sessions, a turn every ten seconds from each: is that sustained?
 
-A worker a core on PostgreSQL. First what is sustained in bursts, then the wanted rate and nine
-tenths of the sustained one as a Poisson process; the backlog says whether the service keeps up.
+A worker a core on PostgreSQL, with the bundle asked for and with every other one that is shipped.
+First what is sustained in bursts, then nine tenths of it and the wanted rate as a Poisson process;
+the backlog says whether the service keeps up.
 """
 
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -12,7 +14,8 @@ from benchmarks import group, markdown, schedule, testbed
 from benchmarks.group import Flow
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
-from benchmarks.rounds import middle
+from benchmarks.rounds import middle, spread
+from stream_app.inference import bundle as bundles
 
 NAME: Final = "target"
 TITLE: Final = "Ten thousand live sessions"
@@ -21,23 +24,38 @@ RATE: Final = 1000.0
 SHORT: Final = 4
 
 
-class Result(Struct):
+class Run(Struct):
     """``bursts``: turns per second. ``memory``: MiB of the largest worker at the end."""
 
-    workers: int
-    sessions: int
-    wanted: float
+    bundle: str
     bursts: list[float]
     flows: list[Flow]
     memory: float
 
 
+class Result(Struct):
+    """``wanted``: turns per second."""
+
+    workers: int
+    sessions: int
+    wanted: float
+    runs: list[Run]
+
+
 def measure(options: Options) -> Result:
     """Each flow lasts a minute."""
-    sessions = options.size(SESSIONS, 50)
     wanted = options.size(RATE, 40.0)
+    sessions = options.size(SESSIONS, 50)
+    runs = [
+        _run(options, path, sessions, wanted) for path in (options.bundle, *options.other_bundles())
+    ]
+    return Result(options.cores, sessions, wanted, runs)
+
+
+def _run(options: Options, path: Path, sessions: int, wanted: float) -> Run:
+    name = bundles.load(path).manifest.bundle_id
     seconds = options.size(60.0, 2.0)
-    with testbed.opened(options.bundle, options.kafka) as bed:
+    with testbed.opened(path, options.kafka) as bed:
         settings = bed.deployment("postgresql")
         open_now = OpenSessions(settings, "open", sessions)
         with group.workers(settings, options.cores) as workers:
@@ -50,26 +68,37 @@ def measure(options: Options) -> Result:
                 at = schedule.arrivals(rate, seconds, seed=1)
                 turns = open_now.turns(len(at))
                 flows.append(workers.flow("open", turns, at, open_now.first_seq))
-                options.say(f"{rate:.0f} turns/s: behind by {flows[-1].backlog}")
-            memory = workers.memory()
-    return Result(options.cores, sessions, wanted, bursts, flows, memory)
+                options.say(f"{name}, {rate:.0f} turns/s: behind by {flows[-1].backlog}")
+            return Run(name, bursts, flows, workers.memory())
 
 
 def table(result: Result) -> str:
     """What is sustained, and what happens at the wanted rate."""
-    rows = [
+    sustained = [
         [
+            run.bundle,
+            f"{middle(run.bursts):.0f}",
+            spread(run.bursts),
+            f"{100 * middle(run.bursts) / result.wanted:.0f} %",
+            f"{run.memory:.0f}",
+        ]
+        for run in result.runs
+    ]
+    flows = [
+        [
+            run.bundle,
             f"{flow.rate:.0f}",
             *(f"{getattr(flow.latency, name):.0f}" for name in ("p50", "p95", "p99")),
             *(str(flow.backlog[place]) for place in (4, 9)),
         ]
-        for flow in result.flows
+        for run in result.runs
+        for flow in run.flows
     ]
-    sustained = middle(result.bursts)
     words = (
-        f"{result.sessions:,} open sessions, {result.workers} workers, PostgreSQL: in bursts "
-        f"{sustained:.0f} turns/s, {100 * sustained / result.wanted:.0f} % of the "
-        f"{result.wanted:.0f} that are wanted. Largest worker: {result.memory:.0f} MiB."
+        f"{result.sessions:,} open sessions, {result.workers} workers, PostgreSQL; "
+        f"{result.wanted:.0f} turns/s are wanted."
     )
-    head = ["turns/s sent", "p50 ms", "p95 ms", "p99 ms", "behind half-way", "behind at the end"]
-    return f"{words}\n\n{markdown.table(head, rows)}"
+    of_bursts = ["bundle", "in bursts, turns/s", "rounds", "of what is wanted", "worker, MiB"]
+    of_flows = ["bundle", "turns/s sent", "p50 ms", "p95 ms", "p99 ms"]
+    of_flows += ["behind half-way", "behind at the end"]
+    return f"{words}\n\n{markdown.table(of_bursts, sustained)}\n\n{markdown.table(of_flows, flows)}"

@@ -17,6 +17,7 @@ import typer
 from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.data.corpora import REPOSITORY
 from models.evaluate import sections, tables
+from models.evaluate.beside import beside
 from models.evaluate.published import TARGETS, Target
 
 FOLDER = REPOSITORY / "docs" / "evaluation"
@@ -31,6 +32,7 @@ COMMANDS = {
     "perceived": "python -m models.perceived",
     "sessions": "python -m models.sessions",
     "probes": "python -m models.probes",
+    "nano": "python -m models.distil compare",
     "ablation": "python -m models.ablation",
 }
 
@@ -266,6 +268,7 @@ SECTIONS: tuple[Section, ...] = (
     ("Perceived empathy", "perceived", _others(sections.perceived)),
     ("Sessions: risk and early detection", "sessions", _others(sections.sessions)),
     ("Context probe", "probes", _others(sections.probes)),
+    ("The small bundle beside the default one", "nano", _others(beside)),
     ("Levers, one by one", "ablation", ablation),
     ("What did not work", "ablation", failures),
 )

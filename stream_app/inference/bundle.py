@@ -20,7 +20,9 @@ FORMAT: Final = 1
 MANIFEST: Final = "bundle.json"
 COMPUTED_TOTAL: Final = "empathy_total"
 """The sum of the mechanisms: a field of the contract, but no head's to give."""
-DEFAULT_BUNDLE: Final = Path(__file__).parents[1] / "bundles" / "default"
+SHIPPED: Final = Path(__file__).parents[1] / "bundles"
+"""Holds a folder for each bundle that comes with Rapport."""
+DEFAULT_BUNDLE: Final = SHIPPED / "default"
 
 
 class Dimension(Enum):
@@ -144,6 +146,22 @@ class Bundle(Struct, frozen=True):
         return self.path / name
 
 
+def shipped() -> list[str]:
+    """The names of the bundles that come with Rapport."""
+    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{MANIFEST}"))
+
+
+def find(name: Path | str) -> Path:
+    """The folder of a shipped bundle by its name; anything else is taken for a folder itself.
+
+    A folder of the same name in the working directory is meant by ``./nano``.
+
+    >>> find("default") == DEFAULT_BUNDLE, find("/srv/own")
+    (True, PosixPath('/srv/own'))
+    """
+    return SHIPPED / name if str(name) in shipped() else Path(name)
+
+
 def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
     """Read and check the bundle in the folder ``path``.
 
@@ -156,8 +174,9 @@ def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
         raw = manifest_path.read_bytes()
     except OSError as problem:
         raise BundleError(
-            f"no model bundle at {path}: {problem.strerror}. Point RAPPORT_BUNDLE at a folder that "
-            f"holds {MANIFEST}, or leave it unset for the one that is shipped."
+            f"no model bundle at {path}: {problem.strerror}. --bundle and RAPPORT_BUNDLE take a "
+            f"shipped bundle's name ({', '.join(shipped())}) or a folder that holds {MANIFEST}; "
+            "without them the default bundle is used."
         ) from problem
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)

@@ -36,5 +36,6 @@ class DistressProbe:
 
     def probabilities(self, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """Probabilities [n] for vectors [n, size]."""
-        logits = vectors.astype(np.float64) @ self._weights + self._bias
+        # no product of matrices: for a vector it would be shared out to threads that spin
+        logits = np.einsum("nd,d->n", vectors.astype(np.float64), self._weights) + self._bias
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0))))

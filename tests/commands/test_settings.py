@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stream_app import cli
+from stream_app.inference.bundle import DEFAULT_BUNDLE
 from stream_app.worker import broker
 from tests.commands.conftest import Rapport
 
@@ -161,3 +162,16 @@ def test_doctor_is_content_with_a_broker_and_an_upgraded_database(rapport: Rappo
     assert done.returncode == 0, done.stdout
     assert "problem" not in done.stdout
     assert "the first worker will create the topics" in done.stdout
+
+
+def test_a_bundle_is_set_by_its_name(say) -> None:
+    _, out, _ = say("config", RAPPORT_BUNDLE="default")
+    assert f"RAPPORT_BUNDLE={DEFAULT_BUNDLE} " in out
+
+
+def test_an_unknown_bundle_is_refused_with_the_names_there_are(say, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b"")
+    status, _, err = say("score", "in.jsonl", "--bundle", "nanno")
+    assert status == 1
+    assert "no model bundle at nanno" in err
+    assert "default" in err

@@ -55,6 +55,23 @@ def test_a_folder_without_a_manifest_is_refused_with_what_to_do(tmp_path: Path) 
     assert "RAPPORT_BUNDLE" in refusal(tmp_path)
 
 
+def test_a_bundle_is_found_by_its_name_and_a_folder_by_its_path(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bundles.find("default") == bundles.DEFAULT_BUNDLE
+    assert bundles.find(copy) == copy
+    (copy.parent / "default").mkdir()
+    monkeypatch.chdir(copy.parent)
+    assert bundles.find("default") == bundles.DEFAULT_BUNDLE
+    assert bundles.find("./default") != bundles.DEFAULT_BUNDLE
+
+
+def test_an_unknown_name_is_refused_with_the_names_there_are() -> None:
+    message = refusal(bundles.find("nanno"))
+    assert "no model bundle at nanno" in message
+    assert ", ".join(bundles.shipped()) in message
+
+
 def test_a_damaged_file_is_refused(copy: Path) -> None:
     path = copy / "head.onnx"
     raw = bytearray(path.read_bytes())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,39 +31,9 @@ from models.data.phrases import (
 from models.data.split import split_fold
 from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
 from models.probes import cases as probe_cases
-from tests.models.tiny import write_rows
+from tests.models.tiny import ROWS, service_turn, write_contexts, write_rows
 
 with_corpora = pytest.mark.skipif(default_data_dir() is None, reason="the corpora are not here")
-ROWS = 40
-
-
-def service_turn(speaker: str, text: str, *satisfaction: int) -> dict[str, Any]:
-    return {"speaker": speaker, "text": text, "satisfaction": list(satisfaction)}
-
-
-def service_row(number: int, file: str) -> dict[str, Any]:
-    """One request of one turn before the answer: the context of every such row is its own."""
-    turns = [
-        service_turn("user", f"I need thing {number} of {file}.", 3, 4),
-        service_turn("system", f"Here is thing {number}."),
-        service_turn("user", "OVERALL", 4, 4),
-    ]
-    return {"conversation_id": f"{file}-{number:04}", "turns": turns}
-
-
-def news_row(number: int, emotion: str) -> dict[str, Any]:
-    texts = [f"My news {number} is {emotion}.", "Go on.", f"That is all of {number}.", "I see."]
-    utterances = [{"text": text} for text in texts]
-    return {"conversation_id": f"{emotion}-{number}", "emotion": emotion, "utterances": utterances}
-
-
-def write_contexts(folder: Path) -> Path:
-    for file in CORPORA["service"].files:
-        write_rows(folder / file, [service_row(n, file.split(".")[0]) for n in range(ROWS)])
-    emotions = ("joyful", "sad", "nostalgic")
-    news = [news_row(n, emotion) for emotion in emotions for n in range(ROWS)]
-    write_rows(folder / "empathetic_dialogues.jsonl.gz", news)
-    return folder
 
 
 @pytest.fixture

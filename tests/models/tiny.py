@@ -12,6 +12,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig
 
+from models.data.corpora import CORPORA
 from models.encoder import random_backbone
 from models.multitask import MultitaskModel
 
@@ -20,6 +21,8 @@ WORDS = (
     *("how", "what", "could", "maybe", "must", "try", "talk", "tell", "about", "work", "sleep"),
     *("that", "really", "so", "more", ".", "?", "!"),
 )
+ROWS = 40
+"""Of each file of contexts."""
 
 
 def sentence(chance: random.Random, least: int = 2, most: int = 12) -> str:
@@ -97,6 +100,35 @@ def write_corpora(folder: Path, size: int = 60) -> Path:
     write_rows(folder / "annomi.jsonl.gz", [annomi_row(n, chance) for n in numbers])
     intents = [intent_row(n, chance) for n in numbers]
     write_rows(folder / "empathetic_intents.jsonl.gz", intents)
+    return folder
+
+
+def service_turn(speaker: str, text: str, *satisfaction: int) -> dict[str, Any]:
+    return {"speaker": speaker, "text": text, "satisfaction": list(satisfaction)}
+
+
+def service_row(number: int, file: str) -> dict[str, Any]:
+    """One request of one turn before the answer: the context of every such row is its own."""
+    turns = [
+        service_turn("user", f"I need thing {number} of {file}.", 3, 4),
+        service_turn("system", f"Here is thing {number}."),
+        service_turn("user", "OVERALL", 4, 4),
+    ]
+    return {"conversation_id": f"{file}-{number:04}", "turns": turns}
+
+
+def news_row(number: int, emotion: str) -> dict[str, Any]:
+    texts = [f"My news {number} is {emotion}.", "Go on.", f"That is all of {number}.", "I see."]
+    utterances = [{"text": text} for text in texts]
+    return {"conversation_id": f"{emotion}-{number}", "emotion": emotion, "utterances": utterances}
+
+
+def write_contexts(folder: Path) -> Path:
+    for file in CORPORA["service"].files:
+        write_rows(folder / file, [service_row(n, file.split(".")[0]) for n in range(ROWS)])
+    emotions = ("joyful", "sad", "nostalgic")
+    news = [news_row(n, emotion) for emotion in emotions for n in range(ROWS)]
+    write_rows(folder / "empathetic_dialogues.jsonl.gz", news)
     return folder
 
 

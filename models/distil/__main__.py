@@ -1,0 +1,175 @@
+"""`python -m models.distil`: a smaller model, its calibration, its risk and what it loses.
+
+`train` teaches it, `calibrate` comes next, then `python -m export`; `risk` and `compare` are for
+the exported bundle. `make nano` runs all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from export.__main__ import held_out
+from export.bundle import CARD, MANIFEST, write_manifest
+from export.card import model_card
+from models import multitask
+from models.calibrate import Calibration
+from models.data import load_for_command
+from models.data.corpora import resolve_data_dir
+from models.data.listeners import load_sessions
+from models.distil import calibration, compare
+from models.distil.student import flops_a_token, from_teacher
+from models.distil.teacher import outputs
+from models.distil.training import Recipe, Teacher, check, fit
+from models.distil.turns import Amount, conversations, material
+from models.evaluate import document
+from models.evaluate.beside import beside as tables_of
+from models.perceived import share_of
+from models.train import command_line
+from stream_app.inference import bundle as bundles
+
+app = typer.Typer(add_completion=False)
+Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
+Out = Annotated[Path, typer.Option(help="The student's folder.")]
+From = Annotated[Path, typer.Option(help="Folder of the trained model.")]
+Student = Annotated[Path, typer.Option(help="The student's folder.")]
+Small = Annotated[Path, typer.Option(help="The small bundle: a shipped one's name, or a folder.")]
+Large = Annotated[Path, typer.Option(help="The large bundle, likewise.")]
+TEACHER, CALIBRATION = "teacher", "calibration.json"
+SAMPLE = 400
+"""Texts that decide which feed-forward units a student keeps."""
+
+
+@app.command()
+def train(
+    teacher: From = Path("build/model"),
+    out: Out = Path("build/nano"),
+    data_dir: Data = None,
+    layers: Annotated[
+        list[int] | None, typer.Option(help="Layers to keep, counted from 0; default: 0 and 5.")
+    ] = None,
+    units: Annotated[int, typer.Option(help="Feed-forward units to keep of each layer.")] = 768,
+    chats: Annotated[int, typer.Option(help="Chats of EmpatheticDialogues.")] = Amount.chats,
+    service: Annotated[int, typer.Option(help="Service dialogues.")] = Amount.service,
+    epochs: int = Recipe.epochs,
+    seed: int = Recipe.seed,
+    encoder_rate: float = Recipe.encoder_rate,
+    bf16: Annotated[bool, typer.Option(help="bfloat16 in both encoders.")] = True,
+    threads: int = 2,
+    max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
+    every: Annotated[int, typer.Option(help="Steps between two checkpoints.")] = 200,
+    resume: Annotated[bool, typer.Option(help="Go on after the last checkpoint.")] = False,
+) -> None:
+    """Train a student on what the teacher says of turns, without labels."""
+    torch.set_num_threads(threads)
+    large, tokenizer = multitask.load(teacher)
+    about = json.loads((teacher / "training.json").read_text(encoding="utf-8"))
+    amount, recipe = Amount(chats, service), Recipe(epochs, seed, encoder_rate, bf16=bf16)
+    kept = layers or [0, len(large.encoder.backbone.encoder.layer) - 1]
+    found = material(*conversations(resolve_data_dir(data_dir), share_of(about), amount), tokenizer)
+    turns = sum(len(piece.texts) for piece in found.training)
+    print(f"{turns} turns, {len(found.texts)} texts with what is held out", flush=True)
+    said = outputs(large, found.texts, out / TEACHER, bf16=bf16)
+    student = from_teacher(large, kept, units, found.texts[:: max(1, len(found.texts) // SAMPLE)])
+    taught = Teacher(large, said)
+    fit(
+        student,
+        taught,
+        found,
+        recipe,
+        checkpoint=out / "checkpoint.pt",
+        resume=resume,
+        every=every,
+        most_steps=max_steps,
+    )
+    about |= {
+        "command": command_line(),
+        "recipe": asdict(recipe) | {"layers": kept, "units": units},
+        "epochs": epochs,
+        "distillation": {
+            "teacher_parameters": sum(weights.numel() for weights in large.parameters()),
+            "teacher_flops_a_token": flops_a_token(large),
+            "flops_a_token": flops_a_token(student),
+            "layers": kept,
+            "units": units,
+            "turns": turns,
+            **asdict(amount),
+            "held_out": check(student, taught, found, recipe),
+        },
+    }
+    multitask.save(student, tokenizer, out, about)
+    print(f"student written to {out}")
+
+
+@app.command()
+def calibrate(
+    teacher: From = Path("build/model"),
+    student: Student = Path("build/nano"),
+    data_dir: Data = None,
+    threads: int = 2,
+) -> None:
+    """Make the student's probabilities those of the teacher, on held-out turns without labels."""
+    torch.set_num_threads(threads)
+    large, tokenizer = multitask.load(teacher)
+    small, _ = multitask.load(student)
+    about = json.loads((student / "training.json").read_text(encoding="utf-8"))
+    known = about["distillation"]
+    amount = Amount(known["chats"], known["service"])
+    found = material(*conversations(resolve_data_dir(data_dir), share_of(about), amount), tokenizer)
+    said = outputs(large, found.texts, student / TEACHER, bf16=about["recipe"]["bf16"])
+    of_teacher = Calibration.read(teacher / CALIBRATION)
+    calibration.fit(small, Teacher(large, said), found, of_teacher).write(student / CALIBRATION)
+    print(f"written to {student / CALIBRATION}")
+
+
+@app.command()
+def risk(bundle: Small = Path("nano"), teacher: Large = Path("default")) -> None:
+    """Give the small bundle the large one's session risk: its probabilities are the same."""
+    target = bundles.find(bundle)
+    source = json.loads((bundles.find(teacher) / MANIFEST).read_text(encoding="utf-8"))
+    content = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
+    content["risk"] = source["risk"]
+    write_manifest(target, content)
+    (target / CARD).write_text(model_card(content), encoding="utf-8")
+    print(f"the risk of {source['name']} {source['version']} is in {target}")
+
+
+@app.command("compare")
+def beside(
+    bundle: Small = Path("nano"),
+    teacher: Large = Path("default"),
+    data_dir: Data = None,
+    out: Annotated[Path, typer.Option(help="The evaluation's folder.")] = document.FOLDER,
+    rounds: Annotated[int, typer.Option(help="Rounds in which speeds are measured.")] = 5,
+    sessions: Annotated[int | None, typer.Option(help="At most so many for the risk.")] = None,
+) -> None:
+    """Print what the small bundle loses, and write it into docs/evaluation and its model card."""
+    torch.set_num_threads(1)
+    pair = bundles.load(bundles.find(teacher)), bundles.load(bundles.find(bundle))
+    training = pair[1].manifest.training
+    test = held_out(load_for_command(data_dir), training)
+    share = share_of(training)
+    chats = [
+        session
+        for session in load_sessions(resolve_data_dir(data_dir), 0)
+        if session.low is not None and not share.trains(session.key)
+    ]
+    found = compare.report(pair, test, chats[:sessions], rounds)
+    out.mkdir(parents=True, exist_ok=True)
+    document.write_json(out / "nano.json", found)
+    print(tables_of(found))
+    page = document.write(out)
+    manifest = pair[1].path / MANIFEST
+    content = json.loads(manifest.read_text(encoding="utf-8"))
+    files = document.read_all(out)
+    (pair[1].path / CARD).write_text(model_card(content, files), encoding="utf-8")
+    print(f"written to {out / 'nano.json'}, {page} and the model card")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,208 @@
+"""What a small bundle loses against the one it was distilled from, on turns that neither learned.
+
+Both bundles as they are shipped: the same held-out part, the same windows, each with its own
+calibration. Cost is CPU time of one thread, both in turn in one run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from export.parity import OnnxModel
+from models.batches import FINAL, Segment, Window, tokenise
+from models.calibrate import Calibration
+from models.data.corpora import Conversation
+from models.data.listeners import HeardSession
+from models.encoder import load_tokenizer
+from models.evaluate.predict import Predictions, predict
+from models.evaluate.report import Metrics, measure, rounded
+from models.labels import CLIENT, ROLE_NAMES
+from models.replay import START
+from models.resampling import auroc, interval
+from stream_app.contracts.events import Role, Turn, WireRole
+from stream_app.core.pipeline import Pipeline, Policy, Received, Source
+from stream_app.core.risk import low_empathy_risk
+from stream_app.core.session import Versioned
+from stream_app.core.window import WindowPolicy
+from stream_app.inference.bundle import Bundle, Manifest
+from stream_app.inference.scorer import OnnxScorer
+
+BATCH = 256
+"""Turns at a time, as in a worker."""
+TIMED_TURNS = 1024
+FIGURES = ("accuracy", "macro_f1")
+SPANS = ("token_f1", "iou_f1")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one bundle says of the held-out turns."""
+
+    predictions: Predictions
+    metrics: Metrics
+    calibration: Calibration
+
+
+def calibration_of(manifest: Manifest) -> Calibration:
+    """The manifest's calibration as training has it."""
+    heads = manifest.heads
+    return Calibration(
+        temperatures={head.name: head.temperature for head in heads},
+        biases={head.name: head.bias for head in heads if head.bias},
+        offsets={head.name: head.offsets for head in heads if head.offsets},
+        thresholds={head.name: head.rationale.threshold for head in heads if head.rationale},
+        abstain_below={head.name: head.abstain_below for head in heads},
+    )
+
+
+def measured(
+    bundle: Bundle, test: list[Conversation], window: Window = FINAL, threads: int = 1
+) -> Measured:
+    """The bundle's graphs on the test part."""
+    manifest = bundle.manifest
+    tokenizer = load_tokenizer(bundle.file(manifest.tokenizer.file))
+    segments: list[Segment] = tokenise(test, tokenizer)
+    model = OnnxModel(
+        bundle.file(manifest.encoder.file),
+        bundle.file(manifest.head.file),
+        threads=threads,
+        alone=not manifest.encoder.batch_independent,
+    )
+    calibration = calibration_of(manifest)
+    predictions = predict(model, segments, window, tokenizer)
+    return Measured(predictions, measure(predictions, calibration), calibration)
+
+
+def heads(large: Measured, small: Measured) -> dict[str, Any]:
+    """By head: the figures of both on labelled turns, and how far they agree on all turns.
+
+    `equal_labels` and `distance` (mean total variation of the calibrated probabilities, 0-1) are
+    over all turns of the head's role, labelled or not.
+    """
+    rows: dict[str, Any] = {}
+    for name, reference in large.predictions.everywhere.items():
+        p = large.calibration.probabilities(name, reference)
+        q = small.calibration.probabilities(name, small.predictions.everywhere[name])
+        labels = [m.calibration.labels(name, v) for m, v in ((large, p), (small, q))]
+        rows[name] = {
+            "turns": len(p),
+            "equal_labels": float(np.mean(labels[0] == labels[1])),
+            "distance": float(np.abs(p - q).sum(-1).mean() / 2),
+        }
+        if name in large.metrics:
+            both = large.metrics[name], small.metrics[name]
+            rows[name] |= {"n": both[0]["n"], "majority": both[0]["majority"]}
+            rows[name] |= {key: [figures[key] for figures in both] for key in FIGURES}
+            if "rationale" in both[0]:
+                spans = [figures["rationale"] for figures in both]
+                rows[name] |= {key: [figures[key] for figures in spans] for key in SPANS}
+    return rows
+
+
+def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, Any]:
+    """AUROC of the risk at the end of the sessions, and how far the scorers agree on it."""
+    rated = [session for session in sessions if session.low is not None]
+    low = np.array([bool(session.low) for session in rated])
+    given = np.array([[_risk_of(scorer, session) for session in rated] for scorer in scorers])
+    known = ~np.isnan(given).any(0)
+    low, given = low[known], given[:, known]
+    places = np.arange(len(low))
+    found = {
+        "sessions": len(low),
+        "low": int(low.sum()),
+        "auroc": [interval(places, lambda rows, r=r: auroc(low[rows], r[rows])) for r in given],
+        "difference": interval(
+            places,
+            lambda rows: auroc(low[rows], given[1][rows]) - auroc(low[rows], given[0][rows]),
+        ),
+        "mean_distance": float(np.abs(given[1] - given[0]).mean()),
+        "pearson": float(np.corrcoef(given)[0, 1]),
+    }
+    models = [scorer.risk for scorer in scorers]
+    alarms = [r >= model.enter for r, model in zip(given, models, strict=True) if model]
+    return {**found, "equal_alarms": float(np.mean(alarms[0] == alarms[1]))}
+
+
+def _risk_of(scorer: OnnxScorer, session: HeardSession) -> float:
+    """The risk after the last turn; NaN before the least number of counsellor turns."""
+    states: dict[str, Versioned] = {}
+    pipeline = Pipeline(scorer, Policy(WindowPolicy(*scorer.window), require_consent=False))
+    batch = [
+        Received(
+            Source("compare", 0, seq),
+            b"",
+            Turn(
+                session_id=session.key,
+                seq=seq,
+                speaker_id=ROLE_NAMES[turn.role],
+                role=WireRole.CLIENT if turn.role == CLIENT else WireRole.COUNSELLOR,
+                text=turn.text,
+                occurred_at=START,
+            ),
+        )
+        for seq, turn in enumerate(session.turns)
+    ]
+    pipeline.process(batch, states)
+    value = low_empathy_risk(scorer.risk, states[session.key].state.aggregates.summary())
+    return float("nan") if value is None else value
+
+
+def cost(scorers: list[OnnxScorer], test: list[Conversation], rounds: int) -> dict[str, Any]:
+    """Microseconds of CPU a turn that encoding takes (tokeniser, encoder, rationales)."""
+    turns = [turn for item in test for turn in item.turns]
+    turns = turns[:: max(1, len(turns) // TIMED_TURNS)][:TIMED_TURNS]
+    texts = [turn.text for turn in turns]
+    roles = [Role(ROLE_NAMES[turn.role]) for turn in turns]
+    tokens = sum(len(item.ids) for item in scorers[0].tokenizer.tokenize(texts))
+    for scorer in scorers:
+        scorer.encode(texts[:BATCH], roles[:BATCH])
+    times = [[_encoding(scorer, texts, roles) for scorer in scorers] for _ in range(rounds)]
+    medians = [statistics.median(column) for column in zip(*times, strict=True)]
+    return {
+        "rounds": rounds,
+        "turns": len(texts),
+        "tokens_a_turn": tokens / len(texts),
+        "encode_us": [1e6 * value / len(texts) for value in medians],
+        "ratio": statistics.median(large / small for large, small in times),
+    }
+
+
+def _encoding(scorer: OnnxScorer, texts: list[str], roles: list[Role]) -> float:
+    started = time.process_time()
+    for first in range(0, len(texts), BATCH):
+        scorer.encode(texts[first : first + BATCH], roles[first : first + BATCH])
+    return time.process_time() - started
+
+
+def report(
+    bundles: tuple[Bundle, Bundle],
+    test: list[Conversation],
+    sessions: list[HeardSession],
+    rounds: int,
+) -> dict[str, Any]:
+    """Everything, the large bundle's figure first in every pair."""
+    large, small = (measured(bundle, test) for bundle in bundles)
+    scorers = [OnnxScorer(bundle) for bundle in bundles]
+    about = bundles[1].manifest.training["distillation"]
+    return rounded(
+        {
+            "bundles": [bundle.manifest.bundle_id for bundle in bundles],
+            "split": bundles[1].manifest.training["split"],
+            "heads": heads(large, small),
+            "risk": risk(scorers, sessions),
+            "parameters": [about["teacher_parameters"], bundles[1].manifest.training["parameters"]],
+            "flops_a_token": [about["teacher_flops_a_token"], about["flops_a_token"]],
+            "encoder_bytes": [
+                bundle.file(bundle.manifest.encoder.file).stat().st_size for bundle in bundles
+            ],
+            "bundle_bytes": [
+                sum(path.stat().st_size for path in bundle.path.iterdir()) for bundle in bundles
+            ],
+            "cost": cost(scorers, test, rounds),
+        }
+    )

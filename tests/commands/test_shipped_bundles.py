@@ -1,0 +1,66 @@
+"""Every bundle that ships says what the default one says, and is chosen by its name."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from stream_app.commands.event_files import sample_events, sample_sessions
+from stream_app.inference import bundle as bundles
+from tests.commands.conftest import Rapport
+
+pytestmark = pytest.mark.parametrize("name", bundles.shipped())
+
+
+def test_it_has_the_heads_the_window_and_the_risk_of_the_default(name: str) -> None:
+    own, known = bundles.load(bundles.find(name)).manifest, bundles.load().manifest
+    assert (own.bundle_id == known.bundle_id) is (name == "default")
+    assert own.window == known.window
+    assert own.head == known.head
+    assert own.risk == known.risk
+    assert own.distress == known.distress
+    assert own.encoder.batch_independent
+    assert (own.encoder.hidden_size, own.encoder.max_tokens) == (
+        known.encoder.hidden_size,
+        known.encoder.max_tokens,
+    )
+    assert [(h.name, h.dimension, h.kind, h.roles, h.labels) for h in own.heads] == [
+        (h.name, h.dimension, h.kind, h.roles, h.labels) for h in known.heads
+    ]
+
+
+def test_its_card_says_what_it_is_for_and_a_distilled_one_what_it_loses(name: str) -> None:
+    bundle = bundles.load(bundles.find(name))
+    card = bundle.file("MODEL_CARD.md").read_text("utf-8")
+    assert "not a diagnosis" in card
+    about = bundle.manifest.training.get("distillation")
+    assert (about is None) is (name == "default")
+    if about is not None:
+        assert about["flops_a_token"] <= about["teacher_flops_a_token"] / 4
+        assert sum(path.stat().st_size for path in bundle.path.iterdir()) <= 21_000_000
+        beside = card.split("## Beside the bundle")[1]
+        assert f"`{bundle.manifest.bundle_id}`" in beside
+        assert "| strategy |" in beside
+
+
+@pytest.mark.parametrize("by_option", [True, False])
+def test_the_samples_are_scored_with_it_by_its_name(
+    rapport: Rapport, tmp_path: Path, name: str, by_option: bool
+) -> None:
+    sample = next(path for path in sample_sessions() if not path.stem.startswith("broken"))
+    options = ("--bundle", name) if by_option else ()
+    environment = {} if by_option else {"RAPPORT_BUNDLE": name}
+    events = sample_events(sample, "s", datetime(2026, 1, 5, tzinfo=UTC), 1.0)
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(event.value for event in events))
+    done = rapport(
+        "score", "in.jsonl", "-o", "out.jsonl", "--assume-consent", *options, **environment
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    scores = [row for row in rows if row["type"] == "turn_score"]
+    assert scores
+    bundle_id = bundles.load(bundles.find(name)).manifest.bundle_id
+    assert {row["bundle"] for row in scores} == {bundle_id}
+    (session,) = (row for row in rows if row["type"] == "session_score")
+    assert 0.0 <= session["low_empathy_risk"] <= 1.0
