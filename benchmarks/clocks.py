@@ -1,5 +1,6 @@
 """CPU time inside model sessions, so that what is left is the stream's own."""
 
+import threading
 import time
 from typing import Any
 
@@ -12,6 +13,12 @@ class ModelClock:
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self._lock = threading.Lock()
+
+    def add(self, seconds: float) -> None:
+        """From any thread."""
+        with self._lock:
+            self.seconds += seconds
 
     def watch(self, session: Any) -> "WatchedSession":
         """The same session, watched."""
@@ -41,4 +48,4 @@ class WatchedSession:
         try:
             return call(*args, **kwargs)
         finally:
-            self._clock.seconds += time.thread_time() - start
+            self._clock.add(time.thread_time() - start)

@@ -32,7 +32,8 @@ from stream_app.store import schema
 from stream_app.store.reading.facts import Facts
 from stream_app.web.live import Hub
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, Record, SessionCache
+from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
+from stream_app.worker.reader import Record
 from tests.services import postgres
 
 FILE: Final = Path(__file__).with_name("sizes.json")
@@ -183,7 +184,7 @@ def _run(settings: Settings, batches: list[list[Record]]) -> list[Committed]:
     try:
         done = []
         for batch in batches:
-            done.append(processor.handle(batch))
+            done.append(processor.handle(processor.read(batch)))
             processor.published(done[-1])
         return done
     finally:

@@ -21,7 +21,8 @@ from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.core.pipeline import Source
 from stream_app.store import schema
 from stream_app.store.repository import open_store
-from stream_app.worker.processor import BatchProcessor, Record
+from stream_app.worker.processor import BatchProcessor
+from stream_app.worker.reader import Record
 from tests.store.batches import end, outcome, prepare, turn
 from tests.worker.processors import processor
 
@@ -85,7 +86,7 @@ def run(count: int, seed: int = 1) -> Outcome:
 
 
 def _take(worker: BatchProcessor, batch: list[Record], result: Outcome) -> None:
-    committed = worker.handle(batch)
+    committed = worker.handle(worker.read(batch))
     worker.published(committed)
     found = committed.result
     for fate, count in found.counts.items():

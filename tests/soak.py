@@ -27,7 +27,8 @@ from stream_app.core.pipeline import Source
 from stream_app.store import schema, tables
 from stream_app.store.repository import open_store
 from stream_app.worker.broker import free_port
-from stream_app.worker.processor import BatchProcessor, Record
+from stream_app.worker.processor import BatchProcessor
+from stream_app.worker.reader import Record
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer
 from tests.store.batches import pipeline, prepare
@@ -112,7 +113,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
             offset += 1
             if len(batch) < BATCH:
                 continue
-            worker.published(worker.handle(batch))
+            worker.published(worker.handle(worker.read(batch)))
             batch = []
             batches += 1
             if batches % REST_EVERY == 0:
@@ -120,7 +121,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
             if offset >= turns * (len(memory) + 1) / 10:
                 memory.append(process.memory_info().rss / 2**20)
         if batch:
-            worker.published(worker.handle(batch))
+            worker.published(worker.handle(worker.read(batch)))
         _rest(worker, now + timedelta(days=1))
         still_open = len(store.quiet_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
         memory.append(process.memory_info().rss / 2**20)

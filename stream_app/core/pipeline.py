@@ -8,6 +8,7 @@ size give the same result.
 
 import zlib
 from collections import Counter
+from collections.abc import Collection
 from datetime import datetime
 
 import msgspec
@@ -47,12 +48,16 @@ class Source(Struct, frozen=True):
 
 
 class Received(Struct, frozen=True):
-    """One record of the log: its bytes, and the event in it or what is wrong with it."""
+    """One record of the log: its bytes, and the event in it or what is wrong with it.
+
+    ``encoding`` of a turn, if somebody has made it already.
+    """
 
     source: Source
     raw: bytes
     event: Event | ContractError
     produced_at: datetime | None = None
+    encoding: Encoding | None = None
 
 
 class SetAside(Struct, frozen=True):
@@ -140,6 +145,12 @@ class Pipeline:
         """The bundle that scores."""
         return self._scorer.bundle_id
 
+    def encode(self, turns: Collection[Turn]) -> list[Encoding]:
+        """Encode turns; it depends on no session's state, so it may be done ahead."""
+        return self._scorer.encode(
+            [turn.text for turn in turns], [turn.speaker_role for turn in turns]
+        )
+
     def process(self, batch: list[Received], states: dict[str, Versioned]) -> BatchResult:
         """Process a batch; ``states`` holds the known sessions and is updated in place."""
         result = BatchResult()
@@ -202,7 +213,8 @@ class Pipeline:
                 result.session_scores.append(session_score(state, SessionStatus.OPEN, []))
         return result
 
-    def _may_score(self, state: SessionState) -> bool:
+    def may_score(self, state: SessionState) -> bool:
+        """Whether consent covers the turns of a session as it stands."""
         if state.consent is None:
             return not self._policy.require_consent
         return state.consent
@@ -212,7 +224,7 @@ class Pipeline:
         key = zlib.crc32(msgspec.json.encode(outcome))
         if key in state.withheld_outcomes:
             return False
-        if not self._may_score(state):
+        if not self.may_score(state):
             state.withheld_outcomes.append(key)
             del state.withheld_outcomes[:-WITHHELD_OUTCOMES_KEPT]
             return False
@@ -245,13 +257,15 @@ class Pipeline:
                     seen.add((event.session_id, event.seq))
                     if event.consent is not None and event.session_id not in ended:
                         state.consent = event.consent
-                    if self._may_score(state):
+                    if not self.may_score(state):
+                        continue
+                    if received.encoding is not None:
+                        admission.encodings[index] = received.encoding
+                    else:
                         turns[index] = event
                 case _:
                     pass
-        encoded = self._scorer.encode(
-            [turn.text for turn in turns.values()], [turn.speaker_role for turn in turns.values()]
-        )
+        encoded = self.encode(turns.values())
         admission.encodings.update(zip(turns, encoded, strict=True))
         return admission
 

@@ -14,7 +14,7 @@ from stream_app.inference.bundle import EncoderSpec
 from stream_app.inference.providers import Provider, open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
 
-CPU_BATCH: Final = Limits(tokens=256, padding=24)
+CPU_BATCH: Final = Limits(tokens=256, padding=16)
 """For one thread; measured: products of this size keep a core busy, and more only adds padding."""
 CUDA_ROWS: Final = (1, 8, 32, 128)
 CUDA_TOKENS: Final = (16, 32, 48, 64, 128)

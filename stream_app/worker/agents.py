@@ -1,5 +1,7 @@
 """The agent on ``dialogue.turns``: take a batch, commit it, publish, acknowledge. In that order.
 
+While that goes on the next batch is read: its turns are encoded, which no state has a part in.
+
 An exception must not leave the agent's body: Faust would acknowledge, or skip, what was in hand.
 What cannot be retried crashes the process, and whoever supervises it starts it again; the batch is
 then read again.
@@ -7,7 +9,7 @@ then read again.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -20,13 +22,14 @@ from stream_app.contracts import scores
 from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
-from stream_app.core.pipeline import BatchResult, SetAside, Source
+from stream_app.core.pipeline import BatchResult, Received, SetAside, Source
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.health import Health
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed, Record
+from stream_app.worker.processor import BatchProcessor, Committed
+from stream_app.worker.reader import Record
 from stream_app.worker.rule_watch import RuleWatch
 
 log = structlog.get_logger(__name__)
@@ -70,7 +73,8 @@ class TurnAgent:
         self._reload_baselines = reload_baselines
         self._baselines_at = time.monotonic()
         self._read_to: dict[int, datetime] = {}
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="batch")
+        self._working = ThreadPoolExecutor(1, thread_name_prefix="batch")
+        self._reading = ThreadPoolExecutor(1, thread_name_prefix="read")
         self._turn_of = asyncio.Lock()
         self._newest: datetime | None = None
         self._last_record = time.monotonic()
@@ -95,36 +99,62 @@ class TurnAgent:
         self._app.when_stopping = self._processor.end
 
     async def _consume(self, stream: Any) -> None:
+        """At any time one batch is read and the one before is worked on."""
         settings = self._settings
-        async for events in stream.noack_take(settings.batch_max, within=settings.batch_within):
-            try:
-                await self._batch(events)
-            except asyncio.CancelledError:
-                raise
-            except Exception as problem:  # noqa: BLE001  # nothing may leave the agent's body
-                log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
-                self.metrics.crashes.labels(type(problem).__name__).inc()
-                self._app.consumer.unacked.clear()  # else a stop would wait for this batch
-                await self._app.crash(problem)
-                await self._app.wait_until_stopped()
-                return  # a crash counts as stopped: acknowledging now would lose the batch
-            for event in events:
-                self._app.positions.finish(event.message.tp, event.message.offset)
-                event.ack()
-            await self._app.consumer.commit()
-            self.health.moved()
+        working: asyncio.Task[bool | None] | None = None
+        try:
+            async for events in stream.noack_take(settings.batch_max, within=settings.batch_within):
+                batch = await self._guarded(self._read(events))
+                if working is not None and not await working:
+                    return
+                working = None
+                if batch is None:
+                    return
+                working = asyncio.create_task(self._guarded(self._finished(events, batch)))
+            if working is not None:
+                await working
+        finally:
+            if working is not None:
+                working.cancel()
 
-    async def _batch(self, events: Sequence[Any]) -> None:
+    async def _guarded(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result, or None if the worker is ending because of a failure."""
+        try:
+            return await work
+        except asyncio.CancelledError:
+            raise
+        except Exception as problem:  # noqa: BLE001  # nothing may leave the agent's body
+            log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
+            self.metrics.crashes.labels(type(problem).__name__).inc()
+            self._app.consumer.unacked.clear()  # else a stop would wait for this batch
+            await self._app.crash(problem)
+            await self._app.wait_until_stopped()
+            return None  # a crash counts as stopped: acknowledging now would lose the batch
+
+    async def _read(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
         records = [_record(event) for event in events]
         self._last_record = time.monotonic()
+        return await self._blocking(lambda: self._processor.read(records), self._reading)
+
+    async def _finished(self, events: Sequence[Any], batch: Sequence[Received]) -> bool:
+        """Work on a batch and acknowledge it; True, so that it differs from a failure."""
+        await self._batch(batch)
+        for event in events:
+            self._app.positions.finish(event.message.tp, event.message.offset)
+            event.ack()
+        await self._app.consumer.commit()
+        self.health.moved()
+        return True
+
+    async def _batch(self, batch: Sequence[Received]) -> None:
         async with self._turn_of:
-            committed = await self._blocking(lambda: self._processor.handle(records))
+            committed = await self._blocking(lambda: self._processor.handle(batch))
             with self.metrics.timed("publish"):
                 await self._publish(committed)
-        for record in records:
-            if record.produced_at is not None:
-                self._read_to[record.source.partition] = record.produced_at
+        for received in batch:
+            if received.produced_at is not None:
+                self._read_to[received.source.partition] = received.produced_at
         self._newest = max(
             (score.occurred_at for score in committed.result.turn_scores), default=self._newest
         )
@@ -284,8 +314,8 @@ class TurnAgent:
         self.metrics.lag.clear()
         self._read_to.clear()
 
-    async def _blocking(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+    async def _blocking(self, call: Callable[[], T], thread: ThreadPoolExecutor | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(thread or self._working, call)
 
 
 def _record(event: Any) -> Record:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-STAGES = ("decode", "load", "score", "commit", "publish")
+STAGES = ("decode", "encode", "load", "score", "commit", "publish")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 60.0)
 EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 

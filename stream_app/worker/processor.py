@@ -1,4 +1,4 @@
-"""One batch from bytes to the committed transaction; blocking, so that it runs in a thread.
+"""One batch from events to the committed transaction; blocking, so that it runs in a thread.
 
 Also holds the session cache. It is dropped whenever partitions move and whenever something went
 wrong: the database knows better.
@@ -24,26 +24,17 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from stream_app.contracts import cloudevents, scores
-from stream_app.contracts.events import Event, decode
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
+from stream_app.contracts import scores
+from stream_app.core.pipeline import BatchResult, Pipeline, Received
 from stream_app.core.session import Versioned
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
 from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.reader import BatchReader, Record
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-
-
-class Record(Struct, frozen=True):
-    """One Kafka record as it came."""
-
-    source: Source
-    value: bytes
-    headers: dict[str, bytes]
-    produced_at: datetime | None
 
 
 class OutTopics(Struct, frozen=True):
@@ -80,6 +71,10 @@ class SessionCache:
             self._states.move_to_end(session_id)
         return found
 
+    def peek(self, session_id: str) -> Versioned | None:
+        """The same from any thread, without counting as a use."""
+        return self._states.get(session_id)
+
     def put(self, states: dict[str, Versioned]) -> None:
         """Remember these states and forget the least recently used ones."""
         for session_id, versioned in states.items():
@@ -104,7 +99,7 @@ class SessionCache:
 
 
 class BatchProcessor:
-    """Decodes, scores and commits. Not thread-safe: one call at a time."""
+    """Decodes, scores and commits. Not thread-safe, but for ``read``: one call at a time."""
 
     def __init__(
         self,
@@ -125,8 +120,13 @@ class BatchProcessor:
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
+        self._reader = BatchReader(pipeline, self._may_score, metrics)
 
-    def handle(self, records: Sequence[Record]) -> Committed:
+    def read(self, records: Sequence[Record]) -> list[Received]:
+        """Decode and encode a batch; in the order of the log, while others may be handled."""
+        return self._reader.read(records)
+
+    def handle(self, batch: Sequence[Received]) -> Committed:
         """Process one batch; when it returns, everything is in the database.
 
         Raises:
@@ -134,15 +134,9 @@ class BatchProcessor:
             StoreError: the database refused the batch.
         """
         self.cache.refresh()
-        self.metrics.batch_events.observe(len(records))
-        with self.metrics.timed("decode"):
-            batch = [
-                Received(r.source, r.value, _event(r.value, r.headers), r.produced_at)
-                for r in records
-            ]
         found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
         session_ids = sorted(found)
-        committed = self._committed(lambda: self._processed(batch, session_ids))
+        committed = self._committed(lambda: self._processed(list(batch), session_ids))
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
         for item in committed.result.dead_letters:
@@ -195,6 +189,11 @@ class BatchProcessor:
     def ping(self) -> None:
         """Ask the store for an answer; raises StoreUnavailable at once when there is none."""
         self._store.ping()
+
+    def _may_score(self, session_id: str) -> bool:
+        """From any thread: whether consent covers a session, as far as is known in memory."""
+        known = self.cache.peek(session_id)
+        return known is not None and self._pipeline.may_score(known.state)
 
     def _processed(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
         with self.metrics.timed("load"):
@@ -285,13 +284,3 @@ class BatchProcessor:
             attempt=attempt.attempt_number,
             waited_s=attempt.seconds_since_start,
         )
-
-
-def _event(raw: bytes, headers: dict[str, bytes]) -> Event | ContractError:
-    try:
-        event = decode(raw)
-        if cloudevents.is_cloud_event(headers):
-            cloudevents.check(headers, event)
-    except ContractError as problem:
-        return problem
-    return event

@@ -1,12 +1,14 @@
 """A worker's processor over a store, with a scorer that needs no model."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from stream_app.core.pipeline import Source
 from stream_app.core.rules import RuleSet
 from stream_app.store.repository import Store
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
+from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
+from stream_app.worker.reader import Record
 from tests.rule_texts import EAGER
 from tests.store.batches import pipeline
 
@@ -23,3 +25,15 @@ def processor(
     """As a worker has it; at most ``cached`` sessions in memory."""
     cache = SessionCache(cached)
     return BatchProcessor(pipeline(rules), store, TOPICS, cache, retry_for, WorkerMetrics(), clock)
+
+
+def records(values: Sequence[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
+    """The values as records of one partition."""
+    return [Record(Source("t", 0, i), value, headers or {}, None) for i, value in enumerate(values)]
+
+
+def handle(
+    worker: BatchProcessor, values: Sequence[bytes], headers: dict[str, bytes] | None = None
+) -> Committed:
+    """One batch, read and worked on."""
+    return worker.handle(worker.read(records(values, headers)))

@@ -20,7 +20,8 @@ from stream_app.worker.agents import TurnAgent
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.positions import Positions
-from stream_app.worker.processor import BatchProcessor, Committed, Record, SessionCache
+from stream_app.worker.processor import BatchProcessor, Committed, SessionCache
+from stream_app.worker.reader import Record
 from stream_app.worker.rule_watch import RuleWatch
 from tests.store.batches import pipeline, process, turn
 
@@ -36,7 +37,7 @@ class World:
         self.journal: list[str] = []
         self.reload_baselines: Callable[[], object] = lambda: None
         self.sent: list[tuple[Any, ...]] = []
-        self.handled: list[list[Record]] = []
+        self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
         self.left: list[Committed] = []
         self.rest_calls: list[tuple[datetime, list[int]]] = []
@@ -50,6 +51,7 @@ class World:
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)
         self.problem: Exception | None = None
+        self.unreadable: Exception | None = None
         self.delivery: Exception | None = None
         self.outcome = Committed(process([turn(), turn(1)]), [Message("out", b"s", b"v")], 4)
 
@@ -80,8 +82,15 @@ class World:
             self.journal.append("take")
             yield events
 
-    def handle(self, records: list[Record]) -> Committed:
-        self.handled.append(records)
+    def read(self, records: list[Record]) -> list[Received]:
+        if self.unreadable is not None:
+            raise self.unreadable
+        self.journal.append("read")
+        event = ContractError("schema", "nobody looks at it")
+        return [Received(r.source, r.value, event, r.produced_at) for r in records]
+
+    def handle(self, batch: list[Received]) -> Committed:
+        self.handled.append(batch)
         if self.problem is not None:
             raise self.problem
         self.journal.append("committed")
@@ -169,6 +178,7 @@ async def test_commit_comes_before_publish_and_publish_before_acknowledge(world:
     await world.agent()._consume(world)
     assert world.journal == [
         "take",
+        "read",
         "committed",
         "send out",
         "delivered out",
@@ -180,23 +190,39 @@ async def test_commit_comes_before_publish_and_publish_before_acknowledge(world:
     assert world.sent == [("out", b"s", b"v", None, None, None)]
 
 
-async def test_each_batch_is_finished_before_the_next_is_taken(world: World) -> None:
-    world.batch(turn())
-    world.batch(turn(1))
+async def test_the_next_batch_is_read_while_one_is_worked_on_and_then_waits(world: World) -> None:
+    for seq in range(3):
+        world.batch(turn(seq))
     await world.agent()._consume(world)
-    second = world.journal.index("take", 1)
-    assert world.journal[second - 2 :] == ["ack 0", "offsets", *world.journal[second:]]
-    assert world.journal.count("offsets") == 2
+    steps = [step for step in world.journal if step in ("take", "read", "committed", "offsets")]
+    assert steps[:4] == ["take", "read", "take", "committed"]
+    assert steps.index("read", 2) < steps.index("offsets"), "it is read before the first is done"
+    worked_on = [step for step in steps if step in ("committed", "offsets")]
+    assert worked_on == ["committed", "offsets"] * 3, "but not worked on"
+    taken = [i for i, step in enumerate(steps) if step == "take"]
+    assert steps[: taken[2]].count("offsets") == 1, "and no third one is taken meanwhile"
+
+
+async def test_what_is_in_hand_is_finished_when_the_next_batch_cannot_be_read(world: World) -> None:
+    agent = world.agent()
+    agent.on_batch = lambda result: setattr(world, "unreadable", RuntimeError("no memory"))
+    world.outcome = Committed(world.outcome.result, [], None)
+    for seq in range(3):
+        world.batch(turn(seq))
+    await agent._consume(world)
+    assert world.journal.count("crash RuntimeError") == 1
+    acknowledged = [step for step in world.journal if step.startswith("ack")]
+    assert acknowledged == [f"ack {i}" for i in range(world.journal.count("committed"))]
 
 
 async def test_records_carry_where_they_stood_and_when_they_were_produced(world: World) -> None:
     world.batch(turn(), None)  # type: ignore[arg-type]  # a tombstone
     await world.agent()._consume(world)
     [[record, tombstone]] = world.handled
-    assert record.value == turn()
+    assert record.raw == turn()
     assert (record.source.topic, record.source.partition, record.source.offset) == ("t", 2, 0)
     assert record.produced_at == datetime.fromtimestamp(1.5, UTC)
-    assert tombstone.value == b""
+    assert tombstone.raw == b""
 
 
 async def test_nothing_is_acknowledged_when_the_processor_gives_up(world: World) -> None:
@@ -204,14 +230,15 @@ async def test_nothing_is_acknowledged_when_the_processor_gives_up(world: World)
     world.batch(turn())
     world.batch(turn(1))
     await world.agent()._consume(world)
-    assert world.journal == ["take", "crash StoreUnavailable"]
+    assert world.journal.count("crash StoreUnavailable") == 1
+    assert set(world.journal) == {"take", "read", "crash StoreUnavailable"}
 
 
 async def test_nothing_is_acknowledged_when_a_message_does_not_get_out(world: World) -> None:
     world.delivery = ConnectionError("no broker")
     world.batch(turn())
     await world.agent()._consume(world)
-    assert world.journal == ["take", "committed", "send out", "crash ConnectionError"]
+    assert world.journal == ["take", "read", "committed", "send out", "crash ConnectionError"]
 
 
 async def test_a_batch_behind_events_that_did_not_come_is_not_worked_on(world: World) -> None:
@@ -219,7 +246,8 @@ async def test_a_batch_behind_events_that_did_not_come_is_not_worked_on(world: W
     world.batch(turn(1))
     world.batches[1][0].message.offset = 7
     await world.agent()._consume(world)
-    assert world.journal[-2:] == ["take", "crash EventsLeftOut"]
+    assert "crash EventsLeftOut" in world.journal
+    assert world.journal.count("read") == 1
     assert world.journal.count("committed") == world.journal.count("offsets") == 1
 
 
@@ -231,7 +259,7 @@ async def test_cancellation_is_not_a_crash_and_acknowledges_nothing(world: World
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert world.journal == ["take", "committed", "send out"]
+    assert world.journal == ["take", "read", "committed", "send out"]
 
 
 async def test_a_dead_letter_keeps_its_bytes_and_tells_why_in_a_header(world: World) -> None:

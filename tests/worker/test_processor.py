@@ -11,23 +11,17 @@ from msgspec import structs
 
 from stream_app.contracts.cloudevents import binary_headers
 from stream_app.contracts.events import decode
-from stream_app.core.pipeline import Source
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import tables
 from stream_app.store.repository import StaleState, Store
-from stream_app.worker.processor import Record
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
-from tests.worker.processors import TOPICS, processor
+from tests.worker.processors import TOPICS, handle, processor
 
 Open = Callable[..., Store]
 LOG = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
 LOG += [end(session_id="a"), outcome(session_id="a")]
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
-
-
-def records(values: list[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
-    return [Record(Source("t", 0, i), value, headers or {}, None) for i, value in enumerate(values)]
 
 
 def scored(store: Store) -> dict[str, Any]:
@@ -50,7 +44,7 @@ def scored(store: Store) -> dict[str, Any]:
 def undisturbed(open_prepared: Open) -> dict[str, Any]:
     """The rows of one worker that nothing happened to."""
     store = open_prepared("undisturbed")
-    processor(store).handle(records(LOG))
+    handle(processor(store), LOG)
     return scored(store)
 
 
@@ -84,7 +78,7 @@ def test_a_store_that_is_away_is_tried_again_with_growing_pauses(
     store = open_prepared()
     away = Failing(getattr(store, method), *[StoreUnavailable("away")] * 12)
     setattr(store, method, away)
-    processor(store).handle(records(LOG))
+    handle(processor(store), LOG)
     assert len(away.calls) == 13
     assert len(pauses) == 12
     assert 0.0 <= max(pauses[:3]) <= 0.4
@@ -97,11 +91,11 @@ def test_it_gives_up_when_the_retry_time_is_over_and_forgets_its_states(
 ) -> None:
     store = open_prepared()
     worker = processor(store, retry_for=0.2)
-    worker.handle(records([turn(0)]))
+    handle(worker, [turn(0)])
     away = Failing(store.commit, *[StoreUnavailable("away")] * 1_000_000)
     store.commit = away
     with pytest.raises(StoreUnavailable):
-        worker.handle(records([turn(1)]))
+        handle(worker, [turn(1)])
     assert len(away.calls) > 1
     assert len(worker.cache) == 0
 
@@ -113,7 +107,7 @@ def test_a_worker_that_ends_does_not_wait_for_the_database(open_prepared: Open) 
     store.commit = away
     threading.Timer(0.3, worker.end).start()
     with pytest.raises(StoreUnavailable):
-        worker.handle(records([turn(1)]))
+        handle(worker, [turn(1)])
 
 
 def test_what_cannot_be_retried_is_raised_at_once(open_prepared: Open, pauses: list[float]) -> None:
@@ -121,7 +115,7 @@ def test_what_cannot_be_retried_is_raised_at_once(open_prepared: Open, pauses: l
     refusing = Failing(store.commit, StoreError("refused"))
     store.commit = refusing
     with pytest.raises(StoreError, match="refused"):
-        processor(store).handle(records([turn()]))
+        handle(processor(store), [turn()])
     assert len(refusing.calls) == 1
     assert pauses == []
 
@@ -131,11 +125,11 @@ def test_a_batch_that_failed_is_scored_the_same_when_it_is_read_again(
 ) -> None:
     store = open_prepared()
     worker = processor(store)
-    worker.handle(records(LOG[:7]))
+    handle(worker, LOG[:7])
     store.commit = Failing(store.commit, StoreError("refused"))
     with pytest.raises(StoreError):
-        worker.handle(records(LOG[7:]))
-    worker.handle(records(LOG[7:]))
+        handle(worker, LOG[7:])
+    handle(worker, LOG[7:])
     assert scored(store) == undisturbed
 
 
@@ -144,9 +138,9 @@ def test_a_stale_state_is_read_again_and_the_work_redone(
 ) -> None:
     """``one`` keeps its cache while its partition was with ``two`` for a while."""
     one, two = processor(open_prepared()), processor(open_prepared())
-    one.handle(records(LOG[:5]))
-    two.handle(records(LOG[5:11]))
-    committed = one.handle(records(LOG[11:]))
+    handle(one, LOG[:5])
+    handle(two, LOG[5:11])
+    committed = handle(one, LOG[11:])
     assert committed.result.sessions["a"].version == 3
     assert scored(open_prepared()) == undisturbed
 
@@ -155,9 +149,9 @@ def test_a_zombie_that_repeats_a_batch_changes_nothing(
     open_prepared: Open, undisturbed: dict[str, Any]
 ) -> None:
     zombie, heir = processor(open_prepared()), processor(open_prepared())
-    zombie.handle(records(LOG[:5]))
-    heir.handle(records(LOG))
-    committed = zombie.handle(records(LOG[5:11]))
+    handle(zombie, LOG[:5])
+    handle(heir, LOG)
+    committed = handle(zombie, LOG[5:11])
     assert committed.result.counts["duplicate"] == 6
     assert committed.messages == []
     assert scored(open_prepared()) == undisturbed
@@ -168,7 +162,7 @@ def test_a_state_that_stays_stale_is_not_tried_for_ever(open_prepared: Open) -> 
     stale = Failing(store.commit, *[StaleState("moved on")] * 10)
     store.commit = stale
     with pytest.raises(StaleState):
-        processor(store).handle(records([turn()]))
+        handle(processor(store), [turn()])
     assert len(stale.calls) == 2
 
 
@@ -187,9 +181,9 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
         raise StoreUnavailable("the connection was lost")
 
     worker = processor(store)
-    worker.handle(records(LOG[:7]))
+    handle(worker, LOG[:7])
     store.commit = through_but_unheard
-    worker.handle(records(LOG[7:]))
+    handle(worker, LOG[7:])
     assert scored(store) == undisturbed
     assert len(store.outbox_ids()) == 2
 
@@ -199,7 +193,7 @@ def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
     worker = processor(store)
     store.load_states = loading = Failing(store.load_states)
     for seq in range(3):
-        worker.handle(records([turn(seq), turn(seq, session_id="t")]))
+        handle(worker, [turn(seq), turn(seq, session_id="t")])
     assert [call[0] for call in loading.calls] == [["s", "t"], [], []]
     sample = worker.metrics.registry.get_sample_value
     assert sample("rapport_cache_hits_total") == 4
@@ -214,12 +208,12 @@ def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
 def test_outdated_states_are_dropped_before_the_next_batch(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
-    worker.handle(records([turn(0)]))
+    handle(worker, [turn(0)])
     store.load_states = loading = Failing(store.load_states)
     worker.cache.outdate()
     assert len(worker.cache) == 1
-    worker.handle(records([turn(1)]))
-    worker.handle(records([turn(2)]))
+    handle(worker, [turn(1)])
+    handle(worker, [turn(2)])
     assert [call[0] for call in loading.calls] == [["s"], []]
 
 
@@ -230,7 +224,7 @@ def test_a_cache_smaller_than_a_batch_changes_no_row(
     store = open_prepared()
     worker = processor(store, cached=cached)
     for start in range(0, len(LOG), 4):
-        worker.handle(records(LOG[start : start + 4]))
+        handle(worker, LOG[start : start + 4])
         assert len(worker.cache) <= cached
     assert scored(store) == undisturbed
 
@@ -238,7 +232,7 @@ def test_a_cache_smaller_than_a_batch_changes_no_row(
 def test_quiet_sessions_are_rested_once(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
-    worker.handle(records(LOG))
+    handle(worker, LOG)
     newest = datetime(2026, 1, 5, 10, 8, tzinfo=UTC)
     assert worker.rest(newest, [0]) is None
     assert worker.rest(LATER, [1]) is None
@@ -260,16 +254,16 @@ def test_a_session_that_was_rested_goes_on_as_if_it_had_not(
 ) -> None:
     store = open_prepared()
     worker = processor(store)
-    worker.handle(records(LOG[:cut]))
+    handle(worker, LOG[:cut])
     assert worker.rest(LATER, [0]) is not None
-    worker.handle(records(LOG[cut:]))
+    handle(worker, LOG[cut:])
     assert scored(store) == undisturbed
 
 
 def test_resting_with_a_stale_state_starts_from_the_database(open_prepared: Open) -> None:
     one, two = processor(open_prepared()), processor(open_prepared())
-    one.handle(records([turn(0)]))
-    two.handle(records([turn(1)]))
+    handle(one, [turn(0)])
+    handle(two, [turn(1)])
     rested = one.rest(LATER, [0])
     assert rested is not None
     assert rested.result.session_scores[0].turns == 2
@@ -278,7 +272,7 @@ def test_resting_with_a_stale_state_starts_from_the_database(open_prepared: Open
 def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepared: Open) -> None:
     times = iter((100.0, 159.0, 160.0, 161.0))
     dead, heir = processor(open_prepared()), processor(open_prepared(), clock=lambda: next(times))
-    committed = dead.handle(records(LOG))
+    committed = handle(dead, LOG)
     assert heir.left_behind(60.0) == []
     assert heir.left_behind(60.0) == []
     [left] = heir.left_behind(60.0)
@@ -290,7 +284,7 @@ def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepa
 
 
 def test_messages_are_the_scores_keyed_by_session(open_prepared: Open) -> None:
-    committed = processor(open_prepared()).handle(records([turn(), turn(1)]))
+    committed = handle(processor(open_prepared()), [turn(), turn(1)])
     sent = [(m.topic, m.key, json.loads(m.value)["type"]) for m in committed.messages]
     assert sent[:2] == [("turn-scores", b"s", "turn_score")] * 2
     assert ("session-scores", b"s", "session_score") in sent
@@ -299,7 +293,7 @@ def test_messages_are_the_scores_keyed_by_session(open_prepared: Open) -> None:
 
 def test_a_batch_of_bad_events_only_is_set_aside_and_writes_nothing(open_prepared: Open) -> None:
     store = open_prepared()
-    committed = processor(store).handle(records([b"", b"{", turn(text="")]))
+    committed = handle(processor(store), [b"", b"{", turn(text="")])
     reasons = [item.letter.reason for item in committed.result.dead_letters]
     assert reasons == ["not-json", "not-json", "empty-text"]
     assert [item.raw for item in committed.result.dead_letters] == [b"", b"{", turn(text="")]
@@ -322,10 +316,10 @@ def test_a_cloud_event_that_contradicts_its_data_is_set_aside(
 ) -> None:
     store = open_prepared()
     headers = dict(binary_headers(decode(turn()), "id", "/test"))
-    committed = processor(store).handle(records([turn()], headers | {name: value}))
+    committed = handle(processor(store), [turn()], headers | {name: value})
     [item] = committed.result.dead_letters
     assert item.letter.reason == "cloudevent"
     assert item.raw == turn()
     assert rows(store, tables.turns) == []
-    assert processor(store).handle(records([turn()], headers)).result.dead_letters == []
+    assert handle(processor(store), [turn()], headers).result.dead_letters == []
     assert len(rows(store, tables.turns)) == 1

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from stream_app.core.pipeline import Source
 from stream_app.store import tables
 from stream_app.store.repository import Store
-from stream_app.worker.processor import BatchProcessor, Record
+from stream_app.worker.processor import BatchProcessor
 from tests.fakes import START
 from tests.rule_texts import rule_text, rules_of
 from tests.store.batches import end, turn
 from tests.store.reading import rows
-from tests.worker.processors import processor
+from tests.worker.processors import handle, processor
 
 Open = Callable[..., Store]
 SILENCE = rules_of(
@@ -35,7 +34,7 @@ def at(moment: datetime) -> str:
 
 
 def take(worker: BatchProcessor, *values: bytes) -> None:
-    worker.handle([Record(Source("t", 0, i), value, {}, None) for i, value in enumerate(values)])
+    handle(worker, values)
 
 
 def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]:
