@@ -17,6 +17,8 @@ from models.labels import HEADS
 MAX_DISTANCE = 8
 FUSED = 3
 """Vectors of the hidden size that the tasks see: two of the turn with its context, one product."""
+ALONE = 0.25
+"""Weight of what is said without context; see `tempered`."""
 MASKED = -1e4
 """Score of an absent slot: finite, so that an empty context gives no NaN."""
 
@@ -24,6 +26,24 @@ MASKED = -1e4
 def through_half(vectors: Tensor) -> Tensor:
     """What is left of vectors kept as 16-bit floats; gradients pass as if nothing happened."""
     return vectors + (vectors.half().float() - vectors).detach()
+
+
+def tempered(in_context: Tensor, alone: Tensor) -> Tensor:
+    """Logits [..., levels] in context, tempered by what the words say without it.
+
+    A product of experts (Hinton 2002) that may only take away: the probability of a level above 0
+    is the lower one of that in context and that of the product. Contrast between contexts teaches
+    a head to doubt, and a head that doubts reads levels less well; words that do not fit must not
+    count for their own sake.
+    """
+    product = (1.0 - ALONE) * in_context.log_softmax(-1) + ALONE * alone.log_softmax(-1)
+    shown = product[..., 1:].logsumexp(-1)
+    odds = torch.maximum(_odds_of_none(product), _odds_of_none(in_context))
+    return torch.cat([(shown + odds).unsqueeze(-1), product[..., 1:]], -1)
+
+
+def _odds_of_none(logits: Tensor) -> Tensor:
+    return logits[..., 0] - logits[..., 1:].logsumexp(-1)
 
 
 class ContextAttention(nn.Module):
@@ -115,12 +135,38 @@ class ContextHead(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Logits [batch, labels] of every head, in the order of `HEADS`.
 
+        While it learns every head goes by the window; afterwards some by the words, too: `tempered`.
+
         `target` [batch, 2, hidden]; `target_role` [batch] (0 client, 1 counsellor); `context`
         [batch, slots, hidden], the mean vectors of the neighbours; `context_role`,
         `context_distance` (turns from the target, negative before it) and `context_mask`
         (1 = present) are int64 [batch, slots].
         """
-        fused = self.fuse(
-            target, target_role, context, context_role, context_distance, context_mask
-        )
+        window = (target, target_role, context, context_role, context_distance, context_mask)
+        if self.training:
+            return self.in_context(*window)
+        return tuple(self.read(self.fuse(*window), self.alone(target)).values())
+
+    def in_context(self, *window: Tensor) -> tuple[Tensor, ...]:
+        """What is learned: logits of every head by the window."""
+        fused = self.fuse(*window)
         return tuple(self.tasks[head.name](fused) for head in HEADS)
+
+    def alone(self, target: Tensor) -> Tensor:
+        """What `fuse` gives for an empty context, [batch, FUSED * hidden]."""
+        without = self.norm(target).flatten(1)
+        return torch.cat([without, torch.zeros_like(target[:, 0])], -1)
+
+    def read(self, fused: Tensor, alone: Tensor, role: int | None = None) -> dict[str, Tensor]:
+        """Logits [batch, labels] of all heads, or of those of a role.
+
+        Both inputs [batch, FUSED * hidden].
+        """
+        logits = {}
+        for head in HEADS:
+            if role in (None, head.role):
+                task = self.tasks[head.name]
+                logits[head.name] = task(fused)
+                if head.tempered:
+                    logits[head.name] = tempered(logits[head.name], task(alone))
+        return logits

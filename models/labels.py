@@ -15,6 +15,10 @@ RATIONALE_ORDER = ("emotional_reactions", "interpretations", "explorations")
 """Last axis of the encoder's rationale logits."""
 
 
+TEMPERED = ("emotional_reactions", "explorations")
+"""Read better with their words alone; interpretations are not (`docs/evaluation.md`)."""
+
+
 @dataclass(frozen=True)
 class HeadSpec:
     """One classification head.
@@ -22,6 +26,7 @@ class HeadSpec:
     `kind` is "level" for ordered levels 0, 1, 2, "binary" for no and yes, else "categorical";
     `role` is the speaker whose turns the head scores; `dimension` says whether it measures
     empathy as the counsellor expresses it, as the client perceives it, or the client's own talk;
+    what a `tempered` head says in context is held against the words alone (`models.heads`);
     `corpus` names what it is learned from; `weight` multiplies its loss.
     """
 
@@ -32,6 +37,7 @@ class HeadSpec:
     kind: Literal["level", "categorical", "binary"] = "categorical"
     weight: float = 1.0
     dimension: Literal["expressed", "perceived", "client"] = "expressed"
+    tempered: bool = False
 
     @property
     def rationale_index(self) -> int | None:
@@ -72,7 +78,10 @@ OUTCOME_HEADS = (*PERCEIVED, "satisfaction")
 """Learned after the others, from what listeners said of sessions (`models/perceived.py`)."""
 
 HEADS: tuple[HeadSpec, ...] = (
-    *(HeadSpec(name, LEVELS, COUNSELLOR, "epitome", "level") for name in RATIONALE_ORDER),
+    *(
+        HeadSpec(name, LEVELS, COUNSELLOR, "epitome", "level", tempered=name in TEMPERED)
+        for name in RATIONALE_ORDER
+    ),
     HeadSpec("strategy", STRATEGIES, COUNSELLOR, "esconv"),
     HeadSpec(
         "behaviour",

@@ -179,10 +179,9 @@ def all_logits(
         own = np.flatnonzero(roles == role)
         for first in range(0, len(own), 8192):
             rows = own[first : first + 8192]
-            inputs = torch.from_numpy(fused[rows]).float()
-            for head in HEADS:
-                if head.role == role:
-                    found[head.name][rows] = model.head.tasks[head.name](inputs).numpy()
+            inputs = (torch.from_numpy(part[rows]).float() for part in (fused, features.alone))
+            for name, logits in model.head.read(*inputs, role=role).items():
+                found[name][rows] = logits.numpy()
     return found
 
 

@@ -14,6 +14,7 @@ dropout: a run that goes on from a checkpoint is the run that was not cut off.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,9 +139,9 @@ def _distance(given: Tensor, wanted: Tensor, spread: Spread) -> Tensor:
 def _heads(
     student: MultitaskModel, teacher: Teacher, drawn: Group, given: Tensor, wanted: Tensor
 ) -> tuple[Tensor, dict[str, tuple[int, int]]]:
-    own = logits_of(student.head, drawn, given)
+    own = logits_of(student.head.in_context, drawn, given)
     with torch.no_grad():
-        aim = logits_of(teacher.head, drawn, wanted)
+        aim = logits_of(teacher.head.in_context, drawn, wanted)
     total, agreement = torch.zeros(()), {}
     for head, answers, right in zip(HEADS, own, aim, strict=True):
         rows = drawn.role == head.role
@@ -154,13 +155,14 @@ def _heads(
     return total / len(drawn.texts), agreement
 
 
-def logits_of(head: nn.Module, drawn: Group, vectors: Tensor) -> tuple[Tensor, ...]:
+def logits_of(
+    head: Callable[..., tuple[Tensor, ...]], drawn: Group, vectors: Tensor
+) -> tuple[Tensor, ...]:
     """Logits of every head for all turns of the step."""
     kept = through_half(vectors)
-    logits: tuple[Tensor, ...] = head(
+    return head(
         kept, drawn.role, kept[drawn.context, 1], drawn.context_role, drawn.distance, drawn.mask
     )
-    return logits
 
 
 def fit(

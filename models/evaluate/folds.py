@@ -27,7 +27,7 @@ VIEW_WORDS = {
     "provisional": "turns before",
     "alone": "no context",
 }
-CACHE_FORMAT = 1
+CACHE_FORMAT = 2
 
 
 @dataclass

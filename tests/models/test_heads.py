@@ -111,3 +111,29 @@ def test_head_names_are_unique_and_rationale_heads_have_levels() -> None:
     by_kind = [spec.name for spec in HEADS if spec.kind == "level"]
     assert by_kind == list(RATIONALE_ORDER)
     assert [spec.rationale_index for spec in HEADS[:3]] == [0, 1, 2]
+
+
+def test_a_level_goes_by_the_words_as_far_as_the_context_lets_it_stand(head: ContextHead) -> None:
+    inputs = windows()
+    empty = windows(context_mask=torch.zeros(4, SLOTS, dtype=torch.long))
+    with torch.no_grad():
+        in_context = head.in_context(*inputs.values())
+        alone = head.in_context(*empty.values())
+        for spec, given, one, other in zip(HEADS, head(**inputs), in_context, alone, strict=True):
+            if not spec.vetoed:
+                assert torch.equal(given, one)
+                continue
+            p, words = given.softmax(-1), other.softmax(-1)
+            none = torch.maximum(one.softmax(-1)[:, 0], words[:, 0])
+            torch.testing.assert_close(p[:, 0], none)
+            torch.testing.assert_close(p[:, 1] / p[:, 2], words[:, 1] / words[:, 2])
+
+
+def test_while_it_learns_every_head_goes_by_the_window(head: ContextHead) -> None:
+    head.train()
+    for part in head.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    inputs = windows()
+    for given, one in zip(head(**inputs), head.in_context(*inputs.values()), strict=True):
+        assert torch.equal(given, one)

@@ -65,7 +65,7 @@ def random_features(sessions: list[HeardSession], size: int) -> TurnFeatures:
     starts = starts_of(sessions)
     chance = np.random.default_rng(0)
     fused = {v: chance.normal(size=(int(starts[-1]), size)).astype(np.float16) for v in VIEWS}
-    return TurnFeatures(starts, fused)
+    return TurnFeatures(starts, fused, fused[VIEWS[0]])
 
 
 def test_pooling() -> None:
@@ -136,7 +136,9 @@ def test_engagement_never_sees_what_follows() -> None:
         return next(iter(heads["engagement"].parameters()))
 
     other = {**features.fused, "final": -features.fused["final"]}
-    assert torch.equal(fitted(features), fitted(TurnFeatures(features.starts, other)))
+    assert torch.equal(
+        fitted(features), fitted(TurnFeatures(features.starts, other, features.alone))
+    )
 
 
 def _network(size: int) -> nn.Module:
@@ -152,7 +154,7 @@ def test_multiple_instances_find_the_turn_that_the_rating_is_about() -> None:
         rows = tuple(range(6 * number, 6 * number + 6))
         target = float(x[list(rows), 0].astype(float).sum() > 0)
         bags.append(Bag("sympathy", "esconv:empathy", rows, target, target, number))
-    features = TurnFeatures(np.arange(0, 601, 6), dict.fromkeys(VIEWS, x))
+    features = TurnFeatures(np.arange(0, 601, 6), dict.fromkeys(VIEWS, x), x)
     recipe = Fit(epochs=60, rate=1e-2, dropout=0.0)
     network = fit_heads(lambda: _network(6), features, bags, recipe, ("sympathy",))["sympathy"]
     logits = network(torch.from_numpy(x).float())
