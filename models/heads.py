@@ -17,7 +17,7 @@ from models.labels import HEADS
 MAX_DISTANCE = 8
 FUSED = 3
 """Vectors of the hidden size that the tasks see: two of the turn with its context, one product."""
-ALONE = 0.25
+ALONE = 0.4
 """Weight of what is said without context; see `tempered`."""
 MASKED = -1e4
 """Score of an absent slot: finite, so that an empty context gives no NaN."""
