@@ -2,8 +2,8 @@
 
 One way, in three passes over the batch: *admit* (which turns are new and may be scored; these are
 encoded, once, where they do not come encoded), *place* (put them into their windows, collect the
-scores that are due) and *fold* (add each score to its session, in the order of the log). The scorer is the only port; batches of any
-size give the same result.
+scores that are due) and *fold* (add each score to its session, in the order of the log). The
+scorer is the only port; batches of any size give the same result.
 """
 
 import zlib
