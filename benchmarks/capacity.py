@@ -42,9 +42,10 @@ class Assumptions(Struct, frozen=True):
 class Speeds(Struct, frozen=True):
     """What this release has been measured to do; None where it has not.
 
-    ``worker``: cost of a turn in one worker on one core. ``nano``: the name of the smallest other
-    bundle, and its encoder's operations as a share of the default's. ``accelerator``: turns per
-    second of a worker. ``memory``: of a worker, MiB at rest and bytes for a session in its cache.
+    ``worker``: CPU of a turn, with all of a worker on one core. ``nano``: the name of the smallest
+    other bundle, and its encoder's operations as a share of the default's. ``accelerator``: turns
+    per second of a worker. ``memory``: of a worker, MiB at rest and bytes for a session in its
+    cache.
     """
 
     tokens: float

@@ -36,8 +36,14 @@ def speeds(folder: Path) -> Speeds:
 
 
 def _worker(found: length.Result) -> Cost:
+    """By its CPU: where a core is free a worker uses more than one, and a plan has none free."""
     fixed = [item for item in found.lengths if not item.mixture]
-    return cost.fit([Point(item.tokens, middle(item.ours)) for item in fixed])
+    return cost.fit([Point(item.tokens, 1.0 / _cpu(item)) for item in fixed])
+
+
+def _cpu(found: length.Length) -> float:
+    """Seconds of CPU a turn, the model's and all else."""
+    return 1.0 / middle(found.bare) + middle(found.overheads) / 1e6
 
 
 def _nano(found: length.Result) -> tuple[str, float] | None:

@@ -1,9 +1,9 @@
 """From a batch of received events to everything that is to be stored and sent.
 
-One way, in three passes over the batch: *admit* (which turns are new and may be scored), *place*
-(encode them once, put them into their windows, collect the scores that are due) and *fold* (add
-each score to its session, in the order of the log). The scorer is the only port; batches of any
-size give the same result.
+One way, in three passes over the batch: *admit* (which turns are new and may be scored; these are
+encoded, once, where they do not come encoded), *place* (put them into their windows, collect the
+scores that are due) and *fold* (add each score to its session, in the order of the log). The
+scorer is the only port; batches of any size give the same result.
 """
 
 import zlib

@@ -137,7 +137,7 @@ class TurnAgent:
         self._last_record = time.monotonic()
         return await self._blocking(lambda: self._processor.read(records), self._reading)
 
-    async def _finished(self, events: Sequence[Any], batch: Sequence[Received]) -> bool:
+    async def _finished(self, events: Sequence[Any], batch: list[Received]) -> bool:
         """Work on a batch and acknowledge it; True, so that it differs from a failure."""
         await self._batch(batch)
         for event in events:
@@ -147,7 +147,7 @@ class TurnAgent:
         self.health.moved()
         return True
 
-    async def _batch(self, batch: Sequence[Received]) -> None:
+    async def _batch(self, batch: list[Received]) -> None:
         async with self._turn_of:
             committed = await self._blocking(lambda: self._processor.handle(batch))
             with self.metrics.timed("publish"):

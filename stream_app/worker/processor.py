@@ -126,7 +126,7 @@ class BatchProcessor:
         """Decode and encode a batch; in the order of the log, while others may be handled."""
         return self._reader.read(records)
 
-    def handle(self, batch: Sequence[Received]) -> Committed:
+    def handle(self, batch: list[Received]) -> Committed:
         """Process one batch; when it returns, everything is in the database.
 
         Raises:
@@ -136,7 +136,7 @@ class BatchProcessor:
         self.cache.refresh()
         found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
         session_ids = sorted(found)
-        committed = self._committed(lambda: self._processed(list(batch), session_ids))
+        committed = self._committed(lambda: self._processed(batch, session_ids))
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
         for item in committed.result.dead_letters:

@@ -136,8 +136,8 @@ def test_an_accelerator_is_assumed_until_it_is_measured() -> None:
 
 def test_speeds_come_from_the_results(tmp_path: Path) -> None:
     def length(tokens: float, *, mixture: bool = False) -> Length:
-        rate = 1 / (0.0005 + 0.0001 * tokens)
-        return Length(tokens, mixture, [2 * rate], [rate], [100.0])
+        bare = 1 / (0.0004 + 0.0001 * tokens)
+        return Length(tokens, mixture, [bare], [9000.0], overheads=[100.0])
 
     by_length = Lengths(
         "whole",

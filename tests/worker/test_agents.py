@@ -1,6 +1,7 @@
 """Commit, publish, acknowledge: the agent's order, with fakes that write a journal."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from inspect import signature
@@ -52,6 +53,7 @@ class World:
         self.cache = SessionCache(9)
         self.problem: Exception | None = None
         self.unreadable: Exception | None = None
+        self.second_read = threading.Event()
         self.delivery: Exception | None = None
         self.outcome = Committed(process([turn(), turn(1)]), [Message("out", b"s", b"v")], 4)
 
@@ -86,6 +88,8 @@ class World:
         if self.unreadable is not None:
             raise self.unreadable
         self.journal.append("read")
+        if self.journal.count("read") == 2:
+            self.second_read.set()
         event = ContractError("schema", "nobody looks at it")
         return [Received(r.source, r.value, event, r.produced_at) for r in records]
 
@@ -193,14 +197,20 @@ async def test_commit_comes_before_publish_and_publish_before_acknowledge(world:
 async def test_the_next_batch_is_read_while_one_is_worked_on_and_then_waits(world: World) -> None:
     for seq in range(3):
         world.batch(turn(seq))
+    handle, met = world.handle, []
+
+    def first_waits(batch: list[Received]) -> Committed:
+        if not met:
+            met.append(world.second_read.wait(timeout=30))
+        return handle(batch)
+
+    world.handle = first_waits  # type: ignore[method-assign]
     await world.agent()._consume(world)
-    steps = [step for step in world.journal if step in ("take", "read", "committed", "offsets")]
-    assert steps[:4] == ["take", "read", "take", "committed"]
-    assert steps.index("read", 2) < steps.index("offsets"), "it is read before the first is done"
-    worked_on = [step for step in steps if step in ("committed", "offsets")]
+    assert met == [True], "the second one is read before the first is done"
+    worked_on = [step for step in world.journal if step in ("committed", "offsets")]
     assert worked_on == ["committed", "offsets"] * 3, "but not worked on"
-    taken = [i for i, step in enumerate(steps) if step == "take"]
-    assert steps[: taken[2]].count("offsets") == 1, "and no third one is taken meanwhile"
+    before = world.journal[: world.journal.index("offsets")]
+    assert before.count("take") == 2, "and no third one is taken"
 
 
 async def test_what_is_in_hand_is_finished_when_the_next_batch_cannot_be_read(world: World) -> None:
