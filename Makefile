@@ -102,6 +102,7 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 
 nano: train-env ## Distil MODEL=folder into the small bundle and say what it loses (hours on two cores)
 	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)
+	$(TRAIN_PY) -m models.perceived --model $(NANO) --no-inner $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil calibrate --teacher $(MODEL) --student $(NANO) $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(NANO) --out stream_app/bundles/nano --name rapport-nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil risk

@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from models.labels import HEADS
+from models.labels import HEADS, OUTCOME_HEADS, HeadSpec
 
 MAX_DISTANCE = 8
 FUSED = 3
@@ -40,6 +40,18 @@ def tempered(in_context: Tensor, alone: Tensor) -> Tensor:
     shown = product[..., 1:].logsumexp(-1)
     odds = torch.maximum(_odds_of_none(product), _odds_of_none(in_context))
     return torch.cat([(shown + odds).unsqueeze(-1), product[..., 1:]], -1)
+
+
+def _task(size: int, task_size: int, head: HeadSpec) -> nn.Module:
+    if head.name in OUTCOME_HEADS:
+        return nn.Linear(size, len(head.labels))
+    return nn.Sequential(
+        nn.Dropout(0.1),
+        nn.Linear(size, task_size),
+        nn.GELU(),
+        nn.Dropout(0.1),
+        nn.Linear(task_size, len(head.labels)),
+    )
 
 
 def _odds_of_none(logits: Tensor) -> Tensor:
@@ -95,16 +107,7 @@ class ContextHead(nn.Module):
         self.match = nn.LayerNorm(hidden_size)
         self.norm = nn.LayerNorm(hidden_size)
         self.tasks = nn.ModuleDict(
-            {
-                head.name: nn.Sequential(
-                    nn.Dropout(0.1),
-                    nn.Linear(FUSED * hidden_size, task_size),
-                    nn.GELU(),
-                    nn.Dropout(0.1),
-                    nn.Linear(task_size, len(head.labels)),
-                )
-                for head in HEADS
-            }
+            {head.name: _task(FUSED * hidden_size, task_size, head) for head in HEADS}
         )
 
     def fuse(
@@ -135,7 +138,8 @@ class ContextHead(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Logits [batch, labels] of every head, in the order of `HEADS`.
 
-        While it learns every head goes by the window; afterwards some by the words, too: `tempered`.
+        While it learns every head goes by the window; afterwards some by the words alone, too
+        (`tempered`).
 
         `target` [batch, 2, hidden]; `target_role` [batch] (0 client, 1 counsellor); `context`
         [batch, slots, hidden], the mean vectors of the neighbours; `context_role`,

@@ -8,14 +8,17 @@ turn's output is a log-odds; a bag's is the mean over its turns, which is what t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from models.data.listeners import SERVICE, HeardSession, above_neutral, soft
@@ -193,61 +196,80 @@ def pool(log_odds: Tensor, bag: Tensor, count: int, pooling: Pooling = "mean_log
 class Fit:
     """How the outcome heads are learned.
 
-    `dropout` leaves out the same features for all turns of a step. An epoch takes every rated
-    session, and at most `most` bags of each kind that rates turns.
+    A bag that rates a whole session weighs 1; those of a kind that rates turns weigh together at
+    most as much as `most` sessions. `strength` is the inverse of the ridge penalty.
     """
 
-    epochs: int = 15
-    rate: float = 1e-3
-    decay: float = 0.05
-    dropout: float = 0.2
-    bags_a_step: int = 64
+    strength: float = 1e-3
     most: int = 400
-    seed: int = 17
-    pooling: Pooling = "mean_log_odds"
 
 
 def fit_heads(
-    make: Callable[[], nn.Module],
     features: TurnFeatures,
     bags: Sequence[Bag],
     recipe: Fit,
     heads: Sequence[str] = OUTCOME_HEADS,
-) -> dict[str, nn.Module]:
-    """A task network for each head, learned from its bags. `make` gives a fresh network."""
+) -> dict[str, Linear]:
+    """What each head learned from its bags.
+
+    A bag's log-odds is the mean over its turns, and a turn's is linear in its features: so it is a
+    logistic regression on mean features. Ratings are few (a thousand chats): networks with a hidden
+    layer learned the same ratings less well (`docs/decisions/0003-evaluation.md`).
+    """
     fitted = {}
-    for number, head in enumerate(heads):
+    for head in heads:
         own = [bag for bag in bags if bag.head == head and learns_from(bag)]
         if own:
-            torch.manual_seed(recipe.seed * 100 + number)
-            fitted[head] = _fit_one(make(), features, own, recipe)
+            fitted[head] = _fit_one(features, own, recipe)
     return fitted
 
 
-def _fit_one(network: nn.Module, features: TurnFeatures, bags: list[Bag], recipe: Fit) -> nn.Module:
-    chance = np.random.default_rng(recipe.seed)
-    kinds = [
-        [bag for bag in bags if bag.kind == kind] for kind in sorted({bag.kind for bag in bags})
-    ]
+@dataclass(frozen=True)
+class Linear:
+    """Log-odds of "yes": `weights` [features] times a turn's features, plus `intercept`."""
+
+    weights: NDArray[np.float32]
+    intercept: float
+
+    def log_odds(self, fused: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+        """Of turns, [turns], from their features [turns, features]."""
+        return np.asarray(fused @ self.weights + np.float32(self.intercept), np.float32)
+
+    def write(self, layer: nn.Linear) -> None:
+        """Put it into a layer with the outputs (no, yes): the log-odds of "no" stay 0."""
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(np.stack([0 * self.weights, self.weights])))
+            layer.bias.copy_(torch.tensor([0.0, self.intercept]))
+
+
+def _fit_one(features: TurnFeatures, bags: list[Bag], recipe: Fit) -> Linear:
     views: tuple[View, ...] = ("provisional",) if bags[0].head in PROVISIONAL_ONLY else VIEWS
-    optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
-    network.eval()  # its own dropout, drawn for each turn, takes four fifths of the time
-    size = features.fused["final"].shape[1]
-    for _ in range(recipe.epochs):
-        drawn = [bag for kind in kinds for bag in _drawn(kind, recipe.most, chance)]
-        order = chance.permutation(len(drawn))
-        for start in range(0, len(order), recipe.bags_a_step):
-            step = [drawn[i] for i in order[start : start + recipe.bags_a_step]]
-            view = views[int(chance.integers(len(views)))]
-            inputs, bag = gather(features, step, view)
-            kept = (torch.rand(size) >= recipe.dropout) / (1.0 - recipe.dropout)
-            given = pool(_log_odds(network(inputs * kept)), bag, len(step), recipe.pooling)
-            target = torch.tensor([bag.target for bag in step])
-            loss = nn.functional.binary_cross_entropy_with_logits(given, target)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-    return network
+    x = np.concatenate([mean_features(features, bags, view) for view in views])
+    target = np.tile([bag.target for bag in bags], len(views))
+    kinds = Counter(bag.kind for bag in bags)
+    worth = [1.0 if rates_session(bag) else min(1.0, recipe.most / kinds[bag.kind]) for bag in bags]
+    weight = np.tile(worth, len(views)) / len(views)
+    scaler = StandardScaler().fit(x, sample_weight=weight)
+    z = scaler.transform(x)
+    # A target between 0 and 1 is a "yes" and a "no" that share the weight.
+    regression = LogisticRegression(C=recipe.strength, max_iter=1000)
+    regression.fit(
+        np.concatenate([z, z]),
+        np.repeat([1, 0], len(z)),
+        sample_weight=np.concatenate([weight * target, weight * (1.0 - target)]),
+    )
+    weights = regression.coef_[0] / scaler.scale_
+    intercept = float(regression.intercept_[0] - weights @ scaler.mean_)
+    return Linear(weights.astype(np.float32), intercept)
+
+
+def mean_features(features: TurnFeatures, bags: Sequence[Bag], view: View) -> NDArray[np.float32]:
+    """Mean features [bags, size] of the bags' turns."""
+    rows = np.concatenate([np.array(bag.rows) for bag in bags])
+    firsts = np.cumsum([0, *(len(bag.rows) for bag in bags)])
+    sizes = np.diff(firsts)[:, None]
+    sums = np.add.reduceat(features.fused[view][rows].astype(np.float32), firsts[:-1], axis=0)
+    return np.asarray(sums / sizes, np.float32)
 
 
 def rates_session(bag: Bag) -> bool:
@@ -258,35 +280,3 @@ def rates_session(bag: Bag) -> bool:
 def learns_from(bag: Bag) -> bool:
     """Whether the bag's head learns from it, or is only tested on it."""
     return rates_session(bag) or bag.head not in WHOLE_CHATS_ONLY
-
-
-def _drawn(kind: list[Bag], most: int, chance: np.random.Generator) -> list[Bag]:
-    """All bags of a kind that rates sessions, some of one that rates turns."""
-    if rates_session(kind[0]):
-        return kind
-    return [kind[i] for i in chance.permutation(len(kind))[:most]]
-
-
-def gather(features: TurnFeatures, bags: Sequence[Bag], view: View) -> tuple[Tensor, Tensor]:
-    """Features [turns, size] of the bags' turns, and the bag of each turn [turns]."""
-    rows = np.concatenate([np.array(bag.rows) for bag in bags])
-    owner = np.repeat(np.arange(len(bags)), [len(bag.rows) for bag in bags])
-    return torch.from_numpy(features.fused[view][rows]).float(), torch.from_numpy(owner)
-
-
-def _log_odds(logits: Tensor) -> Tensor:
-    """Log-odds of "yes" from the logits [turns, (no, yes)]."""
-    return logits[:, 1] - logits[:, 0]
-
-
-@torch.inference_mode()
-def turn_log_odds(
-    network: nn.Module, fused: NDArray[np.float16], rows: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    """Log-odds of "yes" [rows] for some turns."""
-    found = np.zeros(len(rows), np.float32)
-    for first in range(0, len(rows), 8192):
-        part = slice(first, first + 8192)
-        inputs = torch.from_numpy(fused[rows[part]]).float()
-        found[part] = _log_odds(network(inputs)).numpy()
-    return found

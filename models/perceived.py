@@ -1,16 +1,15 @@
 """`python -m models.perceived --model FOLDER`: learn the outcome heads on a frozen model.
 
-Second stage of training. The encoder and the fusion stay as they are; the task networks of
+Second stage of training. The encoder and the fusion stay as they are; the heads of
 engagement, understanding, sympathy, helpfulness (perceived empathy, Xu & Jiang 2024, section 3) and
 of the client's satisfaction learn from what listeners said (`models.listening`), and are written
 into the folder's model.pt. Beside it, outcomes.npz keeps what `models.sessions` needs: every head's
-logits on every turn, and for the conversations that were trained on those of networks that were
+logits on every turn, and for the conversations that were trained on those of heads that were
 fitted without them.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import time
@@ -22,14 +21,13 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
-from torch import nn
 
 from models import multitask
 from models.data.corpora import resolve_data_dir
 from models.data.listeners import HeardSession, load_sessions
 from models.data.split import DESCRIPTION, fold_of, fold_part, part_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
-from models.listening import Bag, Fit, bags_of, fit_heads, turn_log_odds
+from models.listening import Bag, Fit, bags_of, fit_heads
 from models.multitask import MultitaskModel
 from models.turn_features import VIEWS, TurnFeatures, View, turn_features
 
@@ -78,7 +76,7 @@ class Outcomes:
     """What a model says of every turn of the sessions.
 
     `logits[view][head]` is float32 [turns, labels]; `unseen` has the same for the outcome heads,
-    from networks that were fitted without the turn's conversation (for a conversation that was not
+    from heads that were fitted without the turn's conversation (for a conversation that was not
     trained on, these are the model's own). `keys` and `starts` [sessions + 1] say whose rows are
     whose.
     """
@@ -126,17 +124,8 @@ def second_stage(
     bags = [
         bag for bag in bags_of(sessions, features.starts) if share.trains(sessions[bag.session].key)
     ]
-    pristine = copy.deepcopy(model.head.tasks[OUTCOME_HEADS[0]])
-
-    def fresh() -> nn.Module:
-        network = copy.deepcopy(pristine)
-        for layer in network:
-            if isinstance(layer, nn.Linear):
-                layer.reset_parameters()
-        return network
-
-    for head, network in fit_heads(fresh, features, bags, recipe).items():
-        model.head.tasks[head].load_state_dict(network.state_dict())
+    for head, learned in fit_heads(features, bags, recipe).items():
+        learned.write(model.head.tasks[head])
     roles = np.array([turn.role for session in sessions for turn in session.turns])
     logits = {view: all_logits(model, features, view, roles) for view in VIEWS}
     unseen: dict[View, dict[str, NDArray[np.float32]]] = {
@@ -155,10 +144,10 @@ def second_stage(
             out = set(members)
             kept = [bag for bag in bags if _inner(share, sessions, bag) != left_out]
             rows = np.concatenate([np.array(features.rows(number)) for number in sorted(out)])
-            for head, network in fit_heads(fresh, features, kept, recipe).items():
-                print(f"inner part {left_out}: {head}", flush=True)
+            print(f"inner part {left_out}", flush=True)
+            for head, learned in fit_heads(features, kept, recipe).items():
                 for view in VIEWS:
-                    odds = turn_log_odds(network.eval(), features.fused[view], rows)
+                    odds = learned.log_odds(features.fused[view][rows])
                     unseen[view][head][rows] = np.stack([np.zeros_like(odds), odds], axis=1)
     return Outcomes([session.key for session in sessions], features.starts, logits, unseen)
 
@@ -194,7 +183,6 @@ def main(
     service_dialogues: Annotated[
         int, typer.Option(help="Dialogues of each service corpus.")
     ] = SERVICE_DIALOGUES,
-    epochs: int = Fit.epochs,
     inner: Annotated[
         bool, typer.Option(help="Fit what models.sessions needs of fold models, too.")
     ] = True,
@@ -210,7 +198,7 @@ def main(
     sessions = load_sessions(resolve_data_dir(data_dir), service_dialogues)
     features = turn_features(trained, tokenizer, sessions, cache)
     print(f"features of {len(features.fused['final'])} turns, {_minutes(started)}", flush=True)
-    recipe = Fit(epochs=epochs, seed=share.seed)
+    recipe = Fit()
     outcomes = second_stage(trained, sessions, features, share, recipe, inner=inner)
     outcomes.write(model / OUTCOMES)
     torch.save(trained.state_dict(), model / "model.pt")

@@ -1,23 +1,29 @@
 """AnnoMI: do the turn outputs tell sessions of high from those of low quality?
 
 Seventeen of 99 sessions are of low quality, and some topics have no other. So the topic is held
-out: no session of a topic, in the fit, tells about another one of the same.
+out: no session of a topic, in the fit, tells about another one of the same. Two yardsticks stand
+beside our outputs: the codes that AnnoMI's annotators gave the same turns (what outputs without a
+mistake would tell), and the counsellor's words.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from models.data.corpora import Conversation
 from models.data.listeners import HeardSession
-from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
+from models.data.split import key_of
+from models.labels import CLIENT, COUNSELLOR, HEADS, HEADS_BY_NAME, OUTCOME_HEADS
 from models.ratings import Fold
 from models.resampling import auroc, interval
 
@@ -48,13 +54,32 @@ def session_features(session: HeardSession, number: int, fold: Fold) -> dict[str
     return found
 
 
+def annotated_codes(conversations: Iterable[Conversation]) -> dict[str, dict[str, float]]:
+    """Mean votes of AnnoMI's annotators for every code, by the key of the session."""
+    found = {}
+    for conversation in conversations:
+        labels = [turn.labels for turn in conversation.turns]
+        found[key_of(conversation)] = {
+            f"{name}.{label}": float(value)
+            for name in sorted({name for given in labels for name in given})
+            for label, value in zip(
+                HEADS_BY_NAME[name].labels,
+                np.mean([given[name] for given in labels if name in given], axis=0),
+                strict=True,
+            )
+        }
+    return found
+
+
 def topic_of(session: HeardSession) -> str:
     """The first topic named, so that "smoking cessation; …" is held out with its like."""
     return (session.topic or "unknown").split(";")[0].strip().lower()
 
 
-def report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str, Any]:
-    """AUROC of low quality, with sessions and with topics held out, and the outcome heads alone."""
+def report(
+    sessions: list[HeardSession], folds: list[Fold], codes: Mapping[str, Mapping[str, float]]
+) -> dict[str, Any]:
+    """AUROC of low quality, with sessions and with topics held out; `codes` by session key."""
     rows, numbers = [], []
     for number, session in enumerate(sessions):
         if session.source != "annomi":
@@ -63,8 +88,7 @@ def report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str, Any]:
         if own:
             rows.append(session_features(session, number, own[0]))
             numbers.append(number)
-    names = sorted({name for row in rows for name in row})
-    x = np.array([[row.get(name, 0.0) for name in names] for row in rows])
+    names, x = _table(rows)
     low = np.array([sessions[i].quality == "low" for i in numbers])
     topics = np.unique([topic_of(sessions[i]) for i in numbers], return_inverse=True)[1]
     found: dict[str, Any] = {
@@ -81,21 +105,65 @@ def report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str, Any]:
         return found
     groups = {
         "all outputs": list(range(len(names))),
+        "AnnoMI's codes alone": [
+            i
+            for i, name in enumerate(names)
+            if "." in name and HEADS_BY_NAME[name.partition(".")[0]].corpus == "annomi"
+        ],
         "outcome heads alone": [
             i for i, name in enumerate(names) if name.startswith(OUTCOME_HEADS)
         ],
         "without lengths": [i for i, name in enumerate(names) if "." in name],
     }
-    for name, columns in groups.items():
-        found[name] = {
-            "sessions held out": _cross_validated(x[:, columns], low, None),
-            "topics held out": _cross_validated(x[:, columns], low, topics),
-        }
+    tables = {name: x[:, columns] for name, columns in groups.items()}
+    tables["the annotators' own codes"] = _table([codes[sessions[i].key] for i in numbers])[1]
+    for name, table in tables.items():
+        found[name] = _both(_regression, table, low, topics)
+    said = [
+        " ".join(sessions[i].turns[p].text for p in sessions[i].positions[COUNSELLOR])
+        for i in numbers
+    ]
+    found["tf-idf of the counsellor's words"] = _both(_words, np.array(said), low, topics)
     return found
 
 
+def _table(rows: Sequence[Mapping[str, float]]) -> tuple[list[str], NDArray[np.float64]]:
+    names = sorted({name for row in rows for name in row})
+    return names, np.array([[row.get(name, 0.0) for name in names] for row in rows])
+
+
+def _regression() -> Pipeline:
+    return make_pipeline(StandardScaler(), _logistic(STRENGTH))
+
+
+def _words() -> Pipeline:
+    """Words and pairs of words, as the usual baseline has them."""
+    return make_pipeline(
+        TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, 2)), _logistic(10.0)
+    )
+
+
+def _logistic(strength: float) -> LogisticRegression:
+    return LogisticRegression(C=strength, class_weight="balanced", max_iter=2000)
+
+
+def _both(
+    make: Callable[[], Pipeline],
+    x: NDArray[Any],
+    low: NDArray[np.bool_],
+    topics: NDArray[np.int64],
+) -> dict[str, Any]:
+    return {
+        "sessions held out": _cross_validated(make, x, low, None),
+        "topics held out": _cross_validated(make, x, low, topics),
+    }
+
+
 def _cross_validated(
-    x: NDArray[np.float64], low: NDArray[np.bool_], topics: NDArray[np.int64] | None
+    make: Callable[[], Pipeline],
+    x: NDArray[Any],
+    low: NDArray[np.bool_],
+    topics: NDArray[np.int64] | None,
 ) -> dict[str, Any]:
     score, each = np.zeros(len(low)), []
     splits = min(SPLITS, int(low.sum()))
@@ -110,11 +178,7 @@ def _cross_validated(
         for train, test in parts:
             if low[train].all() or not low[train].any():
                 continue
-            model = make_pipeline(
-                StandardScaler(),
-                LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=2000),
-            )
-            log_odds[test] = model.fit(x[train], low[train]).decision_function(x[test])
+            log_odds[test] = make().fit(x[train], low[train]).decision_function(x[test])
         each.append(auroc(low, log_odds))
         score += log_odds / REPEATS
     found = interval(np.arange(len(low)), lambda rows: auroc(low[rows], score[rows]))

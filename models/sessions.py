@@ -22,6 +22,7 @@ from export.bundle import CARD, MANIFEST, write_manifest
 from export.card import model_card
 from models import quality
 from models.additive import AdditiveRecipe
+from models.data import annomi
 from models.data.corpora import resolve_data_dir
 from models.data.listeners import HeardSession, load_sessions
 from models.perceived import OUTCOMES, SERVICE_DIALOGUES, Outcomes, share_of
@@ -106,7 +107,9 @@ def evaluate(
         "recipe": asdict(AdditiveRecipe()),
         **risk_report(series),
         "ablations": _ablations(found) if ablations else {},
-        "annomi_quality": quality.report(sessions, members),
+        "annomi_quality": quality.report(
+            sessions, members, quality.annotated_codes(annomi.load(resolve_data_dir(data_dir)))
+        ),
     }
     _write(out / "sessions.json", report)
     draw_by_turn(report, out / "risk-by-turn.svg")

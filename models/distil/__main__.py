@@ -1,7 +1,8 @@
 """`python -m models.distil`: a smaller model, its calibration, its risk and what it loses.
 
-`train` teaches it, `calibrate` comes next, then `python -m export`; `risk` and `compare` are for
-the exported bundle. `make nano` runs all of them.
+`train` teaches it; `python -m models.perceived` fits its outcome heads to what listeners said, on
+its own features; `calibrate` comes next, then `python -m export`; `risk` and `compare` are for the
+exported bundle. `make nano` runs all of them.
 """
 
 from __future__ import annotations
