@@ -14,7 +14,7 @@ from models.labels import HEADS, ROLE_NAMES, HeadSpec
 
 FORMAT = 1
 NAME = "rapport-minilm"
-VERSION = "1.4.0"
+VERSION = "1.5.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
