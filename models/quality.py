@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -26,6 +25,7 @@ from models.data.split import key_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, HEADS_BY_NAME, OUTCOME_HEADS
 from models.ratings import Fold
 from models.resampling import auroc, interval
+from models.words import regression_on_words, said_by
 
 SPLITS, REPEATS = 5, 10
 STRENGTH = 0.03
@@ -119,11 +119,8 @@ def report(
     tables["the annotators' own codes"] = _table([codes[sessions[i].key] for i in numbers])[1]
     for name, table in tables.items():
         found[name] = _both(_regression, table, low, topics)
-    said = [
-        " ".join(sessions[i].turns[p].text for p in sessions[i].positions[COUNSELLOR])
-        for i in numbers
-    ]
-    found["tf-idf of the counsellor's words"] = _both(_words, np.array(said), low, topics)
+    said = np.array([said_by(sessions[i], COUNSELLOR) for i in numbers])
+    found["tf-idf of the counsellor's words"] = _both(regression_on_words, said, low, topics)
     return found
 
 
@@ -133,18 +130,9 @@ def _table(rows: Sequence[Mapping[str, float]]) -> tuple[list[str], NDArray[np.f
 
 
 def _regression() -> Pipeline:
-    return make_pipeline(StandardScaler(), _logistic(STRENGTH))
-
-
-def _words() -> Pipeline:
-    """Words and pairs of words, as the usual baseline has them."""
     return make_pipeline(
-        TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, 2)), _logistic(10.0)
+        StandardScaler(), LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=2000)
     )
-
-
-def _logistic(strength: float) -> LogisticRegression:
-    return LogisticRegression(C=strength, class_weight="balanced", max_iter=2000)
 
 
 def _both(

@@ -24,6 +24,8 @@ from models.resampling import auroc, interval, spread
 from stream_app.inference.bundle import HeadSpec
 
 EARLY = (6, 10)
+MOMENTS: dict[str, int | None] = {"end": None, "after_10": 10, "after_6": 6}
+"""Counsellor turns after which the risk is asked for."""
 BY_TURN = tuple(range(1, 21))
 FALSE_ALARMS = (0.05, 0.10)
 EXIT_RATIO = 0.8

@@ -32,6 +32,7 @@ from models.session_risk import (
     ABLATIONS,
     EXIT_RATIO,
     FALSE_ALARMS,
+    MOMENTS,
     Collected,
     RiskRecipe,
     Series,
@@ -43,6 +44,7 @@ from models.session_risk import (
     shipped,
     threshold,
 )
+from models.words import risk_by_words
 from stream_app.inference.bundle import load as load_bundle
 
 app = typer.Typer(add_completion=False)
@@ -106,7 +108,9 @@ def evaluate(
         "low": sum(item.low for item in series),
         "recipe": asdict(AdditiveRecipe()),
         **risk_report(series),
-        "ablations": _ablations(found) if ablations else {},
+        "ablations": _ablations(found) | risk_by_words(sessions, found.low, found.own)
+        if ablations
+        else {},
         "annomi_quality": quality.report(
             sessions, members, quality.annotated_codes(annomi.load(resolve_data_dir(data_dir)))
         ),
@@ -114,7 +118,7 @@ def evaluate(
     _write(out / "sessions.json", report)
     draw_by_turn(report, out / "risk-by-turn.svg")
     draw_calibration(report, out / "risk-calibration.svg")
-    for name in ("end", "after_10", "after_6"):
+    for name in MOMENTS:
         print(name, round(report["auroc"][name]["pooled"]["value"], 4))
     print(f"written to {out}, {(time.monotonic() - started) / 60:.1f} minutes")
 
@@ -126,8 +130,7 @@ def _ablations(found: Collected) -> dict[str, Any]:
 
 
 def _early(series: list[Series]) -> dict[str, Any]:
-    turns = (("end", None), ("after_10", 10), ("after_6", 6))
-    return {name: auroc_at(series, k)["pooled"] for name, k in turns}
+    return {name: auroc_at(series, k)["pooled"] for name, k in MOMENTS.items()}
 
 
 @app.command()
