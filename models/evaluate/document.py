@@ -162,6 +162,13 @@ def _calibration(content: Content) -> str:
     )
 
 
+RECIPE = "recipe"
+SMALL = (
+    "Such small trainings compare levers with each other; they are far from the shipped model, and "
+    "what helps so short a training (fewer tasks, no contrast) need not help the whole one."
+)
+
+
 def ablation(rows: Any) -> str:
     """The levers that were kept, beside the recipe without them."""
     return _levers(rows, kept=True)
@@ -177,6 +184,8 @@ def _levers(content: Any, *, kept: bool) -> str:
     rows = [row for row in every if bool(row.get("kept", True)) is kept]
     if not rows:
         return "Nothing so far."
+    if not kept:
+        rows = [row for row in every if row["lever"] == RECIPE] + rows
     names = list(dict.fromkeys(key for row in rows for key in row.get("figures", {})))
     cells = [
         [
@@ -186,7 +195,16 @@ def _levers(content: Any, *, kept: bool) -> str:
         ]
         for row in rows
     ]
-    return tables.table(["lever", "what changed", *names], cells, left=2)
+    table = tables.table(["lever", "what changed", *names], cells, left=2)
+    settings = dict.fromkeys(_setting(row["setting"]) for row in rows if "setting" in row)
+    return f"{'; '.join(settings)}. {SMALL}\n\n{table}" if settings else table
+
+
+def _setting(setting: dict[str, Any]) -> str:
+    return (
+        f"Per cent, {setting['epochs']} epoch(s) on {setting['share']:.0%} of what fold "
+        f"{setting['fold']} trains on, tested on that fold"
+    )
 
 
 def _figure(value: Any) -> str:

@@ -214,16 +214,20 @@ def test_the_document_follows_its_files(tmp_path: Path) -> None:
     assert "81.2" not in second
 
 
-def test_what_did_not_work_is_told(tmp_path: Path) -> None:
+def test_what_did_not_work_is_told_beside_the_recipe(tmp_path: Path) -> None:
+    setting = {"epochs": 1, "share": 0.2, "fold": 3}
     rows = [
-        {"lever": "focal", "description": "focal loss", "figures": {"F1": 61.25}, "kept": False},
+        {"lever": "focal", "description": "focal loss", "figures": {"F1": 61.25}, "kept": False}
+        | {"setting": setting},
         {"lever": "recipe", "description": "as it is", "figures": {"F1": 70.5}, "kept": True},
     ]
     page = document.page({"ablation": rows}, tmp_path)
     kept, dropped = page.split("## What did not work")
     assert "| focal | focal loss | 61.2 |" in dropped
-    assert "recipe" not in dropped
-    assert "| recipe | as it is | 70.5 |" in kept
+    assert "1 epoch(s) on 20% of what fold 3 trains on" in dropped
+    for part in (kept, dropped):
+        assert "| recipe | as it is | 70.5 |" in part
+    assert "focal" not in kept
 
 
 def test_a_picture_is_shown_when_it_is_there(tmp_path: Path) -> None:
