@@ -180,7 +180,7 @@ def test_a_bag_is_the_mean_of_its_turns() -> None:
 
 
 def test_kinds_that_rate_turns_weigh_together_as_much_as_so_many_sessions() -> None:
-    """A thousand ratings of turns that all say no do not drown ten of sessions that say yes."""
+    """A thousand ratings of turns that all say no do not drown twenty of sessions that say yes."""
     x = np.zeros((1020, 2), np.float16)
     x[:20, 0] = 1.0
     features = TurnFeatures(np.array([0, 1020]), dict.fromkeys(VIEWS, x), x)
