@@ -17,7 +17,7 @@ from models.batches import AFTER, BEFORE
 from models.data.listeners import HeardSession
 from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
-from stream_app.contracts.events import Role, Turn, WireRole
+from stream_app.contracts.events import Role, SessionEnd, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
 from stream_app.core.ports import Encoding, HeadScores
@@ -35,10 +35,14 @@ ROW_BYTES = 8
 
 @dataclass
 class Trajectory:
-    """The risk's inputs [counsellor turns, features] after each counsellor turn of a session."""
+    """The risk's inputs [counsellor turns, features] after each counsellor turn of a session.
+
+    `closing` [features]: the same when the session has ended.
+    """
 
     session: int
     points: NDArray[np.float64]
+    closing: NDArray[np.float64]
 
 
 class ReplayScorer:
@@ -148,13 +152,31 @@ def trajectories(
             if sessions[number].turns[seq].role != CLIENT:
                 summary = states[sessions[number].key].state.aggregates.summary()
                 found[number].append(features(summary))
-    # A head of the client's has no output before its first turn: 0 then, as the service has it.
-    names = sorted({name for points in found.values() for point in points for name in point})
+    pipeline.process(
+        [Received(Source("replay", 0, 0), b"", _end(sessions[number])) for number in chosen], states
+    )
+    closing = {
+        number: features(states[sessions[number].key].state.aggregates.summary())
+        for number in chosen
+    }
+    names = sorted({name for point in closing.values() for name in point})
+
+    def row(point: dict[str, float]) -> list[float]:
+        # A head of the client's has no output before its first turn: 0 then, as in the service.
+        return [point.get(name, 0.0) for name in names]
+
     return names, [
-        Trajectory(number, np.array([[point.get(name, 0.0) for name in names] for point in points]))
+        Trajectory(
+            number, np.array([row(point) for point in points]), np.array(row(closing[number]))
+        )
         for number, points in found.items()
         if points
     ]
+
+
+def _end(session: HeardSession) -> SessionEnd:
+    at = START + timedelta(seconds=20 * len(session.turns))
+    return SessionEnd(session_id=session.key, occurred_at=at)
 
 
 def _turn(session: HeardSession, seq: int, row: int) -> Turn:

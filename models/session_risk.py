@@ -8,11 +8,12 @@ did not learn from them (`models.perceived`, `Outcomes.unseen`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from models.additive import Additive, AdditiveRecipe, Floats, fit_additive, platt
 from models.data.listeners import HeardSession
@@ -25,7 +26,9 @@ from stream_app.inference.bundle import HeadSpec
 
 EARLY = (6, 10)
 MOMENTS: dict[str, int | None] = {"end": None, "after_10": 10, "after_6": 6}
-"""Counsellor turns after which the risk is asked for."""
+"""Counsellor turns after which the risk is asked for; None: when the session has ended."""
+CLOSING = AdditiveRecipe(strength=0.03)
+"""One point a session, instead of one a turn, wants a stronger penalty."""
 BY_TURN = tuple(range(1, 21))
 FALSE_ALARMS = (0.05, 0.10)
 EXIT_RATIO = 0.8
@@ -52,12 +55,13 @@ def _is_speech(name: str) -> bool:
 
 @dataclass
 class Series:
-    """The risk of one session after each of its counsellor turns."""
+    """The risk of one session after each of its counsellor turns, and when it has ended."""
 
     session: int
     fold: int
     low: bool
     risk: Floats
+    closing: float
 
 
 @dataclass
@@ -79,6 +83,16 @@ class Points:
             np.concatenate([np.full(len(item.points), item.session) for item in found]),
         )
 
+    @classmethod
+    def of_ends(cls, found: Sequence[Trajectory], low: Mapping[int, bool]) -> Points:
+        """One point a session: what is known when it has ended."""
+        return cls(
+            np.stack([item.closing for item in found]),
+            np.array([float(low[item.session]) for item in found]),
+            np.ones(len(found)),
+            np.array([item.session for item in found]),
+        )
+
     def where(self, chosen: NDArray[np.bool_]) -> Points:
         """Some of the points."""
         return Points(self.x[chosen], self.y[chosen], self.weight[chosen], self.session[chosen])
@@ -89,8 +103,21 @@ class RiskRecipe:
     """What the risk is fitted with; `keep` says which features it may use."""
 
     additive: AdditiveRecipe = field(default_factory=AdditiveRecipe)
+    closing: AdditiveRecipe = CLOSING
     keep: Callable[[str], bool] = ABLATIONS["all"]
     seed: int = 17
+
+
+def fit_both(
+    members: Sequence[Trajectory], found: Collected, recipe: RiskRecipe
+) -> tuple[Additive, Additive]:
+    """The risk of running sessions, and that of sessions that have ended."""
+    running = Points.of(members, found.low)
+    ended = Points.of_ends(members, found.low)
+    return (
+        fit_calibrated(running, found.names, recipe, found.keys),
+        fit_calibrated(ended, found.names, replace(recipe, additive=recipe.closing), found.keys),
+    )
 
 
 def fit_calibrated(
@@ -151,16 +178,16 @@ def out_of_fold(found: Collected, recipe: RiskRecipe) -> list[Series]:
     for fold, members in found.by_fold.items():
         test = [item for item in members if found.own.get(item.session) == fold]
         train = [item for item in members if found.own.get(item.session, -1) != fold]
-        points = Points.of(train, found.low)
-        model = fit_calibrated(points, found.names, recipe, found.keys)
-        columns = [found.names.index(name) for name in model.names]
+        running, ended = fit_both(train, found, recipe)
+        columns = [found.names.index(name) for name in running.names]
         for item in test:
-            risk = 1 / (1 + np.exp(-model.log_odds(item.points[:, columns])))
-            series.append(Series(item.session, fold, found.low[item.session], risk))
+            risk = expit(running.log_odds(item.points[:, columns]))
+            [closing] = expit(ended.log_odds(item.closing[None, columns]))
+            series.append(Series(item.session, fold, found.low[item.session], risk, float(closing)))
     return series
 
 
-def shipped(found: Collected, recipe: RiskRecipe) -> Additive:
+def shipped(found: Collected, recipe: RiskRecipe) -> tuple[Additive, Additive]:
     """The risk that ships: on all sessions, each with the outputs of the fold that left it out."""
     members = [
         item
@@ -168,12 +195,14 @@ def shipped(found: Collected, recipe: RiskRecipe) -> Additive:
         for item in items
         if found.own.get(item.session) == fold
     ]
-    return fit_calibrated(Points.of(members, found.low), found.names, recipe, found.keys)
+    return fit_both(members, found, recipe)
 
 
 def at_turn(series: Series, turns: int | None) -> float:
-    """The risk known after so many counsellor turns (None: at the end)."""
-    return float(series.risk[-1 if turns is None else min(turns, len(series.risk)) - 1])
+    """The risk known after so many counsellor turns (None: when the session has ended)."""
+    if turns is None or turns > len(series.risk):
+        return series.closing
+    return float(series.risk[turns - 1])
 
 
 def auroc_at(series: list[Series], turns: int | None, *, running: bool = False) -> dict[str, Any]:

@@ -54,8 +54,9 @@ TARGETS = {"end": 0.92, "after_10": 0.86, "after_6": 0.80}
 PROTOCOL = {
     "low": "seeker's empathy rating 1 or 2, or a chat of the failed file",
     "good": "seeker's empathy rating 4 or 5; a 3 or no rating in the ordinary files is left out",
-    "turns": "counsellor turns; a session that has ended before keeps the risk it ended with, and "
+    "turns": "counsellor turns; a session that has ended before counts with its closing risk, and "
     "*_running leaves such sessions out",
+    "end": "the closing risk, fitted on whole sessions, with the client's last words",
     "nesting": "the fold's sessions are unknown to the encoder, to all heads, to the risk, to its "
     "scaling and to the alert thresholds; the risk learns from outcome heads that did not learn "
     "from the session at hand",
@@ -149,9 +150,15 @@ def fit(
     series = out_of_fold(found, RiskRecipe())
     points = [operating_point(series, share) for share in FALSE_ALARMS]
     enter = threshold(series, FALSE_ALARMS[-1])
-    risk = shipped(found, RiskRecipe()).risk_model()
+    running, ended = shipped(found, RiskRecipe())
     content["risk"] = msgspec.to_builtins(
-        msgspec.structs.replace(risk, enter=enter, exit=enter * EXIT_RATIO, alerts=points)
+        msgspec.structs.replace(
+            running.risk_model(),
+            enter=enter,
+            exit=enter * EXIT_RATIO,
+            alerts=points,
+            closing=ended.risk_model(),
+        )
     )
     content["metrics"]["risk"] = {"protocol": PROTOCOL, "out_of_fold": _early(series)}
     write_manifest(bundle, content)

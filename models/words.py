@@ -53,7 +53,7 @@ def risk_by_words(
                 learned = regression_on_words().fit(texts[fold != k], truth[fold != k])
                 score[fold == k] = learned.decision_function(texts[fold == k])
             series = [
-                Series(i, int(k), bool(y), np.array([value]))
+                Series(i, int(k), bool(y), np.array([value]), float(value))
                 for i, k, y, value in zip(numbers, fold, truth, score, strict=True)
             ]
             by_moment[moment] = auroc_at(series, None)["pooled"]

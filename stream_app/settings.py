@@ -74,7 +74,6 @@ class Settings(BaseSettings):
     threads: int = Field(1, ge=1, description="Intra-op threads of a worker")
 
     batch_max: int = Field(256, ge=1, description="Events in one batch and one transaction")
-    batch_within: float = Field(0.02, gt=0.0, description="Longest wait for a batch to fill")
     cache_sessions: int = Field(20_000, ge=1, description="Session states kept in memory")
 
     window_before: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")

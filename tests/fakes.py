@@ -21,7 +21,12 @@ class FakeScorer:
 
     bundle_id = "fake-1-fp32"
     window = (3, 3)
-    risk = RiskModel(1.0, {f"{name}_mean": -0.8 for name in MECHANISMS}, min_counsellor_turns=1)
+    risk = RiskModel(
+        1.0,
+        {f"{name}_mean": -0.8 for name in MECHANISMS},
+        min_counsellor_turns=1,
+        closing=RiskModel(0.5, {"client_log_words": -0.3, "counsellor_log_words": 0.2}),
+    )
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """The text's hash, and its first word as rationale of everything."""

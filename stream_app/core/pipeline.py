@@ -101,7 +101,7 @@ class _Due(Struct):
 
     ``now``: the time that the session has reached by then. ``facts``: what was known when the event
     came; later events of the batch must not be seen. ``alerting`` is false for what comes after the
-    end: a session that is over calls nobody.
+    end: a session that is over calls nobody. ``ended``: it came with the session's end or after it.
     """
 
     state: SessionState
@@ -110,6 +110,7 @@ class _Due(Struct):
     facts: Facts
     alerting: bool = True
     cause: Cause = Cause.END
+    ended: bool = False
 
 
 class _Admission(Struct):
@@ -305,12 +306,14 @@ class Pipeline:
             encoded = _encoded(turn, encoding, late=True)
         self._touch(state, turn)
         _, targets = window.push(state.window, encoded, self._policy.window)
-        places.due += _dues(state, targets, encoded.occurred_at, alerting=not state.closed)
+        at, closed = encoded.occurred_at, state.closed
+        places.due += _dues(state, targets, at, alerting=not closed, ended=closed)
         result.sessions[turn.session_id] = states[turn.session_id]
         states[turn.session_id].partition = received.source.partition
         if encoding is None:
-            at, alerting = encoded.occurred_at, not (late or state.closed)
-            places.due.append(_Due(state, None, at, state.facts, alerting, Cause.UNSEEN))
+            places.due.append(
+                _Due(state, None, at, state.facts, not (late or closed), Cause.UNSEEN)
+            )
             state.withheld_turns += 1
             result.counts["withheld"] += 1
         else:
@@ -332,7 +335,7 @@ class Pipeline:
         targets = window.flush(state.window, self._policy.window)
         state.closed, state.ended_at, state.end_reason = True, utc(end.occurred_at), end.reason
         places.due += _dues(state, targets, state.ended_at)
-        places.due.append(_Due(state, None, state.ended_at, state.facts))
+        places.due.append(_Due(state, None, state.ended_at, state.facts, ended=True))
         result.sessions[end.session_id] = states[end.session_id]
         states[end.session_id].partition = received.source.partition
         result.counts["ended"] += 1
@@ -344,6 +347,8 @@ class Pipeline:
             if due.alerting:
                 result.alerts += self.alerting.passed(due.state, due.now, due.facts)
             if due.target is None:
+                if due.ended:
+                    due.state.risk = self._risk(due)
                 result.alerts += self._close_alerts(due)
                 continue
             score = self._turn_score(due.state, due.target, next(scores))
@@ -381,13 +386,18 @@ class Pipeline:
             return score
         state.watch.note(score)
         if score.role is Role.COUNSELLOR:
-            score = self._with_risk(state, score, places)
+            score = self._with_risk(due, score, places)
         if due.alerting:
             result.alerts += self.alerting.turn(state, score, due.facts)
         return score
 
-    def _with_risk(self, state: SessionState, score: TurnScore, places: _Places) -> TurnScore:
-        state.risk = low_empathy_risk(self._scorer.risk, state.aggregates.summary())
+    def _risk(self, due: _Due) -> float | None:
+        summary = due.state.aggregates.summary()
+        return low_empathy_risk(self._scorer.risk, summary, ended=due.ended)
+
+    def _with_risk(self, due: _Due, score: TurnScore, places: _Places) -> TurnScore:
+        state = due.state
+        state.risk = self._risk(due)
         if state.risk is None:
             return score
         state.watch.note_risk(state.risk)
@@ -421,7 +431,11 @@ class Pipeline:
 
 
 def _dues(
-    state: SessionState, targets: list[Target], now: datetime, alerting: bool = True
+    state: SessionState,
+    targets: list[Target],
+    now: datetime,
+    alerting: bool = True,
+    ended: bool = False,
 ) -> list[_Due]:
     """What is due, each with the time of the turn that made it so: a final score, of the next one.
 
@@ -432,7 +446,7 @@ def _dues(
     for target in reversed(targets):
         if _is_first(target):
             now = target.turn.occurred_at
-        due.append(_Due(state, target, now, facts, alerting))
+        due.append(_Due(state, target, now, facts, alerting, ended=ended))
     return due[::-1]
 
 

@@ -34,7 +34,8 @@ class RiskModel(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     The part of feature x after n counsellor turns is ``weights * x + turn_weights * t * x`` with
     t = log((1 + n) / (1 + 10)), x held within ``bounds``. ``alerts`` records the operating points
-    that ``enter`` was chosen from.
+    that ``enter`` was chosen from. ``closing`` is for a session that has ended: it was fitted on
+    whole sessions, and the client's last words count.
     """
 
     intercept: float
@@ -45,6 +46,7 @@ class RiskModel(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     turn_weights: dict[str, float] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
     alerts: list[dict[str, Any]] = field(default_factory=list)
+    closing: "RiskModel | None" = None
 
     @cached_property
     def terms(self) -> list[Term]:
@@ -107,8 +109,12 @@ def log_odds(model: RiskModel, values: dict[str, float]) -> float:
     return total
 
 
-def low_empathy_risk(model: RiskModel | None, summary: Summary) -> float | None:
+def low_empathy_risk(
+    model: RiskModel | None, summary: Summary, *, ended: bool = False
+) -> float | None:
     """The risk in [0, 1], or None before ``min_counsellor_turns`` or without a model.
+
+    ``ended``: the session is over, and the summary is of all of it.
 
     >>> from stream_app.core.aggregates import Aggregates
     >>> low_empathy_risk(RiskModel(0.0, {}, min_counsellor_turns=0), Aggregates().summary())
@@ -116,5 +122,7 @@ def low_empathy_risk(model: RiskModel | None, summary: Summary) -> float | None:
     """
     if model is None or summary.counsellor_turns < model.min_counsellor_turns:
         return None
+    if ended and model.closing is not None:
+        model = model.closing
     logit = log_odds(model, features(summary))
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.health import Health
+from stream_app.worker.intake import batches
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.reader import Record
@@ -99,18 +101,21 @@ class TurnAgent:
         self._app.when_stopping = self._processor.end
 
     async def _consume(self, stream: Any) -> None:
+        await self._guarded(self._taking(stream))
+
+    async def _taking(self, stream: Any) -> None:
         """At any time one batch is read and the one before is worked on."""
-        settings = self._settings
         working: asyncio.Task[bool | None] | None = None
         try:
-            async for events in stream.noack_take(settings.batch_max, within=settings.batch_within):
-                batch = await self._guarded(self._read(events))
-                if working is not None and not await working:
-                    return
-                working = None
-                if batch is None:
-                    return
-                working = asyncio.create_task(self._guarded(self._finished(events, batch)))
+            async with aclosing(batches(stream, self._settings.batch_max)) as taken:
+                async for events in taken:
+                    batch = await self._guarded(self._read(events))
+                    if working is not None and not await working:
+                        return
+                    working = None
+                    if batch is None:
+                        return
+                    working = asyncio.create_task(self._guarded(self._finished(events, batch)))
             if working is not None:
                 await working
         finally:

@@ -46,6 +46,29 @@ def test_the_risk_stands_on_the_first_score_of_a_counsellor_turn() -> None:
     assert [seq for seq, _ in result.session_scores[0].risk_by_turn] == [1, 3, 5]
 
 
+def test_an_ended_session_has_the_closing_risk_and_its_turns_keep_theirs() -> None:
+    log = [turn(seq=n) for n in range(6)]
+    running, ended = processed(log), processed([*log, turn(seq=6, text="thank you"), end()])
+    longer = processed([*log, turn(seq=6, text="and nothing of that was any help"), end()])
+    [before], [after], [other] = (r.session_scores for r in (running, ended, longer))
+    assert after.risk_by_turn == before.risk_by_turn == other.risk_by_turn
+    assert before.low_empathy_risk == before.risk_by_turn[-1][1]
+    assert after.low_empathy_risk not in (None, before.low_empathy_risk, other.low_empathy_risk)
+
+
+def test_a_late_turn_moves_the_closing_risk_and_not_back_to_the_running_one() -> None:
+    log = [turn(seq=n) for n in (0, 1, 2, 4)]
+    states: dict[str, Versioned] = {}
+    worker = pipeline()
+    worker.process(received([*log, end()]), states)
+    closed = states["s"].state.risk
+    found = worker.process(received([turn(seq=3, text="late and long enough to count")]), states)
+    assert found.session_scores[0].low_empathy_risk not in (None, closed)
+    together = processed([*log, end(), turn(seq=3, text="late and long enough to count")])
+    [score] = together.session_scores
+    assert score.low_empathy_risk == found.session_scores[0].low_empathy_risk
+
+
 def test_a_rationale_is_shown_only_where_the_level_is_above_none() -> None:
     result = processed([turn(seq=n) for n in range(20)])
     levels = [s.expressed.explorations for s in result.turn_scores if s.expressed.explorations]

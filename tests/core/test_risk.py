@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 
 from stream_app.contracts.events import Role
 from stream_app.core.aggregates import Aggregates, Contribution
@@ -70,6 +71,17 @@ def test_the_risk_waits_for_exactly_the_turns_that_the_model_asks_for() -> None:
     summary = session().summary()
     assert low_empathy_risk(RiskModel(0.0, {}, min_counsellor_turns=2), summary) == 0.5
     assert low_empathy_risk(RiskModel(0.0, {}, min_counsellor_turns=3), summary) is None
+
+
+def test_a_session_that_has_ended_is_judged_by_the_closing_model_if_there_is_one() -> None:
+    summary = session().summary()
+    running = RiskModel(0.0, {}, min_counsellor_turns=2)
+    both = replace(running, closing=RiskModel(math.log(3), {}, min_counsellor_turns=9))
+    assert low_empathy_risk(both, summary) == 0.5
+    assert low_empathy_risk(both, summary, ended=True) == pytest.approx(0.75)
+    assert low_empathy_risk(running, summary, ended=True) == 0.5
+    patient = replace(both, min_counsellor_turns=3)
+    assert low_empathy_risk(patient, summary, ended=True) is None
 
 
 @pytest.mark.parametrize(("intercept", "side"), [(1e9, 1.0), (-1e9, 0.0)])

@@ -298,10 +298,12 @@ def test_replayed_sessions_have_a_point_for_each_counsellor_turn() -> None:
     words = [len(sessions[0].turns[i].text.split()) for i in sessions[0].positions[CLIENT]]
     last = found[0].points[-1][names.index("client_log_words")]
     assert last == pytest.approx(math.log1p(sum(words) / len(words)))
+    turns = found[0].closing[names.index("client_log_turns")]
+    assert turns == pytest.approx(math.log1p(len(words)))
 
 
-def series(low: bool, *risk: float) -> Series:
-    return Series(0, 0, low, np.array(risk))
+def series(low: bool, *risk: float, closing: float = 0.5) -> Series:
+    return Series(0, 0, low, np.array(risk), closing)
 
 
 def test_an_alarm_needs_consecutive_turns() -> None:
@@ -312,9 +314,9 @@ def test_an_alarm_needs_consecutive_turns() -> None:
     assert alarm_level(np.array([0.9]), 2) == 0.0
 
 
-def test_a_session_keeps_the_risk_that_it_ended_with() -> None:
-    item = series(True, 0.1, 0.2, 0.3)
-    assert [at_turn(item, k) for k in (1, 3, 10, None)] == [0.1, 0.3, 0.3, 0.3]
+def test_a_session_that_has_ended_counts_with_its_closing_risk() -> None:
+    item = series(True, 0.1, 0.2, 0.3, closing=0.6)
+    assert [at_turn(item, k) for k in (1, 3, 10, None)] == [0.1, 0.3, 0.6, 0.6]
 
 
 def test_the_threshold_lets_no_more_than_the_stated_false_alarms_through() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime, timedelta
 from inspect import signature
 from types import SimpleNamespace
@@ -53,6 +53,7 @@ class World:
         self.cache = SessionCache(9)
         self.problem: Exception | None = None
         self.unreadable: Exception | None = None
+        self.broken: Exception | None = None
         self.second_read = threading.Event()
         self.delivery: Exception | None = None
         self.outcome = Committed(process([turn(), turn(1)]), [Message("out", b"s", b"v")], 4)
@@ -78,11 +79,14 @@ class World:
             ]
         )
 
-    async def noack_take(self, most: int, within: float) -> AsyncIterator[list[Any]]:
-        assert (most, within) == (SETTINGS.batch_max, SETTINGS.batch_within)
+    async def taken(self, most: int) -> AsyncGenerator[list[Any], None]:
+        assert most == SETTINGS.batch_max
         for events in self.batches:
             self.journal.append("take")
             yield events
+        if self.broken is not None:
+            await asyncio.sleep(0)  # as a stream does before it breaks
+            raise self.broken
 
     def read(self, records: list[Record]) -> list[Received]:
         if self.unreadable is not None:
@@ -173,7 +177,8 @@ def agent_of(app: Any, processor: Any) -> TurnAgent:
 
 
 @pytest.fixture
-def world() -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(agents, "batches", World.taken)
     return World()
 
 
@@ -249,6 +254,15 @@ async def test_nothing_is_acknowledged_when_a_message_does_not_get_out(world: Wo
     world.batch(turn())
     await world.agent()._consume(world)
     assert world.journal == ["take", "read", "committed", "send out", "crash ConnectionError"]
+
+
+async def test_a_stream_that_breaks_crashes_the_worker_and_leaves_no_agent_body(
+    world: World,
+) -> None:
+    world.batch(turn())
+    world.broken = RuntimeError("of Faust")
+    await world.agent()._consume(world)
+    assert world.journal.count("crash RuntimeError") == 1
 
 
 async def test_a_batch_behind_events_that_did_not_come_is_not_worked_on(world: World) -> None:
