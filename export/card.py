@@ -145,7 +145,7 @@ def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
         + (
             "This bundle has no risk model yet."
             if risk is None
-            else f"{RISK_NOTE} It is the large bundle's.\n\n{_threshold(risk)}"
+            else f"{_risk_note(risk)} It is the large bundle's.\n\n{_threshold(risk)}"
         ),
     ]
 
@@ -286,13 +286,20 @@ RISK_NOTE = """\
 The probability that the person who was listened to will rate the session low: an additive model
 over the aggregates of both sides' turns so far (`stream_app/core/risk.py`), fitted on ESConv chats
 (failed, or rated 1-2 by the seeker for empathy, against rated 4-5; a rating of 3 is left out)."""
+CLOSING_NOTE = """\
+A session that has ended has a closing risk, of the same form, fitted on whole sessions. Alerts rest
+on the running one."""
 
 
 def _risk(manifest: dict[str, Any], files: dict[str, Any]) -> str:
     risk = manifest["risk"]
     if risk is None:
         return "This bundle has no risk model yet."
-    return "\n\n".join([RISK_NOTE, _threshold(risk), document.section(files, "sessions")])
+    return "\n\n".join([_risk_note(risk), _threshold(risk), document.section(files, "sessions")])
+
+
+def _risk_note(risk: dict[str, Any]) -> str:
+    return f"{RISK_NOTE} {CLOSING_NOTE}" if risk.get("closing") else RISK_NOTE
 
 
 def _export(manifest: dict[str, Any]) -> str:

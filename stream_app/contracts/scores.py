@@ -122,7 +122,10 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     counsellor_turns: int
     late_turns: int
     withheld_turns: Annotated[int, Meta(description="Turns not scored for want of consent")]
-    low_empathy_risk: Probability | None
+    low_empathy_risk: Annotated[
+        Probability | None,
+        Meta(description="After the last counsellor turn; the closing risk once it has ended"),
+    ]
     predicted_rating: Annotated[float, Meta(ge=1, le=5)] | None
     risk_by_turn: Annotated[
         list[tuple[int, float]],

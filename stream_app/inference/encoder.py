@@ -54,9 +54,9 @@ class TurnEncoder:
         lengths = [len(tokens.ids) for tokens in texts]
         for batch in planned(lengths, self.limits):
             vectors, logits = self.run(texts, batch)
+            rationales = _sigmoid(logits)
             for row, index in enumerate(batch.texts):
-                kept = logits[row, : lengths[index]]
-                results[index] = TokenOutput(vectors[row], _sigmoid(kept))
+                results[index] = TokenOutput(vectors[row], rationales[row, : lengths[index]])
         return [results[i] for i in range(len(texts))]
 
     def run(
