@@ -43,14 +43,14 @@ class Speeds(Struct, frozen=True):
     """What this release has been measured to do; None where it has not.
 
     ``worker``: CPU of a turn, with all of a worker on one core. ``nano``: the name of the smallest
-    other bundle, and its encoder's operations as a share of the default's. ``accelerator``: turns
-    per second of a worker. ``memory``: of a worker, MiB at rest and bytes for a session in its
-    cache.
+    other bundle and the same of it: its sessions were measured, the rest is the default's.
+    ``accelerator``: turns per second of a worker. ``memory``: of a worker, MiB at rest and bytes
+    for a session in its cache.
     """
 
     tokens: float
     worker: Cost | None = None
-    nano: tuple[str, float] | None = None
+    nano: tuple[str, Cost] | None = None
     accelerator: float | None = None
     memory: tuple[float, float] | None = None
 
@@ -104,10 +104,10 @@ def plan(a: Assumptions, size: Sizes, speed: Speeds) -> list[Section]:
 
 def _workers(a: Assumptions, speed: Speeds, rate: float) -> list[Row]:
     rows = []
-    costs = [("default bundle", speed.worker)]
-    name, share = speed.nano or ("a smaller bundle", None)
-    costs.append((name, _of(lambda c, s: c.scaled(s), speed.worker, share)))
-    for title, found in costs:
+    for title, found in (
+        ("default bundle", speed.worker),
+        speed.nano or ("a smaller bundle", None),
+    ):
         one = _of(lambda c: c.rate(speed.tokens), found)
         how = (
             "not measured"

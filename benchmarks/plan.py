@@ -46,11 +46,14 @@ def _cpu(found: length.Length) -> float:
     return 1.0 / middle(found.bare) + middle(found.overheads) / 1e6
 
 
-def _nano(found: length.Result) -> tuple[str, float] | None:
-    if not found.others or not found.mega_operations:
+def _nano(found: length.Result) -> tuple[str, Cost] | None:
+    """All but the model costs what it costs with the default bundle, on the same turns."""
+    mixtures = [item for item in found.lengths if item.mixture]
+    if not found.others or not mixtures:
         return None
     other = min(found.others, key=lambda item: item.mega_operations)
-    return other.bundle, other.mega_operations / found.mega_operations
+    a_token = 1.0 / (middle(other.bare) * other.tokens)
+    return other.bundle, Cost(a=middle(mixtures[0].overheads) / 1e6, b=a_token)
 
 
 def _memory(found: sessions.Result) -> tuple[float, float] | None:

@@ -36,7 +36,7 @@ SIZES = Sizes(
 SPEEDS = Speeds(
     tokens=20.0,
     worker=Cost(a=0.0005, b=0.0001),
-    nano=("nano-1", 0.25),
+    nano=("nano-1", Cost(a=0.0005, b=0.000025)),
     accelerator=None,
     memory=(200.0, 40_000.0),
 )
@@ -143,7 +143,10 @@ def test_speeds_come_from_the_results(tmp_path: Path) -> None:
         "whole",
         20.0,
         [length(8), length(64), length(23, mixture=True)],
-        [OtherBundle("half", 10.0, 20.0, [1.0]), OtherBundle("nano", 5.0, 20.0, [1.0])],
+        [
+            OtherBundle("half", 10.0, 20.0, [1.0]),
+            OtherBundle("nano", 5.0, 20.0, [2000.0, 4000.0, 3000.0]),
+        ],
     )
     counts = [sessions.Count(n, [1.0], [1.0], [1.0], n, 200 + n * 0.04) for n in (100, 10_000)]
     assert plan.speeds(tmp_path) == Speeds(tokens=plan.speeds(tmp_path).tokens)
@@ -152,7 +155,9 @@ def test_speeds_come_from_the_results(tmp_path: Path) -> None:
     found = plan.speeds(tmp_path)
     assert found.worker is not None
     assert found.worker.rate(20) == pytest.approx(400, rel=1e-3)
-    assert found.nano == ("nano", 0.25)
+    name, nano = found.nano or ("", Cost(0.0, 0.0))
+    assert name == "nano"
+    assert nano.rate(20.0) == pytest.approx(1 / (100e-6 + 1 / 3000.0))
     assert found.memory is not None
     assert found.memory[0] == pytest.approx(200.0)
     assert found.memory[1] == pytest.approx(0.04 * 2**20)
