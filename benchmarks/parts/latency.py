@@ -1,7 +1,9 @@
 """From the intended sending of a turn to its commit, at shares of the sustained rate.
 
-The sustained rate is measured first, in the same deployment. Turns then come as a Poisson process
-from an open loop; the row ``lone`` is a turn now and then that finds the worker idle.
+Each round has a broker, a database and workers of its own, and its shares are of the rate that it
+sustained in a burst: the embedded broker works the harder the longer its log is, and the machine
+may be in another mood. Turns then come as a Poisson process from an open loop; the row ``lone`` is
+a turn now and then that finds the worker idle.
 """
 
 from typing import Final
@@ -45,37 +47,46 @@ class Result(Struct):
 
 def measure(options: Options) -> Result:
     """One worker on SQLite, then a worker a core on PostgreSQL."""
-    with testbed.opened(options.bundle, options.kafka) as bed:
-        found = [_deployment(options, bed, "sqlite", 1)]
-        if not options.quick:
+    plan = [("sqlite", 1)] if options.quick else [("sqlite", 1), ("postgresql", options.cores)]
+    found = [
+        Deployment(database, workers, [], [Load(share, []) for share in (0.0, *SHARES)])
+        for database, workers in plan
+    ]
+    broker = ""
+    for number in range(options.rounds):
+        for deployment in found:
             try:
-                found.append(_deployment(options, bed, "postgresql", options.cores))
+                broker = _round(options, deployment, number)
             except Unavailable as problem:
                 options.say(str(problem))
-        return Result(bed.broker_name, found)
+    return Result(broker, [deployment for deployment in found if deployment.sustained])
 
 
-def _deployment(options: Options, bed: testbed.Testbed, database: str, workers: int) -> Deployment:
-    burst = workload.turns(options.size(2000, 120) * workers)
-    seconds = options.size(15.0, 1.5)
-    loads = [Load(share, []) for share in (0.0, *SHARES)]
-    with group.workers(bed.deployment(database), workers) as consumers:
-        sustained = [consumers.burst(f"burst{i}", burst).rate for i in range(options.rounds)]
-        limit = middle(sustained)
-        options.say(f"{database} x{workers}: {limit:.1f} turns/s")
-        for number in range(options.rounds):
-            for place, load in enumerate(loads):
-                at = (
-                    schedule.arrivals(load.share * limit, seconds, seed=number)
-                    if load.share
-                    else schedule.even(LONE_RATE, seconds)
-                )
-                if not at:
-                    continue
-                flow = consumers.flow(f"load{place}round{number}", workload.turns(len(at)), at)
-                load.rounds.append(flow)
-                options.say(f"round {number + 1}: {load.share:.0%}: {flow.latency.p50:.1f} ms")
-    return Deployment(database, workers, sustained, loads)
+def _round(options: Options, deployment: Deployment, number: int) -> str:
+    """All loads once; returns what the broker is."""
+    burst = workload.turns(options.size(2000, 120) * deployment.workers)
+    seconds = options.size(10.0, 1.5)
+    with (
+        testbed.opened(options.bundle, options.kafka) as bed,
+        group.workers(bed.deployment(deployment.database), deployment.workers) as consumers,
+    ):
+        limit = consumers.burst("burst", burst).rate
+        deployment.sustained.append(limit)
+        options.say(
+            f"round {number + 1}: {deployment.database} x{deployment.workers}: {limit:.1f} turns/s"
+        )
+        for place, load in enumerate(deployment.loads):
+            at = (
+                schedule.arrivals(load.share * limit, seconds, seed=number)
+                if load.share
+                else schedule.even(LONE_RATE, seconds)
+            )
+            if not at:
+                continue
+            flow = consumers.flow(f"load{place}", workload.turns(len(at)), at)
+            load.rounds.append(flow)
+            options.say(f"round {number + 1}: {load.share:.0%}: {flow.latency.p50:.1f} ms")
+        return bed.broker_name
 
 
 def table(result: Result) -> str:

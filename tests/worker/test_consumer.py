@@ -1,5 +1,7 @@
 """The consumer goes back for what Faust leaves out; Faust's own part is played by a script."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,7 @@ from faust.types import TP
 
 from stream_app.settings import Settings
 from stream_app.worker import app as faust_app
-from stream_app.worker.consumer import OrderedConsumer
+from stream_app.worker.consumer import OrderedConsumer, apart
 
 P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
 
@@ -151,3 +153,44 @@ async def test_a_record_waits_where_the_stream_has_no_room_for_it(
     consumer.app.flow_control.resume()
     script.fetches = [[(P0, 5), (P0, 6)]]
     assert await handed_out(consumer) == [(P0, 6)]
+
+
+class Broker:
+    """Answers fetches with or without records, and remembers when it was asked for what."""
+
+    def __init__(self, *answers: bool) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[int, float]] = []
+
+    async def fetch(self, assignment: Any, node: int, request: Any) -> bool:
+        assert (assignment, request) == ("assignment", "request")
+        self.asked.append((node, time.monotonic()))
+        return self.answers.pop(0)
+
+
+async def test_a_fetch_waits_only_after_one_that_brought_records() -> None:
+    broker = Broker(False, False, True, True)
+    fetch = apart(broker.fetch, 0.2)
+    found = [await fetch("assignment", 1, "request") for _ in range(4)]
+    assert found == [False, False, True, True]
+    times = [at for _, at in broker.asked]
+    assert times[3] - times[2] >= 0.2
+    assert times[2] - times[0] < 0.2
+
+
+async def test_brokers_do_not_wait_for_each_other() -> None:
+    broker = Broker(True, True)
+    fetch = apart(broker.fetch, 60.0)
+    async with asyncio.timeout(30.0):
+        assert [await fetch("assignment", node, "request") for node in (1, 2)] == [True, True]
+
+
+async def test_a_fetch_that_is_cancelled_while_it_waits_has_brought_nothing() -> None:
+    broker = Broker(True)
+    fetch = apart(broker.fetch, 60.0)
+    await fetch("assignment", 1, "request")
+    waiting = asyncio.ensure_future(fetch("assignment", 1, "request"))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    assert await waiting is False
+    assert len(broker.asked) == 1
