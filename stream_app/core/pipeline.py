@@ -140,6 +140,7 @@ class Pipeline:
         self._policy = policy
         self.baselines = baselines or NoBaselines()
         self.alerting = Alerting(policy.rules, scorer.risk, scorer.bundle_id)
+        self._closing_risk = scorer.risk is not None and scorer.risk.closing is not None
 
     @property
     def bundle_id(self) -> str:
@@ -347,7 +348,7 @@ class Pipeline:
             if due.alerting:
                 result.alerts += self.alerting.passed(due.state, due.now, due.facts)
             if due.target is None:
-                if due.ended:
+                if due.ended and self._closing_risk:
                     due.state.risk = self._risk(due)
                 result.alerts += self._close_alerts(due)
                 continue

@@ -1,5 +1,7 @@
 """What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
 
+from msgspec.structs import replace
+
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy
 from stream_app.core.session import Versioned, pack, unpack
@@ -54,6 +56,15 @@ def test_an_ended_session_has_the_closing_risk_and_its_turns_keep_theirs() -> No
     assert after.risk_by_turn == before.risk_by_turn == other.risk_by_turn
     assert before.low_empathy_risk == before.risk_by_turn[-1][1]
     assert after.low_empathy_risk not in (None, before.low_empathy_risk, other.low_empathy_risk)
+
+
+def test_without_a_closing_model_the_end_leaves_the_risk_as_it_was() -> None:
+    scorer = FakeScorer()
+    scorer.risk = replace(FakeScorer.risk, closing=None)
+    worker = Pipeline(scorer, Policy(WindowPolicy()))
+    log = [turn(seq=n) for n in range(6)]
+    [session] = worker.process(received([*log, end()]), {}).session_scores
+    assert session.low_empathy_risk == session.risk_by_turn[-1][1]
 
 
 def test_a_late_turn_moves_the_closing_risk_and_not_back_to_the_running_one() -> None:
