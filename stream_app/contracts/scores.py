@@ -124,7 +124,7 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     withheld_turns: Annotated[int, Meta(description="Turns not scored for want of consent")]
     low_empathy_risk: Annotated[
         Probability | None,
-        Meta(description="After the last counsellor turn; the closing risk once it has ended"),
+        Meta(description="After the last counsellor turn; once ended, the closing risk if any"),
     ]
     predicted_rating: Annotated[float, Meta(ge=1, le=5)] | None
     risk_by_turn: Annotated[

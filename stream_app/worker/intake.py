@@ -1,9 +1,9 @@
 """Batches of whatever has come; nobody waits for a batch to fill.
 
 Faust's ``noack_take`` waits its time out unless a batch gets full, however many events lie there:
-with 20 ms a worker at half its load stood still for a third of the time, and a lone turn waited for
-turns that did not come. Here a batch is what gathered while the one before was read, so batches
-grow with the load by themselves.
+the encoder of a busy worker stands still meanwhile, and a lone turn waits for turns that do not
+come. Here a batch is what gathered while the one before was read, so batches grow with the load by
+themselves.
 """
 
 import asyncio
