@@ -23,10 +23,10 @@ from tokenizers import Tokenizer
 from export import bundle, gate
 from export.card import model_card
 from export.half import FusionError, float16
+from export.int8_products import static_int8, tokens_int8
 from export.onnx_graphs import export_graphs
 from export.parity import OnnxModel, ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
-from export.token_quantisation import tokens_int8
 from models import multitask
 from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
@@ -175,11 +175,12 @@ def examples(conversations: list[Conversation], tokenizer: Tokenizer) -> list[li
 
 
 def int8_versions(shown: list[list[int]]) -> Versions:
-    """The quantisers; `shown` are the examples of `tokens_int8`."""
+    """The quantisers; `shown` are the examples of `static_int8`."""
     return {
         "dynamic_int8": (dynamic_int8, False),
         "weights_int8": (weights_int8, True),
         "tokens_int8": (partial(tokens_int8, examples=shown), True),
+        "static_int8": (partial(static_int8, examples=shown), True),
     }
 
 

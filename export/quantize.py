@@ -1,6 +1,6 @@
 """Two 8-bit versions of the encoder graph, to be measured against the float32 one.
 
-The third, which is usually the best, stands in `export.token_quantisation`.
+Two more, which are usually better, stand in `export.int8_products`.
 
 - `dynamic_int8`: weights and activations of the matrix products in 8 bits. An activation's range
   is taken over the whole batch, so a turn's score depends on its batch-mates unless it is encoded

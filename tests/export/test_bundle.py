@@ -18,7 +18,6 @@ from export import __main__ as command  # noqa: E402
 from export import bundle, gate, parity, quantize  # noqa: E402
 from export.card import model_card  # noqa: E402
 from export.onnx_graphs import export_graphs  # noqa: E402
-from export.token_quantisation import quantise_columns  # noqa: E402
 from models import multitask, train  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
@@ -183,19 +182,6 @@ def test_quantised_turns_do_not_depend_on_their_batch(
     for row in range(6):
         alone, _ = scorer.encode(ids[row : row + 1], torch.ones(1, 9, dtype=torch.long))
         torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=0)
-
-
-def test_neighbouring_weights_fit_the_sixteen_bits_of_older_processors() -> None:
-    generator = np.random.default_rng(0)
-    for rows in (6, 7):
-        weight = generator.normal(size=(rows, 5)) * generator.choice([1, 9], size=(rows, 1))
-        weight[:, 2] = 0
-        values, scales = quantise_columns(weight)
-        assert values.dtype == np.int8
-        assert (np.abs(values * scales - weight) <= scales / 2 + 1e-6).all()
-        sizes = np.abs(values.astype(int))
-        neighbours = [sizes[i : i + 2].sum(axis=0).max() for i in range(0, rows, 2)]
-        assert 255 * max(neighbours) < 2**15
 
 
 def predictions(labels: list[int]) -> Predictions:
