@@ -107,8 +107,10 @@ def build(
     calibration = Calibration.read(model / "calibration.json")
     segments = tokenise(test, tokenizer)
     with tempfile.TemporaryDirectory() as scratch:
-        encoder, head = export_graphs(trained, Path(scratch))
-        metrics: dict[str, Any] = {"parity": check_parity(trained, encoder, head)}
+        encoder, packed, head = export_graphs(trained, Path(scratch))
+        int8 = profile is Profile.int8
+        source = packed if int8 else encoder
+        metrics: dict[str, Any] = {"parity": check_parity(trained, source, head)}
         print(f"parity: {metrics['parity']}", flush=True)
         held_out = HeldOut(segments, tokenizer, threads)
         chosen = held_out.candidate("fp32", encoder, head, batch_independent=True)
@@ -116,9 +118,8 @@ def build(
             small = head.with_name("head_half.onnx")
             half_weights(head, small)
             head = small
-            int8 = profile is Profile.int8
             versions = int8_versions(examples(learnt, tokenizer)) if int8 else HALVES
-            chosen, metrics["quantisation"] = quantised(chosen, head, held_out, versions)
+            chosen, metrics["quantisation"] = quantised(chosen, source, head, held_out, versions)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -132,6 +133,7 @@ def build(
         profile=profile.value,
         hidden_size=trained.config.hidden_size,
         batch_independent=chosen.batch_independent,
+        packed=int8,
         calibration=calibration,
         training={
             **json.loads((model / "training.json").read_text(encoding="utf-8")),
@@ -185,13 +187,13 @@ def int8_versions(shown: list[list[int]]) -> Versions:
 
 
 def quantised(
-    reference: gate.Candidate, head: Path, held_out: HeldOut, versions: Versions
+    reference: gate.Candidate, source: Path, head: Path, held_out: HeldOut, versions: Versions
 ) -> tuple[gate.Candidate, dict[str, Any]]:
-    """The fastest version that passes the gate, and every candidate's figures."""
+    """The fastest version of `source` that passes the gate, and every candidate's figures."""
     candidates = [reference]
     for name, (write, independent) in versions.items():
         path = reference.encoder.with_name(f"{name}.onnx")
-        write(reference.encoder, path)
+        write(source, path)
         candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
     figures = gate.report(candidates, held_out.segments)
     print(gate.markdown(figures), flush=True)

@@ -14,7 +14,7 @@ from models.labels import HEADS, ROLE_NAMES, HeadSpec
 
 FORMAT = 1
 NAME = "rapport-minilm"
-VERSION = "1.5.0"
+VERSION = "1.6.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
@@ -37,6 +37,7 @@ def manifest(
     profile: str,
     hidden_size: int,
     batch_independent: bool,
+    packed: bool,
     calibration: Calibration,
     training: dict[str, Any],
     metrics: dict[str, Any],
@@ -54,6 +55,7 @@ def manifest(
             "hidden_size": hidden_size,
             "max_tokens": MAX_TOKENS,
             "batch_independent": batch_independent,
+            "packed": packed,
         },
         "head": {"file": HEAD, "slots": SLOTS},
         "tokenizer": {"file": TOKENIZER},

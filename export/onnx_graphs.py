@@ -1,15 +1,17 @@
-"""The two graphs of a bundle: the turn encoder and the context head."""
+"""The graphs of a bundle: the turn encoder, padded or packed, and the context head."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import onnx
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
+from export.packed import PackedEncoder
 from models.batches import SLOTS
 from models.labels import HEADS
 from models.multitask import MultitaskModel
@@ -28,24 +30,33 @@ HEAD_INPUTS = (
 HEAD_OUTPUTS = tuple(head.name for head in HEADS)
 
 
-def export_graphs(model: MultitaskModel, folder: Path) -> tuple[Path, Path]:
-    """Write encoder.onnx and head.onnx in float32; returns their paths."""
+class Graphs(NamedTuple):
+    """Files of the graphs: the encoder in its two forms (see `export.packed`), and the head."""
+
+    encoder: Path
+    packed: Path
+    head: Path
+
+
+def export_graphs(model: MultitaskModel, folder: Path) -> Graphs:
+    """Write the graphs in float32."""
     folder.mkdir(parents=True, exist_ok=True)
     batch, tokens = Dim("batch", min=1, max=4096), Dim("tokens", min=1, max=512)
     slots = Dim("slots", min=1, max=64)
-    encoder = folder / "encoder.onnx"
-    _export(
-        model.encoder,
-        example_turns(),
-        {name: {0: batch, 1: tokens} for name in ENCODER_INPUTS},
-        ENCODER_OUTPUTS,
-        encoder,
-    )
+    encoder, packed = folder / "encoder.onnx", folder / "encoder_packed.onnx"
+    for module, path in ((model.encoder, encoder), (PackedEncoder(model.encoder), packed)):
+        _export(
+            module,
+            example_turns(),
+            {name: {0: batch, 1: tokens} for name in ENCODER_INPUTS},
+            ENCODER_OUTPUTS,
+            path,
+        )
     head = folder / "head.onnx"
     shapes = {name: {0: batch, 1: slots} for name in HEAD_INPUTS}
     shapes["target"] = shapes["target_role"] = {0: batch}
     _export(model.head, example_windows(model.encoder.hidden_size), shapes, HEAD_OUTPUTS, head)
-    return encoder, head
+    return Graphs(encoder, packed, head)
 
 
 def example_turns() -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
 """Fit what is decided after training, on predictions for conversations the model did not see.
 
     probabilities   softmax(logits / temperature + bias)                 every head
-    level           argmax(log p + offset)                               level heads
+    level           argmax(log p + offset), as the class weights have it  level heads
     strategy        p >= threshold of the strategy                       each one by itself
     rationale       score of the sentence >= threshold, where level > 0  mechanisms
     abstains        largest probability < abstain_below                  every head
@@ -39,9 +39,6 @@ from models.evaluate.predict import (
 from models.labels import HEADS_BY_NAME, OUTCOME_HEADS, STRATEGIES
 
 THRESHOLDS = [round(0.1 + 0.05 * step, 2) for step in range(17)]
-OFFSET_GRID = np.arange(-2.0, 2.01, 0.1)
-ACCURACY_SLACK = 0.005
-"""Offsets may cost this much accuracy against the most probable level."""
 STRATEGY_GRID = np.arange(0.04, 0.961, 0.02)
 TASKS = STRATEGIES[:-1]
 """The seven binary tasks of Xu & Jiang, section 5.1: "others" is none of them."""
@@ -49,8 +46,6 @@ RIGHT_SHARE, LARGEST_ABSTENTION = 0.90, 0.30
 """The risk-coverage point: this share of the answered turns is right, unless more would abstain."""
 BIAS_SPREAD = 0.25
 """Standard deviation of the normal prior on biases: heads with few turns stay near 0."""
-OFFSET_SMOOTHING, OFFSET_PENALTY = 5, 0.01
-"""Offsets side by side that are averaged, and the macro-F1 that a squared step away costs."""
 FITTED_ON = ("final", "provisional")
 """The service gives both, with one calibration."""
 
@@ -127,7 +122,7 @@ def calibrate(parts: Sequence[Predictions], copies: int = 1) -> Calibration:
         result.temperatures[name], result.biases[name] = fit_temperature_and_bias(outputs, copies)
         probabilities = result.probabilities(name, outputs.logits)
         if HEADS_BY_NAME[name].kind == "level":
-            result.offsets[name] = fit_offsets(probabilities, outputs.gold, result.biases[name])
+            result.offsets[name] = undone(result.biases[name])
         if name == "strategy":
             result.label_thresholds[name] = {
                 task: fit_label_threshold(probabilities[:, index], outputs.gold == index)
@@ -200,32 +195,12 @@ def fit_to(logits: Floats, target: Floats, copies: int = 1) -> tuple[float, list
     return round(float(np.exp(best[0])), 4), [round(float(value), 4) for value in bias]
 
 
-def fit_offsets(probabilities: Floats, gold: Ints, bias: Sequence[float]) -> list[float]:
-    """Offsets [0, b, c] on three log-probabilities for the best macro-F1.
+def undone(bias: Sequence[float]) -> list[float]:
+    """Offsets on log-probabilities that take a calibration's bias back, the first of them 0.
 
-    Accuracy may fall by `ACCURACY_SLACK` at most. A peak that rests on two or three rare turns
-    does not hold elsewhere: macro-F1 is averaged over neighbouring offsets, and every step away
-    from those that take the calibration's `bias` [3] back, so from the level that the class
-    weights of the training would choose, has its price.
+    The level is then the one that the training chose, whose class weights are for macro-F1.
     """
-    scores = np.log(probabilities + 1e-12)
-    size = len(OFFSET_GRID)
-    quality, right = np.empty((size, size)), np.empty((size, size))
-    for row, weak in enumerate(OFFSET_GRID):
-        for column, strong in enumerate(OFFSET_GRID):
-            labels = (scores + np.array([0.0, weak, strong])).argmax(-1)
-            table = np.bincount(gold * 3 + labels, minlength=9).reshape(3, 3)
-            both = table.sum(0) + table.sum(1)
-            present = both > 0
-            quality[row, column] = np.mean(2 * table.diagonal()[present] / both[present])
-            right[row, column] = table.trace() / len(gold)
-    zero = int(np.argmin(abs(OFFSET_GRID)))
-    weak, strong = np.meshgrid(OFFSET_GRID, OFFSET_GRID, indexing="ij")
-    steps = (weak - bias[0] + bias[1]) ** 2 + (strong - bias[0] + bias[2]) ** 2
-    quality = uniform_filter(quality, OFFSET_SMOOTHING, mode="nearest") - OFFSET_PENALTY * steps
-    quality[right < right[zero, zero] - ACCURACY_SLACK] = -np.inf
-    row, column = np.unravel_index(int(quality.argmax()), quality.shape)
-    return [0.0, round(float(OFFSET_GRID[row]), 2), round(float(OFFSET_GRID[column]), 2)]
+    return [round(bias[0] - value, 4) for value in bias]
 
 
 def fit_label_threshold(probability: Floats, gold: Ints) -> float:

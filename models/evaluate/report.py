@@ -117,15 +117,11 @@ class CrossValidation:
         }
 
     def levels(self) -> dict[str, Any]:
-        """EPITOME levels by view, for the most probable level and for the shipped decision."""
+        """EPITOME levels by view, as the service decides them."""
         views: dict[str, Any] = {}
         for view in VIEWS:
-            views[view] = {
-                "argmax": {n: self._labels(n, view, tuned=False) for n in RATIONALE_ORDER},
-                "shipped": {n: self._labels(n, view, tuned=True) for n in RATIONALE_ORDER},
-            }
-            for rows in views[view].values():
-                rows["mean"] = _mean_of([rows[name] for name in RATIONALE_ORDER])
+            rows = {name: self._labels(name, view, tuned=True) for name in RATIONALE_ORDER}
+            views[view] = {"shipped": rows | {"mean": _mean_of(list(rows.values()))}}
         return {"views": views}
 
     def heads(self, names: tuple[str, ...]) -> dict[str, Any]:

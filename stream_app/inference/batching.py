@@ -1,7 +1,8 @@
 """Micro-batches within a token budget: of similar length on a CPU, of a few shapes elsewhere.
 
-On a CPU padding is the enemy. An accelerator is idle in small batches and wants the same shapes
-again and again: memory that is laid out once, and launches that are recorded once.
+On a CPU padding is the enemy, though less so for an encoder that packs its tokens. An accelerator
+is idle in small batches and wants the same shapes again and again: memory that is laid out once,
+and launches that are recorded once.
 """
 
 from bisect import bisect_left
@@ -11,7 +12,7 @@ from msgspec import Struct
 
 
 class Limits(Struct, frozen=True):
-    """How large a batch may be, in tokens with its padding, and how many of them padding."""
+    """How many tokens of its texts a batch may have, and how much padding beside them."""
 
     tokens: int
     padding: int
@@ -49,24 +50,25 @@ class Batch(Struct, frozen=True):
 
 
 def by_length(lengths: list[int], limits: Limits) -> Iterator[list[int]]:
-    """Indices grouped so that ``count x longest`` and the padding in it stay within the limits.
+    """Indices grouped so that the sum of the lengths and the padding stay within the limits.
 
     Shortest first. A text that is longer than the limit makes a batch of its own; a limit of 0
     tokens makes every batch one text.
 
     >>> list(by_length([5, 30, 6, 7], Limits(tokens=20, padding=20)))
-    [[0, 2], [3], [1]]
+    [[0, 2, 3], [1]]
     >>> list(by_length([5, 30, 6, 7], Limits(tokens=1000, padding=3)))
     [[0, 2, 3], [1]]
     """
     batch: list[int] = []
-    longest = padding = 0
+    tokens = longest = padding = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         length = lengths[index]
+        tokens += length
         padding += len(batch) * (length - longest)
-        if batch and ((len(batch) + 1) * length > limits.tokens or padding > limits.padding):
+        if batch and (tokens > limits.tokens or padding > limits.padding):
             yield batch
-            batch, padding = [], 0
+            batch, tokens, padding = [], length, 0
         batch.append(index)
         longest = length
     if batch:

@@ -76,12 +76,16 @@ class HeadSpec(Struct, frozen=True):
 
 
 class EncoderSpec(Struct, frozen=True):
-    """``batch_independent`` false: a turn's result depends on its batch, so batches are of one."""
+    """``batch_independent`` false: a turn's result depends on its batch, so batches are of one.
+
+    ``packed``: the graph lays the tokens of a batch end to end, so that padding costs little.
+    """
 
     file: str
     hidden_size: int
     max_tokens: int
     batch_independent: bool
+    packed: bool = False
 
 
 class HeadGraphSpec(Struct, frozen=True):

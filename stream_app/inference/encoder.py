@@ -16,6 +16,8 @@ from stream_app.inference.tokenizer import Tokens
 
 CPU_BATCH: Final = Limits(tokens=256, padding=16)
 """For one thread; measured: products of this size keep a core busy, and more only adds padding."""
+CPU_PACKED: Final = Limits(tokens=256, padding=128)
+"""The same for an encoder that packs its tokens: only attention sees the padding."""
 CUDA_ROWS: Final = (1, 8, 32, 128)
 CUDA_TOKENS: Final = (16, 32, 48, 64, 128)
 """And the longest text that the encoder reads."""
@@ -83,7 +85,8 @@ def batch_limits(spec: EncoderSpec, provider: Provider, threads: int) -> Limits 
     if provider is Provider.CUDA:
         widths = [tokens for tokens in CUDA_TOKENS if tokens < spec.max_tokens]
         return Shapes(CUDA_ROWS, (*widths, spec.max_tokens), CUDA_BUDGET)
-    return Limits(CPU_BATCH.tokens * max(1, threads), CPU_BATCH.padding * max(1, threads))
+    batch = CPU_PACKED if spec.packed else CPU_BATCH
+    return Limits(batch.tokens * max(1, threads), batch.padding * max(1, threads))
 
 
 def _sigmoid(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer  # noqa: E402
 from export import __main__ as command  # noqa: E402
 from export import bundle, gate, parity, quantize  # noqa: E402
 from export.card import model_card  # noqa: E402
-from export.onnx_graphs import export_graphs  # noqa: E402
+from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
 from models import multitask, train  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
@@ -56,21 +56,22 @@ def trained(conversations: list[Conversation], tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="module")
-def graphs(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def graphs(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Graphs:
     model, _ = multitask.load(trained)
     return export_graphs(model, tmp_path_factory.mktemp("graphs"))
 
 
-def test_exported_graphs_agree_with_the_model(trained: Path, graphs: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("form", ["encoder", "packed"])
+def test_exported_graphs_agree_with_the_model(trained: Path, graphs: Graphs, form: str) -> None:
     model, _ = multitask.load(trained)
-    figures = parity.check_parity(model, *graphs)
+    figures = parity.check_parity(model, getattr(graphs, form), graphs.head)
     assert figures["encoder_max_abs_difference"] <= parity.TOLERANCE
     assert figures["head_max_abs_difference"] <= parity.TOLERANCE
 
 
-def test_parity_refuses_another_models_graphs(graphs: tuple[Path, Path]) -> None:
+def test_parity_refuses_another_models_graphs(graphs: Graphs) -> None:
     with pytest.raises(parity.ParityError, match="differs"):
-        parity.check_parity(tiny_model(seed=9).eval(), *graphs)
+        parity.check_parity(tiny_model(seed=9).eval(), graphs.encoder, graphs.head)
 
 
 def test_parity_refuses_what_is_not_finite() -> None:
@@ -78,10 +79,11 @@ def test_parity_refuses_what_is_not_finite() -> None:
         parity.difference(torch.zeros(2), torch.tensor([0.0, float("nan")]))
 
 
-def test_graph_inputs_and_outputs_are_the_contract(graphs: tuple[Path, Path]) -> None:
-    encoder, head = (parity.session(path) for path in graphs)
-    assert [i.name for i in encoder.get_inputs()] == ["input_ids", "attention_mask"]
-    assert [o.name for o in encoder.get_outputs()] == ["vectors", "rationale_logits"]
+def test_graph_inputs_and_outputs_are_the_contract(graphs: Graphs) -> None:
+    encoder, packed, head = (parity.session(path) for path in graphs)
+    for form in (encoder, packed):
+        assert [i.name for i in form.get_inputs()] == ["input_ids", "attention_mask"]
+        assert [o.name for o in form.get_outputs()] == ["vectors", "rationale_logits"]
     assert [o.name for o in head.get_outputs()] == [spec.name for spec in HEADS]
     assert {i.name: i.type for i in head.get_inputs()} == {
         "target": "tensor(float)",
@@ -158,10 +160,8 @@ def test_eight_bit_rows_are_within_half_a_step() -> None:
 
 
 @pytest.mark.parametrize("name", list(INT8))
-def test_quantised_encoders_load_and_stay_close(
-    name: str, graphs: tuple[Path, Path], tmp_path: Path
-) -> None:
-    encoder, head = graphs
+def test_quantised_encoders_load_and_stay_close(name: str, graphs: Graphs, tmp_path: Path) -> None:
+    _, encoder, head = graphs
     INT8[name][0](encoder, tmp_path / "small.onnx")
     ids, mask = torch.tensor([[1, 9, 12, 15, 2]]), torch.ones(1, 5, dtype=torch.long)
     expected, _ = parity.OnnxModel(encoder, head).encode(ids, mask)
@@ -172,9 +172,9 @@ def test_quantised_encoders_load_and_stay_close(
 
 @pytest.mark.parametrize("name", [name for name, (_, independent) in INT8.items() if independent])
 def test_quantised_turns_do_not_depend_on_their_batch(
-    name: str, graphs: tuple[Path, Path], tmp_path: Path
+    name: str, graphs: Graphs, tmp_path: Path
 ) -> None:
-    encoder, head = graphs
+    _, encoder, head = graphs
     INT8[name][0](encoder, tmp_path / "small.onnx")
     scorer = parity.OnnxModel(tmp_path / "small.onnx", head)
     ids = torch.randint(3, 30, (6, 9), generator=torch.Generator().manual_seed(0))
@@ -228,6 +228,7 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
     figures = content["metrics"]["quantisation"]
     chosen = figures["candidates"][figures["chosen"]]
     assert content["encoder"]["batch_independent"] is chosen["batch_independent"]
+    assert content["encoder"]["packed"] is True
     assert set(figures["candidates"]) == set(INT8)
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
     with pytest.raises(command.GateError, match="fp32"):

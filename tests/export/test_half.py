@@ -12,7 +12,7 @@ import onnx  # noqa: E402
 from onnx import TensorProto  # noqa: E402
 
 from export.half import FUSED, FusionError, float16  # noqa: E402
-from export.onnx_graphs import export_graphs  # noqa: E402
+from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
 from export.parity import OnnxModel  # noqa: E402
 from tests.models.tiny import tiny_model  # noqa: E402
 
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 
 @pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Graphs:
     return export_graphs(tiny_model().eval(), tmp_path_factory.mktemp("graphs"))
 
 
 @pytest.fixture(scope="module")
-def half(graphs: tuple[Path, Path]) -> Path:
-    target = graphs[0].with_name("half.onnx")
-    float16(graphs[0], target)
+def half(graphs: Graphs) -> Path:
+    target = graphs.encoder.with_name("half.onnx")
+    float16(graphs.encoder, target)
     return target
 
 
@@ -38,10 +38,8 @@ def turns(rows: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randint(3, 60, (rows, tokens), generator=generator) * mask, mask
 
 
-def test_weights_are_16_bit_and_the_interface_is_the_same(
-    graphs: tuple[Path, Path], half: Path
-) -> None:
-    before, after = onnx.load(graphs[0]), onnx.load(half)
+def test_weights_are_16_bit_and_the_interface_is_the_same(graphs: Graphs, half: Path) -> None:
+    before, after = onnx.load(graphs.encoder), onnx.load(half)
     for kind in ("input", "output"):
         for old, new in zip(getattr(before.graph, kind), getattr(after.graph, kind), strict=True):
             assert (old.name, old.type.tensor_type.elem_type) == (
@@ -51,7 +49,7 @@ def test_weights_are_16_bit_and_the_interface_is_the_same(
     weights = [item for item in after.graph.initializer if len(item.dims) == 2]
     assert len(weights) > 10
     assert TensorProto.FLOAT not in {item.data_type for item in weights}
-    assert half.stat().st_size < 0.6 * graphs[0].stat().st_size
+    assert half.stat().st_size < 0.6 * graphs.encoder.stat().st_size
 
 
 def test_operators_of_every_layer_are_fused(half: Path) -> None:
@@ -64,11 +62,11 @@ def test_operators_of_every_layer_are_fused(half: Path) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (8, 64), (2, 192)])
 def test_it_gives_what_float32_gives_but_for_rounding(
-    graphs: tuple[Path, Path], half: Path, shape: tuple[int, int]
+    graphs: Graphs, half: Path, shape: tuple[int, int]
 ) -> None:
     ids, mask = turns(*shape)
-    vectors, logits = OnnxModel(*graphs).encode(ids, mask)
-    given, given_logits = OnnxModel(half, graphs[1]).encode(ids, mask)
+    vectors, logits = OnnxModel(graphs.encoder, graphs.head).encode(ids, mask)
+    given, given_logits = OnnxModel(half, graphs.head).encode(ids, mask)
     assert torch.isfinite(given).all()
     largest = float(vectors.abs().max())
     assert float((vectors - given).abs().max()) < 0.005 * largest
@@ -76,10 +74,8 @@ def test_it_gives_what_float32_gives_but_for_rounding(
     assert float(((logits - given_logits) * present).abs().max()) < 0.02
 
 
-def test_a_turn_is_the_same_alone_and_padded_among_others(
-    graphs: tuple[Path, Path], half: Path
-) -> None:
-    scorer = OnnxModel(half, graphs[1])
+def test_a_turn_is_the_same_alone_and_padded_among_others(graphs: Graphs, half: Path) -> None:
+    scorer = OnnxModel(half, graphs.head)
     ids, mask = turns(8, 32)
     together, _ = scorer.encode(ids, mask)
     for row, size in enumerate(mask.sum(1)):
@@ -87,6 +83,6 @@ def test_a_turn_is_the_same_alone_and_padded_among_others(
         np.testing.assert_allclose(alone[0], together[row], atol=5e-3)
 
 
-def test_a_graph_of_another_kind_is_refused(graphs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_graph_of_another_kind_is_refused(graphs: Graphs, tmp_path: Path) -> None:
     with pytest.raises(FusionError, match="no BiasGelu could be fused"):
-        float16(graphs[1], tmp_path / "half.onnx")
+        float16(graphs.head, tmp_path / "half.onnx")

@@ -19,9 +19,9 @@ def test_every_text_is_in_one_batch_within_the_limits(lengths: list[int], limits
     batches = list(by_length(lengths, limits))
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
     for batch in batches:
-        size = len(batch) * max(lengths[i] for i in batch)
-        assert len(batch) == 1 or size <= limits.tokens
-        assert size - sum(lengths[i] for i in batch) <= limits.padding
+        tokens = sum(lengths[i] for i in batch)
+        assert len(batch) == 1 or tokens <= limits.tokens
+        assert len(batch) * max(lengths[i] for i in batch) - tokens <= limits.padding
 
 
 @given(LENGTHS)

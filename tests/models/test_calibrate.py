@@ -12,7 +12,6 @@ pytest.importorskip("sklearn")
 
 from models import calibrate
 from models.calibrate import Calibration, crossfitted, fitted
-from models.evaluate import metrics
 from models.evaluate.folds import Fold
 from models.evaluate.predict import HeadOutputs, Predictions, RationaleOutput
 
@@ -46,35 +45,14 @@ def test_temperature_and_bias_undo_overconfidence_and_shifted_shares() -> None:
     np.testing.assert_allclose(result.probabilities("h", given.logits), true, atol=0.03)
 
 
-def test_offsets_find_the_rare_level() -> None:
-    """The weak level is never the most probable one, but telling."""
+def test_levels_are_those_that_the_class_weights_chose() -> None:
     chance = np.random.default_rng(1)
-    gold = chance.choice(3, p=[0.7, 0.1, 0.2], size=4000)
-    scores = 4.0 * np.eye(3)[gold] + chance.normal(size=(4000, 3)) - np.array([0.0, 4.0, 0.0])
-    probabilities = calibrate.softmax(scores)
-    offsets = np.array(calibrate.fit_offsets(probabilities, gold, [0.0, 0.0, 0.0]))
-    plain = probabilities.argmax(-1)
-    tuned = (np.log(probabilities) + offsets).argmax(-1)
-    assert offsets[1] > 1.0
-    assert metrics.macro_f1(gold, tuned) > metrics.macro_f1(gold, plain) + 0.05
-
-
-def test_offsets_keep_the_accuracy() -> None:
-    """With levels that are guesswork, macro-F1 would like the rare ones at any price."""
-    probabilities = np.random.default_rng(2).dirichlet([8.0, 1.0, 1.0], size=3000)
-    gold = drawn(probabilities, 3)
-    offsets = np.array(calibrate.fit_offsets(probabilities, gold, [0.0, 0.0, 0.0]))
-    tuned = (np.log(probabilities) + offsets).argmax(-1)
-    plain = probabilities.argmax(-1)
-    slack = calibrate.ACCURACY_SLACK + 1e-9
-    assert metrics.accuracy(gold, tuned) >= metrics.accuracy(gold, plain) - slack
-
-
-def test_offsets_stay_with_the_class_weights_where_nothing_speaks_for_another_level() -> None:
-    """All levels are known for sure: no offset changes one, so the bias is taken back as it is."""
-    gold = np.array([0, 1, 2] * 50)
-    probabilities = calibrate.softmax(20.0 * np.eye(3)[gold])
-    assert calibrate.fit_offsets(probabilities, gold, [0.3, -0.3, 0.0]) == [0.0, 0.6, 0.3]
+    logits = 2.0 * chance.normal(size=(500, 3))
+    bias = [0.4, -0.7, 0.3]
+    given = Calibration({"h": 1.7}, {"h": bias}, {"h": calibrate.undone(bias)})
+    probabilities = given.probabilities("h", logits)
+    assert (probabilities.argmax(-1) != logits.argmax(-1)).mean() > 0.05
+    np.testing.assert_array_equal(given.labels("h", probabilities), logits.argmax(-1))
 
 
 def test_a_head_with_few_turns_keeps_its_label_shares() -> None:

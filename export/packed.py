@@ -1,0 +1,87 @@
+"""The turn encoder without padding: the tokens of a batch stand end to end.
+
+Nearly all of an encoder's work is done token by token, and does not care which turn a token is of.
+Only attention looks across a turn: there, and there alone, the tokens are laid out as
+[turns, tokens] with padding between them. Turns of different lengths then share a call at the
+price of what attention costs, which is little for turns as short as these.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from models.encoder import ABSENT, TurnEncoder
+
+
+class PackedEncoder(nn.Module):
+    """Says what ``encoder`` says, of the same inputs; where the mask is 0, logits mean nothing."""
+
+    def __init__(self, encoder: TurnEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        config = encoder.backbone.config
+        self.heads = config.num_attention_heads
+        self.head_size = config.hidden_size // self.heads
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """As `TurnEncoder.forward`."""
+        batch, longest = input_ids.shape
+        flat = attention_mask.flatten()
+        place = flat.nonzero().squeeze(1)  # of each token in the padded layout
+        slot = (flat.cumsum(0) - 1).clamp(min=0)  # of each place among the tokens
+        turn = torch.arange(batch).unsqueeze(1).expand(batch, longest).flatten()[place]
+        position = torch.arange(longest).unsqueeze(0).expand(batch, longest).flatten()[place]
+
+        head = torch.arange(self.heads)
+        spread = slot.view(batch, 1, longest) * self.heads + head.view(1, -1, 1)
+        gather = (turn * self.heads * longest + position).unsqueeze(1) + head * longest
+        absent = (1 - attention_mask[:, None, None, :]).to(torch.float32) * ABSENT
+
+        states = self._embedded(input_ids.flatten()[place], position)
+        for layer in self.encoder.backbone.encoder.layer:
+            seen = self._attended(layer.attention.self, states, spread, gather, absent)
+            states = layer.attention.output(seen, states)
+            states = layer.output(layer.intermediate(states), states)
+        return self._read(states, attention_mask, slot.view(batch, longest), turn)
+
+    def _embedded(self, words: Tensor, position: Tensor) -> Tensor:
+        known = self.encoder.backbone.embeddings
+        total = (
+            known.word_embeddings(words)
+            + known.token_type_embeddings.weight[0]
+            + known.position_embeddings(position)
+        )
+        return known.LayerNorm(total).unsqueeze(0)
+
+    def _attended(
+        self, attention: nn.Module, states: Tensor, spread: Tensor, gather: Tensor, absent: Tensor
+    ) -> Tensor:
+        """``states`` [1, tokens, hidden]; ``spread`` [batch, heads, longest], ``gather`` back.
+
+        A row of ``head_size`` numbers moves at a time: into its turn and head, and back.
+        """
+        query, key, value = (
+            rows(part(states).view(-1, self.head_size), spread)
+            for part in (attention.query, attention.key, attention.value)
+        )
+        scores = query @ key.transpose(-1, -2) * self.head_size**-0.5 + absent
+        seen = scores.softmax(-1) @ value
+        back = rows(seen.reshape(-1, self.head_size), gather)
+        return back.view(1, -1, self.heads * self.head_size)
+
+    def _read(
+        self, states: Tensor, attention_mask: Tensor, slot: Tensor, turn: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        encoder, tokens = self.encoder, states.squeeze(0)
+        weights = attention_mask.unsqueeze(-1).to(states.dtype)
+        mean = (rows(tokens, slot) * weights).sum(1) / weights.sum(1).clamp(min=1.0)
+        vectors = torch.stack([rows(tokens, slot[:, 0]), mean], dim=1)
+        of_turn = rows(encoder.turn_projection(vectors.flatten(1)), turn)
+        hidden = nn.functional.gelu(encoder.token_projection(states) + of_turn)
+        return vectors, rows(encoder.rationale_output(hidden).squeeze(0), slot)
+
+
+def rows(table: Tensor, index: Tensor) -> Tensor:
+    """Rows [*index, width] of a table [n, width]; the graph's Gather copies them whole."""
+    return nn.functional.embedding(index, table)
