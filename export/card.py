@@ -317,8 +317,9 @@ def _export(manifest: dict[str, Any]) -> str:
     return (
         f"{text}\n\nEncoder in this bundle: {figures['chosen']}. Candidates were compared with "
         "float32 on all held-out turns of each head's role; the gate asks for at least "
-        f"{100 * figures['least_agreement']:.0f} % equal labels and at most "
-        f"{100 * figures['largest_macro_f1_loss']:.0f} point of macro-F1 lost in every head. "
+        f"{100 * figures['least_agreement']:.0f} % equal labels in every head, and that no loss of "
+        f"more than {100 * figures['largest_macro_f1_loss']:.0f} point of macro-F1 is established: "
+        "intervals are of 95 %, by resampling the labelled turns. "
         "Speeds are of one thread in one run, to be compared within the table.\n\n"
         + gate.markdown(figures)
     )

@@ -24,6 +24,7 @@ from models.calibrate import calibrate  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.data.corpora import describe  # noqa: E402
 from models.evaluate.folds import VIEWS, Fold  # noqa: E402
+from models.evaluate.metrics import macro_f1  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
 from models.evaluate.report import CrossValidation  # noqa: E402
 from models.labels import HEADS, PERCEIVED  # noqa: E402
@@ -198,6 +199,20 @@ def test_the_gate_counts_changed_labels() -> None:
     close = gate.compare(predictions(labels), predictions(one))
     assert close["heads"]["h"]["agreement"] == 0.99
     assert not gate.compare(predictions(labels), predictions(three))["passes"]
+
+
+def test_a_few_rare_labels_do_not_shut_the_gate_and_an_established_loss_does() -> None:
+    gold = np.array([0] * 240 + [1] * 8)
+    before = gold.copy()
+    before[:3] = 1
+    one, many = before.copy(), before.copy()
+    one[-1] = 0
+    many[-7:] = 0
+    few = gate.f1_difference(gold, before, one)
+    assert few["value"] == pytest.approx(macro_f1(gold, one) - macro_f1(gold, before))
+    assert few["value"] < -gate.LARGEST_F1_LOSS < few["high"]
+    lost = gate.f1_difference(gold, before, many)
+    assert lost["high"] < -gate.LARGEST_F1_LOSS
 
 
 def test_the_fastest_candidate_that_passes_is_chosen() -> None:
