@@ -99,14 +99,16 @@ def limit(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator[Limit]:
         yield Limit(len(turns), pipes)
 
 
-def recorded(bundle: Path, turns: list[Turn], provider: Provider = Provider.AUTO) -> list[Call]:
-    """The calls of the pipeline for these turns."""
+def recorded(
+    bundle: Path, turns: list[Turn], provider: Provider = Provider.AUTO, batch: int | None = None
+) -> list[Call]:
+    """The calls of the pipeline for these turns, in batches of a worker's size by default."""
     settings = Settings().model_copy(update={"bundle": bundle, "provider": provider})
     scorer: Any = bootstrap.scorer(settings)
     calls: list[Call] = []
     for part in (scorer.encoder, scorer.head):
         part.session = Recorder(part.session, calls)
-    process_all(bootstrap.pipeline(settings, scorer), turns, settings.batch_max)
+    process_all(bootstrap.pipeline(settings, scorer), turns, batch or settings.batch_max)
     return calls
 
 

@@ -1,0 +1,13 @@
+"""The profile of a bundle's sessions."""
+
+from benchmarks import operators
+from stream_app.inference import bundle as bundles
+
+
+def test_every_operator_of_both_graphs_has_its_time() -> None:
+    profile = operators.measure(bundles.find("nano"), turns=32, batch=8)
+    assert profile.encoder["MatMulIntegerToFloat"] > 0
+    assert profile.head > 0
+    shown = operators.table([profile])
+    assert "rapport-nano" in shown
+    assert f"| encoder | {sum(profile.encoder.values()):.0f} |" in shown
