@@ -175,7 +175,7 @@ def ablation(rows: Any) -> str:
 
 
 def failures(rows: Any) -> str:
-    """The levers that were tried and dropped."""
+    """The levers that were tried and are not in the recipe."""
     return _levers(rows, kept=False)
 
 
@@ -288,7 +288,7 @@ SECTIONS: tuple[Section, ...] = (
     ("Context probe", "probes", _others(sections.probes)),
     ("The small bundle beside the default one", "nano", _others(beside)),
     ("Levers, one by one", "ablation", ablation),
-    ("What did not work", "ablation", failures),
+    ("What did not work, or is not in the recipe", "ablation", failures),
 )
 
 PICTURES = {

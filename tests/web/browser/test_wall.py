@@ -119,12 +119,13 @@ def test_a_session_appears_when_it_begins_and_leaves_when_it_ends(stage: Stage, 
     sitting.is_live()
     page = sitting.page
     events = sample_turns("counselling-03", "fresh", stage.now() - HALF)
+    count = int(page.locator("#count").inner_text())
     stage.commit_and_tell(*events[:3])
     expect(page.locator("[data-session=fresh]")).to_be_visible()
-    count = int(page.locator("#count").inner_text())
+    expect(page.locator("#count")).to_have_text(str(count + 1))
     stage.commit_and_tell(*events[3:])
     expect(page.locator("[data-session=fresh]")).to_have_count(0)
-    expect(page.locator("#count")).to_have_text(str(count - 1))
+    expect(page.locator("#count")).to_have_text(str(count))
 
 
 def test_a_card_drawn_before_the_counsellor_spoke_names_the_counsellor_afterwards(
