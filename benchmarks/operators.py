@@ -72,7 +72,7 @@ def _spent(calls: Sequence[bare.Call], graph: Path) -> dict[str, float]:
 
 
 def table(profiles: Sequence[Profile]) -> str:
-    """Operators by their time in the first profile, microseconds a turn."""
+    """Microseconds a turn; the operators that take longest in any profile come first."""
     names = sorted(
         {name for profile in profiles for name in profile.encoder},
         key=lambda name: -max(profile.encoder.get(name, 0.0) for profile in profiles),

@@ -1,7 +1,7 @@
 """Fit what is decided after training, on predictions for conversations the model did not see.
 
     probabilities   softmax(logits / temperature + bias)                 every head
-    level           argmax(log p + offset), as the class weights have it  level heads
+    level           argmax(log p + offset), the bias taken back          level heads
     strategy        p >= threshold of the strategy                       each one by itself
     rationale       score of the sentence >= threshold, where level > 0  mechanisms
     abstains        largest probability < abstain_below                  every head

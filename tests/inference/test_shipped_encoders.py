@@ -1,0 +1,29 @@
+"""The shipped encoders: packed, so that turns of all lengths share a call without a trace."""
+
+import numpy as np
+import pytest
+
+from stream_app.inference import bundle as bundles
+from stream_app.inference.encoder import CPU_PACKED, TurnEncoder
+from stream_app.inference.providers import Provider
+from stream_app.inference.tokenizer import TextTokenizer
+
+SENTENCE = "I keep going over what she said, and I do not know what to do with it."
+WORDS = SENTENCE.split() * 6
+TEXTS = [" ".join(WORDS[:size]) for size in range(1, len(WORDS), 2)] + ["ok", "?", "Hm."]
+
+
+@pytest.mark.parametrize("name", bundles.shipped())
+def test_a_turn_reads_the_same_alone_and_among_turns_of_all_lengths(name: str) -> None:
+    bundle = bundles.load(bundles.find(name))
+    spec = bundle.manifest.encoder
+    tokenizer = TextTokenizer(bundle.file(bundle.manifest.tokenizer.file), spec.max_tokens)
+    encoder = TurnEncoder(bundle.file(spec.file), spec, Provider.CPU, threads=1)
+    assert encoder.limits == CPU_PACKED
+    tokens = tokenizer.tokenize(TEXTS)
+    assert len({len(item.ids) for item in tokens}) > 20
+    for item, together in zip(tokens, encoder.encode(tokens), strict=True):
+        [alone] = encoder.encode([item])
+        # One step of a 16-bit float where a value lies between two; no 8-bit step is flipped.
+        np.testing.assert_allclose(together.vectors, alone.vectors, rtol=2e-3, atol=1e-4)
+        np.testing.assert_allclose(together.rationale, alone.rationale, atol=1e-5)
