@@ -12,6 +12,7 @@ Small trainings compare levers with each other; their figures are not those of t
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from models.data import Conversation, load_for_command
 from models.data import contrast as context_contrast
 from models.data.corpora import resolve_data_dir
 from models.data.split import fold_of, key_of, split_fold
+from models.encoder import ADAPTED, load_backbone
 from models.evaluate import document
 from models.evaluate.folds import VIEWS, Fold, held_out
 from models.evaluate.predict import predict_views
@@ -51,7 +53,8 @@ class Lever:
 
     `kept` says that the recipe has the lever (the row shows what is lost without it); `corpora`
     are those that train, all by default; `constants` are set while the row trains and is
-    measured; `view` is the context that it is measured with.
+    measured; `view` is the context that it is measured with; `needs` is a file that another
+    command writes.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Lever:
     corpora: tuple[str, ...] | None = None
     constants: tuple[tuple[Any, str, Any], ...] = ()
     view: str = "final"
+    needs: Path | None = None
 
 
 def _repeats(**changes: int) -> tuple[Any, str, Any]:
@@ -119,6 +123,13 @@ LEVERS = (
         view="provisional",
     ),
     Lever("all_layers", "no frozen layers", recipe={"frozen_layers": 0}),
+    Lever(
+        "masked_language",
+        "starts from masked-language pre-training on the corpora",
+        recipe={"frozen_layers": 0},
+        constants=((multitask, "load_backbone", functools.partial(load_backbone, ADAPTED)),),
+        needs=ADAPTED,
+    ),
     Lever("longer_inputs", "320 tokens a turn", constants=((batches, "MAX_TOKENS", 320),)),
     Lever("shorter_inputs", "96 tokens a turn", constants=((batches, "MAX_TOKENS", 96),)),
     Lever("epitome_once", "EPITOME once an epoch", constants=(_repeats(epitome=1),)),
@@ -248,6 +259,9 @@ def main(
         known = {(row["lever"], json.dumps(row.get("setting"))) for row in read_rows(out)}
         if (lever.name, json.dumps(setting)) in known:
             print(f"{lever.name}: there already", flush=True)
+            continue
+        if lever.needs is not None and not lever.needs.is_file():
+            print(f"{lever.name}: {lever.needs} is not there; models/README.md says what writes it")
             continue
         recipe = Recipe(**{"epochs": epochs, "seed": seed} | lever.recipe)
         model, tokenizer = trained(lever, training, recipe, resolve_data_dir(data_dir))

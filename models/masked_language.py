@@ -1,0 +1,167 @@
+"""`python -m models.masked_language`: read the corpora before any label.
+
+Domain-adaptive pre-training (Gururangan et al. 2020, section 3): the masked-language task of Devlin
+et al. 2019 (section 3.1) goes on, on the turns of all corpora, each by itself as the service reads
+it. Of conversations that are held out from the model nothing is read. The ablation
+(`models.ablation`) has a row that starts from the result.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import (
+    AutoModelForMaskedLM,
+    DataCollatorForLanguageModeling,
+    PreTrainedTokenizerFast,
+)
+
+from models.batches import dice
+from models.data.corpora import resolve_data_dir
+from models.distil.turns import Amount, conversations, material
+from models.encoder import ADAPTED, base_model_dir, load_tokenizer
+from models.perceived import Share
+from models.train import schedule_for
+
+MASKED = 0.15
+EVERY = 50
+
+
+def model() -> nn.Module:
+    """The base model with a fresh output layer, tied to the word embeddings; those are kept."""
+    found: nn.Module = AutoModelForMaskedLM.from_pretrained(
+        base_model_dir(), local_files_only=True, dtype=torch.float32
+    )
+    for parameter in found.base_model.embeddings.parameters():
+        parameter.requires_grad = False
+    return found
+
+
+def steps(texts: list[list[int]], tokens: int, *parts: object) -> list[list[list[int]]]:
+    """Texts in steps of about so many tokens with padding, of like lengths, in a drawn order."""
+    chance = dice(*parts)
+    drawn = chance.sample(texts, len(texts))
+    drawn.sort(key=len)
+    found: list[list[list[int]]] = [[]]
+    for ids in drawn:
+        if (len(found[-1]) + 1) * len(ids) > tokens and found[-1]:
+            found.append([])
+        found[-1].append(ids)
+    chance.shuffle(found)
+    return found
+
+
+def masking(tokenizer: Tokenizer, seed: int) -> DataCollatorForLanguageModeling:
+    """Hides 15 % of the tokens: 8 of 10 behind the mask, 1 behind another word, 1 as it is."""
+    special = {
+        f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk", "mask")
+    }
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    return DataCollatorForLanguageModeling(wrapped, mlm_probability=MASKED, seed=seed)
+
+
+def loss_of(
+    adapted: nn.Module, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
+) -> Tensor:
+    """Mean cross-entropy of the hidden tokens, in nats; `labels` [n, tokens] is -100 elsewhere.
+
+    Only hidden tokens go through the output layer: over all words it costs as much as the encoder.
+    """
+    states = adapted.base_model(input_ids, attention_mask).last_hidden_state
+    hidden = labels >= 0
+    return nn.functional.cross_entropy(adapted.cls(states[hidden]).float(), labels[hidden])
+
+
+def fit(
+    adapted: nn.Module,
+    texts: list[list[int]],
+    tokenizer: Tokenizer,
+    *,
+    epochs: int,
+    rate: float,
+    tokens_a_step: int,
+    seed: int,
+    most_steps: int | None = None,
+) -> float:
+    """Train in place, in bfloat16; returns the mean loss of the last steps, in nats a token."""
+    plan = [
+        members
+        for epoch in range(epochs)
+        for members in steps(texts, tokens_a_step, seed, "masked", epoch)
+    ][:most_steps]
+    trained = [parameter for parameter in adapted.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=rate, weight_decay=0.01)
+    schedule = schedule_for(optimiser, len(plan), 0.06)
+    hide = masking(tokenizer, seed)
+    torch.manual_seed(seed)
+    adapted.train()
+    losses: list[float] = []
+    started = time.monotonic()
+    for number, members in enumerate(plan, start=1):
+        batch = hide([{"input_ids": ids} for ids in members])
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = loss_of(adapted, **batch)
+        loss.backward()
+        nn.utils.clip_grad_norm_(trained, 1.0)
+        optimiser.step()
+        schedule.step()
+        optimiser.zero_grad(set_to_none=True)
+        losses.append(loss.item())
+        if number % EVERY == 0 or number == len(plan):
+            recent = losses[-EVERY:]
+            minutes = (time.monotonic() - started) / 60
+            print(
+                f"step {number}/{len(plan)} loss {sum(recent) / len(recent):.3f} "
+                f"minutes {minutes:.1f}",
+                flush=True,
+            )
+    adapted.eval()
+    recent = losses[-EVERY:]
+    return sum(recent) / len(recent)
+
+
+def main(
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    out: Annotated[Path, typer.Option(help="File for the weights.")] = ADAPTED,
+    fold: Annotated[int, typer.Option(help="Nothing of this fold is read.")] = 0,
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    chats: Annotated[int, typer.Option(help="Chats of EmpatheticDialogues.")] = Amount.chats,
+    service: Annotated[int, typer.Option(help="Service dialogues.")] = Amount.service,
+    epochs: int = 1,
+    rate: float = 1e-4,
+    tokens_a_step: int = 4096,
+    seed: int = 17,
+    threads: int = 2,
+    max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
+) -> None:
+    """Go on with the pre-training of the base model on what may be learned from."""
+    torch.set_num_threads(threads)
+    tokenizer = load_tokenizer()
+    share = Share(seed, fold, folds)
+    training, _ = conversations(resolve_data_dir(data_dir), share, Amount(chats, service))
+    texts = material(training, [], tokenizer).texts
+    print(f"{len(texts)} texts, {sum(map(len, texts))} tokens", flush=True)
+    adapted = model()
+    fit(
+        adapted,
+        texts,
+        tokenizer,
+        epochs=epochs,
+        rate=rate,
+        tokens_a_step=tokens_a_step,
+        seed=seed,
+        most_steps=max_steps,
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    torch.save(adapted.base_model.state_dict(), out)
+    print(f"weights written to {out}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
