@@ -31,6 +31,7 @@ from stream_app.worker.health import Health
 from stream_app.worker.intake import batches
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
+from stream_app.worker.publishing import publish
 from stream_app.worker.reader import Record
 from stream_app.worker.rule_watch import RuleWatch
 
@@ -272,12 +273,9 @@ class TurnAgent:
 
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then the outbox row may go."""
-        producer = await self._app.maybe_start_producer()
-        sending = [
-            await producer.send(m.topic, m.key, m.value, None, None, None)
-            for m in committed.messages
-        ]
-        await asyncio.gather(*sending)
+        producer: Any = await self._app.maybe_start_producer()
+        client = producer._ensure_producer()  # noqa: SLF001  # Faust sends no whole batches
+        await publish(client, committed.messages)
         for item in committed.result.dead_letters:
             await self._send_dead_letter(producer, item)
         if committed.outbox_id is not None:

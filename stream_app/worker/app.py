@@ -17,6 +17,9 @@ from stream_app.worker import topics
 from stream_app.worker.consumer import OrderedConsumer, OrderedTransport
 from stream_app.worker.positions import Positions
 
+MAX_RECORD_BATCH = 512 * 1024
+"""Bytes; half of what brokers take by default."""
+
 
 class RapportApp(faust.App):
     """Faust's app with a consumer that keeps the order, and a word before it stops."""
@@ -60,7 +63,8 @@ def create(settings: Settings) -> RapportApp:
         stream_wait_empty=True,
         stream_publish_on_commit=False,
         producer_acks=-1,
-        producer_linger=0.005,
+        producer_linger=0.0,
+        producer_max_batch_size=MAX_RECORD_BATCH,
         producer_max_request_size=32 * 1024 * 1024,
         producer_threaded=False,
         topic_disable_leader=True,

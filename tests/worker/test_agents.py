@@ -141,6 +141,22 @@ class World:
     async def maybe_start_producer(self) -> "World":
         return self
 
+    def _ensure_producer(self) -> "World":
+        return self
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        return {0}
+
+    def create_batch(self) -> "RecordBatch":
+        return RecordBatch()
+
+    async def send_batch(
+        self, records: "RecordBatch", topic: str, *, partition: int
+    ) -> asyncio.Future[None]:
+        assert partition == 0
+        [record] = records.held
+        return await self.send(topic, *record, None, None, None)
+
     async def send(self, *record: Any) -> asyncio.Future[None]:
         self.sent.append(record)
         self.journal.append(f"send {record[0]}")
@@ -168,6 +184,21 @@ class World:
 
     def agent(self) -> TurnAgent:
         return agent_of(self, self)
+
+
+class RecordBatch:
+    """Of one partition."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[bytes, bytes]] = []
+
+    def append(self, *, key: bytes, value: bytes, timestamp: float | None) -> object:
+        assert timestamp is None, "the time of sending"
+        self.held.append((key, value))
+        return self
+
+    def close(self) -> None:
+        """Nothing more comes."""
 
 
 def agent_of(app: Any, processor: Any) -> TurnAgent:

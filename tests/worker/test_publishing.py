@@ -1,0 +1,109 @@
+"""Whole record batches, seen by a consumer: the same partitions and order as message by message."""
+
+import asyncio
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from stream_app.store.outbox import Message
+from stream_app.worker.publishing import publish
+from stream_app.worker.topics import client_options
+from tests.e2e.service import Service
+
+SMALL = 2048
+"""Bytes of a record batch, so that a partition needs many of them."""
+
+
+def messages(topics: list[str], count: int) -> list[Message]:
+    return [
+        Message(
+            topics[number % len(topics)],
+            f"session-{number % 17}".encode(),
+            f"{number} ".encode() + b"x" * (number % 700),
+        )
+        for number in range(count)
+    ]
+
+
+def sent(service: Service, found: list[Message], **options: Any) -> None:
+    async def send() -> None:
+        client = AIOKafkaProducer(**client_options(service.settings), acks="all", **options)
+        await client.start()
+        try:
+            await publish(client, found)
+        finally:
+            await client.stop()
+
+    asyncio.run(send())
+
+
+def sent_one_by_one(service: Service, found: list[Message]) -> None:
+    async def send() -> None:
+        client = AIOKafkaProducer(**client_options(service.settings), acks="all")
+        await client.start()
+        try:
+            for message in found:
+                await client.send(message.topic, message.value, key=message.key)
+        finally:
+            await client.stop()
+
+    asyncio.run(send())
+
+
+def by_partition(service: Service, topic: str) -> dict[int, list[tuple[bytes, bytes]]]:
+    held = defaultdict(list)
+    for record in service.messages(topic):
+        held[record.partition].append((record.key, record.value))
+    return dict(held)
+
+
+@pytest.mark.parametrize("size", [SMALL, 512 * 1024])
+def test_every_message_is_where_and_in_the_order_that_single_sends_give(
+    service: Service, size: int
+) -> None:
+    settings = service.settings
+    topics = [settings.turn_score_topic, settings.session_score_topic]
+    singly = [settings.alert_topic, settings.dead_letter_topic]
+    sent(service, messages(topics, 400), max_batch_size=size)
+    sent_one_by_one(service, messages(singly, 400))
+    for topic, other in zip(topics, singly, strict=True):
+        found = by_partition(service, topic)
+        assert found == by_partition(service, other)
+        assert sum(map(len, found.values())) == 200
+        assert len(found) == settings.topic_partitions
+
+
+def test_a_message_larger_than_a_record_batch_goes_out_by_itself(service: Service) -> None:
+    topic = service.settings.turn_score_topic
+    values = [b"a", b"b" * 3 * SMALL, b"c"]
+    sent(service, [Message(topic, b"s", value) for value in values], max_batch_size=SMALL)
+    [records] = by_partition(service, topic).values()
+    assert [value for _, value in records] == values
+
+
+def test_nothing_to_send_is_nothing(service: Service) -> None:
+    sent(service, [])
+
+
+def test_a_broker_that_is_gone_is_said(tmp_path: Path) -> None:
+    service = Service(tmp_path)  # with a broker of its own
+    topic = service.settings.turn_score_topic
+
+    async def send() -> None:
+        client = AIOKafkaProducer(
+            **client_options(service.settings), acks="all", request_timeout_ms=1000
+        )
+        await client.start()
+        try:
+            await publish(client, [Message(topic, b"s", b"v")])
+            service.close()
+            await publish(client, [Message(topic, b"s", b"v")])
+        finally:
+            await client.stop()
+
+    with pytest.raises(KafkaError):
+        asyncio.run(send())
