@@ -54,7 +54,9 @@ class Lever:
     `kept` says that the recipe has the lever (the row shows what is lost without it); `corpora`
     are those that train, all by default; `constants` are set while the row trains and is
     measured; `view` is the context that it is measured with; `needs` is a file that another
-    command writes.
+    command writes. With `orders` the row trains once more for each of these seeds, from the same
+    start in another order, and measures the mean of the weights (Wortsman et al. 2022, "model
+    soups"): an ensemble in one student.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Lever:
     constants: tuple[tuple[Any, str, Any], ...] = ()
     view: str = "final"
     needs: Path | None = None
+    orders: tuple[int, ...] = ()
 
 
 def _repeats(**changes: int) -> tuple[Any, str, Any]:
@@ -132,6 +135,7 @@ LEVERS = (
     ),
     Lever("longer_inputs", "320 tokens a turn", constants=((batches, "MAX_TOKENS", 320),)),
     Lever("shorter_inputs", "96 tokens a turn", constants=((batches, "MAX_TOKENS", 96),)),
+    Lever("ensemble", "the mean of three trainings in other orders", orders=(18, 19)),
     Lever("epitome_once", "EPITOME once an epoch", constants=(_repeats(epitome=1),)),
     Lever("epitome_thrice", "EPITOME three times an epoch", constants=(_repeats(epitome=3),)),
 )
@@ -164,20 +168,33 @@ def trained(
     lever: Lever, training: list[Conversation], recipe: Recipe, data_dir: Path
 ) -> tuple[multitask.MultitaskModel, Any]:
     """A model trained with the lever, and its tokenizer."""
-    torch.manual_seed(recipe.seed)
     if lever.corpora is not None:
         training = [item for item in training if item.corpus in lever.corpora]
         once = {name: train.REPEATS[name] for name in lever.corpora}
         lever = replace(lever, constants=(*lever.constants, (train, "REPEATS", once)))
     if recipe.contrast:
         training = training + context_contrast.load(training, data_dir, recipe.seed)
-    model, tokenizer = multitask.from_base()
-    model.encoder.freeze_layers(recipe.frozen_layers)
+    found = []
     with changed(lever.constants):
-        segments = tokenise(training, tokenizer)
-        LowerStates().fill(segments, model.encoder)
-        train.fit(model, segments, recipe)
-    return model.eval(), tokenizer
+        for order in (recipe.seed, *lever.orders):
+            torch.manual_seed(recipe.seed)
+            model, tokenizer = multitask.from_base()
+            model.encoder.freeze_layers(recipe.frozen_layers)
+            segments = tokenise(training, tokenizer)
+            LowerStates().fill(segments, model.encoder)
+            train.fit(model, segments, replace(recipe, seed=order))
+            found.append(model)
+    return averaged(found).eval(), tokenizer
+
+
+def averaged(models: list[multitask.MultitaskModel]) -> multitask.MultitaskModel:
+    """The mean of the models' weights, in the first one."""
+    states = [model.state_dict() for model in models]
+    with torch.no_grad():
+        for name, first in states[0].items():
+            if first.is_floating_point():
+                first.copy_(torch.stack([state[name] for state in states]).mean(0))
+    return models[0]
 
 
 def measured(

@@ -186,6 +186,13 @@ def _levers(content: Any, *, kept: bool) -> str:
         return "Nothing so far."
     if not kept:
         rows = [row for row in every if row["lever"] == RECIPE] + rows
+    by_setting: dict[str, list[Any]] = {}
+    for row in rows:
+        by_setting.setdefault(_setting(row["setting"]), []).append(row)
+    return "\n\n".join(f"{words}\n\n{_rows(some)}" for words, some in by_setting.items())
+
+
+def _rows(rows: list[Any]) -> str:
     names = list(dict.fromkeys(key for row in rows for key in row.get("figures", {})))
     cells = [
         [
@@ -195,16 +202,15 @@ def _levers(content: Any, *, kept: bool) -> str:
         ]
         for row in rows
     ]
-    table = tables.table(["lever", "what changed", *names], cells, left=2)
-    settings = dict.fromkeys(_setting(row["setting"]) for row in rows if "setting" in row)
-    return f"{'; '.join(settings)}. {SMALL}\n\n{table}" if settings else table
+    return tables.table(["lever", "what changed", *names], cells, left=2)
 
 
 def _setting(setting: dict[str, Any]) -> str:
-    return (
+    words = (
         f"Per cent, {setting['epochs']} epoch(s) on {setting['share']:.0%} of what fold "
-        f"{setting['fold']} trains on, tested on that fold"
+        f"{setting['fold']} trains on, tested on that fold."
     )
+    return words if setting["share"] == 1 else f"{words} {SMALL}"
 
 
 def _figure(value: Any) -> str:
