@@ -1,6 +1,8 @@
 """The only place that wires: settings → scorer, pipeline, store, processor, worker."""
 
 import os
+from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from stream_app.notifications.switchboard import Switchboard, deliveries_counter
 from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import Settings
+from stream_app.store import retention
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
@@ -199,6 +202,25 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         )
     )
     rules = RuleWatch(settings.rules, core.alerting, metrics)
-    agent = TurnAgent(app, settings, processor, health, metrics, rules, baselines.reload)
+    agent = TurnAgent(
+        app,
+        settings,
+        processor,
+        health,
+        metrics,
+        rules,
+        baselines.reload,
+        lambda now: outdated(settings, opened, now),
+    )
     agent.attach()
     return app, agent
+
+
+def outdated(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:
+    """Remove what is older than the settings allow, if nobody has today; what each piece was."""
+    if retention.claim(store, now):
+        yield from retention.pieces(
+            store,
+            now - timedelta(days=settings.keep_text_days),
+            now - timedelta(days=settings.keep_scores_days),
+        )

@@ -226,6 +226,41 @@ def bench(
 
 
 @app.command()
+def erase(
+    session: Annotated[
+        list[str] | None, typer.Option(help="A session's id; may be given several times.")
+    ] = None,
+    speaker: Annotated[
+        list[str] | None,
+        typer.Option(help="A speaker_id, as events carry it: all sessions of that person."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove sessions for good, with scores, alerts and ratings, and say what was removed."""
+    from stream_app.commands import erase as command
+
+    if not (session or speaker):
+        raise typer.BadParameter("name a --session or a --speaker")
+    settings = _settings()
+    erasure = command.Erasure(settings)
+    plan = erasure.plan(session or (), speaker or ())
+    typer.echo(
+        f"{len(plan.sessions)} sessions to erase; stored are {plan.extent.sessions} of them, "
+        f"with {plan.extent.turns} turns"
+    )
+    if not yes:
+        typer.confirm("This cannot be undone. Erase them?", abort=True)
+    removed = erasure.carry_out(plan)
+    for name, rows in removed.most_common():
+        typer.echo(f"{rows:8}  {name}")
+    typer.echo(f"{sum(removed.values()):8}  rows removed; workers store nothing more of them")
+    typer.echo(
+        "Not reached: the topics, until their retention time is over; exports, notifications and "
+        "backups that have left the database. Kept: the audit trail, which holds no text."
+    )
+
+
+@app.command()
 def config() -> None:
     """Print the settings in force; secrets are masked."""
     settings = Settings()

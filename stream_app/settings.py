@@ -91,6 +91,10 @@ class Settings(BaseSettings):
         True, description="Neither score nor store turns of a session without consent: true"
     )
     redact: bool = Field(True, description="Mask personal details before text is stored")
+    keep_text_days: int = Field(30, ge=1, description="Older text of turns is removed")
+    keep_scores_days: int = Field(
+        365, ge=1, description="Sessions whose last turn is older are removed altogether"
+    )
 
     notifications: Path | None = Field(None, description="YAML file of notification targets")
     notify_every: float = Field(1.0, gt=0.0, description="Pause between two looks for alerts")

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -15,10 +16,13 @@ from stream_app import __version__, bootstrap
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.store import schema
+from stream_app.store import retention, schema
 from stream_app.store.repository import shown_url
 from stream_app.worker.rule_watch import load_rules
 from stream_app.worker.topics import client_options
+
+GRACE_DAYS = 2
+"""Text is removed once a day, and only while a worker runs."""
 
 
 class Finding(Struct, frozen=True):
@@ -40,6 +44,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("broker", _broker),
         ("notify", _notifications),
         ("privacy", _privacy),
+        ("kept", _kept),
     ):
         yield _finding(name, look, settings)
 
@@ -143,3 +148,24 @@ def _privacy(settings: Settings) -> str:
     consent = "required" if settings.require_consent else "NOT required"
     redaction = "on" if settings.redact else "OFF"
     return f"consent is {consent}, redaction of stored text is {redaction}"
+
+
+def _kept(settings: Settings) -> str:
+    words = f"text is kept {settings.keep_text_days} days, scores {settings.keep_scores_days}"
+    file = _sqlite_file(settings)
+    if file is not None and not file.exists():
+        return words
+    store = bootstrap.store(settings)
+    try:
+        oldest = retention.oldest_text(store)
+    finally:
+        store.close()
+    if oldest is None:
+        return f"{words}; no text is stored"
+    days = (datetime.now(UTC) - oldest).days
+    if days > settings.keep_text_days + GRACE_DAYS:
+        raise RapportError(
+            f"{words}, but there is text of {days} days ago: workers remove it once a day, "
+            "so check that one runs, and its log for `outdated.failed`"
+        )
+    return f"{words}; the oldest text is {days} days old"

@@ -12,8 +12,6 @@ from stream_app.store.repository import Store
 from stream_app.web.auth import hash_password
 
 SHORTEST_PASSWORD: Final = 12
-COMMAND_LINE: Final = "(command line)"
-"""Who did it, in the audit trail."""
 
 
 def add(
@@ -94,7 +92,7 @@ def disable(settings: Settings, name: str) -> None:
 
 
 def _trace(store: Store, what: str) -> None:
-    audit.record(store, COMMAND_LINE, Audited.CHANGE_ACCOUNT, detail=what)
+    audit.record(store, audit.COMMAND_LINE, Audited.CHANGE_ACCOUNT, detail=what)
 
 
 def _good(password: str) -> str:

@@ -12,6 +12,8 @@ from stream_app.store.repository import Store
 from stream_app.store.tables import audit
 
 ORDER = "audit"
+COMMAND_LINE = "(command line)"
+"""Who did it, where nobody has signed in."""
 
 
 class Audited(Enum):
@@ -23,6 +25,7 @@ class Audited(Enum):
     READ_COUNSELLOR = "read counsellor"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
+    ERASE = "erase"
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,15 @@ class Store:
         )
         return self._states(query)
 
+    def erased(self, session_ids: Sequence[str]) -> set[str]:
+        """Those of some sessions that were erased: nothing of them is stored again."""
+        digests = {self.privacy.pseudonym(session_id): session_id for session_id in session_ids}
+        if not digests:
+            return set()
+        query = sa.select(tables.erasures.c.digest).where(tables.erasures.c.digest.in_(digests))
+        with self.reading() as connection:
+            return {digests[digest] for digest in connection.scalars(query)}
+
     def quiet_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:

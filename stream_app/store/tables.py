@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -109,6 +110,8 @@ session_states = Table(
     Index(None, "bundle", "wake_at"),
 )
 
+_HAS_TEXT = text("text IS NOT NULL")
+
 turns = Table(
     "turns",
     metadata,
@@ -122,6 +125,7 @@ turns = Table(
     Column("late", Boolean, nullable=False),
     Column("produced_at", UtcDateTime),
     Column("stored_at", UtcDateTime, nullable=False),
+    Index(None, "occurred_at", postgresql_where=_HAS_TEXT, sqlite_where=_HAS_TEXT),
 )
 
 turn_scores = Table(
@@ -378,4 +382,11 @@ audit = Table(
     Column("action", String(30), nullable=False),
     _id("session_id", index=True),
     Column("detail", String(500)),
+)
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("digest", String(32), primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
 )

@@ -9,7 +9,8 @@ then read again.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
@@ -46,6 +47,7 @@ TICK_AFTER = timedelta(seconds=5)
 """How long a deadline has passed before it is looked at, and how near the log's end is the end."""
 RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
+OUTDATED_EVERY = 600.0
 LEFT_BEHIND_AFTER = 60.0
 """Seconds after which messages in the outbox count as left behind by whoever wrote them."""
 
@@ -66,6 +68,7 @@ class TurnAgent:
         metrics: WorkerMetrics,
         rules: RuleWatch,
         reload_baselines: Callable[[], None],
+        outdated: Callable[[datetime], Iterator[Counter[str]]],
     ) -> None:
         self.health = health
         self.metrics = metrics
@@ -74,6 +77,7 @@ class TurnAgent:
         self._processor = processor
         self._rules = rules
         self._reload_baselines = reload_baselines
+        self._outdated = outdated
         self._baselines_at = time.monotonic()
         self._read_to: dict[int, datetime] = {}
         self._working = ThreadPoolExecutor(1, thread_name_prefix="batch")
@@ -97,6 +101,7 @@ class TurnAgent:
         self._app.timer(HEALTH_EVERY, on_leader=False)(self._look_after_health)
         self._app.timer(TICK_EVERY, on_leader=False)(self._look_after_time)
         self._app.timer(RULES_EVERY, on_leader=False)(self._look_after_rules)
+        self._app.timer(OUTDATED_EVERY, on_leader=False)(self._look_after_outdated)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.when_stopping = self._processor.end
@@ -246,6 +251,22 @@ class TurnAgent:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("rules.failed", reason=type(problem).__name__, detail=str(problem))
+
+    async def _look_after_outdated(self) -> None:
+        """Remove what is too old to be kept, if it is this worker's turn; batches go in between."""
+        try:
+            removed: Counter[str] = Counter()
+            pieces = self._outdated(datetime.now(UTC))
+            while piece := await self._blocking(lambda: next(pieces, None)):
+                removed += piece
+                for what, count in piece.items():
+                    self.metrics.outdated.labels(what).inc(count)
+            if removed:
+                log.info("outdated.removed", **removed)
+        except asyncio.CancelledError:
+            raise
+        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
+            log.error("outdated.failed", reason=type(problem).__name__, detail=str(problem))
 
     async def _look_after_health(self) -> None:
         """Say that the loop turns, how far behind the log this worker is, and what the store says.

@@ -81,6 +81,12 @@ class WorkerMetrics:
             "Sessions in which a rule of time fired while nothing was said",
             registry=self.registry,
         )
+        self.outdated = Counter(
+            "rapport_outdated",
+            "What was removed because it was older than it may be kept, by what it was",
+            ["what"],
+            registry=self.registry,
+        )
         self.cache_hits = Counter(
             "rapport_cache_hits", "Session states found in memory", registry=self.registry
         )

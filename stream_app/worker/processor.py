@@ -198,8 +198,18 @@ class BatchProcessor:
     def _processed(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
         with self.metrics.timed("load"):
             states = self._states(session_ids)
+            erased = self._erased([key for key in session_ids if key not in states])
         with self.metrics.timed("score"):
-            return self._pipeline.process(batch, states)
+            if not erased:
+                return self._pipeline.process(batch, states)
+            kept = [received for received in batch if _session_of(received) not in erased]
+            result = self._pipeline.process(kept, states)
+            result.counts["erased"] += len(batch) - len(kept)
+            return result
+
+    def _erased(self, session_ids: list[str]) -> set[str]:
+        """Of sessions that nothing is known of: a state that is there was not erased."""
+        return self._retrying(lambda: self._store.erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}
@@ -284,3 +294,8 @@ class BatchProcessor:
             attempt=attempt.attempt_number,
             waited_s=attempt.seconds_since_start,
         )
+
+
+def _session_of(received: Received) -> str | None:
+    event = received.event
+    return None if isinstance(event, ContractError) else event.session_id

@@ -1,14 +1,18 @@
 """``rapport config``, ``doctor``, ``db upgrade`` and how errors are told."""
 
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from stream_app import cli
 from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.store import schema
+from stream_app.store.repository import open_store
 from stream_app.worker import broker
 from tests.commands.conftest import Rapport
+from tests.store.batches import prepare, process, turn
 
 SECRET = "zanzibar"
 
@@ -132,6 +136,28 @@ def test_doctor_says_what_to_do(say) -> None:
     assert "run `rapport db upgrade`" in out
     assert "RAPPORT_KAFKA_BROKERS" in out
     assert "consent is required" in out
+
+
+def test_doctor_says_when_old_text_is_still_there(say, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/one.db"
+    store = open_store(url)
+    schema.upgrade(store)
+    prepare(store)
+    here = {
+        "RAPPORT_DATABASE_URL": url,
+        "RAPPORT_KAFKA_BROKERS": f"127.0.0.1:{broker.free_port()}",
+    }
+    assert "text is kept 30 days, scores 365; no text is stored" in say("doctor", **here)[1]
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    store.commit(process([turn(session_id="new", occurred_at=yesterday)]))
+    assert "the oldest text is 1 days old" in say("doctor", **here)[1]
+    store.commit(process([turn(session_id="old")]))
+    store.close()
+    _, out, _ = say("doctor", **here)
+    assert "check that one runs, and its log for `outdated.failed`" in out
+    _, out, _ = say("doctor", **here, RAPPORT_KEEP_TEXT_DAYS="99999")
+    assert "text is kept 99999 days" in out
+    assert "outdated.failed" not in out
 
 
 def test_doctor_makes_no_database(say, tmp_path: Path) -> None:

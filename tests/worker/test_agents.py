@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import signature
 from types import SimpleNamespace
@@ -37,6 +38,7 @@ class World:
     def __init__(self) -> None:
         self.journal: list[str] = []
         self.reload_baselines: Callable[[], object] = lambda: None
+        self.outdated: Callable[[datetime], Iterator[Counter[str]]] = lambda _: iter(())
         self.sent: list[tuple[Any, ...]] = []
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
@@ -204,7 +206,9 @@ class RecordBatch:
 def agent_of(app: Any, processor: Any) -> TurnAgent:
     rules = RuleWatch(DEFAULT_RULES, pipeline().alerting, WorkerMetrics())
     reload = getattr(processor, "reload_baselines", lambda: None)
-    return TurnAgent(app, SETTINGS, processor, Health(Limits()), WorkerMetrics(), rules, reload)
+    outdated = getattr(processor, "outdated", lambda now: iter(()))
+    health, metrics = Health(Limits()), WorkerMetrics()
+    return TurnAgent(app, SETTINGS, processor, health, metrics, rules, reload, outdated)
 
 
 @pytest.fixture
@@ -510,3 +514,36 @@ def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
         real: Callable[..., Any] = getattr(BatchProcessor, name)
         fake: Callable[..., Any] = getattr(World, name)
         assert list(signature(real).parameters) == list(signature(fake).parameters)
+
+
+async def test_what_is_too_old_is_removed_piece_by_piece(world: World) -> None:
+    pieces = [Counter({"texts": 3}), Counter({"texts": 2, "sessions": 1})]
+    asked: list[datetime] = []
+
+    def outdated(now: datetime) -> Iterator[Counter[str]]:
+        asked.append(now)
+        yield from pieces
+
+    world.outdated = outdated
+    agent = world.agent()
+    await agent._look_after_outdated()
+    assert [now.tzinfo for now in asked] == [UTC]
+    removed = {
+        sample.labels["what"]: sample.value
+        for metric in agent.metrics.outdated.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_total")
+    }
+    assert removed == {"texts": 5.0, "sessions": 1.0}
+
+
+async def test_a_removal_that_fails_does_not_end_the_worker(world: World) -> None:
+    def outdated(_: datetime) -> Iterator[Counter[str]]:
+        yield Counter({"texts": 1})
+        raise StoreUnavailable("away")
+
+    world.outdated = outdated
+    agent = world.agent()
+    await agent._look_after_outdated()
+    assert world.journal == []
+    assert agent.metrics.outdated.labels("texts")._value.get() == 1

@@ -1,0 +1,36 @@
+"""Sessions that were erased do not come back from the log; texts are found by their age.
+
+Revision: 0007
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+from stream_app.store.tables import UtcDateTime
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "erasures",
+        sa.Column("digest", sa.String(length=32), nullable=False),
+        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("digest", name=op.f("pk_erasures")),
+    )
+    has_text = sa.text("text IS NOT NULL")
+    op.create_index(
+        op.f("ix_turns_occurred_at"),
+        "turns",
+        ["occurred_at"],
+        postgresql_where=has_text,
+        sqlite_where=has_text,
+    )
+
+
+def downgrade() -> None:
+    op.drop_index(op.f("ix_turns_occurred_at"), table_name="turns")
+    op.drop_table("erasures")

@@ -1,0 +1,77 @@
+"""`rapport erase`: it asks, it says what it removed, and it refuses what it cannot find."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stream_app.cli import app, main
+from stream_app.store import schema, tables
+from stream_app.store.repository import Store, open_store
+from tests.store import judging
+from tests.store.batches import prepare
+from tests.store.reading import rows
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    url = f"sqlite:///{tmp_path}/one.db"
+    monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
+    opened = open_store(url)
+    schema.upgrade(opened)
+    judging.fill(prepare(opened), 2)
+    yield opened
+    opened.close()
+
+
+def run(*arguments: str, answer: str = "") -> Result:
+    return CliRunner().invoke(app, ["erase", *arguments], input=answer)
+
+
+def sessions(store: Store) -> list[str]:
+    return [row["session_id"] for row in rows(store, tables.sessions)]
+
+
+def test_it_asks_first(store: Store) -> None:
+    said = run("--session", "north-0", answer="n\n")
+    assert said.exit_code == 1
+    assert "with 12 turns" in said.output
+    assert len(sessions(store)) == 4
+    assert run("--session", "north-0", answer="y\n").exit_code == 0
+    assert sessions(store) == ["north-1", "south-0", "south-1"]
+
+
+def test_it_says_what_it_removed_what_it_did_not_and_never_a_word_of_it(store: Store) -> None:
+    said = run("--speaker", judging.NOOR, "--session", "south-1", "--yes").output
+    assert sessions(store) == ["south-0"]
+    assert "3 sessions to erase; stored are 3 of them, with 36 turns" in said
+    assert "      36  turns\n" in said
+    assert "Not reached: the topics" in said
+    assert "hard" not in said
+
+
+def test_a_session_that_is_not_stored_is_kept_out_from_now_on(store: Store) -> None:
+    said = run("--session", "not-yet", "--yes")
+    assert said.exit_code == 0
+    assert "1 sessions to erase; stored are 0 of them" in said.output
+    assert store.erased(["not-yet"]) == {"not-yet"}
+
+
+def test_something_must_be_named(store: Store) -> None:
+    assert run("--yes").exit_code == 2
+    assert len(sessions(store)) == 4
+
+
+def test_a_speaker_of_no_session_is_an_error_that_does_not_repeat_the_name(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["rapport", "erase", "--speaker", "joan@example.org", "--yes"]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert "check the speaker_id" in told
+    assert "joan" not in told
+    assert len(sessions(store)) == 4

@@ -1,0 +1,143 @@
+"""Erasing sessions: nothing of them is left anywhere, nothing of others is touched."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from stream_app.store import erasure, outbox, tables
+from stream_app.store.outbox import Message
+from stream_app.store.repository import Store
+from tests.store import batches, judging
+from tests.store.reading import contents, rows
+
+NOW = datetime(2026, 1, 6, tzinfo=UTC)
+GONE, OTHER = "north-0", "north-1"
+FILLERS: dict[type, Any] = {str: "", int: 1, object: NOW}
+"""By a column's type; ``object`` is what a time says of itself."""
+
+
+def fill(store: Store) -> None:
+    """Two sessions with a row in every table that can hold one of theirs."""
+    judging.fill(store, 2)
+    states = store.load_states([GONE], batches.BUNDLE)
+    store.commit(batches.process([batches.outcome(session_id=GONE)], states))
+    with store.transaction() as connection:
+        for name in (GONE, OTHER):
+            for table in (
+                tables.alert_actions,
+                tables.mutes,
+                tables.ratings,
+                tables.disputes,
+                tables.sample_turns,
+            ):
+                connection.execute(sa.insert(table).values(_row(table, name)))
+        for alert in connection.execute(sa.select(tables.alerts.c.alert_id)).scalars().all():
+            told = {**_row(tables.deliveries, ""), "alert_id": alert}
+            connection.execute(sa.insert(tables.deliveries).values(told))
+
+
+def _row(table: sa.Table, session_id: str) -> dict[str, Any]:
+    """A row with something in every column."""
+    row = {}
+    for column in table.c:
+        value = FILLERS[column.type.python_type]
+        if value == "":
+            value = f"{session_id} {table.name}"[: getattr(column.type, "length", None)]
+        row[column.name] = value
+    return row | ({"session_id": session_id} if "session_id" in table.c else {})
+
+
+def of(found: dict[str, list[dict[str, Any]]], session_id: str) -> dict[str, int]:
+    """Rows of a session by table."""
+    counts = {
+        name: sum(row.get("session_id") == session_id for row in some)
+        for name, some in found.items()
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_nothing_of_a_session_is_left_and_others_stay_as_they_were(store: Store) -> None:
+    fill(store)
+    before = contents(store)
+    held = of(before, GONE)
+    assert held.keys() == {table.name for table in erasure.OF_SESSIONS}, "the test covers them all"
+    alerts = {row["alert_id"] for row in before["alerts"] if row["session_id"] == GONE}
+    deliveries = sum(row["alert_id"] in alerts for row in before["deliveries"])
+    assert deliveries
+
+    assert erasure.extent(store, [GONE, "unknown"]) == erasure.Extent(1, judging.TURNS)
+    removed = erasure.erase(store, [GONE, "unknown"], NOW)
+
+    assert removed == {**held, "deliveries": deliveries}
+    after = contents(store)
+    assert of(after, GONE) == {}
+    assert GONE not in repr(after)
+    for name, some in before.items():
+        if name not in ("erasures", "deliveries"):
+            assert after[name] == [row for row in some if row.get("session_id") != GONE], name
+    assert len(after["deliveries"]) == len(before["deliveries"]) - deliveries
+
+
+def test_an_erased_session_is_known_by_a_digest_that_only_this_installation_can_make(
+    store: Store,
+) -> None:
+    fill(store)
+    erasure.erase(store, [GONE], NOW)
+    assert store.erased([GONE, OTHER]) == {GONE}
+    assert store.erased([]) == set()
+    [mark] = rows(store, tables.erasures)
+    assert mark == {"digest": store.privacy.pseudonym(GONE), "at": NOW}
+    assert not erasure.erase(store, [GONE], NOW), "and once more is nothing"
+    assert len(rows(store, tables.erasures)) == 1
+
+
+def test_the_audit_trail_stays(store: Store) -> None:
+    fill(store)
+    with store.transaction() as connection:
+        row = {"at": NOW, "person": "sue", "action": "read transcript", "session_id": GONE}
+        connection.execute(sa.insert(tables.audit).values(row))
+    erasure.erase(store, [GONE], NOW)
+    assert len(rows(store, tables.audit)) == 1
+
+
+def test_messages_that_are_not_out_yet_are_taken_back(store: Store) -> None:
+    gone, other = (Message("t", name.encode(), b"v") for name in (GONE, OTHER))
+    mixed = store.commit(batches.process([]), [gone, other, gone])
+    own = store.commit(batches.process([]), [gone])
+    assert mixed is not None
+    assert own is not None
+    removed = erasure.erase(store, [GONE], NOW)
+    assert removed == {"outbox": 3}
+    [left] = rows(store, tables.outbox)
+    assert left["id"] == mixed
+    assert outbox.unpack(left["messages"]) == [other]
+
+
+def test_a_speakers_sessions_are_found_by_the_id_that_events_carry(store: Store) -> None:
+    judging.fill(store, 3)
+    assert erasure.sessions_of(store, judging.NOOR) == ["north-0", "north-1", "north-2"]
+    assert erasure.sessions_of(store, "client of south-1") == ["south-1"]
+    assert erasure.sessions_of(store, store.privacy.pseudonym(judging.NOOR)) == []
+    assert erasure.sessions_of(store, "nobody") == []
+
+
+def test_what_is_usual_for_a_counsellor_goes_with_the_counsellor(store: Store) -> None:
+    usual = {"bundle": "b", "measure": "m", "n": 20, "mean": 1.0, "sd": 1.0, "as_of": NOW}
+    noor = store.privacy.pseudonym(judging.NOOR)
+    kept = [("channel", "phone"), ("counsellor", store.privacy.pseudonym("olu@example.org"))]
+    with store.transaction() as connection:
+        for scope, key in [*kept, ("counsellor", noor)]:
+            row = {**usual, "scope": scope, "key": key}
+            connection.execute(sa.insert(tables.baselines).values(row))
+    assert erasure.forget_speaker(store, judging.NOOR) == {"baselines": 1}
+    assert [(row["scope"], row["key"]) for row in rows(store, tables.baselines)] == kept
+    assert not erasure.forget_speaker(store, judging.NOOR)
+
+
+def test_many_sessions_are_erased_in_pieces(store: Store) -> None:
+    names = [f"s{number}" for number in range(erasure.AT_A_TIME + 3)]
+    store.commit(batches.process([batches.turn(session_id=name) for name in names]))
+    removed = erasure.erase(store, names, NOW)
+    assert removed["turns"] == len(names)
+    assert rows(store, tables.sessions) == []

@@ -1,0 +1,102 @@
+"""What is too old: first the words, then the session; what is young enough stays."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from stream_app.store import retention, tables
+from stream_app.store.repository import Store
+from tests.store import batches
+from tests.store.reading import contents, rows
+
+SAID = datetime(2026, 1, 5, 10, tzinfo=UTC)
+LONG_AGO = SAID - timedelta(days=1000)
+
+
+def day(number: int) -> str:
+    return (SAID + timedelta(days=number)).isoformat()
+
+
+def fill(store: Store) -> None:
+    """One session of an hour, and one with a turn a day for ten days."""
+    short = [batches.turn(seq, session_id="short") for seq in range(6)]
+    short.append(batches.end(session_id="short"))
+    long = [batches.turn(seq, session_id="long", occurred_at=day(seq)) for seq in range(10)]
+    store.commit(batches.process([*short, *long]))
+
+
+def removed(
+    store: Store, text_before: datetime, sessions_before: datetime = LONG_AGO
+) -> Counter[str]:
+    return sum(retention.pieces(store, text_before, sessions_before), Counter[str]())
+
+
+def test_old_text_is_removed_turn_by_turn_and_scores_stay(store: Store) -> None:
+    fill(store)
+    before = contents(store)
+    assert removed(store, SAID + timedelta(days=4.5)) == {"texts": 6 + 5, "session_states": 1}
+    after = contents(store)
+    left = {row["seq"] for row in after["turns"] if row["text"] is not None}
+    assert left == {5, 6, 7, 8, 9}
+    assert {row["session_id"] for row in after["session_states"]} == {"long"}
+    assert len(after["turns"]) == len(before["turns"])
+    for name in ("sessions", "turn_scores", "session_scores", "alerts"):
+        assert after[name] == before[name]
+
+
+def test_a_session_goes_when_its_last_turn_is_too_old(store: Store) -> None:
+    fill(store)
+    gone = removed(store, LONG_AGO, SAID + timedelta(days=5))
+    assert gone["sessions"] == 1
+    assert gone["turns"] == 6
+    left = contents(store)
+    assert "'short'" not in repr({k: v for k, v in left.items() if k != "erasures"})
+    assert len(left["turns"]) == 10
+    assert left["erasures"] == [], "it was not erased: it may come again"
+    assert removed(store, LONG_AGO, SAID + timedelta(days=30))["sessions"] == 1
+    assert rows(store, tables.turn_scores) == []
+
+
+def test_nothing_old_is_nothing_to_do(store: Store) -> None:
+    fill(store)
+    before = contents(store)
+    assert list(retention.pieces(store, SAID, LONG_AGO)) == []
+    assert contents(store) == before
+
+
+def test_much_is_removed_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr(retention, "SESSIONS_AT_A_TIME", 1)
+    fill(store)
+    far = SAID + timedelta(days=100)
+    pieces = list(retention.pieces(store, far, far))
+    texts = [piece["texts"] for piece in pieces if "texts" in piece]
+    assert texts == [3] * 5 + [1]
+    assert sum(piece["sessions"] for piece in pieces) == 2
+    assert sum(piece["sessions"] > 0 for piece in pieces) == 2
+
+
+def test_one_of_several_workers_does_it_once_a_day(store: Store, other: Store) -> None:
+    assert retention.claim(store, SAID)
+    assert not retention.claim(other, SAID + timedelta(hours=23))
+    assert not retention.claim(store, SAID + timedelta(hours=23))
+    assert retention.claim(other, SAID + timedelta(hours=25))
+    assert not retention.claim(store, SAID + timedelta(hours=26))
+
+
+def test_the_oldest_text_is_known(store: Store) -> None:
+    assert retention.oldest_text(store) is None
+    fill(store)
+    assert retention.oldest_text(store) == SAID
+    removed(store, SAID + timedelta(days=4.5))
+    assert retention.oldest_text(store) == SAID + timedelta(days=5)
+
+
+def test_a_session_whose_state_was_removed_goes_on_with_the_next_turn(store: Store) -> None:
+    fill(store)
+    removed(store, SAID + timedelta(days=100))
+    assert rows(store, tables.session_states) == []
+    later = batches.turn(10, session_id="long", occurred_at=day(11))
+    store.commit(batches.process([later], store.load_states(["long"], batches.BUNDLE)))
+    assert len(rows(store, tables.session_states)) == 1

@@ -1,0 +1,74 @@
+"""An erased session stays away: from the log that is read again, and from a worker's memory."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from stream_app.store import erasure, tables
+from stream_app.store.repository import Store
+from tests.store.batches import end, outcome, turn
+from tests.store.reading import contents, rows
+from tests.worker.processors import handle, processor
+
+Open = Callable[..., Store]
+NOW = datetime(2026, 1, 6, tzinfo=UTC)
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+LOG = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
+
+
+def erase(store: Store, session_id: str) -> None:
+    erasure.erase(store, [session_id], NOW)
+
+
+def sessions_in(store: Store) -> set[Any]:
+    """Everywhere but among the marks."""
+    found = contents(store)
+    return {row["session_id"] for some in found.values() for row in some if "session_id" in row}
+
+
+def test_the_log_read_again_brings_nothing_back(open_prepared: Open) -> None:
+    store = open_prepared()
+    handle(processor(store), LOG)
+    erase(store, "a")
+    again = processor(store)
+    events = [*LOG, end(session_id="a"), outcome(session_id="a"), b"{"]
+    committed = handle(again, events)
+    assert sessions_in(store) == {"b"}
+    counts = committed.result.counts
+    assert counts["erased"] == 9 + 2
+    assert counts["duplicate"] == 9
+    assert counts["dead-letter"] == 1, "what cannot be read is nobody's"
+    assert again.metrics.events.labels("erased")._value.get() == 11
+    assert all(b'"a"' not in message.value for message in committed.messages)
+
+
+def test_a_session_in_memory_is_forgotten_when_it_was_erased(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    handle(worker, LOG)
+    erase(store, "a")
+    more = [turn(seq, session_id=name) for seq in (9, 10) for name in "ab"]
+    committed = handle(worker, more)
+    assert committed.result.counts["erased"] == 2
+    assert worker.metrics.stale_states._value.get() == 1
+    assert sessions_in(store) == {"b"}
+    assert len(rows(store, tables.turns)) == 11
+
+
+def test_an_erased_session_is_not_woken_by_the_clock(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    handle(worker, LOG)
+    erase(store, "a")
+    worker.rest(LATER, [0])
+    worker.tick(LATER, NOW, [0])
+    assert sessions_in(store) == {"b"}
+
+
+def test_a_batch_of_erased_sessions_alone_is_done_with(open_prepared: Open) -> None:
+    store = open_prepared()
+    handle(processor(store), LOG)
+    erase(store, "a")
+    committed = handle(processor(store), [turn(9, session_id="a")])
+    assert committed.messages == []
+    assert committed.outbox_id is None
