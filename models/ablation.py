@@ -128,7 +128,7 @@ LEVERS = (
     Lever("all_layers", "no frozen layers", recipe={"frozen_layers": 0}),
     Lever(
         "masked_language",
-        "starts from masked-language pre-training on the corpora",
+        "starts from masked-language pre-training on the corpora; no frozen layers",
         recipe={"frozen_layers": 0},
         constants=((multitask, "load_backbone", functools.partial(load_backbone, ADAPTED)),),
         needs=ADAPTED,

@@ -189,10 +189,14 @@ def _levers(content: Any, *, kept: bool) -> str:
     by_setting: dict[str, list[Any]] = {}
     for row in rows:
         by_setting.setdefault(_setting(row["setting"]), []).append(row)
-    return "\n\n".join(f"{words}\n\n{_rows(some)}" for words, some in by_setting.items())
+    return "\n\n".join(
+        f"{words}\n\n{_lever_table(some)}"
+        for words, some in by_setting.items()
+        if any(row["lever"] != RECIPE for row in some)
+    )
 
 
-def _rows(rows: list[Any]) -> str:
+def _lever_table(rows: list[Any]) -> str:
     names = list(dict.fromkeys(key for row in rows for key in row.get("figures", {})))
     cells = [
         [
