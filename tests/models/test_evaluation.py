@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,20 +215,45 @@ def test_the_document_follows_its_files(tmp_path: Path) -> None:
     assert "81.2" not in second
 
 
+def lever(name: str, f1: float, *, kept: bool = False, share: float = 0.2) -> dict[str, Any]:
+    setting = {"epochs": 1, "share": share, "fold": 3}
+    about = {"lever": name, "description": f"{name} is changed", "kept": kept}
+    return about | {"figures": {"F1": f1}, "setting": setting}
+
+
 def test_what_did_not_work_is_told_beside_the_recipe(tmp_path: Path) -> None:
-    setting = {"epochs": 1, "share": 0.2, "fold": 3}
     rows = [
-        {"lever": "focal", "description": "focal loss", "figures": {"F1": 61.25}, "kept": False}
-        | {"setting": setting},
-        {"lever": "recipe", "description": "as it is", "figures": {"F1": 70.5}, "kept": True},
+        lever("focal", 61.25),
+        lever("recipe", 70.5, kept=True),
+        lever("no_contrast", 65.0, kept=True),
     ]
     page = document.page({"ablation": rows}, tmp_path)
     kept, dropped = page.split("## What did not work")
-    assert "| focal | focal loss | 61.2 |" in dropped
-    assert "1 epoch(s) on 20% of what fold 3 trains on" in dropped
+    assert "| focal | focal is changed | 61.2 |" in dropped
+    assert "no_contrast" not in dropped
     for part in (kept, dropped):
-        assert "| recipe | as it is | 70.5 |" in part
+        assert "1 epoch(s) on 20% of what fold 3 trains on" in part
+        assert "| recipe | recipe is changed | 70.5 |" in part
+    assert "| no_contrast | no_contrast is changed | 65.0 |" in kept
     assert "focal" not in kept
+
+
+def test_trainings_of_another_size_are_a_table_of_their_own(tmp_path: Path) -> None:
+    rows = [
+        *(lever(name, 60.0, kept=name == "recipe") for name in ("recipe", "focal")),
+        *(lever(name, 80.0, kept=name == "recipe", share=1.0) for name in ("recipe", "ldam")),
+    ]
+    page = document.page({"ablation": rows}, tmp_path)
+    kept, dropped = page.split("## What did not work")
+    small, whole = dropped.split("on 100% of what fold 3 trains on")
+    assert "focal" in small
+    assert "60.0" in small
+    assert "Such small trainings" in small
+    assert "ldam" in whole
+    assert "80.0" in whole
+    assert "focal" not in whole
+    assert "Such small trainings" not in whole
+    assert "| recipe |" not in kept, "with nothing beside it, it says nothing"
 
 
 def test_a_picture_is_shown_when_it_is_there(tmp_path: Path) -> None:
