@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
-from models import masked_language
-from models.encoder import load_backbone, load_tokenizer
+torch = pytest.importorskip("torch")
+
+from models import masked_language  # noqa: E402
+from models.encoder import load_backbone, load_tokenizer  # noqa: E402
 
 TEXTS = ["I am so sorry.", "Why do you think that?", "work", "That must be really hard for you now"]
 
