@@ -22,6 +22,9 @@ LEAD: Final = 0.3
 ENCODING: Final = 5e-5
 """and of the preparations for each turn, with plenty to spare."""
 
+LINGER: Final = 5
+"""Milliseconds, as Rapport's gateway and Kafka's own producer wait; part of the latency."""
+
 
 class Job(Struct, frozen=True):
     """What to send where. ``at``: seconds from the start, one for each turn; empty: all at once.
@@ -65,7 +68,7 @@ def send(job: Job, patience: float) -> Sent:
 
 async def produce(job: Job) -> Sent:
     """Send in this process."""
-    client = AIOKafkaProducer(bootstrap_servers=job.brokers, acks="all", linger_ms=0)
+    client = AIOKafkaProducer(bootstrap_servers=job.brokers, acks="all", linger_ms=LINGER)
     await client.start()
     late: list[float] = []
     try:

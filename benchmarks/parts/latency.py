@@ -1,9 +1,9 @@
 """From the intended sending of a turn to its commit, at shares of the sustained rate.
 
-Each round has a broker, a database and workers of its own, and its shares are of the rate that it
-sustained in a burst: the embedded broker works the harder the longer its log is, and the machine
-may be in another mood. Turns then come as a Poisson process from an open loop; the row ``lone`` is
-a turn now and then that finds the worker idle.
+Each round has a broker, a database and workers of its own, and its shares are of the rate that
+these sustain: the embedded broker works the harder the longer its log is, and the machine may be
+in another mood. Turns come as a Poisson process from an open loop; the row ``lone`` is a turn now
+and then that finds the worker idle.
 """
 
 from typing import Final
@@ -14,7 +14,8 @@ from benchmarks import group, markdown, schedule, testbed, workload
 from benchmarks.errors import Unavailable
 from benchmarks.group import Flow
 from benchmarks.options import Options
-from benchmarks.rounds import middle
+from benchmarks.rounds import middle, spread
+from benchmarks.sustained import sustained
 
 NAME: Final = "latency"
 TITLE: Final = "Latency"
@@ -30,10 +31,11 @@ class Load(Struct):
 
 
 class Deployment(Struct):
-    """Sustained: turns per second in bursts, one a round."""
+    """Turns per second: in ``bursts``, and ``sustained`` as a flow; one a round."""
 
     database: str
     workers: int
+    bursts: list[float]
     sustained: list[float]
     loads: list[Load]
 
@@ -49,7 +51,7 @@ def measure(options: Options) -> Result:
     """One worker on SQLite, then a worker a core on PostgreSQL."""
     plan = [("sqlite", 1)] if options.quick else [("sqlite", 1), ("postgresql", options.cores)]
     found = [
-        Deployment(database, workers, [], [Load(share, []) for share in (0.0, *SHARES)])
+        Deployment(database, workers, [], [], [Load(share, []) for share in (0.0, *SHARES)])
         for database, workers in plan
     ]
     broker = ""
@@ -70,10 +72,12 @@ def _round(options: Options, deployment: Deployment, number: int) -> str:
         testbed.opened(options.bundle, options.kafka) as bed,
         group.workers(bed.deployment(deployment.database), deployment.workers) as consumers,
     ):
-        limit = consumers.burst("burst", burst).rate
+        deployment.bursts.append(consumers.burst("burst", burst).rate)
+        limit = sustained(consumers, deployment.bursts[-1], seconds, seed=number)
         deployment.sustained.append(limit)
         options.say(
-            f"round {number + 1}: {deployment.database} x{deployment.workers}: {limit:.1f} turns/s"
+            f"round {number + 1}: {deployment.database} x{deployment.workers}: "
+            f"{deployment.bursts[-1]:.1f} turns/s in a burst, {limit:.1f} sustained"
         )
         for place, load in enumerate(deployment.loads):
             at = (
@@ -110,5 +114,20 @@ def table(result: Result) -> str:
                     f"{middle([flow.sender_late for flow in flows]):.1f}",
                 ]
             )
+    limits = [
+        [
+            f"{deployment.database} x{deployment.workers}",
+            *(
+                cell
+                for rates in (deployment.bursts, deployment.sustained)
+                for cell in (f"{middle(rates):.0f}", spread(rates))
+            ),
+        ]
+        for deployment in result.deployments
+    ]
     head = ["load", "turns/s", "p50 ms", "p95 ms", "p99 ms", "behind at the end", "sender late ms"]
-    return f"Broker: {result.broker}.\n\n" + markdown.table(head, rows)
+    of_limits = ["workers", "in bursts, turns/s", "rounds", "sustained, turns/s", "rounds"]
+    return (
+        f"Broker: {result.broker}.\n\n"
+        f"{markdown.table(of_limits, limits)}\n\n{markdown.table(head, rows)}"
+    )
