@@ -91,8 +91,10 @@ def test_published_figures_are_no_quick_ones() -> None:
 
 def test_percentiles_are_medians_over_rounds() -> None:
     flows = [Flow(40.0, Latency(p, 2 * p, 3 * p, 4 * p, 9), 1.0, [0, p]) for p in (10, 30, 20)]
-    deployment = latency.Deployment("sqlite", 1, [400.0], [latency.Load(0.1, flows)])
+    loads = [latency.Load(0.1, flows)]
+    deployment = latency.Deployment("sqlite", 1, [500.0, 480.0], [400.0, 410.0], loads)
     shown = latency.table(latency.Result("embedded", [deployment]))
+    assert "| sqlite x1 | 490 | 480-500 | 405 | 400-410 |" in shown
     assert "| sqlite x1, 10% | 40.0 | 20 | 40 | 60 | 20 | 1.0 |" in shown
 
 
