@@ -241,16 +241,15 @@ def erase(
 
     if not (session or speaker):
         raise typer.BadParameter("name a --session or a --speaker")
-    settings = _settings()
-    erasure = command.Erasure(settings)
-    plan = erasure.plan(session or (), speaker or ())
-    typer.echo(
-        f"{len(plan.sessions)} sessions to erase; stored are {plan.extent.sessions} of them, "
-        f"with {plan.extent.turns} turns"
-    )
-    if not yes:
-        typer.confirm("This cannot be undone. Erase them?", abort=True)
-    removed = erasure.carry_out(plan)
+    with command.opened(_settings()) as erasure:
+        plan = erasure.plan(session or (), speaker or ())
+        typer.echo(
+            f"{len(plan.sessions)} sessions to erase; stored are {plan.extent.sessions} of them, "
+            f"with {plan.extent.turns} turns"
+        )
+        if not yes:
+            typer.confirm("This cannot be undone. Erase them?", abort=True)
+        removed = erasure.carry_out(plan)
     for name, rows in removed.most_common():
         typer.echo(f"{rows:8}  {name}")
     typer.echo(f"{sum(removed.values()):8}  rows removed; workers store nothing more of them")

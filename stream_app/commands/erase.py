@@ -1,7 +1,8 @@
 """``rapport erase``: remove sessions for good, and say what was removed."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -26,9 +27,8 @@ class Plan(Struct, frozen=True):
 class Erasure:
     """One call of the command: first the plan, then the deed."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._store: Store = bootstrap.store(settings)
-        self._store.open_privacy(settings.redact)
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def plan(self, sessions: Sequence[str], speakers: Sequence[str]) -> Plan:
         """Look up what there is: the sessions that are named, and all that the speakers were in.
@@ -56,3 +56,14 @@ class Erasure:
         detail = f"{plan.extent.sessions} sessions, {plan.extent.turns} turns"
         audit.record(self._store, audit.COMMAND_LINE, Audited.ERASE, detail=detail)
         return removed
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Erasure]:
+    """The command over the database that is set, which is closed at the end."""
+    store = bootstrap.store(settings)
+    try:
+        store.open_privacy(settings.redact)
+        yield Erasure(store)
+    finally:
+        store.close()
