@@ -188,8 +188,8 @@ def _writing(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         Row("write-ahead log", f"{n(rate)} × {n(size.log)} B", log, "MB/s"),
         Row(
             "of it states of sessions, at least",
-            f"{n(rate)} × {n(size.state)} B",
-            rate * size.state / MEGA,
+            f"{n(rate)} × ({n(size.state)} B + a turn of {n(size.turn)} B)",
+            rate * (size.state + size.turn) / MEGA,
             "MB/s",
         ),
         Row("primaries", f"{n(log)} / {n(a.log)} MB/s (assumed)", ceil(log / a.log)),
@@ -199,6 +199,7 @@ def _writing(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
 
 def _storage(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
     rows, a_day = [], 0.0
+    state, turn = _row_bytes(size, "session_states"), _row_bytes(size, "window_turns")
     for name, table in size.tables.items():
         if not table.kept:
             continue
@@ -218,8 +219,8 @@ def _storage(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         ),
         Row(
             "states of open sessions",
-            f"{n(a.sessions)} × {n(_row_bytes(size, 'session_states'))} B",
-            a.sessions * _row_bytes(size, "session_states") / GIGA,
+            f"{n(a.sessions)} × ({n(state)} B + {n(size.held)} turns × {n(turn)} B)",
+            a.sessions * (state + size.held * turn) / GIGA,
             "GB",
         ),
     ]
@@ -234,7 +235,12 @@ def _in_memory(a: Assumptions, size: Sizes, speed: Speeds, rate: float) -> list[
     each = _of(lambda w: a.sessions / w, workers)
     memory = _of(lambda m: m, speed.memory)
     return [
-        Row("state of a session, packed", "measured", size.state / 1000, "kB"),
+        Row(
+            "state of a session, packed",
+            f"{n(size.state)} B + {n(size.held)} turns × {n(size.turn)} B",
+            (size.state + size.held * size.turn) / 1000,
+            "kB",
+        ),
         Row("sessions of one worker", f"{n(a.sessions)} / {n(workers)}", each),
         Row(
             "memory of one worker",

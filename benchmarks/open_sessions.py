@@ -18,7 +18,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import Received, Source
 from stream_app.core.session import SessionState, Versioned, pack, unpack
 from stream_app.settings import Settings
-from stream_app.store import rows, tables
+from stream_app.store import rows, tables, windows
 
 SPOKEN: Final = 8
 """Turns that each session has behind it."""
@@ -81,16 +81,21 @@ def _store(settings: Settings, template: SessionState, run: str, count: int) -> 
         states = [unpack(packed) for _ in numbers]
         for number, state in zip(numbers, states, strict=True):
             state.session_id = workload.session_name(run, number)
-        known = [
-            rows.state_row(
-                Versioned(state, partition=number % settings.topic_partitions), SessionStatus.OPEN
-            )
+        versioned = [
+            Versioned(state, partition=number % settings.topic_partitions)
             for number, state in zip(numbers, states, strict=True)
+        ]
+        apart = [windows.apart(one) for one in versioned]
+        known = [
+            rows.state_row(one, SessionStatus.OPEN, parts.state)
+            for one, parts in zip(versioned, apart, strict=True)
         ]
         for row in known:
             del row["was"]
         with store.transaction() as connection:
             store.upsert(connection, tables.session_states, known, keep=False)
+            turns = [row for parts in apart for row in parts.turns]
+            store.upsert(connection, tables.window_turns, turns, keep=False)
             facts = [rows.session_row(state) for state in states]
             store.upsert(connection, tables.sessions, facts, keep=False)
     store.close()

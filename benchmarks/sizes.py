@@ -69,8 +69,9 @@ class Table(Struct, frozen=True):
 class Sizes(Struct, frozen=True):
     """``log``: bytes of write-ahead log a turn, without the whole pages that follow a checkpoint.
 
-    ``state``: bytes of an open session's state. ``read``: µs of CPU for one message
-    that is published in a web process: decoded and put into the hub, before anybody is told.
+    ``state``: bytes of an open session's state without the turns of its window, of which it has
+    ``held``, each of ``turn`` bytes. ``read``: µs of CPU for one message that is published in a web
+    process: decoded and put into the hub, before anybody is told.
     """
 
     bundle: str
@@ -82,6 +83,8 @@ class Sizes(Struct, frozen=True):
     tables: dict[str, Table]
     log: float
     state: float
+    held: float
+    turn: float
     read: float
 
 
@@ -111,7 +114,8 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         committed = _run(settings, batches[len(batches) // 2 :])
         after = _counted(url)
         rows = _row_sizes(url)
-        state = _value(url, "SELECT avg(octet_length(state)) FROM session_states")
+        state, states = _lengths(url, "session_states", "state")
+        turn, held = _lengths(url, "window_turns", "turn")
         version = str(_value(url, "SHOW server_version")).split()[0]
     counted = sum(len(batch) for batch in batches[len(batches) // 2 :])
     messages = [message for item in committed for message in item.messages]
@@ -132,7 +136,9 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
             if after.rows[name][:3] != before.rows[name][:3]
         },
         log=(after.log - before.log) / counted,
-        state=float(state),
+        state=state,
+        held=held / states,
+        turn=turn,
         read=_reading([message.value for message in messages]),
     )
 
@@ -235,6 +241,16 @@ def _row_sizes(url: str) -> dict[str, float]:
         ).fetchall()
         rows = {name: _rows(connection, name) for name, _ in sizes}
         return {name: size / rows[name] if rows[name] else 0.0 for name, size in sizes}
+
+
+def _lengths(url: str, table: str, column: str) -> tuple[float, int]:
+    """The mean length of a column in bytes, and how many rows there are."""
+    query = psycopg.sql.SQL("SELECT avg(octet_length({})), count(*) FROM {}").format(
+        psycopg.sql.Identifier(column), psycopg.sql.Identifier(table)
+    )
+    with psycopg.connect(url) as connection:
+        mean, count = connection.execute(query).fetchone() or (0, 0)
+        return float(mean or 0), int(count)
 
 
 def _value(url: str, query: str) -> Any:

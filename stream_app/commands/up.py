@@ -65,7 +65,7 @@ def run(
     """
     started = time.monotonic()
     with (
-        _signals_as_interrupt(),
+        signals_as_interrupt(),
         tempfile.TemporaryDirectory(prefix="rapport-") as made,
         broker.running() as address,
     ):
@@ -209,14 +209,21 @@ async def _say_ready(settings: Settings, console: Console, started: float) -> No
 
 
 @contextmanager
-def _signals_as_interrupt() -> Iterator[None]:
-    """SIGTERM stops like Ctrl-C, and Ctrl-C also where a shell started it with SIGINT ignored."""
-    stopping = (signal.SIGTERM, signal.SIGINT)
-    previous = [signal.signal(number, signal.default_int_handler) for number in stopping]
+def signals_as_interrupt() -> Iterator[None]:
+    """SIGTERM stops like Ctrl-C, and Ctrl-C also where a shell started it with SIGINT ignored.
+
+    It is passed on as SIGINT, which asyncio turns into a cancellation; an exception raised by the
+    handler would come up in whichever task is running.
+    """
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: lambda *_: signal.raise_signal(signal.SIGINT),
+    }
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        for number, handler in zip(stopping, previous, strict=True):
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -23,6 +24,12 @@ HUNG = 70
 """Exit status of a worker that its watchdog ended."""
 NEW_OBJECTS = 50_000
 """So many are made between two looks for garbage; a batch leaves hardly any that is in a cycle."""
+SWITCH_AFTER = 0.0005
+"""Seconds for which one thread may keep the interpreter from another.
+
+The thread that encodes comes back to Python every few milliseconds, and by Python's own setting of
+0.005 it waits that long for whoever scores and stores meanwhile.
+"""
 RED_FOR = 2.0
 """Seconds between ``/healthz`` turning red and the end: time for a probe to see why."""
 
@@ -56,6 +63,7 @@ def run(settings: Settings) -> None:
         else nullcontext()
     )
     _spare_collector()
+    sys.setswitchinterval(SWITCH_AFTER)
     with probes, _watched(agent.health):
         worker.execute_from_commandline()
 

@@ -23,7 +23,8 @@ class SessionState(Struct):
     """All that is needed to go on with a session; stored in its row as MessagePack.
 
     ``alerts``: by rule, those that have begun at least once. ``alert``: of the one rule that an
-    earlier release had; ``unpack`` moves it to its name.
+    earlier release had; ``unpack`` moves it to its name. ``slots``: of a state whose turns are
+    stored apart, where they lie (see ``store.windows``); empty in memory.
     """
 
     session_id: str
@@ -47,6 +48,7 @@ class SessionState(Struct):
     alert: AlertStatus | None = None
     baselines: Pinned = Pinned()
     risk: float | None = None
+    slots: dict[int, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> Facts:
@@ -69,11 +71,15 @@ class Versioned(Struct):
     """A state with the version of the row it came from (0 = not stored yet).
 
     ``partition``: where the session's events come from, for whoever looks after idle sessions.
+    ``slots``: where the turns of its window lie, by seq. ``speakers``: of whom there are rows, as
+    far as is known.
     """
 
     state: SessionState
     version: int = 0
     partition: int = 0
+    slots: dict[int, int] = field(default_factory=dict)
+    speakers: set[tuple[str, str]] = field(default_factory=set)
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -4,6 +4,7 @@ The calls block; the worker runs them in a thread of its own.
 """
 
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -25,10 +26,10 @@ from sqlalchemy.exc import (
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import BatchResult
-from stream_app.core.session import Versioned, unpack
+from stream_app.core.session import Versioned
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
-from stream_app.store import rows, tables
+from stream_app.store import rows, tables, windows
 from stream_app.store.outbox import Message, OutboxEntry
 from stream_app.store.privacy import Privacy
 from stream_app.store.rows import Row
@@ -114,14 +115,33 @@ class Store:
         return str(found)
 
     def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
-        """The stored states of these sessions; unknown ones are left out."""
+        """The stored states of these sessions, in this order; unknown ones are left out."""
         if not session_ids:
             return {}
-        table = tables.session_states
-        query = sa.select(table.c.state, table.c.version, table.c.partition).where(
-            table.c.bundle == bundle, table.c.session_id.in_(session_ids)
+        states, turns = tables.session_states, tables.window_turns
+        columns = states.c.session_id, sa.null(), states.c.version, states.c.partition
+        both = sa.union_all(  # one statement: what it sees is of one moment
+            sa.select(*columns, states.c.state).where(
+                states.c.bundle == bundle, states.c.session_id.in_(session_ids)
+            ),
+            sa.select(turns.c.session_id, turns.c.slot, sa.null(), sa.null(), turns.c.turn).where(
+                turns.c.bundle == bundle, turns.c.session_id.in_(session_ids)
+            ),
         )
-        return self._states(query)
+        found: dict[str, tuple[bytes, int, int]] = {}
+        lying: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+        with self.reading() as connection:
+            for session_id, slot, version, partition, raw in connection.execute(both):
+                if slot is None:
+                    found[session_id] = raw, version, partition
+                else:
+                    lying[session_id][slot] = raw
+        known: dict[str, Versioned] = {}
+        for session_id in filter(found.__contains__, session_ids):
+            raw, version, partition = found[session_id]
+            state, slots = windows.together(raw, lying[session_id])
+            known[session_id] = Versioned(state, version, partition, slots)
+        return known
 
     def erased(self, session_ids: Sequence[str]) -> set[str]:
         """Those of some sessions that were erased: nothing of them is stored again."""
@@ -138,7 +158,7 @@ class Store:
         """Open sessions whose last turn is older than ``before``, oldest first."""
         table = tables.session_states
         query = (
-            sa.select(table.c.state, table.c.version, table.c.partition)
+            sa.select(table.c.session_id)
             .where(
                 table.c.bundle == bundle,
                 table.c.status == SessionStatus.OPEN.value,
@@ -149,7 +169,7 @@ class Store:
         )
         if partitions is not None:
             query = query.where(table.c.partition.in_(partitions))
-        return self._states(query)
+        return self._found(query, bundle)
 
     def due_sessions(
         self,
@@ -165,7 +185,7 @@ class Store:
         """
         table = tables.session_states
         query = (
-            sa.select(table.c.state, table.c.version, table.c.partition)
+            sa.select(table.c.session_id)
             .where(
                 table.c.bundle == bundle,
                 table.c.wake_at <= due,
@@ -176,7 +196,7 @@ class Store:
             .order_by(table.c.wake_at)
             .limit(limit)
         )
-        return self._states(query)
+        return self._found(query, bundle)
 
     def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
         """Write a batch in one transaction; returns the id of its outbox row, if any.
@@ -188,42 +208,41 @@ class Store:
             StoreUnavailable: the database cannot be reached; the same call may be made again.
             StoreError: the database refused the batch.
         """
+        now = self._now()
         statuses = {score.session_id: score.status for score in result.session_scores}
+        sessions = result.sessions
+        apart = {session_id: windows.apart(v) for session_id, v in sessions.items()}
+        states = [rows.state_row(v, statuses[key], apart[key].state) for key, v in sessions.items()]
+        turns = [rows.turn_row(turn, self.privacy, now) for turn in result.turns]
+        speakers = [
+            rows.speaker_row(turn)
+            for turn in turns
+            if _speaker(turn) not in sessions[turn["session_id"]].speakers
+        ]
+        written: list[tuple[Table, list[Row], bool]] = [
+            (tables.window_turns, [row for item in apart.values() for row in item.turns], False),
+            (tables.sessions, [rows.session_row(v.state) for v in sessions.values()], False),
+            (tables.turns, turns, True),
+            (tables.session_speakers, speakers, True),
+            (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
+            (
+                tables.session_scores,
+                [rows.session_score_row(s) for s in result.session_scores],
+                False,
+            ),
+            (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
+            (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
+        ]
         with self.transaction() as connection:
-            now = self._now()
-            self._write_states(
-                connection,
-                [
-                    rows.state_row(versioned, statuses[session_id])
-                    for session_id, versioned in result.sessions.items()
-                ],
-            )
-            written: list[tuple[Table, list[Row], bool]] = [
-                (
-                    tables.sessions,
-                    [rows.session_row(v.state) for v in result.sessions.values()],
-                    False,
-                ),
-                (
-                    tables.turns,
-                    [rows.turn_row(turn, self.privacy, now) for turn in result.turns],
-                    True,
-                ),
-                (tables.session_speakers, self._speakers(result), True),
-                (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
-                (
-                    tables.session_scores,
-                    [rows.session_score_row(s) for s in result.session_scores],
-                    False,
-                ),
-                (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
-                (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
-            ]
+            self._write_states(connection, states)
             for table, values, keep in written:
                 self.upsert(connection, table, values, keep=keep)
             outbox_id = self._write_outbox(connection, messages, now)
-        for versioned in result.sessions.values():
+        for session_id, versioned in sessions.items():
             versioned.version += 1
+            versioned.slots = apart[session_id].slots
+        for row in speakers:
+            sessions[row["session_id"]].speakers.add(_speaker(row))
         return outbox_id
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
@@ -254,15 +273,10 @@ class Store:
         """Close all connections."""
         self.engine.dispose()
 
-    def _states(self, query: sa.Select[Any]) -> dict[str, Versioned]:
+    def _found(self, query: sa.Select[Any], bundle: str) -> dict[str, Versioned]:
         with self.reading() as connection:
-            found = connection.execute(query).all()
-        states = [Versioned(unpack(row.state), row.version, row.partition) for row in found]
-        return {versioned.state.session_id: versioned for versioned in states}
-
-    def _speakers(self, result: BatchResult) -> list[Row]:
-        found = [rows.speaker_row(turn, self.privacy) for turn in result.turns]
-        return list({tuple(row.values()): row for row in found}.values())
+            session_ids = list(connection.scalars(query))
+        return self.load_states(session_ids, bundle)
 
     def _write_states(self, connection: Connection, values: list[Row]) -> None:
         """Compare and swap on ``version``, so that a zombie cannot overwrite newer state."""
@@ -343,6 +357,10 @@ class Store:
         except StatementError as problem:
             # `from None`: later lines of the driver's message may quote the row
             raise _worded(problem) from None
+
+
+def _speaker(row: Row) -> tuple[str, str]:
+    return row["speaker"], row["role"]
 
 
 def open_store(

@@ -83,10 +83,13 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
                 )
                 .limit(ROWS_AT_A_TIME)
             )
-            statement = sa.delete(table).where(
-                table.c.bundle == bundle, table.c.session_id.in_(old)
+            statement = (
+                sa.delete(table)
+                .where(table.c.bundle == bundle, table.c.session_id.in_(old))
+                .returning(table.c.session_id)
             )
-            yield from _until_nothing(store, statement, table.name)
+            while gone := _with_windows(store, statement, bundle):
+                yield Counter({table.name: gone})
 
 
 def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
@@ -102,9 +105,18 @@ def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
         yield removed
 
 
-def _until_nothing(
-    store: Store, statement: sa.Update | sa.Delete, name: str
-) -> Iterator[Counter[str]]:
+def _with_windows(store: Store, statement: sa.Executable, bundle: str) -> int:
+    """Delete states with the turns of their windows; how many states."""
+    turns = tables.window_turns
+    with store.transaction() as connection:
+        gone = list(connection.scalars(statement))
+        connection.execute(
+            sa.delete(turns).where(turns.c.bundle == bundle, turns.c.session_id.in_(gone))
+        )
+    return len(gone)
+
+
+def _until_nothing(store: Store, statement: sa.Update, name: str) -> Iterator[Counter[str]]:
     while True:
         with store.transaction() as connection:
             count = connection.execute(statement).rowcount

@@ -9,7 +9,7 @@ import msgspec
 from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
 from stream_app.core.pipeline import StoredTurn
-from stream_app.core.session import SessionState, Versioned, pack
+from stream_app.core.session import SessionState, Versioned
 from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]
@@ -33,14 +33,9 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
     }
 
 
-def speaker_row(stored: StoredTurn, privacy: Privacy) -> Row:
-    """Who takes part in a session."""
-    turn = stored.turn
-    return {
-        "session_id": turn.session_id,
-        "speaker": privacy.pseudonym(turn.speaker_id),
-        "role": turn.speaker_role.value,
-    }
+def speaker_row(turn: Row) -> Row:
+    """Who takes part in a session, by the row of a turn."""
+    return {name: turn[name] for name in ("session_id", "speaker", "role")}
 
 
 def turn_score_row(score: TurnScore) -> Row:
@@ -100,7 +95,7 @@ def session_row(state: SessionState) -> Row:
     }
 
 
-def state_row(versioned: Versioned, status: SessionStatus) -> Row:
+def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row:
     """The state at its next version; ``was`` is the version that it replaces."""
     state = versioned.state
     return {
@@ -112,7 +107,7 @@ def state_row(versioned: Versioned, status: SessionStatus) -> Row:
         "partition": versioned.partition,
         "last_activity_at": state.last_activity_at,
         "wake_at": state.wake_at,
-        "state": pack(state),
+        "state": packed,
     }
 
 

@@ -5,6 +5,7 @@ SQLAlchemy's own way looks at every value of every row anew, which costs more th
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
@@ -77,8 +78,9 @@ def _in_utc(moment: datetime | None) -> datetime | None:
     return moment.astimezone(UTC)
 
 
+@lru_cache(4096)
 def _as_text(moment: datetime | None) -> str | None:
-    """As SQLAlchemy writes and reads times on SQLite."""
+    """As SQLAlchemy writes and reads times on SQLite; a batch has the same ones many times."""
     known = _in_utc(moment)
     return known.isoformat(" ", "microseconds")[:26] if known is not None else None
 

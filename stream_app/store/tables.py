@@ -110,6 +110,15 @@ session_states = Table(
     Index(None, "bundle", "wake_at"),
 )
 
+window_turns = Table(
+    "window_turns",
+    metadata,
+    _id("session_id", primary_key=True),
+    _id("bundle", primary_key=True),
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("turn", LargeBinary, nullable=False),
+)
+
 _HAS_TEXT = text("text IS NOT NULL")
 
 turns = Table(

@@ -26,11 +26,14 @@ SIZES = Sizes(
     tables={
         "turns": Table(1.0, 0.0, 0.0, 1.0, 200.0),
         "turn_scores": Table(2.0, 0.0, 0.0, 2.0, 1000.0),
-        "session_states": Table(0.0, 1.0, 0.0, 0.0, 20_000.0),
+        "session_states": Table(0.0, 1.0, 0.0, 0.0, 6_000.0),
+        "window_turns": Table(0.0, 1.0, 0.0, 0.0, 2_000.0),
         "outbox": Table(0.01, 0.0, 0.01, 0.0, 0.0),
     },
     log=10_000.0,
-    state=16_000.0,
+    state=5_000.0,
+    held=7.0,
+    turn=1_600.0,
     read=5.0,
 )
 SPEEDS = Speeds(
@@ -70,9 +73,9 @@ def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) ->
         ("Kafka: partitions of the turns' topic, at least", 50),
         ("Kafka: turns in one partition", 200.0),
         ("PostgreSQL, writing: `turn_scores`", 20_000.0),
-        ("PostgreSQL, writing: all tables", 40_200.0),
+        ("PostgreSQL, writing: all tables", 50_200.0),
         ("PostgreSQL, writing: write-ahead log", 100.0),
-        ("PostgreSQL, writing: of it states of sessions, at least", 160.0),
+        ("PostgreSQL, writing: of it states of sessions, at least", 66.0),
         ("PostgreSQL, writing: primaries", 1),
         ("PostgreSQL, storage: `turns`, a day", 0.1728),
         ("PostgreSQL, storage: all that grows, a day", 1.9008),
@@ -191,5 +194,7 @@ def test_sizes_are_counted_on_a_real_database() -> None:
     assert states == 0.25  # four turns of each session are in a batch, its state is written once
     assert found.topics["session-scores"].messages == states
     assert found.log > states * found.state
-    assert found.state > 5000
+    assert found.state > 2000
+    assert found.held == 7.0
+    assert found.turn > 2 * 384 * 2  # two vectors of half floats
     assert found.turn_in > 200

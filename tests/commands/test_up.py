@@ -1,5 +1,6 @@
 """``rapport up`` starts everything, and whatever ends it, nothing stays."""
 
+import asyncio
 import os
 import re
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from stream_app.commands.up import signals_as_interrupt
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the broker ships for Linux only")
 PATIENCE = 60.0
@@ -89,6 +92,26 @@ def test_a_signal_in_the_middle_ends_it_cleanly(
     assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
     assert "Traceback" not in output.read_text("utf-8")
     assert_nothing_is_left(output, children, tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_and_does_not_come_up_in_whatever_runs(number: signal.Signals) -> None:
+    seen: list[BaseException] = []
+
+    async def struck() -> None:
+        try:
+            signal.raise_signal(number)
+            await asyncio.sleep(PATIENCE)
+        except BaseException as problem:
+            seen.append(problem)
+            raise
+
+    async def showing() -> None:
+        await asyncio.create_task(struck())
+
+    with signals_as_interrupt(), pytest.raises(KeyboardInterrupt):
+        asyncio.run(showing())
+    assert [type(problem) for problem in seen] == [asyncio.CancelledError]
 
 
 def test_a_worker_that_dies_ends_it_with_a_word(start, output: Path, tmp_path: Path) -> None:
