@@ -2,16 +2,19 @@
 
 A worker a core on PostgreSQL, with the bundle asked for and with every other one that is shipped.
 First what is sustained in bursts, then nine tenths of it and the wanted rate as a Poisson process;
-the backlog says whether the service keeps up.
+the backlog says whether the service keeps up. Each flow has a broker, a database and workers of its
+own: the embedded broker works the harder the longer its log is.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from benchmarks import group, markdown, schedule, testbed
-from benchmarks.group import Flow
+from benchmarks.group import Flow, Group
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
 from benchmarks.rounds import middle, spread
@@ -55,21 +58,30 @@ def measure(options: Options) -> Result:
 def _run(options: Options, path: Path, sessions: int, wanted: float) -> Run:
     name = bundles.load(path).manifest.bundle_id
     seconds = options.size(60.0, 2.0)
+    bursts, flows = [], []
+    with _opened(options, path, sessions) as (workers, open_now):
+        for _ in range(options.rounds):
+            turns = open_now.turns(options.size(4000, 60))
+            bursts.append(workers.burst("open", turns, open_now.first_seq).rate)
+    for rate in (0.9 * middle(bursts), wanted):
+        with _opened(options, path, sessions) as (workers, open_now):
+            at = schedule.arrivals(rate, seconds, seed=1)
+            turns = open_now.turns(len(at))
+            flows.append(workers.flow("open", turns, at, open_now.first_seq))
+            options.say(f"{name}, {rate:.0f} turns/s: behind by {flows[-1].backlog}")
+            memory = workers.memory()
+    return Run(name, bursts, flows, memory)
+
+
+@contextmanager
+def _opened(options: Options, path: Path, sessions: int) -> Iterator[tuple[Group, OpenSessions]]:
+    """Workers with open sessions in memory, on a broker with nothing else in its log."""
     with testbed.opened(path, options.kafka) as bed:
         settings = bed.deployment("postgresql")
         open_now = OpenSessions(settings, "open", sessions)
         with group.workers(settings, options.cores) as workers:
             workers.burst("open", open_now.each_once(SHORT), open_now.first_seq)
-            bursts, flows = [], []
-            for _ in range(options.rounds):
-                turns = open_now.turns(options.size(4000, 60))
-                bursts.append(workers.burst("open", turns, open_now.first_seq).rate)
-            for rate in (0.9 * middle(bursts), wanted):
-                at = schedule.arrivals(rate, seconds, seed=1)
-                turns = open_now.turns(len(at))
-                flows.append(workers.flow("open", turns, at, open_now.first_seq))
-                options.say(f"{name}, {rate:.0f} turns/s: behind by {flows[-1].backlog}")
-            return Run(name, bursts, flows, workers.memory())
+            yield workers, open_now
 
 
 def table(result: Result) -> str:

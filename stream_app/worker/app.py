@@ -26,6 +26,8 @@ class RapportApp(faust.App):
 
     when_stopping: Callable[[], None] | None = None
     """Called first of all, before the stop waits for the batch in hand."""
+    batch_max: int
+    """Events of a batch at most."""
 
     @property
     def positions(self) -> Positions:
@@ -44,7 +46,7 @@ class RapportApp(faust.App):
 
 def create(settings: Settings) -> RapportApp:
     """A Faust app without agents."""
-    return RapportApp(
+    app = RapportApp(
         settings.kafka_group,
         broker=";".join(
             f"kafka://{address.strip()}" for address in settings.kafka_brokers.split(",")
@@ -78,6 +80,8 @@ def create(settings: Settings) -> RapportApp:
         key_serializer="raw",
         loghandlers=[],
     )
+    app.batch_max = settings.batch_max
+    return app
 
 
 def rebalance_timeout(settings: Settings) -> float:

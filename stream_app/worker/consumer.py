@@ -33,6 +33,9 @@ request, an answer and a round through Faust. What comes meanwhile comes at once
 pause is waited for as before.
 """
 
+FETCH_AT_LAST = 1.0
+"""Seconds after which more is fetched although a whole batch is waiting, whatever holds it up."""
+
 HANDED_ON_AT_A_TIME = 100
 """Records after which others on the event loop get their turn."""
 
@@ -47,20 +50,31 @@ class _Thread(AIOKafkaConsumerThread):
         """Start; from then on with fetches apart."""
         await super().on_start()
         fetcher: Any = self._ensure_consumer()._fetcher  # noqa: SLF001  # there is no setting
-        fetcher._proc_fetch_request = apart(fetcher._proc_fetch_request, FETCH_APART)  # noqa: SLF001
+        consumer: Any = self.consumer
+        most: int = consumer.app.batch_max
+        fetcher._proc_fetch_request = apart(  # noqa: SLF001
+            fetcher._proc_fetch_request,  # noqa: SLF001
+            FETCH_APART,
+            lambda: consumer.positions.waiting() >= most,
+        )
 
 
-def apart(fetch: Fetch, seconds: float) -> Fetch:
+def apart(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fetch:
     """Fetches of aiokafka's fetcher, the next one not before ``seconds`` after one with records.
 
-    Like the fetcher's own, it takes a cancellation for an answer without records.
+    Nor while there is ``enough``: a worker that is behind fetches whole batches, not the few
+    records that came meanwhile. Like the fetcher's own, it takes a cancellation for an answer
+    without records.
     """
     not_before: dict[int, float] = {}
 
     async def fetch_apart(assignment: Any, node: int, request: Any) -> bool:
         now = asyncio.get_running_loop().time
+        at_last = now() + FETCH_AT_LAST
         try:
             await asyncio.sleep(not_before.get(node, 0.0) - now())
+            while enough() and now() < at_last:
+                await asyncio.sleep(seconds)
         except asyncio.CancelledError:
             return False
         found = await fetch(assignment, node, request)

@@ -74,6 +74,14 @@ class Positions:
         self._to_take[tp] = max(expected, offset + 1)
         return max(0, offset - expected)
 
+    def waiting(self) -> int:
+        """How many events are fetched and not taken; roughly, where the log has gaps.
+
+        From any thread.
+        """
+        fetched = list(self._to_fetch.items())
+        return sum(max(0, to_fetch - self._to_take.get(tp, to_fetch)) for tp, to_fetch in fetched)
+
     def finish(self, tp: TP, offset: int) -> None:
         """This event, and all before it, are in the database."""
         if tp in self._to_take:

@@ -13,6 +13,7 @@ from faust.types import TP
 
 from stream_app.settings import Settings
 from stream_app.worker import app as faust_app
+from stream_app.worker import consumer as consumer_module
 from stream_app.worker.consumer import OrderedConsumer, apart
 
 P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
@@ -155,6 +156,10 @@ async def test_a_record_waits_where_the_stream_has_no_room_for_it(
     assert await handed_out(consumer) == [(P0, 6)]
 
 
+def never() -> bool:
+    return False
+
+
 class Broker:
     """Answers fetches with or without records, and remembers when it was asked for what."""
 
@@ -170,7 +175,7 @@ class Broker:
 
 async def test_a_fetch_waits_only_after_one_that_brought_records() -> None:
     broker = Broker(False, False, True, True)
-    fetch = apart(broker.fetch, 0.2)
+    fetch = apart(broker.fetch, 0.2, never)
     found = [await fetch("assignment", 1, "request") for _ in range(4)]
     assert found == [False, False, True, True]
     times = [at for _, at in broker.asked]
@@ -180,14 +185,30 @@ async def test_a_fetch_waits_only_after_one_that_brought_records() -> None:
 
 async def test_brokers_do_not_wait_for_each_other() -> None:
     broker = Broker(True, True)
-    fetch = apart(broker.fetch, 60.0)
+    fetch = apart(broker.fetch, 60.0, never)
     async with asyncio.timeout(30.0):
         assert [await fetch("assignment", node, "request") for node in (1, 2)] == [True, True]
 
 
+async def test_while_a_batch_is_waiting_no_more_is_fetched() -> None:
+    broker, said = Broker(True), [True, True, False]
+    fetch = apart(broker.fetch, 0.02, lambda: said.pop(0))
+    assert await fetch("assignment", 1, "request") is True
+    assert said == []
+
+
+async def test_what_holds_a_batch_up_does_not_hold_up_fetching_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consumer_module, "FETCH_AT_LAST", 0.1)
+    broker = Broker(True)
+    async with asyncio.timeout(30.0):
+        assert await apart(broker.fetch, 0.02, lambda: True)("assignment", 1, "request") is True
+
+
 async def test_a_fetch_that_is_cancelled_while_it_waits_has_brought_nothing() -> None:
     broker = Broker(True)
-    fetch = apart(broker.fetch, 60.0)
+    fetch = apart(broker.fetch, 60.0, never)
     await fetch("assignment", 1, "request")
     waiting = asyncio.ensure_future(fetch("assignment", 1, "request"))
     await asyncio.sleep(0.01)

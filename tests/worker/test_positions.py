@@ -141,3 +141,17 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
         positions.finish(P0, offset)
         done.add(offset)
         place = offset + 1
+
+
+def test_what_is_fetched_and_not_taken_is_waiting() -> None:
+    positions = Positions()
+    assert positions.waiting() == 0
+    positions.sought({P0: 5, P1: None})
+    for offset in (5, 6, 7):
+        positions.fetched(P0, offset)
+    positions.fetched(P1, 0)
+    assert positions.waiting() == 4
+    positions.taken(P0, 5)
+    assert positions.waiting() == 3
+    positions.revoked()
+    assert positions.waiting() == 0
