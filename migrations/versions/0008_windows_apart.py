@@ -37,7 +37,7 @@ def downgrade() -> None:
     while found := _states(connection, last):
         for session_id, bundle, raw in found:
             last = (session_id, bundle)
-            state = msgspec.msgpack.decode(raw, strict=False)
+            state = msgspec.msgpack.decode(raw)
             if slots := state.pop("slots", None):
                 _put_back(state, slots, _turns(connection, session_id, bundle))
                 connection.execute(
