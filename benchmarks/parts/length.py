@@ -1,9 +1,11 @@
 """Cost against the length of a turn, and the model that predicts turns per second from it.
 
 The model is fitted on turns of one length each and tested on the mixture of lengths that all other
-tables are measured on, and, where more bundles are shipped, on their encoders.
+tables are measured on, and, where more bundles are shipped, on their encoders. Each round is fitted
+and tested by itself, and the median of its errors is shown: a machine has its moods.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -62,6 +64,9 @@ def measure(options: Options) -> Result:
     ]
     mixture = workload.turns(options.size(2000, 120))
     lengths = [_length(turns, mixture=False) for turns in sets] + [_length(mixture, mixture=True)]
+    manifest, counted = bundles.load(options.bundle).manifest, _operations(options.bundle)
+    paths = [] if counted is None else options.other_bundles()
+    others = [(path, _other(path, mixture)) for path in paths]
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
             with group.workers(bed.deployment()) as workers:
@@ -76,14 +81,10 @@ def measure(options: Options) -> Result:
                     options.say(
                         f"round {number + 1}: {length.tokens:.1f} tokens: {burst.rate:.1f} turns/s"
                     )
-    manifest, counted = bundles.load(options.bundle).manifest, _operations(options.bundle)
-    others = [] if counted is None else options.other_bundles()
-    return Result(
-        manifest.bundle_id,
-        counted,
-        lengths,
-        [_other(options, path, mixture) for path in others],
-    )
+                for path, other in others:
+                    with bare.limit(path, mixture) as limit:
+                        other.bare.append(limit.rate())
+    return Result(manifest.bundle_id, counted, lengths, [other for _, other in others])
 
 
 def _length(turns: list[Turn], *, mixture: bool) -> Length:
@@ -98,44 +99,41 @@ def _operations(bundle: Path) -> float | None:
         return None
 
 
-def _other(options: Options, path: Path, turns: list[Turn]) -> OtherBundle:
-    with bare.limit(path, turns) as limit:
-        rates = [limit.rate() for _ in range(options.rounds)]
+def _other(path: Path, turns: list[Turn]) -> OtherBundle:
     tokens = sum(turn.tokens for turn in turns) / len(turns)
     name = bundles.load(path).manifest.bundle_id
-    return OtherBundle(name, _operations(path) or 0.0, tokens, rates)
+    return OtherBundle(name, _operations(path) or 0.0, tokens, [])
 
 
 def table(result: Result) -> str:
     """The measured lengths, then what the model says and how far it is off."""
     fixed = [item for item in result.lengths if not item.mixture]
-    sessions = cost.fit([Point(item.tokens, middle(item.bare)) for item in fixed])
-    worker = cost.fit([Point(item.tokens, middle(item.ours)) for item in fixed])
+    fixed_bare = [(item.tokens, item.bare) for item in fixed]
+    fixed_ours = [(item.tokens, item.ours) for item in fixed]
+    sessions = cost.fit([Point(tokens, middle(rates)) for tokens, rates in fixed_bare])
+    worker = cost.fit([Point(tokens, middle(rates)) for tokens, rates in fixed_ours])
     rows = [
         [
             f"{item.tokens:.1f}{' (mixture)' if item.mixture else ''}",
             f"{middle(item.bare):.1f}",
-            _off(sessions.rate(item.tokens), middle(item.bare)),
+            _shown(off(fixed_bare, item.tokens, item.bare)),
             f"{middle(item.ours):.1f}",
-            _off(worker.rate(item.tokens), middle(item.ours)),
+            _shown(off(fixed_ours, item.tokens, item.ours)),
             f"{middle(item.overheads):.0f}",
         ]
         for item in result.lengths
     ]
     unseen = [
-        cost.error(fitted.rate(item.tokens), middle(rates))
+        off(known, item.tokens, rates)
         for item in result.lengths
         if item.mixture
-        for fitted, rates in ((sessions, item.bare), (worker, item.ours))
+        for known, rates in ((fixed_bare, item.bare), (fixed_ours, item.ours))
     ]
     for other in result.others:
-        scaled = sessions.scaled(other.mega_operations / (result.mega_operations or 1.0))
-        measured = middle(other.bare)
-        off = _off(scaled.rate(other.tokens), measured)
-        unseen.append(cost.error(scaled.rate(other.tokens), measured))
-        rows.append(
-            [f"{other.tokens:.1f} (mixture, {other.bundle})", f"{measured:.1f}", off, "", "", ""]
-        )
+        larger = other.mega_operations / (result.mega_operations or 1.0)
+        unseen.append(off(fixed_bare, other.tokens, other.bare, larger))
+        what = f"{other.tokens:.1f} (mixture, {other.bundle})"
+        rows.append([what, f"{middle(other.bare):.1f}", _shown(unseen[-1]), "", "", ""])
     head = [
         "tokens",
         "bare, turns/s",
@@ -168,5 +166,29 @@ def _words(result: Result, sessions: cost.Cost, worker: cost.Cost) -> str:
     return " ".join(words)
 
 
-def _off(predicted: float, measured: float) -> str:
-    return f"{round(100 * cost.error(predicted, measured), 1) + 0.0:+.1f} %"  # no -0.0
+def off(
+    known: Sequence[tuple[float, Sequence[float]]],
+    tokens: float,
+    measured: Sequence[float],
+    operations: float = 1.0,
+) -> float:
+    """How far the model is off, as a share of what was measured: the median of the rounds.
+
+    Args:
+        known: lengths with their rates, round by round, that the model is fitted on.
+        tokens: the mean length that it is asked for.
+        measured: its rates, round by round.
+        operations: of the encoder that was measured, for each one of the model's.
+
+    >>> off([(10, [500.0, 50.0]), (30, [250.0, 25.0])], 70, [125.0, 12.5])
+    0.0
+    """
+    errors = []
+    for number, rate in enumerate(measured):
+        fitted = cost.fit([Point(length, rates[number]) for length, rates in known])
+        errors.append(cost.error(fitted.scaled(operations).rate(tokens), rate))
+    return middle(errors)
+
+
+def _shown(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f} %"  # no -0.0
