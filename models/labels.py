@@ -74,6 +74,9 @@ NO_YES = ("no", "yes")
 PERCEIVED = ("engagement", "understanding", "sympathy", "helpfulness")
 """Perceived empathy (Xu & Jiang, section 3): one probability each."""
 
+RATED = "empathy"
+"""Perceived empathy as third parties rated it, answer by answer (EmpatheticExchanges)."""
+
 OUTCOME_HEADS = (*PERCEIVED, "satisfaction")
 """Learned after the others, from what listeners said of sessions (`models/perceived.py`)."""
 
@@ -108,6 +111,7 @@ HEADS: tuple[HeadSpec, ...] = (
         dimension="client",
     ),
     HeadSpec("empathic_intent", EMPATHIC_INTENTS, COUNSELLOR, "empathetic_intents", weight=0.5),
+    HeadSpec(RATED, NO_YES, COUNSELLOR, "empathetic_exchanges", "binary", dimension="perceived"),
     *(
         HeadSpec(name, NO_YES, COUNSELLOR, "outcomes", "binary", dimension="perceived")
         for name in PERCEIVED

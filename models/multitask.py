@@ -16,6 +16,7 @@ from models.encoder import (
     base_config,
     load_backbone,
     load_tokenizer,
+    pretrained_tokenizer,
     random_backbone,
 )
 from models.heads import ContextHead, through_half
@@ -54,15 +55,7 @@ class MultitaskModel(nn.Module):
 
     def score(self, vectors: Tensor, targets: Targets) -> dict[str, Tensor]:
         """Logits of every head for the step's targets, each [targets, labels]."""
-        kept = through_half(vectors)
-        logits = self.head(
-            kept[targets.turn],
-            targets.role,
-            kept[targets.context, 1],
-            targets.context_role,
-            targets.context_distance,
-            targets.context_mask,
-        )
+        logits = self.head(*windows_of(through_half(vectors), targets))
         return {head.name: values for head, values in zip(HEADS, logits, strict=True)}
 
     def forward(self, step: Step) -> tuple[dict[str, Tensor], list[Tensor]]:
@@ -71,11 +64,26 @@ class MultitaskModel(nn.Module):
         return self.score(vectors, step.targets), rationale_logits
 
 
-def from_base() -> tuple[MultitaskModel, Tokenizer]:
-    """A model to train: the pretrained encoder, fresh heads, and its tokenizer."""
-    model = MultitaskModel(base_config(), load_backbone())
+def windows_of(vectors: Tensor, targets: Targets) -> tuple[Tensor, ...]:
+    """The head's inputs for the targets, from the step's vectors [turns, 2, hidden]."""
+    return (
+        vectors[targets.turn],
+        targets.role,
+        vectors[targets.context, 1],
+        targets.context_role,
+        targets.context_distance,
+        targets.context_mask,
+    )
+
+
+def from_base(encoder: str | None = None) -> tuple[MultitaskModel, Tokenizer]:
+    """A model to train: a pretrained encoder (None: the packaged one), fresh heads, its tokenizer.
+
+    `encoder` is a local folder or a hub name that `transformers` can load.
+    """
+    model = MultitaskModel(base_config(encoder), load_backbone(encoder=encoder))
     model.encoder.freeze_embeddings()
-    return model, load_tokenizer()
+    return model, pretrained_tokenizer(encoder)
 
 
 def save(

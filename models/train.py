@@ -20,11 +20,20 @@ from models.data import contrast as context_contrast
 from models.data import load_for_command
 from models.data.corpora import Conversation, Part, describe, resolve_data_dir
 from models.data.split import DESCRIPTION, split, split_fold
+from models.encoder import encoder_name
 from models.frozen import LowerStates
 from models.labels import HEADS
 from models.losses import LOSSES, HeadLoss, LossName, rationale_loss
+from models.teaching import Teacher, divergence
 
-REPEATS = {"epitome": 2, "esconv": 1, "annomi": 1, "empathetic_intents": 1, "contrast": 1}
+REPEATS = {
+    "epitome": 2,
+    "esconv": 1,
+    "annomi": 1,
+    "empathetic_intents": 1,
+    "empathetic_exchanges": 1,
+    "contrast": 1,
+}
 RATIONALE_WEIGHT = 0.5
 """Lambda of the rationale loss (EPITOME, section 5.4)."""
 
@@ -44,6 +53,8 @@ class Recipe:
     bf16: bool = True
     frozen_layers: int = 2
     contrast: bool = True
+    taught: float = 1.0
+    """Weight of the teacher's answers, where there is a teacher."""
 
 
 def label_counts(segments: list[Segment]) -> dict[str, Tensor]:
@@ -113,15 +124,22 @@ def schedule_for(
 
 
 def run_step(
-    model: multitask.MultitaskModel, step: Step, losses: dict[str, HeadLoss], *, bf16: bool
+    model: multitask.MultitaskModel,
+    step: Step,
+    losses: dict[str, HeadLoss],
+    recipe: Recipe,
+    teacher: Teacher | None = None,
 ) -> Tensor:
     """Loss of one step; with `bf16` the encoder's matrix products are in bfloat16."""
     device = next(model.parameters()).device
     step = step.to(device)
-    with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+    with torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16):
         vectors, rationale_logits = model.encode(step.chunks, step.turns)
     logits = model.score(vectors.float(), step.targets)
-    return total_loss(logits, [values.float() for values in rationale_logits], step, losses)
+    loss = total_loss(logits, [values.float() for values in rationale_logits], step, losses)
+    if teacher is not None and recipe.taught:
+        loss = loss + recipe.taught * divergence(logits, teacher.answers(step), step.targets.role)
+    return loss
 
 
 @dataclass
@@ -140,6 +158,7 @@ def fit(
     checkpoint: Path | None = None,
     resume: bool = False,
     max_steps: int | None = None,
+    teacher: Teacher | None = None,
 ) -> None:
     """Train in place, on an accelerator when there is one; the model comes back to the CPU.
 
@@ -147,6 +166,8 @@ def fit(
     """
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     model.to(device or "cpu")
+    if teacher is not None:
+        teacher.model.to(device or "cpu")
     losses = {
         name: HeadLoss(recipe.loss, counts).to(device or "cpu")
         for name, counts in label_counts(segments).items()
@@ -170,7 +191,7 @@ def fit(
         for members in plan[epoch]:
             if progress.steps >= steps:
                 break
-            loss = run_step(model, collate(members, TRAINING, chance), losses, bf16=recipe.bf16)
+            loss = run_step(model, collate(members, TRAINING, chance), losses, recipe, teacher)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
@@ -232,20 +253,27 @@ def train(
     lower: LowerStates | None = None,
     resume: bool = False,
     max_steps: int | None = None,
+    encoder: str | None = None,
+    teacher: Path | None = None,
 ) -> multitask.MultitaskModel:
     """Train on the training part for the recipe's epochs and save the model in `out`.
 
     `conversations` are all that were loaded, for the record of the data; contrast examples are
     made from the training part alone. `lower` is handed on between trainings in one process.
+    `encoder` names another pretrained encoder; `teacher` is the folder of a model that was trained
+    on the same part, whose answers are learned beside the labels.
     """
     torch.manual_seed(recipe.seed)
     training = list(parts["train"])
     made = context_contrast.load(training, data_dir, recipe.seed) if recipe.contrast else []
     training += made
-    model, tokenizer = multitask.from_base()
+    model, tokenizer = multitask.from_base(encoder)
     model.encoder.freeze_layers(recipe.frozen_layers)
     segments = tokenise(training, tokenizer)
     (lower or LowerStates()).fill(segments, model.encoder)
+    guide = Teacher.read(teacher, split_words) if teacher else None
+    if guide:
+        guide.prepare(segments)
     out.mkdir(parents=True, exist_ok=True)
     checkpoint = out / "checkpoint.pt"
     fit(
@@ -255,9 +283,11 @@ def train(
         checkpoint=checkpoint,
         resume=resume,
         max_steps=max_steps,
+        teacher=guide,
     )
     about = {
-        "base_model": "all-MiniLM-L6-v2",
+        "base_model": encoder_name(encoder),
+        "teacher": guide.name if guide else None,
         "data": describe([*conversations, *made]),
         "split": split_words,
         "split_sizes": {part: len(members) for part, members in parts.items()},
@@ -284,6 +314,12 @@ def main(
         int, typer.Option(help="Lowest layers that are not trained.")
     ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
+    encoder: Annotated[
+        str | None, typer.Option(help="Folder or hub name of another pretrained encoder.")
+    ] = None,
+    teacher: Annotated[
+        Path | None, typer.Option(help="Folder of a model whose answers are learned, too.")
+    ] = None,
     max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
     bf16: Annotated[bool, typer.Option(help="bfloat16 in the encoder.")] = True,
     resume: Annotated[bool, typer.Option(help="Go on after the last finished epoch.")] = False,
@@ -312,6 +348,8 @@ def main(
         split_words=words,
         resume=resume,
         max_steps=max_steps,
+        encoder=encoder,
+        teacher=teacher,
     )
     print(f"model written to {out}")
 

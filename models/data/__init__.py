@@ -2,19 +2,20 @@
 
 from pathlib import Path
 
-from models.data import annomi, empathetic_intents, epitome, esconv
+from models.data import annomi, empathetic_exchanges, empathetic_intents, epitome, esconv
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
 
 __all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora", "load_for_command"]
 
 
 def load_corpora(data_dir: Path) -> list[Conversation]:
-    """Every labelled conversation of the four corpora, in file order."""
+    """Every labelled conversation of the five corpora, in file order."""
     return [
         *epitome.load(data_dir),
         *esconv.load(data_dir),
         *annomi.load(data_dir),
         *empathetic_intents.load(data_dir),
+        *empathetic_exchanges.load(data_dir),
     ]
 
 

@@ -68,6 +68,13 @@ CORPORA = {
             "CC BY-NC 4.0",
         ),
         Corpus(
+            "empathetic_exchanges",
+            "EmpatheticExchanges (Dregdael)",
+            ("empathetic_exchanges.jsonl.gz",),
+            "https://github.com/Dregdael/EmpatheticeExchanges-dataset",
+            "CC BY-NC 4.0",
+        ),
+        Corpus(
             "service",
             "User satisfaction in service dialogues (Sun et al. 2021)",
             tuple(f"uss_{name}.jsonl.gz" for name in ("sgd", "mwoz", "ccpe", "redial")),

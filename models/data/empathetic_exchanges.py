@@ -1,0 +1,39 @@
+"""EmpatheticExchanges: exchanges whose answer people rated for the empathy that it shows, 1-5.
+
+Speaker and listener utterances of EmpatheticDialogues; the rating is a third party's, so it is
+perceived empathy from outside the conversation. It becomes the target of a binary head as the share
+of "yes" that it stands for, so that the head's probability is the expected rating scaled to 0-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from models.data.corpora import CORPORA, Conversation, Turn, read_rows
+from models.labels import CLIENT, COUNSELLOR
+
+HEAD = "empathy"
+LOWEST, HIGHEST = 1, 5
+
+
+def load(data_dir: Path) -> Iterator[Conversation]:
+    """The exchanges of a conversation in order; every listener utterance has a rating."""
+    corpus = CORPORA["empathetic_exchanges"]
+    for file in corpus.files:
+        for row in read_rows(corpus, file, data_dir):
+            turns = []
+            for exchange in row["exchanges"]:
+                yes = scaled(int(exchange["empathy"]))
+                turns.append(Turn(CLIENT, exchange["speaker"]))
+                turns.append(Turn(COUNSELLOR, exchange["listener"], {HEAD: (1.0 - yes, yes)}))
+            yield Conversation(corpus.name, str(row["conversation_id"]), turns)
+
+
+def scaled(rating: float) -> float:
+    """A rating of 1-5 as a number in [0, 1].
+
+    >>> scaled(1), scaled(4)
+    (0.0, 0.75)
+    """
+    return (rating - LOWEST) / (HIGHEST - LOWEST)
