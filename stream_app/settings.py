@@ -12,6 +12,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from stream_app.core.approaches import Approaches, parse_approaches
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.providers import Provider
 
@@ -87,6 +88,10 @@ class Settings(BaseSettings):
         DEFAULT_RULES, description="File of alert rules; read again when it changes"
     )
 
+    approaches: str = Field(
+        "", description="JSON: the approach by team:NAME or domain:NAME, where events give none"
+    )
+
     require_consent: bool = Field(
         True, description="Neither score nor store turns of a session without consent: true"
     )
@@ -118,6 +123,17 @@ class Settings(BaseSettings):
     @classmethod
     def _by_name(cls, given: Path) -> Path:
         return find(given)
+
+    @field_validator("approaches")
+    @classmethod
+    def _known_groups(cls, given: str) -> str:
+        parse_approaches(given)
+        return given
+
+    @property
+    def approach_by_group(self) -> Approaches:
+        """``approaches`` as the core looks them up."""
+        return parse_approaches(self.approaches)
 
     @property
     def turns_topic(self) -> str:

@@ -62,6 +62,12 @@ class Domain(Enum):
     CUSTOMER_SERVICE = "customer-service"
 
 
+class Approach(Enum):
+    """The method that a session is meant to follow; some outcomes are defined for one alone."""
+
+    MOTIVATIONAL_INTERVIEWING = "motivational-interviewing"
+
+
 class OutcomeKind(Enum):
     """The listener's own judgement (EPITOME section 7 uses likes, replies and follows)."""
 
@@ -99,6 +105,12 @@ class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
     ) = None
     channel: Identifier | None = None
     team: Identifier | None = None
+    approach: (
+        Annotated[
+            Approach, Meta(description="The method of the session; the first turn with one decides")
+        ]
+        | None
+    ) = None
 
     @property
     def speaker_role(self) -> Role:

@@ -20,6 +20,14 @@ MILLION: Final = 1_000_000
 LARGEST_LOG_ODDS: Final = 8.0
 PERCEIVED: Final = ("engagement", "understanding", "sympathy", "helpfulness")
 SATISFACTION: Final = "satisfaction"
+CONDUCT: Final = {
+    "question": ("open", "closed"),
+    "reflection": ("simple", "complex"),
+    "input": ("advice", "information"),
+}
+"""Labels whose probabilities the session keeps, by head of the counsellor's turns."""
+UNASKED_ADVICE: Final = "input.advice_unasked"
+"""Probability of advice times that of no question in the counsellor's turn before."""
 
 
 class Contribution(Struct, frozen=True):
@@ -40,7 +48,10 @@ class Contribution(Struct, frozen=True):
 
 
 class Totals(Struct):
-    """Sums over turns of one side that can no longer change."""
+    """Sums over turns of one side that can no longer change.
+
+    ``asked``: probability that the latest of these turns asked a question, in millionths.
+    """
 
     turns: int = 0
     expected: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -50,13 +61,17 @@ class Totals(Struct):
     simple_reflections: int = 0
     complex_reflections: int = 0
     evidence: dict[str, int] = field(default_factory=dict)
+    asked: int = 0
 
-    def add(self, item: Contribution) -> None:
-        """Count one turn with its evidence."""
+    def add(self, item: Contribution, late: bool = False) -> None:
+        """Count one turn with its evidence; what a late one followed is not known any more."""
         self.count(item)
         evidence = self.evidence
-        for name, value in item.evidence.items():
+        kept = item.evidence if late else _after(self.asked, item.evidence)
+        for name, value in kept.items():
             evidence[name] = evidence.get(name, 0) + value
+        if not late:
+            self.asked = _asked(item.evidence)
 
     def count(self, item: Contribution) -> None:
         """Count one turn, all but its evidence."""
@@ -80,6 +95,7 @@ class Totals(Struct):
             simple_reflections=self.simple_reflections,
             complex_reflections=self.complex_reflections,
             evidence=dict(self.evidence),
+            asked=self.asked,
         )
 
 
@@ -148,7 +164,7 @@ class Aggregates(Struct):
         settled = self.client_settled if client else self.settled
         latest = self.client_latest if client else self.latest
         if late:
-            settled.add(item)
+            settled.add(item, late=True)
             return
         for i, known in enumerate(latest):
             if known.seq == item.seq:
@@ -286,6 +302,9 @@ def evidence(score: TurnScore) -> dict[str, int]:
             found[f"expected.{name}"] = round((weak + 2 * strong) * MILLION)
     for label, p in (score.expressed.strategy or {}).items():
         found[f"strategy.{label}"] = round(p * MILLION)
+    for head, labels in CONDUCT.items():
+        for label in labels if (given := getattr(score.expressed, head)) else ():
+            found[f"{head}.{label}"] = round(given.get(label, 0.0) * MILLION)
     if SATISFACTION in score.client:
         found[SATISFACTION] = _log_odds(score.client[SATISFACTION].get("yes", 0.5))
     for label, p in score.client.get("talk_type", {}).items():
@@ -305,9 +324,28 @@ def _log_odds(p: float) -> int:
     return round(max(-LARGEST_LOG_ODDS, min(LARGEST_LOG_ODDS, odds)) * MILLION)
 
 
+def _asked(evidence: dict[str, int]) -> int:
+    """Probability of a question of either kind, in millionths."""
+    return min(MILLION, evidence.get("question.open", 0) + evidence.get("question.closed", 0))
+
+
+def _after(asked: int, evidence: dict[str, int]) -> dict[str, int]:
+    """A turn's evidence with what depends on the turn before, which asked with this probability.
+
+    >>> _after(250_000, {"input.advice": 400_000})
+    {'input.advice': 400000, 'input.advice_unasked': 300000}
+    """
+    advice = evidence.get("input.advice")
+    if advice is None:
+        return evidence
+    return {**evidence, UNASKED_ADVICE: advice * (MILLION - asked) // MILLION}
+
+
 def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, EvidenceSummary]:
-    lately, times = _summed(latest[-RECENT:])
-    before, _ = _summed(latest[:-RECENT])
+    asked = [settled.asked, *(_asked(item.evidence) for item in latest)]
+    kept = [_after(before, item.evidence) for before, item in zip(asked, latest, strict=False)]
+    lately, times = _summed(kept[-RECENT:])
+    before, _ = _summed(kept[:-RECENT])
     turns = settled.turns + len(latest)
     found = {}
     for name in settled.evidence | before | lately:
@@ -318,12 +356,12 @@ def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, Evidence
     return found
 
 
-def _summed(items: list[Contribution]) -> tuple[dict[str, int], dict[str, int]]:
-    """By name, the sum of the items' evidence, and how many have it."""
+def _summed(items: list[dict[str, int]]) -> tuple[dict[str, int], dict[str, int]]:
+    """By name, the sum of the turns' evidence, and how many have it."""
     sums: dict[str, int] = {}
     times: dict[str, int] = {}
     for item in items:
-        for name, value in item.evidence.items():
+        for name, value in item.items():
             sums[name] = sums.get(name, 0) + value
             times[name] = times.get(name, 0) + 1
     return sums, times

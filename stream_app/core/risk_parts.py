@@ -1,4 +1,4 @@
-"""What moved a session's risk: the parts of its log-odds, told by theme.
+"""What moved an outcome risk: the parts of its log-odds, told by theme.
 
 Single features say little: a level's mean over the session and over the last turns go together,
 and their weights may oppose each other. So the parts of one theme are added up. A feature counts by
@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from stream_app.core.aggregates import PERCEIVED
-from stream_app.core.risk import USUAL_TURNS, RiskModel
+from stream_app.core.outcomes import USUAL_TURNS, OutcomeModel
 
 TOP: Final = 3
 _SUFFIX = re.compile(r"_(mean|recent)$")
@@ -33,6 +33,21 @@ _THEMES: Final = {
     "client_repeat_share": "client turns in a row",
     "counsellor_repeat_share": "counsellor turns in a row",
     "satisfaction": "wording of the client's turns",
+    "conduct.reflections_per_turn": "reflections",
+    "conduct.complex_share": "reflections",
+    "conduct.log_reflection_to_question": "reflections for each question",
+    "conduct.open_share": "questions",
+    "conduct.consistent_share": "advice beside reflections and open questions",
+    "conduct.unasked_advice_per_turn": "advice that no question precedes",
+    "conduct.input_share": "information and advice",
+    "conduct.change_share": "the client's talk of change",
+    "question.open": "questions",
+    "question.closed": "questions",
+    "reflection.simple": "reflections",
+    "reflection.complex": "reflections",
+    "input.advice": "information and advice",
+    "input.information": "information and advice",
+    "input.advice_unasked": "advice that no question precedes",
 }
 
 
@@ -59,7 +74,7 @@ def theme(feature: str) -> str:
             return f"perceived {words}" if words in PERCEIVED else words
 
 
-def moved(model: RiskModel, values: dict[str, float]) -> list[tuple[str, float]]:
+def moved(model: OutcomeModel, values: dict[str, float]) -> list[tuple[str, float]]:
     """The themes that raise the log-odds most, at most three, each with its part."""
     progress = values["log_counsellor_turns"] - math.log1p(USUAL_TURNS)
     parts: dict[str, float] = defaultdict(float)

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from stream_app import cli
+from stream_app.contracts.events import Approach
 from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.settings import Settings
 from stream_app.store import schema
 from stream_app.store.repository import open_store
 from stream_app.worker import broker
@@ -65,6 +67,20 @@ def test_config_prints_what_is_in_force(say) -> None:
     assert "RAPPORT_DATABASE_URL=sqlite:///rapport.db " in out
 
 
+def test_a_teams_approach_goes_before_its_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "RAPPORT_APPROACHES",
+        '{"domain:counselling": "motivational-interviewing", "team:mi": '
+        '"motivational-interviewing"}',
+    )
+    found = Settings().approach_by_group
+    interviewing = Approach.MOTIVATIONAL_INTERVIEWING.value
+    assert found.of("counselling", "other") == interviewing
+    assert found.of("peer-support", "mi") == interviewing
+    assert found.of("peer-support", "other") is None
+    assert Settings(approaches="").approach_by_group.of("counselling", "mi") is None
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -73,6 +89,10 @@ def test_config_prints_what_is_in_force(say) -> None:
         ("RAPPORT_KAFKA_SECURITY", SECRET),
         ("RAPPORT_THREADS", "0"),
         ("RAPPORT_TOPIC_PREFIX", f"{SECRET} !"),
+        ("RAPPORT_APPROACHES", SECRET),
+        ("RAPPORT_APPROACHES", f'{{"domain:{SECRET}": "motivational-interviewing"}}'),
+        ("RAPPORT_APPROACHES", f'{{"team:night": "{SECRET}"}}'),
+        ("RAPPORT_APPROACHES", '{"team:": "motivational-interviewing"}'),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_variable(say, name: str, value: str) -> None:

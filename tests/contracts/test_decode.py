@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stream_app.contracts import cloudevents
 from stream_app.contracts.events import (
     ROLE_ALIASES,
+    Approach,
     Outcome,
     Role,
     SessionEnd,
@@ -33,6 +34,17 @@ def test_the_three_events_are_taken() -> None:
     assert isinstance(decode(turn()), Turn)
     assert isinstance(decode(end()), SessionEnd)
     assert isinstance(decode(outcome()), Outcome)
+
+
+def test_a_turn_may_name_its_approach() -> None:
+    event = decode(turn(approach="motivational-interviewing"))
+    assert isinstance(event, Turn)
+    assert event.approach is Approach.MOTIVATIONAL_INTERVIEWING
+    assert decode(turn()).approach is None  # type: ignore[union-attr]
+    refused = refusal(turn(approach=SECRET))
+    assert refused.code == "schema"
+    assert "$.approach" in refused.detail
+    assert SECRET not in refused.detail
 
 
 def test_every_role_word_has_a_role() -> None:

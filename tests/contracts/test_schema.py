@@ -31,6 +31,9 @@ def test_the_file_is_a_schema(name: str) -> None:
     [
         ("turn", turn()),
         ("turn", turn(role="listener", domain="peer-support", lang="en-GB", team=None)),
+        ("turn", turn(approach="motivational-interviewing")),
+        ("turn", turn(approach=None)),
+        ("turn", turn(approach="zanzibar")),
         ("turn", turn(seq=-1)),
         ("turn", turn(seq=2**31)),
         ("turn", turn(role="wizard")),

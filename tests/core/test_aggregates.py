@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.core.aggregates import RECENT, Aggregates, Contribution
-from stream_app.core.risk import RiskModel, features, low_empathy_risk
+from stream_app.core.outcomes import OutcomeModel, features, outcome_risks
 
 LEVELS = st.tuples(*[st.integers(0, 2)] * 3)
 AFTER = 3
@@ -83,8 +83,9 @@ def test_a_late_turn_counts_but_is_not_recent() -> None:
 
 def test_risk_is_none_without_a_model_or_before_enough_turns() -> None:
     summary = Aggregates().summary()
-    assert low_empathy_risk(None, summary) is None
-    assert low_empathy_risk(RiskModel(0.0, {}), summary) is None
+    assert outcome_risks({}, summary, "a", None) == {}
+    model = OutcomeModel(intercept=0.0, weights={}, domain="a")
+    assert outcome_risks({"it": model}, summary, "a", None) == {}
 
 
 def test_risk_is_the_logistic_function_of_the_weighted_features() -> None:
@@ -92,14 +93,15 @@ def test_risk_is_the_logistic_function_of_the_weighted_features() -> None:
     for seq in range(4):
         aggregates.observe(item(seq, (1, 0, 2)), AFTER)
     summary = aggregates.summary()
-    model = RiskModel(0.25, {"emotional_reactions_mean": -1.0, "explorations_recent": 0.5})
+    weights = {"emotional_reactions_mean": -1.0, "explorations_recent": 0.5}
+    model = OutcomeModel(intercept=0.25, weights=weights, domain="a")
     expected = 1 / (1 + math.exp(-(0.25 - 1.0 * 1 + 0.5 * 2)))
-    assert low_empathy_risk(model, summary) == pytest.approx(expected)
+    assert outcome_risks({"it": model}, summary, "a", None)["it"] == pytest.approx(expected)
     assert set(model.weights) <= features(summary).keys()
 
 
 @given(st.floats(allow_nan=False))
 def test_risk_stays_a_probability(intercept: float) -> None:
-    risk = low_empathy_risk(RiskModel(intercept, {}, 0), Aggregates().summary())
-    assert risk is not None
-    assert 0.0 <= risk <= 1.0
+    model = OutcomeModel(intercept=intercept, weights={}, domain="a", min_counsellor_turns=0)
+    found = outcome_risks({"it": model}, Aggregates().summary(), "a", None)
+    assert 0.0 <= found["it"] <= 1.0

@@ -19,7 +19,7 @@ from stream_app.core.aggregates import (
 )
 from stream_app.core.alerts import AlertStatus
 from stream_app.core.pipeline import Pipeline, Policy, Received
-from stream_app.core.risk import RiskModel, features, log_odds, low_empathy_risk
+from stream_app.core.outcomes import OutcomeModel, features, log_odds, outcome_risks
 from stream_app.core.session import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, received, turn
@@ -168,9 +168,10 @@ def test_bounds_and_weights_that_change_with_the_turns() -> None:
     for seq in range(10):
         aggregates.observe(item(seq, {"sympathy": 3 * MILLION}), AFTER)
     values = features(aggregates.summary())
-    model = RiskModel(
-        0.5,
-        {"sympathy_mean": 2.0},
+    model = OutcomeModel(
+        intercept=0.5,
+        weights={"sympathy_mean": 2.0},
+        domain="a",
         turn_weights={"sympathy_mean": 100.0},
         bounds={"sympathy_mean": (-1.0, 1.5)},
     )
@@ -181,8 +182,9 @@ def test_bounds_and_weights_that_change_with_the_turns() -> None:
 
 
 def test_a_head_that_has_not_scored_yet_counts_as_nothing() -> None:
-    model = RiskModel(0.0, {"satisfaction_mean": 5.0}, min_counsellor_turns=0)
-    assert low_empathy_risk(model, Aggregates().summary()) == 0.5
+    weights = {"satisfaction_mean": 5.0}
+    model = OutcomeModel(intercept=0.0, weights=weights, domain="a", min_counsellor_turns=0)
+    assert outcome_risks({"it": model}, Aggregates().summary(), "a", None) == {"it": 0.5}
 
 
 def test_an_alert_of_a_release_with_one_rule_goes_on_under_its_name() -> None:

@@ -1,0 +1,61 @@
+"""Which approach a session follows when its events do not say: a setting by team or domain."""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from stream_app.contracts.events import Approach, Domain
+
+DOMAIN: Final = "domain:"
+TEAM: Final = "team:"
+
+
+class Approaches(Struct, frozen=True):
+    """Approaches by team and by domain; the team's goes before the domain's."""
+
+    by_team: dict[str, str] = field(default_factory=dict)
+    by_domain: dict[str, str] = field(default_factory=dict)
+
+    def of(self, domain: str | None, team: str | None) -> str | None:
+        """The approach of sessions of this domain and team; None where none is set.
+
+        >>> given = Approaches({"night": "a"}, {"counselling": "b"})
+        >>> given.of("counselling", "night"), given.of("counselling", "day"), given.of(None, None)
+        ('a', 'b', None)
+        """
+        found = self.by_team.get(team) if team is not None else None
+        if found is None and domain is not None:
+            found = self.by_domain.get(domain)
+        return found
+
+
+def parse_approaches(text: str) -> Approaches:
+    """From a JSON object with keys ``domain:NAME`` and ``team:NAME``; empty text sets none.
+
+    Raises:
+        ValueError: not such an object, a domain or an approach that the contract does not know.
+
+    >>> parse_approaches('{"team:night": "motivational-interviewing"}').by_team
+    {'night': 'motivational-interviewing'}
+    """
+    if not text.strip():
+        return Approaches()
+    try:
+        given = msgspec.json.decode(text, type=dict[str, Approach])
+    except msgspec.DecodeError:
+        known = ", ".join(approach.value for approach in Approach)
+        message = f"not a JSON object from keys to approaches ({known})"
+        raise ValueError(message) from None
+    by_team: dict[str, str] = {}
+    by_domain: dict[str, str] = {}
+    domains = [domain.value for domain in Domain]
+    for key, approach in given.items():
+        if key.startswith(TEAM) and key != TEAM:
+            by_team[key.removeprefix(TEAM)] = approach.value
+        elif key.startswith(DOMAIN) and key.removeprefix(DOMAIN) in domains:
+            by_domain[key.removeprefix(DOMAIN)] = approach.value
+        else:
+            message = f"keys are team:NAME, or domain: with one of {', '.join(domains)}"
+            raise ValueError(message)
+    return Approaches(by_team, by_domain)
