@@ -138,10 +138,13 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     empathy_interval: Annotated[
         tuple[Probability, Probability] | None, Meta(description="95 % interval of the index")
     ]
-    empathy_percentile: Annotated[
-        float | None,
-        Meta(ge=0, le=100, description="Share of the reference's sessions with a lower index"),
-    ]
+    empathy_percentile: (
+        Annotated[
+            float,
+            Meta(ge=0, le=100, description="Share of the reference's sessions with a lower index"),
+        ]
+        | None
+    )
     answered_share: Annotated[
         Probability | None,
         Meta(description="Share of the empathic opportunities that got an empathic answer"),

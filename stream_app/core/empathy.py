@@ -17,6 +17,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TurnScore
 from stream_app.core.baselines import Usual
 from stream_app.core.exchanges import MILLION, Exchanges, Weighing
+from stream_app.core.watch import Facts
 
 LOWEST_TENTH: Final = 1.2815515655446004
 """Standard deviations below the mean at which a tenth of a normal distribution lies."""
@@ -160,6 +161,16 @@ def counsellor_features(score: TurnScore) -> dict[str, float]:
     found["information_unacknowledged"] = given.get("information", 0.0) * missing
     found["rated_empathy"] = score.perceived.get("empathy", 0.0)
     return found
+
+
+def session_empathy(
+    exchanges: Exchanges, facts: Facts, model: EmpathyModel | None
+) -> EmpathySummary | None:
+    """The empathy of a session so far, by the reference of its domain or channel."""
+    if model is None:
+        return None
+    channel = facts.baselines.channel
+    return summary(exchanges, model, facts.domain, channel.index if channel else None)
 
 
 def summary(

@@ -52,8 +52,8 @@ class Turns(Struct, array_like=True):
     settled: int = 0
     latest: list[tuple[int, int]] = field(default_factory=list)
 
-    def put(self, seq: int, value: int, keep: int) -> bool:
-        """Replace the turn's value; returns False when the turn is not among the latest."""
+    def replace(self, seq: int, value: int) -> bool:
+        """Replace a turn's value; returns False when the turn is not among the latest."""
         for place, (known, _) in enumerate(self.latest):
             if known == seq:
                 self.latest[place] = (seq, value)
@@ -118,7 +118,7 @@ class Exchanges(Struct):
         keep = after + 1
         for exchange in reversed(self.latest):
             turns = exchange.client if role is Role.CLIENT else exchange.counsellor
-            if turns.put(seq, value, keep):
+            if turns.replace(seq, value):
                 return
         if role is Role.CLIENT:
             if not self.latest or self.latest[-1].counsellor or self.unseen:
