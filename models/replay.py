@@ -19,9 +19,10 @@ from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
 from stream_app.contracts.events import Role, SessionEnd, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
+from stream_app.core.outcomes import features
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.risk import RiskModel, features
+from stream_app.core.risk import RiskModel
 from stream_app.core.session import Versioned
 from stream_app.core.window import Target, WindowPolicy
 from stream_app.inference.bundle import Dimension, HeadKind
@@ -35,7 +36,7 @@ ROW_BYTES = 8
 
 @dataclass
 class Trajectory:
-    """The risk's inputs [counsellor turns, features] after each counsellor turn of a session.
+    """The inputs of the outcome models [counsellor turns, features] after each counsellor turn.
 
     `closing` [features]: the same when the session has ended.
     """

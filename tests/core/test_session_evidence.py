@@ -18,8 +18,8 @@ from stream_app.core.aggregates import (
     evidence,
 )
 from stream_app.core.alerts import AlertStatus
-from stream_app.core.pipeline import Pipeline, Policy, Received
 from stream_app.core.outcomes import OutcomeModel, features, log_odds, outcome_risks
+from stream_app.core.pipeline import Pipeline, Policy, Received
 from stream_app.core.session import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, received, turn
