@@ -245,7 +245,9 @@ def _has(scope: str, measure: str) -> Callable[[Reading], bool]:
 
 
 NUMBER, COUNT, FLAG, WORD = Kind.NUMBER, Kind.COUNT, Kind.FLAG, Kind.WORD
-_NO_RISK: Final = "before the bundle's minimum of answered exchanges, or without an index in the bundle"
+_NO_RISK: Final = (
+    "before the bundle's minimum of answered exchanges, or without an index in the bundle"
+)
 _NO_MODEL: Final = "without an empathy index in the bundle"
 _NO_EXCHANGE: Final = "before the first answered exchange, or without an index in the bundle"
 _NO_OUTCOME: Final = "unless the bundle has a model for the session's domain and approach"
