@@ -16,7 +16,7 @@ from msgspec import Struct
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Expressed, TurnScore
 from stream_app.core.baselines import Usual
-from stream_app.core.exchanges import MILLION, Exchanges, Weighing
+from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
 from stream_app.core.watch import Facts
 
 LOWEST_TENTH: Final = 1.2815515655446004
@@ -234,7 +234,9 @@ def summary(
         risk=None if few else _normal((low - recent[0]) / recent[1]),
         opportunities=exchanges.opportunities + len(called),
         met=exchanges.met + sum(answered for _, answered in called),
-        missed=[*exchanges.missed, *(seq for seq, answered in called if not answered)],
+        missed=[*exchanges.missed, *(seq for seq, answered in called if not answered)][
+            -MISSED_KEPT:
+        ],
         recent_opportunities=called[-SHOWN:],
     )
 

@@ -102,6 +102,7 @@ class Exchanges(Struct):
     ``weight``, ``weighted``: sum of the weights, and of weight times answer, in millionths.
     ``opportunities``, ``met``: number of empathic opportunities, and of those answered.
     ``unseen``: turns are missing, so that the next counsellor turn answers nothing that is known.
+    ``last``: the highest seq so far; what is final before it and in no exchange answers nothing.
     """
 
     count: int = 0
@@ -112,6 +113,7 @@ class Exchanges(Struct):
     missed: list[int] = field(default_factory=list)
     latest: list[Exchange] = field(default_factory=list)
     unseen: bool = False
+    last: int = -1
 
     def observe(self, role: Role, seq: int, value: int, after: int, weighing: Weighing) -> None:
         """Add a scored turn, or replace its provisional value. ``after``: the window's size."""
@@ -120,6 +122,9 @@ class Exchanges(Struct):
             turns = exchange.client if role is Role.CLIENT else exchange.counsellor
             if turns.replace(seq, value):
                 return
+        if seq <= self.last:
+            return
+        self.last = seq
         if role is Role.CLIENT:
             if not self.latest or self.latest[-1].counsellor or self.unseen:
                 self.latest.append(Exchange())

@@ -406,6 +406,8 @@ class Pipeline:
         state.watch.note(score)
         if score.role is Role.COUNSELLOR:
             score = self._with_risk(due, score, places)
+        elif due.ended:
+            self._assess(due)
         if due.alerting:
             result.alerts += self.alerting.turn(state, score, due.facts)
         return score

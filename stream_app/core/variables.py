@@ -74,7 +74,9 @@ class Reading:
         """What the low-empathy risk rests on, in words; None while there is no index."""
         if self.model is None or self.empathy is None:
             return None
-        domain = self.facts.domain or self.model.default
+        domain = self.facts.domain
+        if domain is None or domain not in self.model.domains:
+            domain = self.model.default
         return seen(self.empathy, self.model.of(domain), domain)
 
     @property
