@@ -144,7 +144,11 @@ class Points:
     def where(self, chosen: NDArray[np.bool_]) -> Points:
         """Some of the points."""
         return Points(
-            *(part[chosen] for part in (self.x, self.turns, self.y, self.weight, self.group))
+            self.x[chosen],
+            self.turns[chosen],
+            self.y[chosen],
+            self.weight[chosen],
+            self.group[chosen],
         )
 
     @property
@@ -170,7 +174,7 @@ def stack(
         x,
         x[:, names.index(TURNS)],
         np.repeat(np.array([truth[item.session] for item in chosen], bool), sizes),
-        np.repeat(1.0 / np.array(sizes or [1.0])[: len(sizes)], sizes),
+        np.repeat(1.0 / np.array(sizes, float), sizes),
         np.repeat(np.array([groups[item.session] for item in chosen], str), sizes),
     )
 
