@@ -35,6 +35,9 @@ def main(
         int, typer.Option(help="Lowest layers that are not trained.")
     ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
+    bf16: Annotated[
+        bool, typer.Option(help="bfloat16 in the encoder; slower where the processor lacks AMX.")
+    ] = True,
     encoder: Annotated[
         str | None, typer.Option(help="Folder or hub name of another pretrained encoder.")
     ] = None,
@@ -46,7 +49,7 @@ def main(
     """Train the folds one after the other."""
     torch.set_num_threads(threads)
     recipe = Recipe(
-        epochs=epochs, seed=seed, loss=loss, frozen_layers=frozen_layers, contrast=contrast
+        epochs=epochs, seed=seed, loss=loss, bf16=bf16, frozen_layers=frozen_layers, contrast=contrast
     )
     conversations = load_for_command(data_dir)
     lower = LowerStates()

@@ -13,9 +13,10 @@ that: self-reported intensity of emotion (ESConv) and distress (Buechel et al. 2
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -102,12 +103,20 @@ class Encoded:
         return found
 
 
-def openings(data_dir: Path) -> list[tuple[str, str, bool]]:
-    """Emotion, text and whether it is kept for testing, of opening turns of EmpatheticDialogues."""
+class Worded(NamedTuple):
+    """A text, the emotion that it was written for, and whether it is kept for testing."""
+
+    emotion: str
+    text: str
+    test: bool
+
+
+def openings(data_dir: Path) -> list[Worded]:
+    """Opening turns of EmpatheticDialogues."""
     corpus = CORPORA["empathetic_dialogues"]
     wanted = {*DISTRESS, *NO_DISTRESS}
     found = [
-        (row["emotion"], row["utterances"][0]["text"], _is_test(row["conversation_id"]))
+        Worded(row["emotion"], row["utterances"][0]["text"], _is_test(row["conversation_id"]))
         for row in read_rows(corpus, corpus.files[0], data_dir)
         if row["emotion"] in wanted and row["utterances"]
     ]
@@ -115,10 +124,10 @@ def openings(data_dir: Path) -> list[tuple[str, str, bool]]:
     return [found[i] for i in order]
 
 
-def service_turns(data_dir: Path) -> list[tuple[str, str, bool]]:
-    """The same of users' turns in service dialogues."""
+def service_turns(data_dir: Path) -> list[Worded]:
+    """Users' turns in service dialogues."""
     found = [
-        ("service", turn.text, _is_test(session.key))
+        Worded("service", turn.text, _is_test(session.key))
         for session in load_sessions(data_dir)
         if session.source in ("sgd", "mwoz", "ccpe", "redial")
         for turn in session.turns
@@ -128,23 +137,28 @@ def service_turns(data_dir: Path) -> list[tuple[str, str, bool]]:
     return [found[i] for i in order]
 
 
+def fit_probe(x: Floats, items: Sequence[Worded]) -> DistressProbe:
+    """A logistic regression on the items' vectors [items, size]."""
+    y = np.array([item.emotion in DISTRESS for item in items])
+    centre, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
+    found = LogisticRegression(C=STRENGTH, max_iter=2000).fit((x - centre) / spread, y)
+    weights = found.coef_[0] / spread
+    return DistressProbe(weights, float(found.intercept_[0] - weights @ centre))
+
+
 @app.command()
 def fit(bundle: Bundle = DEFAULT, data_dir: Data = None) -> None:
     """Fit the probe and write it into the bundle."""
     folder = resolve_data_dir(data_dir)
-    items = [item for item in [*openings(folder), *service_turns(folder)] if not item[2]]
-    x = Encoded(bundle).vectors([text for _, text, _ in items])
-    y = np.array([emotion in DISTRESS for emotion, _, _ in items])
-    centre, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
-    found = LogisticRegression(C=STRENGTH, max_iter=2000).fit((x - centre) / spread, y)
-    weights = found.coef_[0] / spread
-    bias = float(found.intercept_[0] - weights @ centre)
-    np.save(bundle / FILE, np.append(weights, bias).astype(np.float32))
+    items = [item for item in [*openings(folder), *service_turns(folder)] if not item.test]
+    probe = fit_probe(Encoded(bundle).vectors([item.text for item in items]), items)
+    np.save(bundle / FILE, np.append(probe.weights, probe.bias).astype(np.float32))
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     content["distress"] = {"file": FILE}
     content["files"][FILE] = sha256(bundle / FILE)
     write_manifest(bundle, content)
-    print(f"fitted on {len(items)} turns, {int(y.sum())} of them in distress")
+    distressed = sum(item.emotion in DISTRESS for item in items)
+    print(f"fitted on {len(items)} turns, {distressed} of them in distress")
     content["metrics"]["distress"] = measure(bundle, folder)
     write_manifest(bundle, content)
     (bundle / CARD).write_text(model_card(content), encoding="utf-8")
@@ -160,7 +174,7 @@ def evaluate(bundle: Bundle = DEFAULT, data_dir: Data = None) -> None:
 def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
     """The figures of docs/rules.md."""
     encoded, probe = Encoded(bundle), DistressProbe.read(bundle / FILE)
-    items = [item for item in [*openings(data_dir), *service_turns(data_dir)] if item[2]]
+    items = [item for item in [*openings(data_dir), *service_turns(data_dir)] if item.test]
     p = probe.probabilities(encoded.vectors([text for _, text, _ in items]))
     kinds = np.array([emotion for emotion, _, _ in items])
     bad = np.isin(kinds, DISTRESS)

@@ -141,7 +141,8 @@ class TurnEncoder(nn.Module):
 
     def upper(self, states: Tensor, attention_mask: Tensor, layers: int) -> tuple[Tensor, Tensor]:
         """As `forward`, from the token states above the lowest `layers` layers."""
-        states = self._through(self.backbone.encoder.layer[layers:], states, attention_mask)
+        layers_above = self.backbone.encoder.layer[layers:]
+        states = self._through(layers_above, states.float(), attention_mask)
         return self._read(states.float(), attention_mask)
 
     @staticmethod

@@ -16,10 +16,11 @@ class LowerStates:
         self._known: dict[tuple[int, ...], Tensor] = {}
 
     @torch.inference_mode()
-    def fill(self, segments: list[Segment], encoder: TurnEncoder) -> None:
+    def fill(self, segments: list[Segment], encoder: TurnEncoder, *, bf16: bool = True) -> None:
         """Give every turn of the segments its `lower` states; nothing to do without frozen layers.
 
-        The frozen layers must be as pretrained: states are kept from one model to the next.
+        The frozen layers must be as pretrained: states are kept from one model to the next. They
+        are computed in bfloat16 where `bf16` says so, and kept in it.
         """
         if not encoder.frozen_layers:
             return
@@ -31,7 +32,7 @@ class LowerStates:
         training = encoder.training
         encoder.eval()
         for chunk in encoder_chunks(todo := list(missing.values()), 2048):
-            with torch.autocast("cpu", torch.bfloat16):
+            with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
                 states = encoder.lower(chunk.input_ids, chunk.attention_mask, encoder.frozen_layers)
             for row, index in enumerate(chunk.turns.tolist()):
                 ids = tuple(todo[index].ids)

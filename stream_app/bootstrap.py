@@ -65,6 +65,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
     """Settings of the core; what is not set comes from the bundle."""
     before, after = scorer.window
     return Policy(
+        approaches=settings.approach_by_group,
         window=WindowPolicy(
             before=before if settings.window_before is None else settings.window_before,
             after=after if settings.window_after is None else settings.window_after,

@@ -3,13 +3,15 @@
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from stream_app.contracts.events import Role, decode
 from stream_app.contracts.scores import MECHANISMS, Expressed, Level
+from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel
+from stream_app.core.exchanges import Weighing
+from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.pipeline import Received, Source
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.risk import RiskModel
 from stream_app.core.window import Target
 from stream_app.errors import ContractError
 
@@ -21,12 +23,38 @@ class FakeScorer:
 
     bundle_id = "fake-1-fp32"
     window = (3, 3)
-    risk = RiskModel(
-        1.0,
-        {f"{name}_mean": -0.8 for name in MECHANISMS},
-        min_counsellor_turns=1,
-        closing=RiskModel(0.5, {"client_log_words": -0.3, "counsellor_log_words": 0.2}),
+    empathy = EmpathyModel(
+        domains={
+            "peer-support": DomainEmpathy(
+                opportunity={"distress": 1.0},
+                answer=AnswerModel(0.0, {name: 0.5 for name in MECHANISMS}),
+                weighing=Weighing(floor=0.2, opportunity=0.5, answered=0.4),
+                mean=0.5,
+                between=0.2,
+                within=0.3,
+                quantiles=[0.1, 0.4, 0.5, 0.6, 0.9],
+                low=0.3,
+                answered_share=0.75,
+            )
+        },
+        default="peer-support",
+        recent=5,
+        decay=0.8,
+        min_answers=1,
+        enter=0.4,
+        exit=0.3,
     )
+    outcomes: ClassVar[dict[str, OutcomeModel]] = {
+        "chat_failed": OutcomeModel(
+            intercept=0.5,
+            weights={"counsellor_log_words": 0.2},
+            domain="peer-support",
+            min_counsellor_turns=1,
+            closing=OutcomeModel(
+                intercept=0.5, weights={"client_log_words": -0.3}, domain="peer-support"
+            ),
+        )
+    }
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """The text's hash, and its first word as rationale of everything."""
@@ -59,7 +87,11 @@ class FakeScorer:
         return HeadScores(
             Expressed(
                 **{
-                    name: Level(level, [1 / 3] * 3, target.turn.rationales[name] if level else [])
+                    name: Level(
+                        level,
+                        [0.8 if place == level else 0.1 for place in range(3)],
+                        target.turn.rationales[name] if level else [],
+                    )
                     for name, level in zip(MECHANISMS, levels, strict=True)
                 },
                 empathy_total=sum(levels),

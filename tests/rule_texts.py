@@ -30,7 +30,7 @@ def rules_of(*texts: str) -> RuleSet:
 def risk_text(enter: float, leave: float, turns: int = 2, cooldown: int = 5) -> str:
     """The rule about risk with thresholds of its own."""
     return rule_text(
-        summary="The risk is {risk}. What raises it most: {moved}.",
+        summary="The risk is {risk}: {seen}.",
         when=f"risk >= {float(enter)}",
         clear=f"risk < {float(leave)}",
         for_=f"{turns} turns",

@@ -59,8 +59,9 @@ def _finding(name: str, look: Callable[[Settings], str], settings: Settings) -> 
 def _bundle(settings: Settings) -> str:
     bundle = bundles.load(settings.bundle)
     heads = ", ".join(head.name for head in bundle.manifest.heads)
-    risk = "with" if bundle.manifest.risk else "WITHOUT"
-    return f"{bundle.manifest.bundle_id}, every file has its SHA-256; {risk} risk model; {heads}"
+    model = bundle.manifest.empathy
+    index = f"index for {', '.join(model.domains)}" if model else "WITHOUT an empathy index"
+    return f"{bundle.manifest.bundle_id}, every file has its SHA-256; {index}; {heads}"
 
 
 def _rules(settings: Settings) -> str:

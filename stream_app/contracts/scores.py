@@ -105,9 +105,11 @@ class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only
 class MechanismSummary(Struct, frozen=True):
     """One mechanism over the counsellor turns of a session."""
 
-    mean: Annotated[float, Meta(ge=0, le=2, description="Mean level")]
-    recent_mean: Annotated[float, Meta(ge=0, le=2, description="Mean level of the last five")]
-    share: Annotated[Probability, Meta(description="Share of turns with a level above 0")]
+    mean: Annotated[float, Meta(ge=0, le=2, description="Mean expected level")]
+    recent_mean: Annotated[
+        float, Meta(ge=0, le=2, description="Mean expected level of the last five")
+    ]
+    share: Annotated[Probability, Meta(description="Expected share of turns with a level above 0")]
 
 
 class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", kw_only=True):
@@ -124,9 +126,35 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     withheld_turns: Annotated[int, Meta(description="Turns not scored for want of consent")]
     low_empathy_risk: Annotated[
         Probability | None,
-        Meta(description="After the last counsellor turn; once ended, the closing risk if any"),
+        Meta(
+            description="Probability that the recent empathy index lies below the tenth percentile "
+            "of the reference; after the last counsellor turn, once ended with all scores final"
+        ),
     ]
-    predicted_rating: Annotated[float, Meta(ge=1, le=5)] | None
+    empathy_index: Annotated[
+        Probability | None,
+        Meta(description="How empathically the client's turns were answered, by opportunity"),
+    ]
+    empathy_interval: Annotated[
+        tuple[Probability, Probability] | None, Meta(description="95 % interval of the index")
+    ]
+    empathy_percentile: (
+        Annotated[
+            float,
+            Meta(ge=0, le=100, description="Share of the reference's sessions with a lower index"),
+        ]
+        | None
+    )
+    answered_share: Annotated[
+        Probability | None,
+        Meta(description="Share of the empathic opportunities that got an empathic answer"),
+    ]
+    missed_opportunities: Annotated[
+        list[int], Meta(description="seq of the client turns that got none; the latest 50")
+    ]
+    outcome_risks: Annotated[
+        Distribution, Meta(description="Predicted outcomes by name; where the domain has a model")
+    ]
     risk_by_turn: Annotated[
         list[tuple[int, float]],
         Meta(description="[seq, risk]; on the topic only points since the previous message"),

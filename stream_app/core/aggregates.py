@@ -31,14 +31,17 @@ UNASKED_ADVICE: Final = "input.advice_unasked"
 
 
 class Contribution(Struct, frozen=True):
-    """What one turn adds; levels in the order of ``MECHANISMS``.
+    """What one turn adds; mechanisms in the order of ``MECHANISMS``.
 
-    ``evidence``: by name, log-odds of the binary heads and probabilities of the others' labels, in
-    millionths.
+    ``levels``: as shown, None where the head is missing or abstained. ``expected``: expected level
+    0-2, and ``shown``: probability of a level above 0, both in millionths. ``evidence``: by name,
+    log-odds of the binary heads and probabilities of the others' labels, in millionths.
     """
 
     seq: int
-    levels: tuple[int, int, int]
+    levels: tuple[int | None, int | None, int | None]
+    expected: tuple[int, int, int]
+    shown: tuple[int, int, int]
     question: str | None
     reflection: str | None
     evidence: dict[str, int] = {}
@@ -51,8 +54,8 @@ class Totals(Struct):
     """
 
     turns: int = 0
-    levels: list[int] = field(default_factory=lambda: [0, 0, 0])
-    present: list[int] = field(default_factory=lambda: [0, 0, 0])
+    expected: list[int] = field(default_factory=lambda: [0, 0, 0])
+    shown: list[int] = field(default_factory=lambda: [0, 0, 0])
     open_questions: int = 0
     closed_questions: int = 0
     simple_reflections: int = 0
@@ -73,10 +76,9 @@ class Totals(Struct):
     def count(self, item: Contribution) -> None:
         """Count one turn, all but its evidence."""
         self.turns += 1
-        for i, level in enumerate(item.levels):
-            if level:
-                self.levels[i] += level
-                self.present[i] += 1
+        for i in range(len(MECHANISMS)):
+            self.expected[i] += item.expected[i]
+            self.shown[i] += item.shown[i]
         self.open_questions += item.question == "open"
         self.closed_questions += item.question == "closed"
         self.simple_reflections += item.reflection == "simple"
@@ -86,8 +88,8 @@ class Totals(Struct):
         """The same sums, to be added to."""
         return Totals(
             turns=self.turns,
-            levels=list(self.levels),
-            present=list(self.present),
+            expected=list(self.expected),
+            shown=list(self.shown),
             open_questions=self.open_questions,
             closed_questions=self.closed_questions,
             simple_reflections=self.simple_reflections,
@@ -173,7 +175,7 @@ class Aggregates(Struct):
             settled.add(latest.pop(0))
 
     def figures(self) -> "Figures":
-        """Means, shares and ratios that are told of a session, as of now."""
+        """Means, shares and ratios that are reported of a session, as of now."""
         totals = self.settled.copy()
         for item in self.latest:
             totals.count(item)
@@ -185,15 +187,19 @@ class Aggregates(Struct):
             counsellor_turns=totals.turns,
             mechanisms={
                 name: MechanismSummary(
-                    mean=totals.levels[i] / totals.turns,
-                    recent_mean=sum([item.levels[i] for item in recent]) / max(1, len(recent)),
-                    share=totals.present[i] / totals.turns,
+                    mean=totals.expected[i] / totals.turns / MILLION,
+                    recent_mean=sum([item.expected[i] for item in recent])
+                    / max(1, len(recent))
+                    / MILLION,
+                    share=totals.shown[i] / totals.turns / MILLION,
                 )
                 for i, name in enumerate(MECHANISMS)
             }
             if totals.turns
             else {},
-            empathy_total_mean=sum(totals.levels) / totals.turns if totals.turns else None,
+            empathy_total_mean=sum(totals.expected) / totals.turns / MILLION
+            if totals.turns
+            else None,
             talk_share=_ratio(self.counsellor.words, words),
             reflection_to_question=_ratio(reflections, questions),
             complex_reflection_share=_ratio(totals.complex_reflections, reflections),
@@ -259,12 +265,20 @@ class Summary(Figures, frozen=True):
 def contribution(score: TurnScore) -> Contribution:
     """What a scored turn adds to its session."""
     expressed = score.expressed
-    first, second, third = (
-        level.level if (level := getattr(expressed, name)) is not None else 0 for name in MECHANISMS
-    )
+    levels: list[int | None] = []
+    expected, shown = [], []
+    for name in MECHANISMS:
+        found = getattr(expressed, name)
+        _, weak, strong = found.probabilities if found is not None else (1.0, 0.0, 0.0)
+        known = found is not None and name not in score.abstained
+        levels.append(found.level if known else None)
+        expected.append(round((weak + 2 * strong) * MILLION))
+        shown.append(round((weak + strong) * MILLION))
     return Contribution(
         seq=score.seq,
-        levels=(first, second, third),
+        levels=(levels[0], levels[1], levels[2]),
+        expected=(expected[0], expected[1], expected[2]),
+        shown=(shown[0], shown[1], shown[2]),
         question=_top(expressed.question),
         reflection=_top(expressed.reflection),
         evidence=evidence(score),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from stream_app.contracts.scores import AlertState
-from stream_app.core.rules import MOVED, Rule
+from stream_app.core.rules import SEEN, Rule
 from stream_app.core.variable_words import in_words, told
 
 UNKNOWN: Final = "not known"
@@ -24,11 +24,11 @@ def reason(
     value: float | None,
     threshold: float | None,
     shown: Mapping[str, float],
-    parts: list[tuple[str, float]],
+    seen: str | None,
 ) -> str:
-    """The reason of one transition."""
+    """The reason of one transition; ``seen``: what the low-empathy risk rests on, in words."""
     if to in (AlertState.PENDING, AlertState.FIRING):
-        return _filled(rule, value, threshold, shown, parts)
+        return _filled(rule, value, threshold, shown, seen)
     if cause in _CLOSING:
         return _CLOSING[cause]
     numbers = "; ".join(f"{in_words(name)} {told(name, found)}" for name, found in shown.items())
@@ -41,14 +41,14 @@ def _filled(
     value: float | None,
     threshold: float | None,
     shown: Mapping[str, float],
-    parts: list[tuple[str, float]],
+    seen: str | None,
 ) -> str:
     own = {"value": value, "threshold": threshold}
 
     def fill(match: re.Match[str]) -> str:
         name = match[1]
-        if name == MOVED:
-            return ", ".join(theme for theme, _ in parts) or UNKNOWN
+        if name == SEEN:
+            return seen or UNKNOWN
         if name in own:
             found = own[name]
             return UNKNOWN if found is None else f"{found:.2f}"

@@ -6,7 +6,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Alert, AlertState, TurnScore
 from stream_app.core import alerts
 from stream_app.core.alerts import AlertStatus, Cause, Moment
-from stream_app.core.risk import RiskModel
+from stream_app.core.empathy import EmpathyModel
 from stream_app.core.rules import NO_RULES, RuleSet
 from stream_app.core.session import SessionState
 from stream_app.core.variables import Reading
@@ -16,7 +16,7 @@ from stream_app.core.watch import Facts
 class Alerting:
     """Holds the rules; the sessions' states hold where each rule stands."""
 
-    def __init__(self, rules: RuleSet, model: RiskModel | None, bundle: str) -> None:
+    def __init__(self, rules: RuleSet, model: EmpathyModel | None, bundle: str) -> None:
         self._model = model
         self._bundle = bundle
         self.rules = NO_RULES
@@ -108,7 +108,16 @@ class Alerting:
         return Moment(state.session_id, self._bundle, seq, at, counsellor_turn, digest, cause)
 
     def _reading(self, state: SessionState, facts: Facts, clock: datetime) -> Reading:
-        return Reading(state.aggregates, state.watch, facts, state.risk, self._model, clock)
+        return Reading(
+            state.aggregates,
+            state.watch,
+            facts,
+            state.risk,
+            self._model,
+            clock,
+            exchanges=state.exchanges,
+            outcomes=state.outcomes,
+        )
 
 
 _LIVE = (AlertState.PENDING, AlertState.FIRING)

@@ -22,9 +22,7 @@ from msgspec import Struct, field, structs
 from stream_app.contracts.scores import Alert, AlertState, Severity
 from stream_app.core.alert_reasons import RULE_GONE, reason
 from stream_app.core.conditions import evaluate, holds
-from stream_app.core.risk import features
-from stream_app.core.risk_parts import moved
-from stream_app.core.rules import MOVED, Rule
+from stream_app.core.rules import SEEN, Rule
 from stream_app.core.variables import Reading
 
 ALERT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:alert")
@@ -209,7 +207,7 @@ def _move(
     value = evaluate(rule.value, reading) if rule.value else None
     threshold = evaluate(rule.threshold, reading) if rule.threshold else None
     shown = {name: float(found) for name, found in reading.present(rule.shown).items()}
-    parts = _parts(rule, reading)
+    seen = reading.seen if SEEN in rule.placeholders else None
     alert = Alert(
         **_ids(identity, to),
         rule=rule.name,
@@ -222,11 +220,10 @@ def _move(
         episode=status.episode,
         seq=moment.seq,
         occurred_at=moment.at,
-        reason=reason(rule, to, moment.cause.value, value, threshold, shown, parts),
+        reason=reason(rule, to, moment.cause.value, value, threshold, shown, seen),
         value=value,
         threshold=threshold,
-        values={name: round(found, DIGITS) for name, found in shown.items()}
-        | {f"{MOVED}.{name}": round(part, DIGITS) for name, part in parts},
+        values={name: round(found, DIGITS) for name, found in shown.items()},
         turns=list(status.held),
         rules_digest=moment.digest,
     )
@@ -234,8 +231,3 @@ def _move(
         status.held = []
     return alert
 
-
-def _parts(rule: Rule, reading: Reading) -> list[tuple[str, float]]:
-    if MOVED not in rule.placeholders or reading.model is None or reading.risk is None:
-        return []
-    return moved(reading.model, features(reading.summary))

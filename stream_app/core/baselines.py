@@ -18,10 +18,11 @@ class Usual(Struct, frozen=True, array_like=True):
 
 
 class Baseline(Struct, frozen=True, array_like=True):
-    """Of one channel or counsellor: the sessions' last risk, and their mean empathy total (0-6)."""
+    """Of one channel or counsellor: the sessions' last risk, mean empathy total (0-6), and index."""
 
     risk: Usual | None = None
     empathy: Usual | None = None
+    index: Usual | None = None
 
 
 class Pinned(Struct, frozen=True, omit_defaults=True):

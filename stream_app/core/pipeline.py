@@ -27,11 +27,19 @@ from stream_app.core import window
 from stream_app.core.aggregates import contribution
 from stream_app.core.alerting import Alerting
 from stream_app.core.alerts import Cause
+from stream_app.core.approaches import Approaches
 from stream_app.core.baselines import BaselineBook, NoBaselines
+from stream_app.core.empathy import session_empathy, turn_value
+from stream_app.core.outcomes import outcome_risks
 from stream_app.core.ports import Encoding, HeadScores, Scorer
-from stream_app.core.risk import low_empathy_risk
 from stream_app.core.rules import NO_RULES, RuleSet
-from stream_app.core.session import SessionState, Versioned, pack, session_score, unpack
+from stream_app.core.session import (
+    SessionState,
+    Versioned,
+    pack,
+    session_score,
+    unpack,
+)
 from stream_app.core.watch import Facts
 from stream_app.core.window import EncodedTurn, Placement, Target, WindowPolicy
 from stream_app.errors import ContractError
@@ -94,6 +102,7 @@ class Policy(Struct, frozen=True):
     window: WindowPolicy
     rules: RuleSet = NO_RULES
     require_consent: bool = True
+    approaches: Approaches = Approaches()
 
 
 class _Due(Struct):
@@ -139,8 +148,7 @@ class Pipeline:
         self._scorer = scorer
         self._policy = policy
         self.baselines = baselines or NoBaselines()
-        self.alerting = Alerting(policy.rules, scorer.risk, scorer.bundle_id)
-        self._closing_risk = scorer.risk is not None and scorer.risk.closing is not None
+        self.alerting = Alerting(policy.rules, scorer.empathy, scorer.bundle_id)
 
     @property
     def bundle_id(self) -> str:
@@ -178,7 +186,7 @@ class Pipeline:
         for session_id, versioned in result.sessions.items():
             status = SessionStatus.CLOSED if versioned.state.closed else SessionStatus.OPEN
             points = places.risk_points.get(session_id, [])
-            result.session_scores.append(session_score(versioned.state, status, points))
+            result.session_scores.append(session_score(versioned.state, status, points, self._scorer.empathy))
         return result
 
     def rest(self, states: dict[str, Versioned]) -> BatchResult:
@@ -199,7 +207,7 @@ class Pipeline:
         self._fold(places, result)
         for session_id, state in copies.items():
             points = places.risk_points.get(session_id, [])
-            result.session_scores.append(session_score(state, SessionStatus.IDLE, points))
+            result.session_scores.append(session_score(state, SessionStatus.IDLE, points, self._scorer.empathy))
         return result
 
     def tick(self, states: dict[str, Versioned], now: datetime) -> BatchResult:
@@ -212,7 +220,7 @@ class Pipeline:
             if found := self.alerting.passed(state, now, state.facts):
                 result.alerts += found
                 result.sessions[session_id] = versioned
-                result.session_scores.append(session_score(state, SessionStatus.OPEN, []))
+                result.session_scores.append(session_score(state, SessionStatus.OPEN, [], self._scorer.empathy))
         return result
 
     def may_score(self, state: SessionState) -> bool:
@@ -348,8 +356,8 @@ class Pipeline:
             if due.alerting:
                 result.alerts += self.alerting.passed(due.state, due.now, due.facts)
             if due.target is None:
-                if due.ended and self._closing_risk:
-                    due.state.risk = self._risk(due)
+                if due.ended:
+                    self._assess(due)
                 result.alerts += self._close_alerts(due)
                 continue
             score = self._turn_score(due.state, due.target, next(scores))
@@ -383,6 +391,10 @@ class Pipeline:
         state = due.state
         after = self._policy.window.after
         state.aggregates.observe(contribution(score), after, score.late, score.role)
+        if self._scorer.empathy is not None and not score.late:
+            here = self._scorer.empathy.of(due.facts.domain)
+            value = turn_value(score, here)
+            state.exchanges.observe(score.role, score.seq, value, after, here.weighing)
         if due.target is None or not _is_first(due.target):
             return score
         state.watch.note(score)
@@ -392,13 +404,21 @@ class Pipeline:
             result.alerts += self.alerting.turn(state, score, due.facts)
         return score
 
-    def _risk(self, due: _Due) -> float | None:
-        summary = due.state.aggregates.summary()
-        return low_empathy_risk(self._scorer.risk, summary, ended=due.ended)
+    def _assess(self, due: _Due) -> None:
+        """Compute the session's risks from what has been scored so far."""
+        state, facts = due.state, due.facts
+        found = session_empathy(state.exchanges, facts, self._scorer.empathy)
+        state.risk = found.risk if found is not None else None
+        if models := self._scorer.outcomes:
+            summary = state.aggregates.summary()
+            approach = facts.approach or self._policy.approaches.of(facts.domain, facts.team)
+            state.outcomes = outcome_risks(
+                models, summary, facts.domain, approach, ended=due.ended
+            )
 
     def _with_risk(self, due: _Due, score: TurnScore, places: _Places) -> TurnScore:
         state = due.state
-        state.risk = self._risk(due)
+        self._assess(due)
         if state.risk is None:
             return score
         state.watch.note_risk(state.risk)
@@ -411,6 +431,7 @@ class Pipeline:
             return []
         if due.cause is Cause.UNSEEN:
             due.state.watch.forget_waiting()
+            due.state.exchanges.forget()
         return self.alerting.close(due.state, due.now, due.facts, due.cause)
 
     def _touch(self, state: SessionState, turn: Turn) -> None:
@@ -420,6 +441,7 @@ class Pipeline:
         state.last_activity_at = max(state.last_activity_at or at, at)
         state.domain = state.domain or (turn.domain.value if turn.domain else None)
         state.team = state.team or turn.team
+        state.approach = state.approach or (turn.approach.value if turn.approach else None)
         state.lang = state.lang or turn.lang
         pinned = state.baselines
         if state.channel is None and turn.channel is not None:

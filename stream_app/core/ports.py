@@ -1,12 +1,14 @@
 """What the core needs from outside: scores. Adapters: ``inference.scorer``, ``tests.fakes``."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Span
-from stream_app.core.risk import RiskModel
+from stream_app.core.empathy import EmpathyModel
+from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.window import Target
 
 
@@ -40,8 +42,12 @@ class Scorer(Protocol):
         """Turns before and after that the model was made for."""
 
     @property
-    def risk(self) -> RiskModel | None:
-        """The bundle's risk model."""
+    def empathy(self) -> EmpathyModel | None:
+        """The bundle's references for the empathy index."""
+
+    @property
+    def outcomes(self) -> Mapping[str, OutcomeModel]:
+        """The bundle's outcome models by name."""
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; with ``roles``, rationales only where a head of that role asks."""

@@ -15,7 +15,7 @@ from ruamel.yaml.scalarstring import FoldedScalarString, LiteralScalarString
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import BadExpression, Compiled, condition, number
-from stream_app.core.rules import MOVED, Rule, RuleSet, Scope, Span
+from stream_app.core.rules import SEEN, Rule, RuleSet, Scope, Span
 from stream_app.core.variables import CATALOGUE, Kind
 from stream_app.errors import RapportError
 
@@ -254,7 +254,7 @@ class _Fields:
         if re.search(r"\{[^{}]*[:![][^{}]*\}", text):
             self._fault("summary", "`summary`: a placeholder is a name alone: {risk}")
         for field in fields:
-            if field not in (MOVED, "value", "threshold") and field not in CATALOGUE:
+            if field not in (SEEN, "value", "threshold") and field not in CATALOGUE:
                 self._fault("summary", f"`summary`: there is no variable `{field}`")
             elif field in CATALOGUE and CATALOGUE[field].kind in (Kind.WORD, Kind.FLAG):
                 self._fault("summary", f"`summary`: `{field}` is not a number")

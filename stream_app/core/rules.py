@@ -9,8 +9,8 @@ from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import Compiled
 from stream_app.core.watch import Facts
 
-MOVED: Final = "moved"
-"""Placeholder for what moved the risk most."""
+SEEN: Final = "seen"
+"""Placeholder for what the low-empathy risk rests on, in words."""
 
 
 class Span(Struct, frozen=True):

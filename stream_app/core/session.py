@@ -13,6 +13,8 @@ from stream_app.contracts.scores import SessionScore, SessionStatus
 from stream_app.core.aggregates import Aggregates
 from stream_app.core.alerts import AlertStatus
 from stream_app.core.baselines import Pinned
+from stream_app.core.empathy import EmpathyModel, session_empathy
+from stream_app.core.exchanges import Exchanges
 from stream_app.core.watch import Facts, Watch
 from stream_app.core.window import WindowState
 
@@ -32,6 +34,7 @@ class SessionState(Struct):
     closed: bool = False
     consent: bool | None = None
     domain: str | None = None
+    approach: str | None = None
     channel: str | None = None
     team: str | None = None
     lang: str | None = None
@@ -43,17 +46,19 @@ class SessionState(Struct):
     withheld_outcomes: list[int] = field(default_factory=list)
     window: WindowState = field(default_factory=WindowState)
     aggregates: Aggregates = field(default_factory=Aggregates)
+    exchanges: Exchanges = field(default_factory=Exchanges)
     watch: Watch = field(default_factory=Watch)
     alerts: dict[str, AlertStatus] = field(default_factory=dict)
     alert: AlertStatus | None = None
     baselines: Pinned = Pinned()
     risk: float | None = None
+    outcomes: dict[str, float] = field(default_factory=dict)
     slots: dict[int, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> Facts:
         """What is known of the session as a whole by now."""
-        return Facts(self.domain, self.channel, self.team, self.baselines)
+        return Facts(self.domain, self.channel, self.team, self.baselines, self.approach)
 
     @property
     def wake_at(self) -> datetime | None:
@@ -102,10 +107,14 @@ def unpack(raw: bytes) -> SessionState:
 
 
 def session_score(
-    state: SessionState, status: SessionStatus, risk_by_turn: list[tuple[int, float]]
+    state: SessionState,
+    status: SessionStatus,
+    risk_by_turn: list[tuple[int, float]],
+    model: EmpathyModel | None,
 ) -> SessionScore:
     """The aggregates of a session as a message."""
     figures = state.aggregates.figures()
+    found = session_empathy(state.exchanges, state.facts, model)
     return SessionScore(
         session_id=state.session_id,
         bundle=state.bundle,
@@ -117,7 +126,12 @@ def session_score(
         late_turns=state.aggregates.late_turns,
         withheld_turns=state.withheld_turns,
         low_empathy_risk=state.risk,
-        predicted_rating=None,
+        empathy_index=found.index if found else None,
+        empathy_interval=(found.low, found.high) if found else None,
+        empathy_percentile=found.percentile if found else None,
+        answered_share=found.answered_share if found else None,
+        missed_opportunities=found.missed if found else [],
+        outcome_risks=state.outcomes,
         risk_by_turn=risk_by_turn,
         mechanisms=figures.mechanisms,
         empathy_total_mean=figures.empathy_total_mean,

@@ -2,13 +2,15 @@
 
 from typing import Final
 
-from stream_app.core.rules import MOVED
 from stream_app.core.variables import CATALOGUE, Kind
 
 _NAMES: Final = {
     "risk_rise": "rise of the risk",
     "bundle.enter": "an alert begins at",
     "bundle.exit": "it ends below",
+    "index": "empathy index",
+    "index_recent": "empathy index, latest exchanges",
+    "index_percentile": "percentile of the empathy index",
     "empathy.recent": "empathy, last five turns",
     "empathy.earlier": "empathy, turns before",
     "empathy.drop": "drop of empathy",
@@ -28,8 +30,8 @@ _PARTS: Final = {"mean": "mean", "recent": "last five turns", "share": "share of
 def in_words(name: str) -> str:
     """The name of a variable, or of a part of the risk, for people.
 
-    >>> in_words("empathy.drop"), in_words("moved.client turns in a row")
-    ('drop of empathy', 'raised by client turns in a row')
+    >>> in_words("empathy.drop"), in_words("outcome.chat_failed")
+    ('drop of empathy', 'predicted chat failed')
     >>> in_words("emotional_reactions.recent"), in_words("turn.explorations")
     ('emotional reactions, last five turns', 'explorations of the turn')
     >>> in_words("baseline.channel.risk_mean"), in_words("baseline.counsellor.empathy_sd")
@@ -37,8 +39,8 @@ def in_words(name: str) -> str:
     """
     words = _NAMES.get(name) or name.replace("_", " ")
     match words.split("."):
-        case [kind, theme] if kind == MOVED:
-            words = f"raised by {theme}"
+        case ["outcome", what]:
+            words = f"predicted {what}"
         case ["turn", head]:
             words = f"{head} of the turn"
         case ["client", talk]:

@@ -5,7 +5,7 @@ unknown condition does not hold. ``docs/rules.md`` shows this catalogue.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -25,10 +25,13 @@ from stream_app.core.aggregates import (
     Summary,
 )
 from stream_app.core.baselines import Baseline
-from stream_app.core.risk import RiskModel
+from stream_app.core.empathy import EmpathyModel, EmpathySummary, session_empathy
+from stream_app.core.empathy_words import seen
+from stream_app.core.exchanges import Exchanges
 from stream_app.core.watch import STEP, Facts, Watch
 
 Value = float | int | bool | str
+OUTCOMES: Final = ("chat_failed", "low_satisfaction", "low_mi_quality")
 CLIENT_TALK: Final = ("change", "neutral", "sustain")
 
 
@@ -41,8 +44,10 @@ class Reading:
         watch: Watch,
         facts: Facts,
         risk: float | None,
-        model: RiskModel | None,
+        model: EmpathyModel | None,
         clock: datetime | None,
+        exchanges: Exchanges | None = None,
+        outcomes: Mapping[str, float] | None = None,
     ) -> None:
         self.aggregates = aggregates
         self.watch = watch
@@ -50,12 +55,27 @@ class Reading:
         self.risk = risk
         self.model = model
         self.clock = clock
+        self.exchanges = exchanges or Exchanges()
+        self.outcomes = outcomes or {}
         self._values: dict[str, Value | None] = {}
 
     @cached_property
     def summary(self) -> Summary:
         """The aggregates as numbers."""
         return self.aggregates.summary()
+
+    @cached_property
+    def empathy(self) -> EmpathySummary | None:
+        """The empathy index with what it rests on."""
+        return session_empathy(self.exchanges, self.facts, self.model)
+
+    @property
+    def seen(self) -> str | None:
+        """What the low-empathy risk rests on, in words; None while there is no index."""
+        if self.model is None or self.empathy is None:
+            return None
+        domain = self.facts.domain or self.model.default
+        return seen(self.empathy, self.model.of(domain), domain)
 
     @property
     def counsellor(self) -> Contribution | None:
@@ -68,15 +88,15 @@ class Reading:
         return self.aggregates.client_latest[-1] if self.aggregates.client_latest else None
 
     @cached_property
-    def totals(self) -> tuple[int, int, int, int] | None:
-        """Sum and number of the levels of the last five counsellor turns, and of those before."""
+    def totals(self) -> tuple[float, int, float, int] | None:
+        """Sum of the expected levels, and number, of the last five counsellor turns; of the rest."""
         latest, settled = self.aggregates.latest, self.aggregates.settled
         before = settled.turns + len(latest) - RECENT
         if before < RECENT:
             return None
-        sums = [sum(item.levels) for item in latest]
-        earlier = sum(settled.levels) + sum(sums[:-RECENT])
-        return sum(sums[-RECENT:]), RECENT, earlier, before
+        sums = [sum(item.expected) for item in latest]
+        earlier = sum(settled.expected) + sum(sums[:-RECENT])
+        return sum(sums[-RECENT:]) / MILLION, RECENT, earlier / MILLION, before
 
     def value(self, name: str) -> Value | None:
         """A variable's value; None when it is absent."""
@@ -115,6 +135,10 @@ class Variable(Struct, frozen=True):
     digits: int = 2
 
 
+def _outcome(name: str) -> Callable[[Reading], float | None]:
+    return lambda r: r.outcomes.get(name)
+
+
 def _seconds(since: datetime | None, clock: datetime | None) -> float | None:
     return (clock - since).total_seconds() if since is not None and clock is not None else None
 
@@ -140,11 +164,9 @@ def _drop(r: Reading) -> float | None:
 
 
 def _level(index: int) -> Callable[[Reading], int | None]:
-    name = f"expected.{MECHANISMS[index]}"
-
     def read(r: Reading) -> int | None:
         turn = r.counsellor
-        if turn is None or r.watch.last_role is not Role.COUNSELLOR or name not in turn.evidence:
+        if turn is None or r.watch.last_role is not Role.COUNSELLOR:
             return None
         return turn.levels[index]
 
@@ -155,8 +177,8 @@ def _total(r: Reading) -> int | None:
     turn = r.counsellor
     if turn is None or r.watch.last_role is not Role.COUNSELLOR:
         return None
-    known = any(f"expected.{name}" in turn.evidence for name in MECHANISMS)
-    return sum(turn.levels) if known else None
+    known = [level for level in turn.levels if level is not None]
+    return sum(known) if len(known) == len(turn.levels) else None
 
 
 def _mechanism(name: str, part: str) -> Callable[[Reading], float | None]:
@@ -223,10 +245,12 @@ def _has(scope: str, measure: str) -> Callable[[Reading], bool]:
 
 
 NUMBER, COUNT, FLAG, WORD = Kind.NUMBER, Kind.COUNT, Kind.FLAG, Kind.WORD
-_NO_RISK: Final = "before the bundle's minimum of counsellor turns, or without a risk model"
-_NO_MODEL: Final = "without a risk model in the bundle"
+_NO_RISK: Final = "before the bundle's minimum of answered exchanges, or without an index in the bundle"
+_NO_MODEL: Final = "without an empathy index in the bundle"
+_NO_EXCHANGE: Final = "before the first answered exchange, or without an index in the bundle"
+_NO_OUTCOME: Final = "unless the bundle has a model for the session's domain and approach"
 _NO_TURN: Final = "before the first counsellor turn"
-_NOT_COUNSELLOR: Final = "unless the latest turn is the counsellor's and the bundle has the head"
+_NOT_COUNSELLOR: Final = "unless the latest turn is the counsellor's and its head has not abstained"
 _NO_CLIENT: Final = "before the first client turn, or without the head"
 _NO_DENOMINATOR: Final = "while there is nothing to divide by"
 _FEW: Final = f"before {2 * RECENT} counsellor turns"
@@ -235,8 +259,8 @@ _FEW: Final = f"before {2 * RECENT} counsellor turns"
 def _variables() -> list[Variable]:
     v = Variable
     found = [
-        v("risk", NUMBER, "0-1", "low-empathy risk of the session so far", lambda r: r.risk,
-          _NO_RISK),
+        v("risk", NUMBER, "0-1", "low-empathy risk: probability that the recent index is low",
+          lambda r: r.risk, _NO_RISK),
         v("has_risk", FLAG, "", "whether there is a risk", lambda r: r.risk is not None),
         v("risk_rise", NUMBER, "-1 to 1", f"the risk now less the risk {STEP} counsellor turns ago",
           _rise, f"before {STEP + 1} counsellor turns with a risk"),
@@ -244,8 +268,20 @@ def _variables() -> list[Variable]:
           lambda r: r.model.enter if r.model else None, _NO_MODEL),
         v("bundle.exit", NUMBER, "0-1", "the bundle's threshold below which an alert ends",
           lambda r: r.model.exit if r.model else None, _NO_MODEL),
+        v("index", NUMBER, "0-1", "empathy index of the session so far",
+          lambda r: r.empathy.index if r.empathy else None, _NO_EXCHANGE),
+        v("index_recent", NUMBER, "0-1", "empathy index of the latest exchanges",
+          lambda r: r.empathy.recent if r.empathy else None, _NO_EXCHANGE),
+        v("index_percentile", NUMBER, "0-100", "share of the reference with a lower index",
+          lambda r: r.empathy.percentile if r.empathy else None, _NO_EXCHANGE),
+        v("opportunities", COUNT, "turns", "empathic opportunities so far",
+          lambda r: r.empathy.opportunities if r.empathy else 0, digits=0),
+        v("missed_opportunities", COUNT, "turns", "those without an empathic answer",
+          lambda r: r.empathy.opportunities - r.empathy.met if r.empathy else 0, digits=0),
+        v("answered_share", NUMBER, "0-1", "share of the opportunities that were answered",
+          lambda r: r.empathy.answered_share if r.empathy else None, "before an opportunity"),
         v("empathy.recent", NUMBER, "0-6",
-          f"mean total of the three levels over the last {RECENT} counsellor turns",
+          f"mean expected total of the levels over the last {RECENT} counsellor turns",
           _recent_empathy, _FEW),
         v("empathy.earlier", NUMBER, "0-6", "the same mean over all counsellor turns before those",
           _earlier_empathy, _FEW),
@@ -315,10 +351,14 @@ def _variables() -> list[Variable]:
         ("words_per_turn", "words", "length of a counsellor turn"),
     ):
         found.append(v(name, NUMBER, unit, says, _of_summary(name), _NO_DENOMINATOR))
+    for name in OUTCOMES:
+        says = f"predicted risk of the outcome {name}"
+        found.append(v(f"outcome.{name}", NUMBER, "0-1", says, _outcome(name), _NO_OUTCOME))
     for scope in ("channel", "counsellor"):
         for measure, unit, says in (
             ("risk", "0-1", "the risk that its sessions ended with"),
             ("empathy", "0-6", "empathy.mean of its sessions"),
+            ("index", "0-1", "the index of its sessions"),
         ):
             name, gone = f"baseline.{scope}.{measure}", f"without a baseline of the {scope}"
             found += [

@@ -24,6 +24,7 @@ class Facts(Struct, frozen=True):
     channel: str | None = None
     team: str | None = None
     baselines: Pinned = Pinned()
+    approach: str | None = None
 
 
 class Watch(Struct, omit_defaults=True):

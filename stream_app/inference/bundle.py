@@ -13,7 +13,8 @@ from msgspec import Struct, field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed
-from stream_app.core.risk import RiskModel
+from stream_app.core.empathy import EmpathyModel
+from stream_app.core.outcomes import OutcomeModel
 from stream_app.errors import BundleError
 
 FORMAT: Final = 1
@@ -127,7 +128,8 @@ class Manifest(Struct, frozen=True):
     window: WindowSpec
     heads: list[HeadSpec]
     files: dict[str, str]
-    risk: RiskModel | None = None
+    empathy: EmpathyModel | None = None
+    outcomes: dict[str, OutcomeModel] = field(default_factory=dict)
     distress: ProbeSpec | None = None
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)

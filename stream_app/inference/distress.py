@@ -16,8 +16,8 @@ class DistressProbe:
     """``probability = sigmoid(weights · vectors + bias)``."""
 
     def __init__(self, weights: npt.NDArray[np.float64], bias: float) -> None:
-        self._weights = weights
-        self._bias = bias
+        self.weights = weights
+        self.bias = bias
 
     @classmethod
     def read(cls, path: Path, size: int | None = None) -> "DistressProbe":
@@ -37,5 +37,5 @@ class DistressProbe:
     def probabilities(self, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """Probabilities [n] for vectors [n, size]."""
         # no product of matrices: for a vector it would be shared out to threads that spin
-        logits = np.einsum("nd,d->n", vectors.astype(np.float64), self._weights) + self._bias
+        logits = np.einsum("nd,d->n", vectors.astype(np.float64), self.weights) + self.bias
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0))))

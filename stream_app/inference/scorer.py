@@ -1,5 +1,6 @@
 """The ONNX adapter of the core's ``Scorer`` port."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,9 @@ import numpy.typing as npt
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level, Span
+from stream_app.core.empathy import EmpathyModel
+from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.risk import RiskModel
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import Target
 from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
@@ -79,9 +81,14 @@ class OnnxScorer:
         return self.bundle.manifest.window.before, self.bundle.manifest.window.after
 
     @property
-    def risk(self) -> RiskModel | None:
-        """The bundle's risk model."""
-        return self.bundle.manifest.risk
+    def empathy(self) -> EmpathyModel | None:
+        """The bundle's references for the empathy index."""
+        return self.bundle.manifest.empathy
+
+    @property
+    def outcomes(self) -> Mapping[str, OutcomeModel]:
+        """The bundle's outcome models by name."""
+        return self.bundle.manifest.outcomes
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; see ``core.ports.Scorer``."""
@@ -135,7 +142,10 @@ class OnnxScorer:
         return found
 
     def _add_distress(self, targets: list[Target], found: list[HeadScores]) -> None:
-        """The probe's word on client turns; no head, so it counts for no confidence."""
+        """Adds the distress probability to client turns.
+
+        Probes are not heads and do not affect ``confidence``.
+        """
         of_clients = [i for i, t in enumerate(targets) if t.turn.role is Role.CLIENT]
         if self._distress is None or not of_clients:
             return

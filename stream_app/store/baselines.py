@@ -23,7 +23,11 @@ MIN_SESSIONS: Final = 20
 CHANNEL: Final = "channel"
 COUNSELLOR: Final = "counsellor"
 _ENDED: Final = (SessionStatus.CLOSED.value, SessionStatus.IDLE.value)
-_MEASURES: Final = {"risk": "low_empathy_risk", "empathy": "empathy_total_mean"}
+_MEASURES: Final = {
+    "risk": "low_empathy_risk",
+    "empathy": "empathy_total_mean",
+    "index": "empathy_index",
+}
 
 
 class Refreshed(Struct, frozen=True):
@@ -91,6 +95,7 @@ def refresh(
             session_scores.c.session_id,
             session_scores.c.low_empathy_risk,
             session_scores.c.empathy_total_mean,
+            session_scores.c.empathy_index,
         )
         .where(
             session_scores.c.bundle == bundle,
@@ -99,7 +104,7 @@ def refresh(
         )
         .subquery()
     )
-    measures = (ended.c.low_empathy_risk, ended.c.empathy_total_mean)
+    measures = [ended.c[column] for column in _MEASURES.values()]
     of_channels = (
         sa.select(sessions.c.channel, *measures)
         .join(ended, ended.c.session_id == sessions.c.session_id)
@@ -140,7 +145,7 @@ def refresh(
 
 
 def _usual(
-    rows: Iterable[tuple[str, float | None, float | None]], least: int
+    rows: Iterable[tuple[str, *tuple[float | None, ...]]], least: int
 ) -> dict[tuple[str, str], Usual]:
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     for key, *numbers in rows:

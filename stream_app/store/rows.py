@@ -69,8 +69,11 @@ def session_score_row(score: SessionScore) -> Row:
     """The aggregates; the risk by turn stands in ``turn_scores``."""
     row = msgspec.structs.asdict(score)
     del row["risk_by_turn"]
+    low, high = row.pop("empathy_interval") or (None, None)
     return {
         **row,
+        "empathy_low": low,
+        "empathy_high": high,
         "status": score.status.value,
         "mechanisms": score.mechanisms,
     }

@@ -8,10 +8,9 @@ from msgspec import structs
 
 from stream_app.contracts.events import Role
 from stream_app.core import conditions
-from stream_app.core.aggregates import Aggregates, Contribution
+from stream_app.core.aggregates import MILLION, Aggregates, Contribution
 from stream_app.core.baselines import Baseline, Pinned, Usual
 from stream_app.core.pipeline import Pipeline, Policy
-from stream_app.core.risk import RiskModel
 from stream_app.core.session import Versioned
 from stream_app.core.variables import CATALOGUE, Kind, Reading
 from stream_app.core.watch import Facts, Watch
@@ -31,7 +30,16 @@ def after(log: list[bytes], facts: Facts | None = None) -> Reading:
     state = states["s"].state
     chosen = facts or state.facts
     clock = state.watch.clock
-    return Reading(state.aggregates, state.watch, chosen, state.risk, SCORER.risk, clock)
+    return Reading(
+        state.aggregates,
+        state.watch,
+        chosen,
+        state.risk,
+        SCORER.empathy,
+        clock,
+        state.exchanges,
+        state.outcomes,
+    )
 
 
 LONG = after([turn(seq=seq, team="west") for seq in range(31)])
@@ -85,7 +93,7 @@ def test_what_cannot_be_computed_is_unknown() -> None:
 
 
 def test_the_thresholds_are_the_bundles() -> None:
-    model = RiskModel(0.0, {}, enter=0.6, exit=0.4)
+    model = structs.replace(SCORER.empathy, enter=0.6, exit=0.4)
     reading = Reading(Aggregates(), Watch(), Facts(), 0.5, model, START)
     assert holds("risk < bundle.enter && risk >= bundle.exit", reading) is True
     assert value("math.greatest(bundle.enter, 0.65)", reading) == 0.65
@@ -129,7 +137,9 @@ def test_a_drop_is_that_of_the_last_five_turns_against_those_before() -> None:
     aggregates = Aggregates()
     for seq in range(14):
         level = 2 if seq < 9 else 1
-        aggregates.observe(Contribution(seq, (level, level, 0), None, None), 3)
+        expected = (level * MILLION, level * MILLION, 0)
+        item = Contribution(seq, (level, level, 0), expected, (0, 0, 0), None, None)
+        aggregates.observe(item, 3)
         reading = Reading(aggregates, Watch(last_role=Role.COUNSELLOR), Facts(), None, None, START)
         if seq < 9:
             assert reading.value("empathy.drop") is None
@@ -148,7 +158,16 @@ def _seconds(turns: int) -> float:
     watch = structs.replace(LONG.watch)
     began = time.process_time()
     for _ in range(turns):
-        reading = Reading(LONG.aggregates, watch, LONG.facts, LONG.risk, LONG.model, LONG.clock)
+        reading = Reading(
+            LONG.aggregates,
+            watch,
+            LONG.facts,
+            LONG.risk,
+            LONG.model,
+            LONG.clock,
+            LONG.exchanges,
+            LONG.outcomes,
+        )
         for rule in SHIPPED.rules:
             conditions.holds(rule.when, reading)
     return time.process_time() - began

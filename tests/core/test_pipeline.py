@@ -48,36 +48,39 @@ def test_the_risk_stands_on_the_first_score_of_a_counsellor_turn() -> None:
     assert [seq for seq, _ in result.session_scores[0].risk_by_turn] == [1, 3, 5]
 
 
-def test_an_ended_session_has_the_closing_risk_and_its_turns_keep_theirs() -> None:
+def test_the_end_moves_the_risk_to_the_final_scores_and_leaves_the_curve() -> None:
     log = [turn(seq=n) for n in range(6)]
-    running, ended = processed(log), processed([*log, turn(seq=6, text="thank you"), end()])
-    longer = processed([*log, turn(seq=6, text="and nothing of that was any help"), end()])
-    [before], [after], [other] = (r.session_scores for r in (running, ended, longer))
-    assert after.risk_by_turn == before.risk_by_turn == other.risk_by_turn
+    running, ended = processed(log), processed([*log, end()])
+    [before], [after] = (result.session_scores for result in (running, ended))
+    assert after.risk_by_turn == before.risk_by_turn
     assert before.low_empathy_risk == before.risk_by_turn[-1][1]
-    assert after.low_empathy_risk not in (None, before.low_empathy_risk, other.low_empathy_risk)
+    assert after.low_empathy_risk not in (None, before.low_empathy_risk)
 
 
-def test_without_a_closing_model_the_end_leaves_the_risk_as_it_was() -> None:
-    scorer = FakeScorer()
-    scorer.risk = replace(FakeScorer.risk, closing=None)
-    worker = Pipeline(scorer, Policy(WindowPolicy()))
-    log = [turn(seq=n) for n in range(6)]
-    [session] = worker.process(received([*log, end()]), {}).session_scores
-    assert session.low_empathy_risk == session.risk_by_turn[-1][1]
+def test_outcome_risks_need_a_domain_with_a_model() -> None:
+    log = [turn(seq=n, domain="peer-support") for n in range(6)]
+    [known], [unknown] = (
+        processed(events).session_scores for events in (log, [turn(seq=n) for n in range(6)])
+    )
+    assert known.outcome_risks.keys() == {"chat_failed"}
+    assert unknown.outcome_risks == {}
+    [ended] = processed([*log, end()]).session_scores
+    assert ended.outcome_risks != known.outcome_risks
 
 
-def test_a_late_turn_moves_the_closing_risk_and_not_back_to_the_running_one() -> None:
-    log = [turn(seq=n) for n in (0, 1, 2, 4)]
+def test_a_late_turn_moves_the_outcomes_of_an_ended_session_and_no_exchange() -> None:
+    log = [turn(seq=n, domain="peer-support") for n in (0, 1, 2, 4)]
     states: dict[str, Versioned] = {}
     worker = pipeline()
     worker.process(received([*log, end()]), states)
-    closed = states["s"].state.risk
-    found = worker.process(received([turn(seq=3, text="late and long enough to count")]), states)
-    assert found.session_scores[0].low_empathy_risk not in (None, closed)
-    together = processed([*log, end(), turn(seq=3, text="late and long enough to count")])
-    [score] = together.session_scores
-    assert score.low_empathy_risk == found.session_scores[0].low_empathy_risk
+    closed = states["s"].state
+    exchanges, outcomes = closed.exchanges, closed.outcomes
+    late = turn(seq=3, text="late and long enough to count")
+    found = worker.process(received([late]), states)
+    assert states["s"].state.exchanges == exchanges
+    assert found.session_scores[0].outcome_risks != outcomes
+    [score] = processed([*log, end(), late]).session_scores
+    assert score.outcome_risks == found.session_scores[0].outcome_risks
 
 
 def test_a_rationale_is_shown_only_where_the_level_is_above_none() -> None:

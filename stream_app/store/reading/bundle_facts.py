@@ -21,11 +21,11 @@ class BundleFacts:
 def read(store: Store) -> dict[str, BundleFacts]:
     """By bundle."""
     manifest = bundles.c.manifest
-    query = sa.select(bundles.c.bundle, manifest["window"], manifest["risk"])
+    query = sa.select(bundles.c.bundle, manifest["window"], manifest["empathy"])
     with store.reading() as connection:
-        return {bundle: _facts(window, risk) for bundle, window, risk in connection.execute(query)}
+        return {bundle: _facts(window, empathy) for bundle, window, empathy in connection.execute(query)}
 
 
-def _facts(window: dict[str, Any] | None, risk: dict[str, Any] | None) -> BundleFacts:
-    window, risk = window or {}, risk or {}
-    return BundleFacts(window.get("before", 0), window.get("after", 0), risk.get("enter"))
+def _facts(window: dict[str, Any] | None, empathy: dict[str, Any] | None) -> BundleFacts:
+    window, empathy = window or {}, empathy or {}
+    return BundleFacts(window.get("before", 0), window.get("after", 0), empathy.get("enter"))

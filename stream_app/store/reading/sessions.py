@@ -60,9 +60,9 @@ class SessionFilter:
 class Mechanism:
     """One of EPITOME's mechanisms over the counsellor turns; levels 0-2."""
 
-    mean: Annotated[float, Field(ge=0, le=2, description="Mean level over counsellor turns")]
+    mean: Annotated[float, Field(ge=0, le=2, description="Mean expected level of the counsellor turns")]
     recent_mean: Annotated[float, Field(ge=0, le=2, description="The same over the last five")]
-    share: Annotated[float, Field(ge=0, le=1, description="Share of turns with a level above 0")]
+    share: Annotated[float, Field(ge=0, le=1, description="Expected share of turns with a level above 0")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,30 @@ class SessionCard:
     withheld_turns: Annotated[int, Field(ge=0, description="Not scored for want of consent")]
     low_empathy_risk: Annotated[
         Share,
-        Field(description="Probability of little empathy; null: too early"),
+        Field(
+            description="Probability that the recent empathy index lies below the tenth percentile "
+            "of the reference; null: too early"
+        ),
     ]
-    predicted_rating: Annotated[float | None, Field(ge=1, le=5)]
+    empathy_index: Annotated[
+        Share, Field(description="How empathically the client's turns were answered")
+    ]
+    empathy_interval: Annotated[
+        tuple[float, float] | None, Field(description="95 % interval of the index")
+    ]
+    empathy_percentile: Annotated[
+        float | None,
+        Field(ge=0, le=100, description="Share of the reference's sessions with a lower index"),
+    ]
+    answered_share: Annotated[
+        Share, Field(description="Of the empathic opportunities, those answered empathically")
+    ]
+    missed_opportunities: Annotated[
+        list[int], Field(description="Client turns that got no empathic answer; the latest 50")
+    ]
+    outcome_risks: Annotated[
+        dict[str, float], Field(description="Predicted outcomes, where the domain has a model")
+    ]
     mechanisms: Annotated[
         dict[str, Mechanism],
         Field(description="By emotional_reactions, interpretations, explorations"),
@@ -227,6 +248,9 @@ def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[Se
                 **{
                     **{name: row[name] for name in names},
                     "status": SessionStatus(row["status"]),
+                    "empathy_interval": _interval(row),
+                    "missed_opportunities": row["missed_opportunities"] or [],
+                    "outcome_risks": row["outcome_risks"] or {},
                     "mechanisms": {n: Mechanism(**m) for n, m in row["mechanisms"].items()},
                     "counsellors": who.get(row["session_id"], []),
                     "risk_by_turn": [(seq, risk) for seq, risk, _ in points],
@@ -298,10 +322,15 @@ def thresholds(connection: sa.Connection) -> dict[str, float]:
     """By bundle, the risk at which its own alert threshold stands."""
     found: dict[str, float] = {}
     for bundle, manifest in connection.execute(sa.select(bundles.c.bundle, bundles.c.manifest)):
-        risk: dict[str, Any] | None = manifest.get("risk")
-        if risk and "enter" in risk:
-            found[bundle] = float(risk["enter"])
+        empathy: dict[str, Any] | None = manifest.get("empathy")
+        if empathy:
+            found[bundle] = float(empathy["enter"])
     return found
+
+
+def _interval(row: sa.RowMapping) -> tuple[float, float] | None:
+    low, high = row["empathy_low"], row["empathy_high"]
+    return None if low is None or high is None else (low, high)
 
 
 def _since(points: list[RiskPoint], enter: float | None) -> datetime | None:

@@ -22,7 +22,12 @@ _SESSION: Final = {
     "late_turns": 0,
     "withheld_turns": 0,
     "low_empathy_risk": 0.61,
-    "predicted_rating": 3.2,
+    "empathy_index": 0.14,
+    "empathy_interval": [0.03, 0.25],
+    "empathy_percentile": 8.0,
+    "answered_share": 0.25,
+    "missed_opportunities": [2, 4],
+    "outcome_risks": {"chat_failed": 0.42},
     "mechanisms": {
         "emotional_reactions": _MECHANISM,
         "interpretations": _MECHANISM,

@@ -28,7 +28,7 @@ class SessionPoint:
     started_at: datetime | None
     counsellor_turns: int
     low_empathy_risk: Annotated[float | None, Field(ge=0, le=1)]
-    predicted_rating: Annotated[float | None, Field(ge=1, le=5)]
+    empathy_index: Annotated[float | None, Field(ge=0, le=1)]
     mechanisms: dict[str, Mechanism]
     empathy_total_mean: Annotated[float | None, Field(ge=0, le=6)]
 

@@ -19,8 +19,10 @@ CHIP_HEADS: Final = (
     "empathic_intent",
     "service_intents",
 )
-NOTHING: Final = "none"
-"""The label of a head that found none of its kind; it gets no chip."""
+NOTHING: Final = ("none", "no")
+"""Labels of a head that found none of its kind; they get no chip."""
+NOT_SHOWN: Final = ("satisfaction",)
+"""Client heads that are inputs of outcome risks only: one sentence says nothing of satisfaction."""
 COLLAPSE_ABOVE: Final = 1500
 """Characters of a text that are shown without being asked for."""
 
@@ -174,7 +176,7 @@ def _chips(score: ScoreOfTurn, role: Role) -> list[Chip]:
     found = []
     for name, labels in _heads(score, role).items():
         label = max(labels, key=lambda key: labels[key])
-        if name not in score.abstained and label != NOTHING:
+        if name not in score.abstained and label not in NOTHING:
             found.append(Chip(name, label, labels[label]))
     return found
 
@@ -185,7 +187,7 @@ def _silent(score: ScoreOfTurn, role: Role) -> list[str]:
 
 def _heads(score: ScoreOfTurn, role: Role) -> Mapping[str, Mapping[str, float]]:
     if role is Role.CLIENT:
-        return score.client
+        return {name: labels for name, labels in score.client.items() if name not in NOT_SHOWN}
     return {name: score.expressed[name] for name in CHIP_HEADS if score.expressed.get(name)}
 
 

@@ -1,0 +1,249 @@
+"""Sessions whose empathy is known: composed of rated answers, or degraded from real ones.
+
+*Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that people
+labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors do; its
+truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from an onset
+on are replaced by answers that people labelled as showing no mechanism, by answers of a task
+dialogue, by advice, or by empathic answers to somebody else; the control replaces the same turns by
+strongly empathic answers of like length.
+
+Everything of a session comes from one fold, so that the model of that fold has seen none of it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from models.batches import dice
+from models.data import epitome, esconv
+from models.data.corpora import Conversation
+from models.data.listeners import SERVICE, HeardSession, HeardTurn, load_sessions
+from models.data.split import fold_of, key_of
+from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
+
+Kind = Literal["composed", "untouched", "none", "task", "advice", "misplaced", "strong"]
+Onset = Literal["turn 3", "half"]
+Share = Literal["every", "every second"]
+
+EXCHANGES = 6
+LEAN = 1.5
+"""A composed session draws its answers with weights exp(lean * total), lean uniform in +-LEAN."""
+COMPOSED_A_FOLD = 240
+CHATS_A_FOLD = 50
+FEWEST_COUNSELLOR_TURNS = 8
+STRONG_TOTAL = 3
+"""An answer with at least this labelled total is strongly empathic; the highest fifth of EPITOME."""
+FILE_KINDS: tuple[Kind, ...] = ("untouched", "none", "task", "advice", "misplaced", "strong")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A text that may stand as a counsellor turn; `total` is the labelled total, if it has one."""
+
+    text: str
+    total: int | None = None
+
+    @property
+    def words(self) -> int:
+        """Length in words."""
+        return len(self.text.split())
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a session of the benchmark.
+
+    `origin` names the session that was changed; `onset` is the place of the first changed
+    counsellor turn among the counsellor turns; `totals` are the labelled totals of a composed
+    session's answers.
+    """
+
+    kind: Kind
+    domain: str
+    fold: int
+    origin: str = ""
+    onset: int | None = None
+    share: Share = "every"
+    totals: tuple[int, ...] = ()
+
+
+@dataclass
+class Material:
+    """Sessions of the benchmark with what is known of them, side by side."""
+
+    sessions: list[HeardSession] = field(default_factory=list)
+    known: list[Known] = field(default_factory=list)
+
+    def add(self, session: HeardSession, known: Known) -> None:
+        """Add one session."""
+        self.sessions.append(session)
+        self.known.append(known)
+
+
+@dataclass
+class Parts:
+    """What one fold's sessions are made of."""
+
+    pairs: list[tuple[str, Answer]]
+    chats: list[HeardSession]
+    counselling: list[HeardSession]
+    task: list[Answer]
+    advice: list[Answer]
+
+    @property
+    def none(self) -> list[Answer]:
+        """Answers that people labelled as showing none of the three mechanisms."""
+        return [answer for _, answer in self.pairs if answer.total == 0]
+
+    @property
+    def strong(self) -> list[Answer]:
+        """Answers that people labelled as strongly empathic."""
+        return [answer for _, answer in self.pairs if (answer.total or 0) >= STRONG_TOTAL]
+
+
+def total_of(response: Conversation) -> int:
+    """Labelled total 0-6 of an EPITOME pair."""
+    labels = response.turns[-1].labels
+    return sum(labels[head].index(1.0) for head in RATIONALE_ORDER)
+
+
+def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
+    """Everything of one fold."""
+
+    def own(key: str) -> bool:
+        return fold_of(key, seed, folds) == fold
+
+    pairs = [
+        (item.turns[0].text, Answer(item.turns[1].text, total_of(item)))
+        for item in epitome.load(data_dir)
+        if own(key_of(item))
+    ]
+    heard = [session for session in load_sessions(data_dir) if own(session.key)]
+    suggestion = STRATEGIES.index("providing_suggestions")
+    advice = [
+        Answer(turn.text)
+        for chat in esconv.load(data_dir)
+        if own(key_of(chat))
+        for turn in chat.turns
+        if turn.role == COUNSELLOR and turn.labels["strategy"][suggestion] == 1.0
+    ]
+    return Parts(
+        pairs,
+        [s for s in heard if s.source == "esconv" and _long(s)],
+        [s for s in heard if s.source == "annomi" and s.quality == "high" and _long(s)],
+        [
+            Answer(turn.text)
+            for session in heard
+            if session.source in SERVICE
+            for turn in session.turns
+            if turn.role == COUNSELLOR
+        ],
+        advice,
+    )
+
+
+def _long(session: HeardSession) -> bool:
+    return len(session.positions[COUNSELLOR]) >= FEWEST_COUNSELLOR_TURNS
+
+
+def composed(parts: Parts, fold: int, chance: random.Random) -> Material:
+    """Sessions of six exchanges, each in both domains."""
+    made = Material()
+    totals = np.array([answer.total or 0 for _, answer in parts.pairs])
+    for number in range(COMPOSED_A_FOLD):
+        lean = chance.uniform(-LEAN, LEAN)
+        weight = np.exp(lean * totals)
+        drawn = np.random.default_rng(chance.getrandbits(32)).choice(
+            len(totals), EXCHANGES, replace=False, p=weight / weight.sum()
+        )
+        turns = [
+            turn
+            for place in drawn
+            for turn in (
+                HeardTurn(CLIENT, parts.pairs[place][0]),
+                HeardTurn(COUNSELLOR, parts.pairs[place][1].text),
+            )
+        ]
+        known = Known("composed", "", fold, totals=tuple(int(totals[place]) for place in drawn))
+        for domain in ("peer-support", "counselling"):
+            key = f"composed:{fold}:{number}:{domain}"
+            made.add(HeardSession("esconv", key, turns), replace(known, domain=domain))
+    return made
+
+
+def degraded(parts: Parts, fold: int, chance: random.Random) -> Material:
+    """Real sessions as they are and changed in every way, with their controls."""
+    made = Material()
+    chosen = (
+        *(("peer-support", s) for s in chance.sample(parts.chats, len(parts.chats))[:CHATS_A_FOLD]),
+        *(("counselling", session) for session in parts.counselling),
+    )
+    for domain, session in chosen:
+        made.add(_named(session, "untouched"), Known("untouched", domain, fold, session.key))
+        spoken = session.positions[COUNSELLOR]
+        ways: list[tuple[Onset, Share]] = [("half", "every")]
+        ways.append(chance.choice([("turn 3", "every"), ("half", "every second")]))
+        for onset, share in ways:
+            first = 2 if onset == "turn 3" else len(spoken) // 2
+            places = spoken[first :: 1 if share == "every" else 2]
+            for kind in FILE_KINDS[1:]:
+                changed = _changed(session, places, kind, parts, chance)
+                name = f"{kind}:{onset}:{share}"
+                made.add(
+                    HeardSession(session.source, f"{session.key}:{name}", changed),
+                    Known(kind, domain, fold, session.key, first, share),
+                )
+    return made
+
+
+def _named(session: HeardSession, name: str) -> HeardSession:
+    turns = [HeardTurn(turn.role, turn.text) for turn in session.turns]
+    return HeardSession(session.source, f"{session.key}:{name}", turns)
+
+
+def _changed(
+    session: HeardSession,
+    places: Sequence[int],
+    kind: Kind,
+    parts: Parts,
+    chance: random.Random,
+) -> list[HeardTurn]:
+    turns = [HeardTurn(turn.role, turn.text) for turn in session.turns]
+    pool = {
+        "none": parts.none,
+        "task": parts.task,
+        "advice": parts.advice,
+        "misplaced": parts.strong,
+        "strong": parts.strong,
+    }[kind]
+    for place in places:
+        # The control is as long as the turn it replaces; everything else is as long as the control.
+        control = _alike(parts.strong, len(session.turns[place].text.split()), chance)
+        given = control if kind == "strong" else _alike(pool, control.words, chance)
+        turns[place] = HeardTurn(COUNSELLOR, given.text)
+    return turns
+
+
+def _alike(pool: Sequence[Answer], words: int, chance: random.Random, among: int = 12) -> Answer:
+    """One of the answers nearest in length."""
+    nearest = sorted(pool, key=lambda answer: abs(answer.words - words))[:among]
+    return chance.choice(nearest)
+
+
+def material(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
+    """All sessions of the benchmark that belong to one fold."""
+    parts = parts_of(data_dir, fold, folds, seed)
+    made = Material()
+    for part in (
+        composed(parts, fold, dice(seed, fold, "composed")),
+        degraded(parts, fold, dice(seed, fold, "degraded")),
+    ):
+        made.sessions += part.sessions
+        made.known += part.known
+    return made

@@ -1,0 +1,162 @@
+"""Exchanges of a session: what the client said, and how the counsellor answered it.
+
+An exchange begins with a client turn after a counsellor turn and holds the counsellor turns up to
+the next client turn. Its *opportunity* (0-1) is that of the client turn in it that calls most for an
+empathic answer; its *answer* (0-1) is the most empathic of the counsellor turns::
+
+    client      c0 c1          c4       c6 …
+    counsellor        k2 k3       k5
+    exchange    └──── 1 ────┘  └─ 2 ─┘  └ not answered yet
+
+What a turn says before any client turn (a greeting) answers nothing. All values are integers in
+millionths, so that a final score that replaces a provisional one leaves exactly what a run with
+final scores alone would have left.
+"""
+
+from typing import Final
+
+from msgspec import Struct, field
+
+from stream_app.contracts.events import Role
+
+KEPT: Final = 10
+"""Exchanges whose parts are known one by one; earlier ones are kept as sums."""
+MISSED_KEPT: Final = 50
+"""The latest missed opportunities that are named."""
+MILLION: Final = 1_000_000
+
+
+class Weighing(Struct, frozen=True):
+    """How exchanges count: weight without an opportunity, and what is an opportunity or an answer.
+
+    All in [0, 1]. An exchange weighs ``floor + (1 - floor) * opportunity``; it is an empathic
+    opportunity from ``opportunity`` on, and answered from ``answered`` on.
+    """
+
+    floor: float
+    opportunity: float
+    answered: float
+
+    def weight(self, opportunity: int) -> int:
+        """Weight of an exchange in millionths."""
+        return round(self.floor * MILLION + (1.0 - self.floor) * opportunity)
+
+
+class Turns(Struct, array_like=True):
+    """One side's turns of an exchange: the strongest of the settled ones, and the latest.
+
+    A seq of -1 stands for none. ``latest``: (seq, value); their scores may still be replaced.
+    """
+
+    settled_seq: int = -1
+    settled: int = 0
+    latest: list[tuple[int, int]] = field(default_factory=list)
+
+    def replace(self, seq: int, value: int) -> bool:
+        """Replace a turn's value; returns False when the turn is not among the latest."""
+        for place, (known, _) in enumerate(self.latest):
+            if known == seq:
+                self.latest[place] = (seq, value)
+                return True
+        return False
+
+    def add(self, seq: int, value: int, keep: int) -> None:
+        """Add a turn; all but the ``keep`` latest settle."""
+        self.latest.append((seq, value))
+        while len(self.latest) > keep:
+            oldest, strength = self.latest.pop(0)
+            if self.settled_seq < 0 or strength > self.settled:
+                self.settled_seq, self.settled = oldest, strength
+
+    @property
+    def strongest(self) -> tuple[int, int] | None:
+        """(seq, value) of the turn with the largest value, the earliest of equals."""
+        found = [(self.settled_seq, self.settled)] if self.settled_seq >= 0 else []
+        return max([*found, *self.latest], key=lambda turn: turn[1], default=None)
+
+    def __bool__(self) -> bool:
+        return self.settled_seq >= 0 or bool(self.latest)
+
+
+class Exchange(Struct, array_like=True):
+    """One exchange."""
+
+    client: Turns = field(default_factory=Turns)
+    counsellor: Turns = field(default_factory=Turns)
+
+
+class Answered(Struct, frozen=True):
+    """An exchange with at least one counsellor turn: ``seq`` of the client turn that called most.
+
+    ``opportunity`` and ``answer`` in millionths.
+    """
+
+    seq: int
+    opportunity: int
+    answer: int
+
+
+class Exchanges(Struct):
+    """The exchanges of a session so far: sums of the settled ones, and the latest.
+
+    ``weight``, ``weighted``: sum of the weights, and of weight times answer, in millionths.
+    ``opportunities``, ``met``: number of empathic opportunities, and of those answered.
+    ``unseen``: turns are missing, so that the next counsellor turn answers nothing that is known.
+    """
+
+    count: int = 0
+    weight: int = 0
+    weighted: int = 0
+    opportunities: int = 0
+    met: int = 0
+    missed: list[int] = field(default_factory=list)
+    latest: list[Exchange] = field(default_factory=list)
+    unseen: bool = False
+
+    def observe(self, role: Role, seq: int, value: int, after: int, weighing: Weighing) -> None:
+        """Add a scored turn, or replace its provisional value. ``after``: the window's size."""
+        keep = after + 1
+        for exchange in reversed(self.latest):
+            turns = exchange.client if role is Role.CLIENT else exchange.counsellor
+            if turns.replace(seq, value):
+                return
+        if role is Role.CLIENT:
+            if not self.latest or self.latest[-1].counsellor or self.unseen:
+                self.latest.append(Exchange())
+            self.unseen = False
+            self.latest[-1].client.add(seq, value, keep)
+        elif self.latest and not self.unseen:
+            self.latest[-1].counsellor.add(seq, value, keep)
+        while len(self.latest) > max(KEPT, keep):
+            self._settle(self.latest.pop(0), weighing)
+
+    def _settle(self, exchange: Exchange, weighing: Weighing) -> None:
+        found = _answered(exchange)
+        if found is None:
+            return
+        weight = weighing.weight(found.opportunity)
+        self.count += 1
+        self.weight += weight
+        self.weighted += round(weight * found.answer / MILLION)
+        if found.opportunity >= weighing.opportunity * MILLION:
+            self.opportunities += 1
+            if found.answer >= weighing.answered * MILLION:
+                self.met += 1
+            else:
+                self.missed.append(found.seq)
+                del self.missed[:-MISSED_KEPT]
+
+    def forget(self) -> None:
+        """Turns that are not seen come between: what follows answers nothing that is known."""
+        self.unseen = True
+
+    def answered(self) -> list[Answered]:
+        """The latest exchanges with at least one counsellor turn, in order."""
+        return [found for exchange in self.latest if (found := _answered(exchange)) is not None]
+
+
+def _answered(exchange: Exchange) -> Answered | None:
+    called, answer = exchange.client.strongest, exchange.counsellor.strongest
+    if called is None or answer is None:
+        return None
+    return Answered(called[0], called[1], answer[1])
