@@ -18,6 +18,7 @@ from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.data.corpora import REPOSITORY
 from models.evaluate import sections, tables
 from models.evaluate.beside import beside
+from models.evaluate.outcomes import outcomes_section
 from models.evaluate.published import TARGETS, Target
 
 FOLDER = REPOSITORY / "docs" / "evaluation"
@@ -29,8 +30,8 @@ COMMANDS = {
     "annomi": "python -m models.evaluate",
     "intents": "python -m models.evaluate",
     "calibration": "python -m models.evaluate",
-    "perceived": "python -m models.perceived",
-    "sessions": "python -m models.sessions",
+    "perceived": "python -m models.outcomes ratings",
+    "outcomes": "python -m models.outcomes evaluate",
     "probes": "python -m models.probes",
     "nano": "python -m models.distil compare",
     "ablation": "python -m models.ablation",
@@ -294,7 +295,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     ("Calibration and confidence", "calibration", _calibration),
     ("Perceived empathy", "perceived", _others(sections.perceived)),
-    ("Sessions: risk and early detection", "sessions", _others(sections.sessions)),
+    ("Outcome risks", "outcomes", _others(outcomes_section)),
     ("Context probe", "probes", _others(sections.probes)),
     ("The small bundle beside the default one", "nano", _others(beside)),
     ("Levers, one by one", "ablation", ablation),
@@ -303,10 +304,6 @@ SECTIONS: tuple[Section, ...] = (
 
 PICTURES = {
     "calibration": {"reliability.svg": "Reliability of every head before and after calibration"},
-    "sessions": {
-        "risk-by-turn.svg": "AUROC of the session risk by turn",
-        "risk-calibration.svg": "Reliability of the session risk",
-    },
 }
 
 

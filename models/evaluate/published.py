@@ -157,27 +157,17 @@ TARGETS: tuple[Target, ...] = (
     ),
     *(
         Target(
-            f"session risk, AUROC {when}",
-            ("sessions", "auroc", key, "pooled", "value"),
+            f"outcome {name}, AUROC at the end{held}",
+            ("outcomes", "outcomes", name, "auroc", "value"),
             wanted,
             "–",
             unit=1,
         )
-        for key, when, wanted in (
-            ("end", "at the end", 0.92),
-            ("after_10", "after 10 turns", 0.86),
-            ("after_6", "after 6 turns", 0.80),
+        for name, wanted, held in (
+            ("chat_failed", 0.83, ""),
+            ("low_satisfaction", 0.71, ""),
+            ("low_mi_quality", 0.93, ", topics held out"),
         )
-    ),
-    *(
-        Target(
-            f"AnnoMI quality, AUROC, {held}",
-            ("sessions", "annomi_quality", "all outputs", held, "value"),
-            0.95,
-            "–",
-            unit=1,
-        )
-        for held in ("sessions held out", "topics held out")
     ),
     *(
         Target(

@@ -1,4 +1,4 @@
-"""Tables of the files that other commands write: perceived, sessions, probes."""
+"""Tables of the files that other commands write: perceived, probes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from models.evaluate.tables import NONE, table
 from models.probes.report import markdown as probe_markdown
 
 Content = dict[str, Any]
-
-WHEN = {
-    "end": "at the end",
-    "after_10": "after 10 turns",
-    "after_6": "after 6 turns",
-    "after_10_running": "after 10 turns, sessions that still run",
-    "after_6_running": "after 6 turns, sessions that still run",
-}
 
 
 def _pooled(figure: Content, digits: int = 2) -> str:
@@ -71,86 +63,6 @@ def perceived(content: Content) -> str:
 
 def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:].rstrip(".") + "."
-
-
-def sessions(content: Content) -> str:
-    """Session risk: AUROC by time, alerts, calibration, ablation; AnnoMI quality."""
-    published, targets = content.get("published", {}), content.get("targets", {})
-    rows = [
-        [
-            WHEN.get(name, name),
-            *(str(row["n"]), str(row["low"]), _pooled(row["pooled"]), _spread(row)),
-            *(f"{known[name]:.2f}" if name in known else NONE for known in published.values()),
-            f"{targets[name]:.2f}" if name in targets else NONE,
-        ]
-        for name, row in content["auroc"].items()
-    ]
-    header = ["when", "sessions", "low", "AUROC (95 %)", "over folds", *published, "target"]
-    protocol = "\n".join(f"- {name}: {words}" for name, words in content["protocol"].items())
-    alerts = [
-        [
-            f"{row['wanted_false_alarms_per_100_good']:.0f}",
-            f"{row['enter']:.2f}",
-            f"{row['false_alarms_per_100_good']:.1f}",
-            f"{row['detected_per_100_low']:.1f}",
-            _plain(row["median_counsellor_turn_of_detection"], 0),
-            _plain(row["median_share_of_session_left"], 2),
-        ]
-        for row in content["alerts"]
-    ]
-    alert_header = [
-        *("false alarms per 100 good, chosen", "threshold", "came out", "found per 100 low"),
-        *("median counsellor turn of detection", "share of the session left then"),
-    ]
-    calibration = [
-        [
-            *(WHEN.get(name, name), str(row["n"])),
-            *(f"{row[key]:.3f}" for key in ("brier", "brier_of_the_base_rate")),
-            f"{100 * row['expected_calibration_error']:.1f}",
-        ]
-        for name, row in content["calibration"].items()
-    ]
-    parts = [
-        _folds(content) + f" {content['sessions']} sessions, {content['low']} of them low.",
-        protocol,
-        table(header, rows),
-        "Alerts; thresholds were chosen on the other folds:",
-        table(alert_header, alerts),
-        "Calibration of the risk:",
-        table(["when", "sessions", "Brier", "Brier of the base rate", "ECE, %"], calibration),
-    ]
-    if content.get("ablations"):
-        moments = ("end", "after_10", "after_6")
-        groups = [
-            [name, *(_pooled(row[moment]) for moment in moments)]
-            for name, row in content["ablations"].items()
-        ]
-        names = ["features", *(WHEN[moment] for moment in moments)]
-        parts += ["AUROC with other features:", table(names, groups)]
-    if content.get("annomi_quality"):
-        parts.append(
-            "### AnnoMI: high against low quality\n\n" + quality(content["annomi_quality"])
-        )
-    return "\n\n".join(parts)
-
-
-def quality(content: Content) -> str:
-    """AUROC of low quality, with sessions and with topics held out."""
-    rows = [
-        [name, *(_pooled(row[held]) for held in ("sessions held out", "topics held out"))]
-        for name, row in content.items()
-        if isinstance(row, dict)
-    ]
-    words = (
-        f"{content['sessions']} sessions, {content['low']} of low quality, {content['topics']} "
-        f"topics. {_sentence(content['protocol'])}"
-    )
-    header = ["features", "AUROC, sessions held out (95 %)", "AUROC, topics held out (95 %)"]
-    return f"{words}\n\n{table(header, rows)}"
-
-
-def _plain(value: float | None, digits: int) -> str:
-    return NONE if value is None else f"{value:.{digits}f}"
 
 
 def probes(content: Content) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 import typer
 
 from export.bundle import CARD, MANIFEST, write_manifest
@@ -21,8 +22,9 @@ from export.card import model_card
 from models import quality
 from models.data import annomi
 from models.data.corpora import resolve_data_dir
+from models.data.listeners import HeardSession
 from models.outcomes.evaluation import PROTOCOL, TARGETS, out_of_fold, report, shipped
-from models.outcomes.folds import collect, load_folds
+from models.outcomes.folds import Collected, collect, load_folds
 from models.outcomes.labels import SPECS
 from models.outcomes.measure import paired_auroc
 from models.ratings import listener_report
@@ -96,10 +98,8 @@ def fit(
     print(json.dumps(content["metrics"]["outcomes"]["out_of_fold"], indent=1))
 
 
-def _held_out(found: Any, sessions: Any) -> dict[str, Any]:
+def _held_out(found: Collected, sessions: list[HeardSession]) -> dict[str, Any]:
     """AUROC at the end, with the calibration that ships; sessions held out, of AnnoMI too."""
-    import numpy as np
-
     scores = {}
     for name, own in out_of_fold(found, sessions).items():
         known = [i for i in own if i in found.truth[name]]

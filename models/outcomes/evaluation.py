@@ -156,7 +156,9 @@ def topics_held_out(found: Collected, recipe: Recipe = CLOSING) -> dict[int, flo
         for test in topic_parts(truth, found.groups, seed):
             points = examples(found, seen, set(seen) - set(test), closing=True)
             model = fit_calibrated(points, found.names, recipe).get(LOW_MI_QUALITY)
-            for i in test if model else ():
+            if model is None:
+                continue
+            for i in test:
                 [value] = predicted(model, found.names, seen[i].closing[None])
                 total[i] += float(value)
                 times[i] += 1
@@ -254,7 +256,7 @@ def _correlations(
     """With the ratings, by source and, where sources are rated alike, over all of them."""
     rated = {i: value for i in end if (value := rating(sessions[i])) is not None}
     parts = {
-        source: {i: value for i, value in rated.items() if sessions[i].source == source}
+        str(source): {i: value for i, value in rated.items() if sessions[i].source == source}
         for source in spec.sources
     }
     found = {source: rank_correlation(end, part) for source, part in parts.items() if part}

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from models.data.listeners import HeardSession, load_sessions
+from models.data.listeners import SERVICE, HeardSession, load_sessions
 from models.outcomes.labels import SPECS, group_of
 from models.perceived import OUTCOMES, SERVICE_DIALOGUES, Outcomes, share_of
 from models.ratings import Fold
@@ -44,7 +44,24 @@ def load_folds(folder: Path, data_dir: Path) -> tuple[list[HeardSession], list[F
     for fold in folds:
         if fold.outcomes.keys != keys:
             raise SystemExit(f"error: fold {fold.number} was run on other sessions: run it again")
+        if not _service_unseen(fold, sessions):
+            print(
+                f"warning: fold {fold.number} has outcome heads' outputs on service dialogues that "
+                "they learned from: run python -m models.perceived again"
+            )
     return sessions, folds
+
+
+def _service_unseen(fold: Fold, sessions: list[HeardSession]) -> bool:
+    """Whether heads were fitted without the service dialogues that the fold trained on."""
+    starts, heads = fold.outcomes.starts, fold.outcomes
+    for i, session in enumerate(sessions):
+        if session.source in SERVICE and fold.share.trains(session.key):
+            rows = slice(starts[i], starts[i + 1])
+            seen, unseen = (part["final"]["helpfulness"] for part in (heads.logits, heads.unseen))
+            if not np.array_equal(seen[rows], unseen[rows]):
+                return True
+    return False
 
 
 @dataclass

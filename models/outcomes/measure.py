@@ -1,4 +1,4 @@
-"""Figures of an outcome risk: AUROC over chosen pairs of sessions, rank correlation, calibration."""
+"""Figures of an outcome risk: AUROC over chosen pairs, rank correlation, calibration."""
 
 from __future__ import annotations
 

@@ -259,10 +259,11 @@ def test_trainings_of_another_size_are_a_table_of_their_own(tmp_path: Path) -> N
 def test_a_picture_is_shown_when_it_is_there(tmp_path: Path) -> None:
     folder = tmp_path / "evaluation"
     folder.mkdir()
-    assert "risk-by-turn" not in document.page({"sessions": {"auroc": 0.9}}, folder)
-    (folder / "risk-by-turn.svg").write_text("<svg/>")
-    page = document.page({"sessions": {"auroc": 0.9}}, folder)
-    assert "![AUROC of the session risk by turn](evaluation/risk-by-turn.svg)" in page
+    files = {"calibration": {}}
+    assert "reliability.svg" not in document.page(files, folder)
+    (folder / "reliability.svg").write_text("<svg/>")
+    page = document.page(files, folder)
+    assert "![Reliability of every head before and after calibration](evaluation/rel" in page
 
 
 def test_files_of_any_shape_become_tables() -> None:
