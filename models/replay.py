@@ -18,7 +18,7 @@ from models.batches import AFTER, BEFORE
 from models.data.listeners import HeardSession
 from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
-from stream_app.contracts.events import Domain, Role, SessionEnd, Turn, WireRole
+from stream_app.contracts.events import Approach, Domain, Role, SessionEnd, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.outcomes import OutcomeModel, features
@@ -200,7 +200,13 @@ def session_end(session: HeardSession) -> SessionEnd:
     return SessionEnd(session_id=session.key, occurred_at=at)
 
 
-def session_turn(session: HeardSession, seq: int, row: int, domain: Domain | None = None) -> Turn:
+def session_turn(
+    session: HeardSession,
+    seq: int,
+    row: int,
+    domain: Domain | None = None,
+    approach: Approach | None = None,
+) -> Turn:
     """A turn whose text begins with the row of its scores and has as many words as the real one."""
     turn = session.turns[seq]
     words = len(turn.text.split())
@@ -212,4 +218,5 @@ def session_turn(session: HeardSession, seq: int, row: int, domain: Domain | Non
         text=" ".join([str(row), *["-"] * (words - 1)]),
         occurred_at=START + timedelta(seconds=20 * seq),
         domain=domain,
+        approach=approach,
     )

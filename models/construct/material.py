@@ -6,7 +6,8 @@ do; its truth is the mean labelled total. *Degraded*: a real session in which co
 an onset on are replaced by answers that people labelled as showing no mechanism, by answers of a
 task dialogue, by advice, or by empathic answers to somebody else; the control replaces the same
 turns by strongly empathic answers of like length. *Real*: the sessions as they are, for the
-reference distributions.
+reference distributions. *Rated*: the conversations of EmpatheticExchanges, whose answers people
+rated for empathy.
 
 Everything of a session comes from one fold, so that the model of that fold has seen none of it.
 """
@@ -22,21 +23,25 @@ from typing import Literal
 import numpy as np
 
 from models.batches import dice
-from models.data import epitome, esconv
+from models.data import empathetic_exchanges, epitome, esconv
 from models.data.corpora import Conversation
 from models.data.listeners import SERVICE, HeardSession, HeardTurn, load_sessions
 from models.data.split import fold_of, key_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
 
-Kind = Literal["real", "composed", "untouched", "none", "task", "advice", "misplaced", "strong"]
+Kind = Literal[
+    "real", "rated", "composed", "untouched", "none", "task", "advice", "misplaced", "strong"
+]
 Onset = Literal["turn 3", "half"]
 Share = Literal["every", "every second"]
 
 EXCHANGES = 6
-LEAN = 1.5
+LEAN = 1.2
 """A composed session draws its answers with weights exp(lean * total), lean uniform in +-LEAN."""
 COMPOSED_A_FOLD = 240
 CHATS_A_FOLD = 50
+CONTROLS = 30
+"""A control is drawn from so many strongly empathic answers, those nearest in length."""
 FEWEST_COUNSELLOR_TURNS = 8
 STRONG_TOTAL = 3
 """Answers with at least this labelled total are strongly empathic: an eighth of EPITOME."""
@@ -70,7 +75,7 @@ class Known:
 
     `origin` names the session that was changed; `onset` is the place of the first changed
     counsellor turn among the counsellor turns; `totals` are the labelled totals of a composed
-    session's answers.
+    session's answers, or the ratings 1-5 of a rated one's.
     """
 
     kind: Kind
@@ -93,6 +98,11 @@ class Material:
         """Add one session."""
         self.sessions.append(session)
         self.known.append(known)
+
+    def join(self, other: Material) -> None:
+        """Add the sessions of another one."""
+        self.sessions += other.sessions
+        self.known += other.known
 
 
 @dataclass
@@ -174,6 +184,24 @@ def real(parts: Parts, fold: int, chance: random.Random) -> Material:
     return made
 
 
+def rated(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
+    """The fold's conversations of EmpatheticExchanges."""
+    made = Material()
+    for item in empathetic_exchanges.load(data_dir):
+        if fold_of(key_of(item), seed, folds) == fold:
+            ratings = tuple(
+                round(1 + 4 * turn.labels[empathetic_exchanges.HEAD][1])
+                for turn in item.turns
+                if turn.labels
+            )
+            turns = [HeardTurn(turn.role, turn.text) for turn in item.turns]
+            made.add(
+                HeardSession("esconv", key_of(item), turns),
+                Known("rated", "peer-support", fold, totals=ratings),
+            )
+    return made
+
+
 def composed(parts: Parts, fold: int, chance: random.Random) -> Material:
     """Sessions of six exchanges, each in both domains."""
     made = Material()
@@ -245,8 +273,9 @@ def _changed(
         "strong": parts.strong,
     }[kind]
     for place in places:
-        # The control is as long as the turn it replaces; everything else is as long as the control.
-        control = _alike(parts.strong, len(session.turns[place].text.split()), chance)
+        # The control is about as long as the turn it replaces, everything else as the control.
+        words = len(session.turns[place].text.split())
+        control = _alike(parts.strong, words, chance, CONTROLS)
         given = control if kind == "strong" else _alike(pool, control.words, chance)
         turns[place] = HeardTurn(COUNSELLOR, given.text)
     return turns
@@ -264,9 +293,9 @@ def material(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
     made = Material()
     for part in (
         real(parts, fold, dice(seed, fold, "real")),
+        rated(data_dir, fold, folds, seed),
         composed(parts, fold, dice(seed, fold, "composed")),
         degraded(parts, fold, dice(seed, fold, "degraded")),
     ):
-        made.sessions += part.sessions
-        made.known += part.known
+        made.join(part)
     return made

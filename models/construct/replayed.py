@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from models.construct.scoring import Scored
 from models.data.listeners import HeardSession
 from models.labels import COUNSELLOR
 from models.replay import ReplayScorer, session_end, session_turn
-from stream_app.contracts.events import Domain, Role
+from stream_app.contracts.events import Approach, Domain, Role
 from stream_app.contracts.scores import SessionScore, Stage
 from stream_app.core.empathy import EmpathyModel, client_features, counsellor_features
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
@@ -49,13 +49,19 @@ def watch(
     scored: Scored,
     manifest: Mapping[str, HeadSpec],
     empathy: EmpathyModel,
+    chosen: Sequence[int] | None = None,
+    approach: Approach | None = None,
 ) -> list[Watched]:
-    """Run every session, its turns one after another; `manifest` has the heads' calibration."""
+    """Run sessions (those `chosen`, or all), their turns one after another.
+
+    `manifest` has the heads' calibration; `approach` is what their events declare.
+    """
     scorer = ReplayScorer(scored.logits, manifest, empathy, scored.distress)
     pipeline = Pipeline(scorer, Policy(WindowPolicy(BEFORE, AFTER), require_consent=False))
     found = []
-    for number, (session, known) in enumerate(zip(material.sessions, material.known, strict=True)):
-        events = _events(session, known, int(scored.starts[number]))
+    for number in range(len(material.sessions)) if chosen is None else chosen:
+        session, known = material.sessions[number], material.known[number]
+        events = _events(session, known, int(scored.starts[number]), approach)
         result = pipeline.process(events, {})
         spoken = {seq: place for place, seq in enumerate(session.positions[COUNSELLOR])}
         risks = [
@@ -77,9 +83,14 @@ def watch(
     return found
 
 
-def _events(session: HeardSession, known: Known, first: int) -> list[Received]:
+def _events(
+    session: HeardSession, known: Known, first: int, approach: Approach | None
+) -> list[Received]:
     domain = Domain(known.domain)
-    turns = [session_turn(session, seq, first + seq, domain) for seq in range(len(session.turns))]
+    turns = [
+        session_turn(session, seq, first + seq, domain, approach)
+        for seq in range(len(session.turns))
+    ]
     events = [*turns, session_end(session)]
     return [Received(Source("replay", 0, seq), b"", event) for seq, event in enumerate(events)]
 

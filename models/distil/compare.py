@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from stream_app.core.risk import low_empathy_risk
 
 from export.parity import OnnxModel
 from models.batches import FINAL, Segment, Window, tokenise
@@ -26,7 +27,6 @@ from models.replay import START
 from models.resampling import auroc, interval
 from stream_app.contracts.events import Role, Turn, WireRole
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
-from stream_app.core.risk import low_empathy_risk
 from stream_app.core.session import Versioned
 from stream_app.core.window import WindowPolicy
 from stream_app.inference.bundle import Bundle, Manifest

@@ -74,10 +74,8 @@ class Reading:
         """What the low-empathy risk rests on, in words; None while there is no index."""
         if self.model is None or self.empathy is None:
             return None
-        domain = self.facts.domain
-        if domain is None or domain not in self.model.domains:
-            domain = self.model.default
-        return seen(self.empathy, self.model.of(domain), domain)
+        here = self.model.of(self.facts.domain, self.facts.approach)
+        return seen(self.empathy, here)
 
     @property
     def counsellor(self) -> Contribution | None:
