@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from stream_app.contracts.events import Role, decode
-from stream_app.contracts.scores import MECHANISMS, Expressed, Level
+from stream_app.contracts.scores import MECHANISMS, Expressed, Level, Stage, TurnScore
+from stream_app.core.aggregates import MILLION, Contribution
 from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel
 from stream_app.core.exchanges import Weighing
 from stream_app.core.outcomes import OutcomeModel
@@ -27,7 +28,7 @@ class FakeScorer:
         domains={
             "peer-support": DomainEmpathy(
                 opportunity={"distress": 1.0},
-                answer=AnswerModel(0.0, {name: 0.5 for name in MECHANISMS}),
+                answer=AnswerModel(0.0, dict.fromkeys(MECHANISMS, 0.5)),
                 weighing=Weighing(floor=0.2, opportunity=0.5, answered=0.4),
                 mean=0.5,
                 between=0.2,
@@ -103,6 +104,47 @@ class FakeScorer:
             digest[5] / 255,
             [],
         )
+
+
+def contribution(
+    seq: int,
+    levels: tuple[int, int, int] = (0, 0, 0),
+    question: str | None = None,
+    reflection: str | None = None,
+    evidence: dict[str, int] | None = None,
+) -> Contribution:
+    """What a counsellor turn adds whose heads are sure of these levels."""
+    emotional, interpretations, explorations = levels
+    return Contribution(
+        seq=seq,
+        levels=levels,
+        expected=(emotional * MILLION, interpretations * MILLION, explorations * MILLION),
+        shown=(
+            (emotional > 0) * MILLION,
+            (interpretations > 0) * MILLION,
+            (explorations > 0) * MILLION,
+        ),
+        question=question,
+        reflection=reflection,
+        evidence=evidence or {},
+    )
+
+
+def scored(role: Role, seq: int = 0, **parts: Any) -> TurnScore:
+    """A final score; heads that are not named are missing."""
+    named = {"expressed": Expressed(), "perceived": {}, "client": {}, "abstained": [], **parts}
+    return TurnScore(
+        session_id="s",
+        seq=seq,
+        stage=Stage.FINAL,
+        bundle="b",
+        role=role,
+        occurred_at=START,
+        late=False,
+        truncated=False,
+        confidence=0.0,
+        **named,
+    )
 
 
 def turn(session: str = "s", seq: Any = 0, **changes: Any) -> bytes:

@@ -1,11 +1,12 @@
 """Sessions whose empathy is known: composed of rated answers, or degraded from real ones.
 
-*Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that people
-labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors do; its
-truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from an onset
-on are replaced by answers that people labelled as showing no mechanism, by answers of a task
-dialogue, by advice, or by empathic answers to somebody else; the control replaces the same turns by
-strongly empathic answers of like length.
+*Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that
+people labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors
+do; its truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from
+an onset on are replaced by answers that people labelled as showing no mechanism, by answers of a
+task dialogue, by advice, or by empathic answers to somebody else; the control replaces the same
+turns by strongly empathic answers of like length. *Real*: the sessions as they are, for the
+reference distributions.
 
 Everything of a session comes from one fold, so that the model of that fold has seen none of it.
 """
@@ -27,7 +28,7 @@ from models.data.listeners import SERVICE, HeardSession, HeardTurn, load_session
 from models.data.split import fold_of, key_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
 
-Kind = Literal["composed", "untouched", "none", "task", "advice", "misplaced", "strong"]
+Kind = Literal["real", "composed", "untouched", "none", "task", "advice", "misplaced", "strong"]
 Onset = Literal["turn 3", "half"]
 Share = Literal["every", "every second"]
 
@@ -38,8 +39,16 @@ COMPOSED_A_FOLD = 240
 CHATS_A_FOLD = 50
 FEWEST_COUNSELLOR_TURNS = 8
 STRONG_TOTAL = 3
-"""An answer with at least this labelled total is strongly empathic; the highest fifth of EPITOME."""
-FILE_KINDS: tuple[Kind, ...] = ("untouched", "none", "task", "advice", "misplaced", "strong")
+"""Answers with at least this labelled total are strongly empathic: an eighth of EPITOME."""
+CHANGES: tuple[Kind, ...] = ("none", "task", "advice", "misplaced", "strong")
+SERVICE_A_FOLD = 120
+"""Service dialogues of a fold that are part of the reference."""
+DOMAINS: dict[str, str] = {
+    "esconv": "peer-support",
+    "esconv_failed": "peer-support",
+    "annomi": "counselling",
+    **dict.fromkeys(SERVICE, "customer-service"),
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ class Parts:
     """What one fold's sessions are made of."""
 
     pairs: list[tuple[str, Answer]]
+    heard: list[HeardSession]
     chats: list[HeardSession]
     counselling: list[HeardSession]
     task: list[Answer]
@@ -135,6 +145,7 @@ def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
     ]
     return Parts(
         pairs,
+        heard,
         [s for s in heard if s.source == "esconv" and _long(s)],
         [s for s in heard if s.source == "annomi" and s.quality == "high" and _long(s)],
         [
@@ -150,6 +161,17 @@ def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
 
 def _long(session: HeardSession) -> bool:
     return len(session.positions[COUNSELLOR]) >= FEWEST_COUNSELLOR_TURNS
+
+
+def real(parts: Parts, fold: int, chance: random.Random) -> Material:
+    """The fold's sessions as they are, of the service corpora a sample."""
+    service = [session for session in parts.heard if session.source in SERVICE]
+    chosen = [session for session in parts.heard if session.source not in SERVICE]
+    chosen += chance.sample(service, min(SERVICE_A_FOLD, len(service)))
+    made = Material()
+    for session in chosen:
+        made.add(session, Known("real", DOMAINS[session.source], fold, session.key))
+    return made
 
 
 def composed(parts: Parts, fold: int, chance: random.Random) -> Material:
@@ -192,7 +214,7 @@ def degraded(parts: Parts, fold: int, chance: random.Random) -> Material:
         for onset, share in ways:
             first = 2 if onset == "turn 3" else len(spoken) // 2
             places = spoken[first :: 1 if share == "every" else 2]
-            for kind in FILE_KINDS[1:]:
+            for kind in CHANGES:
                 changed = _changed(session, places, kind, parts, chance)
                 name = f"{kind}:{onset}:{share}"
                 made.add(
@@ -241,6 +263,7 @@ def material(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
     parts = parts_of(data_dir, fold, folds, seed)
     made = Material()
     for part in (
+        real(parts, fold, dice(seed, fold, "real")),
         composed(parts, fold, dice(seed, fold, "composed")),
         degraded(parts, fold, dice(seed, fold, "degraded")),
     ):

@@ -230,4 +230,3 @@ def _move(
     if to in (AlertState.INACTIVE, AlertState.RESOLVED):
         status.held = []
     return alert
-

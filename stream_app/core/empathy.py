@@ -8,15 +8,15 @@ numbers come with the bundle, fitted by ``python -m models.construct``.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import MECHANISMS, TurnScore
+from stream_app.contracts.scores import MECHANISMS, Expressed, TurnScore
 from stream_app.core.baselines import Usual
-from stream_app.core.exchanges import MILLION, Exchanges, Weighing
+from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
 from stream_app.core.watch import Facts
 
 LOWEST_TENTH: Final = 1.2815515655446004
@@ -38,6 +38,22 @@ COUNSELLOR_FEATURES: Final = (
     "information_unacknowledged",
     "rated_empathy",
 )
+
+
+class Scored(Protocol):
+    """The scores of one turn."""
+
+    @property
+    def expressed(self) -> Expressed:
+        """What the counsellor expressed."""
+
+    @property
+    def perceived(self) -> Mapping[str, float]:
+        """Perceived empathy by head."""
+
+    @property
+    def client(self) -> Mapping[str, Mapping[str, float]]:
+        """Distributions of the client's heads."""
 
 
 class AnswerModel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,7 +142,7 @@ def turn_value(score: TurnScore, model: DomainEmpathy) -> int:
     return round(min(1.0, max(0.0, value)) * MILLION)
 
 
-def client_features(score: TurnScore) -> dict[str, float]:
+def client_features(score: Scored) -> dict[str, float]:
     """What may make a client turn an empathic opportunity, each in [0, 1]; 0 without the head."""
     talk = score.client.get("talk_type", {})
     return {
@@ -136,7 +152,7 @@ def client_features(score: TurnScore) -> dict[str, float]:
     }
 
 
-def counsellor_features(score: TurnScore) -> dict[str, float]:
+def counsellor_features(score: Scored) -> dict[str, float]:
     """What a counsellor turn expresses, each in [0, 1]; 0 without the head.
 
     Mechanisms by half of their expected level, from the calibrated probabilities, so that heads
@@ -178,7 +194,7 @@ def summary(
 ) -> EmpathySummary | None:
     """The session's empathy so far; None before the first answered exchange.
 
-    ``usual``: the index of the channel's ended sessions; with enough of them they are the reference.
+    ``usual``: the index of the channel's ended sessions, the reference when there are enough.
     """
     latest = exchanges.answered()
     if not latest and not exchanges.count:
@@ -218,7 +234,9 @@ def summary(
         risk=None if few else _normal((low - recent[0]) / recent[1]),
         opportunities=exchanges.opportunities + len(called),
         met=exchanges.met + sum(answered for _, answered in called),
-        missed=[*exchanges.missed, *(seq for seq, answered in called if not answered)],
+        missed=[*exchanges.missed, *(seq for seq, answered in called if not answered)][
+            -MISSED_KEPT:
+        ],
         recent_opportunities=called[-SHOWN:],
     )
 

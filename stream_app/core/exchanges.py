@@ -1,7 +1,7 @@
 """Exchanges of a session: what the client said, and how the counsellor answered it.
 
 An exchange begins with a client turn after a counsellor turn and holds the counsellor turns up to
-the next client turn. Its *opportunity* (0-1) is that of the client turn in it that calls most for an
+the next client turn. Its *opportunity* (0-1) is that of the client turn that calls most for an
 empathic answer; its *answer* (0-1) is the most empathic of the counsellor turns::
 
     client      c0 c1          c4       c6 …
@@ -102,6 +102,7 @@ class Exchanges(Struct):
     ``weight``, ``weighted``: sum of the weights, and of weight times answer, in millionths.
     ``opportunities``, ``met``: number of empathic opportunities, and of those answered.
     ``unseen``: turns are missing, so that the next counsellor turn answers nothing that is known.
+    ``last``: the highest seq so far; what is final before it and in no exchange answers nothing.
     """
 
     count: int = 0
@@ -112,6 +113,7 @@ class Exchanges(Struct):
     missed: list[int] = field(default_factory=list)
     latest: list[Exchange] = field(default_factory=list)
     unseen: bool = False
+    last: int = -1
 
     def observe(self, role: Role, seq: int, value: int, after: int, weighing: Weighing) -> None:
         """Add a scored turn, or replace its provisional value. ``after``: the window's size."""
@@ -120,6 +122,9 @@ class Exchanges(Struct):
             turns = exchange.client if role is Role.CLIENT else exchange.counsellor
             if turns.replace(seq, value):
                 return
+        if seq <= self.last:
+            return
+        self.last = seq
         if role is Role.CLIENT:
             if not self.latest or self.latest[-1].counsellor or self.unseen:
                 self.latest.append(Exchange())

@@ -172,8 +172,8 @@ def log_odds(model: OutcomeModel, values: Mapping[str, float]) -> float:
 def probability(logit: float) -> float:
     """The logistic function, safe for any finite log-odds.
 
-    >>> probability(0.0), round(probability(1e9), 6)
-    (0.5, 1.0)
+    >>> probability(0.0), round(probability(1e9), 9), probability(1e9) < 1.0
+    (0.5, 1.0, True)
     """
     return 1.0 / (1.0 + math.exp(-max(-LARGEST_LOGIT, min(LARGEST_LOGIT, logit))))
 

@@ -186,7 +186,9 @@ class Pipeline:
         for session_id, versioned in result.sessions.items():
             status = SessionStatus.CLOSED if versioned.state.closed else SessionStatus.OPEN
             points = places.risk_points.get(session_id, [])
-            result.session_scores.append(session_score(versioned.state, status, points, self._scorer.empathy))
+            result.session_scores.append(
+                session_score(versioned.state, status, points, self._scorer.empathy)
+            )
         return result
 
     def rest(self, states: dict[str, Versioned]) -> BatchResult:
@@ -207,7 +209,9 @@ class Pipeline:
         self._fold(places, result)
         for session_id, state in copies.items():
             points = places.risk_points.get(session_id, [])
-            result.session_scores.append(session_score(state, SessionStatus.IDLE, points, self._scorer.empathy))
+            result.session_scores.append(
+                session_score(state, SessionStatus.IDLE, points, self._scorer.empathy)
+            )
         return result
 
     def tick(self, states: dict[str, Versioned], now: datetime) -> BatchResult:
@@ -220,7 +224,9 @@ class Pipeline:
             if found := self.alerting.passed(state, now, state.facts):
                 result.alerts += found
                 result.sessions[session_id] = versioned
-                result.session_scores.append(session_score(state, SessionStatus.OPEN, [], self._scorer.empathy))
+                result.session_scores.append(
+                    session_score(state, SessionStatus.OPEN, [], self._scorer.empathy)
+                )
         return result
 
     def may_score(self, state: SessionState) -> bool:
@@ -400,6 +406,8 @@ class Pipeline:
         state.watch.note(score)
         if score.role is Role.COUNSELLOR:
             score = self._with_risk(due, score, places)
+        elif due.ended:
+            self._assess(due)
         if due.alerting:
             result.alerts += self.alerting.turn(state, score, due.facts)
         return score
@@ -412,9 +420,7 @@ class Pipeline:
         if models := self._scorer.outcomes:
             summary = state.aggregates.summary()
             approach = facts.approach or self._policy.approaches.of(facts.domain, facts.team)
-            state.outcomes = outcome_risks(
-                models, summary, facts.domain, approach, ended=due.ended
-            )
+            state.outcomes = outcome_risks(models, summary, facts.domain, approach, ended=due.ended)
 
     def _with_risk(self, due: _Due, score: TurnScore, places: _Places) -> TurnScore:
         state = due.state

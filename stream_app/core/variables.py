@@ -74,7 +74,9 @@ class Reading:
         """What the low-empathy risk rests on, in words; None while there is no index."""
         if self.model is None or self.empathy is None:
             return None
-        domain = self.facts.domain or self.model.default
+        domain = self.facts.domain
+        if domain is None or domain not in self.model.domains:
+            domain = self.model.default
         return seen(self.empathy, self.model.of(domain), domain)
 
     @property
@@ -89,7 +91,7 @@ class Reading:
 
     @cached_property
     def totals(self) -> tuple[float, int, float, int] | None:
-        """Sum of the expected levels, and number, of the last five counsellor turns; of the rest."""
+        """Sum of expected levels, and number, of the last five counsellor turns; of the rest."""
         latest, settled = self.aggregates.latest, self.aggregates.settled
         before = settled.turns + len(latest) - RECENT
         if before < RECENT:
@@ -245,7 +247,9 @@ def _has(scope: str, measure: str) -> Callable[[Reading], bool]:
 
 
 NUMBER, COUNT, FLAG, WORD = Kind.NUMBER, Kind.COUNT, Kind.FLAG, Kind.WORD
-_NO_RISK: Final = "before the bundle's minimum of answered exchanges, or without an index in the bundle"
+_NO_RISK: Final = (
+    "before the bundle's minimum of answered exchanges, or without an index in the bundle"
+)
 _NO_MODEL: Final = "without an empathy index in the bundle"
 _NO_EXCHANGE: Final = "before the first answered exchange, or without an index in the bundle"
 _NO_OUTCOME: Final = "unless the bundle has a model for the session's domain and approach"

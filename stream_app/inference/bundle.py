@@ -140,6 +140,12 @@ class Manifest(Struct, frozen=True):
         return f"{self.name}-{self.version}-{self.profile}"
 
 
+class _Format(Struct, frozen=True):
+    """What every manifest states, also one whose other fields have another shape."""
+
+    format: int
+
+
 class Bundle(Struct, frozen=True):
     """A checked bundle on disk; ``digest`` is the SHA-256 of its manifest."""
 
@@ -185,6 +191,7 @@ def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
             "without them the default bundle is used."
         ) from problem
     try:
+        _check_format(path, msgspec.json.decode(raw, type=_Format).format)
         manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise BundleError(f"{manifest_path} is not a bundle manifest: {problem}") from problem
@@ -192,12 +199,15 @@ def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
     return Bundle(path, manifest, hashlib.sha256(raw).hexdigest())
 
 
-def _check(path: Path, manifest: Manifest) -> None:
-    if manifest.format != FORMAT:
+def _check_format(path: Path, found: int) -> None:
+    if found != FORMAT:
         raise BundleError(
-            f"{path} has bundle format {manifest.format}; this release reads {FORMAT}. "
+            f"{path} has bundle format {found}; this release reads {FORMAT}. "
             "Export the bundle again with this release."
         )
+
+
+def _check(path: Path, manifest: Manifest) -> None:
     needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
     if manifest.distress is not None:
         needed.add(manifest.distress.file)

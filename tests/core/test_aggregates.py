@@ -5,15 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.core.aggregates import RECENT, Aggregates, Contribution
+from stream_app.core.aggregates import RECENT, Aggregates
 from stream_app.core.outcomes import OutcomeModel, features, outcome_risks
+from tests.fakes import contribution
 
 LEVELS = st.tuples(*[st.integers(0, 2)] * 3)
 AFTER = 3
-
-
-def item(seq: int, levels: tuple[int, int, int] = (0, 0, 0), **kinds: str) -> Contribution:
-    return Contribution(seq, levels, kinds.get("question"), kinds.get("reflection"))
 
 
 def test_means_shares_and_ratios() -> None:
@@ -28,7 +25,7 @@ def test_means_shares_and_ratios() -> None:
         ]
     ):
         aggregates.count_turn(Role.COUNSELLOR, 5, late=False)
-        aggregates.observe(item(seq, levels, **kinds), AFTER)
+        aggregates.observe(contribution(seq, levels, **kinds), AFTER)
     summary = aggregates.summary()
     assert summary.counsellor_turns == 4
     assert summary.mechanisms["emotional_reactions"].mean == 0.75
@@ -51,7 +48,7 @@ def test_nothing_yet_is_none_and_not_zero() -> None:
 def test_the_recent_mean_looks_at_five_turns() -> None:
     aggregates = Aggregates()
     for seq in range(20):
-        aggregates.observe(item(seq, (2 if seq >= 20 - RECENT else 0, 0, 0)), AFTER)
+        aggregates.observe(contribution(seq, (2 if seq >= 20 - RECENT else 0, 0, 0)), AFTER)
     mechanism = aggregates.summary().mechanisms["emotional_reactions"]
     assert (mechanism.recent_mean, mechanism.mean) == (2.0, 0.5)
 
@@ -63,20 +60,20 @@ def test_replacing_provisional_by_final_leaves_what_finals_alone_leave(
     both, finals = Aggregates(), Aggregates()
     for seq, (provisional, _) in enumerate(turns):
         if seq >= AFTER:
-            both.observe(item(seq - AFTER, turns[seq - AFTER][1]), AFTER)
-        both.observe(item(seq, provisional), AFTER)
+            both.observe(contribution(seq - AFTER, turns[seq - AFTER][1]), AFTER)
+        both.observe(contribution(seq, provisional), AFTER)
     for seq in range(max(0, len(turns) - AFTER), len(turns)):
-        both.observe(item(seq, turns[seq][1]), AFTER)
+        both.observe(contribution(seq, turns[seq][1]), AFTER)
     for seq, (_, final) in enumerate(turns):
-        finals.observe(item(seq, final), AFTER)
+        finals.observe(contribution(seq, final), AFTER)
     assert both == finals
 
 
 def test_a_late_turn_counts_but_is_not_recent() -> None:
     aggregates = Aggregates()
     for seq in (0, 1, 3, 4):
-        aggregates.observe(item(seq), AFTER)
-    aggregates.observe(item(2, (2, 2, 2)), AFTER, late=True)
+        aggregates.observe(contribution(seq), AFTER)
+    aggregates.observe(contribution(2, (2, 2, 2)), AFTER, late=True)
     mechanism = aggregates.summary().mechanisms["explorations"]
     assert (mechanism.mean, mechanism.recent_mean) == (0.4, 0.0)
 
@@ -91,7 +88,7 @@ def test_risk_is_none_without_a_model_or_before_enough_turns() -> None:
 def test_risk_is_the_logistic_function_of_the_weighted_features() -> None:
     aggregates = Aggregates()
     for seq in range(4):
-        aggregates.observe(item(seq, (1, 0, 2)), AFTER)
+        aggregates.observe(contribution(seq, (1, 0, 2)), AFTER)
     summary = aggregates.summary()
     weights = {"emotional_reactions_mean": -1.0, "explorations_recent": 0.5}
     model = OutcomeModel(intercept=0.25, weights=weights, domain="a")

@@ -6,16 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Alert, AlertState, Severity
 from stream_app.core.aggregates import Aggregates
 from stream_app.core.alerts import AlertStatus, Moment, abandon, close, observe, overdue
+from stream_app.core.exchanges import MILLION, Exchanges
 from stream_app.core.rules import Rule
 from stream_app.core.variables import Reading
 from stream_app.core.watch import Facts, Watch
-from tests.fakes import START
+from tests.fakes import START, FakeScorer
 from tests.rule_texts import risk_rules, rule_text, rules_of
 
 NO_FACTS = Facts()
+MODEL = FakeScorer.empathy
+WEIGHING = MODEL.of(None).weighing
 [RULE] = risk_rules(0.7, 0.5, turns=2, cooldown=3).rules
 
 
@@ -123,7 +127,22 @@ def test_a_transition_says_what_why_and_where() -> None:
     assert (alert.previous, alert.state) == (AlertState.PENDING, AlertState.FIRING)
     assert (alert.value, alert.threshold, alert.seq, alert.episode) == (0.8, 0.7, 5, 1)
     assert (alert.turns, alert.values, alert.severity) == ([3, 5], {"risk": 0.8}, Severity.WARNING)
-    assert alert.reason == "The risk is 0.80. What raises it most: not known."
+    assert alert.reason == "The risk is 0.80: not known."
+
+
+def test_a_reason_says_what_was_seen() -> None:
+    exchanges = Exchanges()
+    for seq, role in enumerate([Role.CLIENT, Role.COUNSELLOR] * 3):
+        said = MILLION if role is Role.CLIENT or seq == 3 else 0
+        exchanges.observe(role, seq, said, 3, WEIGHING)
+    found = Reading(Aggregates(), Watch(), NO_FACTS, 0.8, MODEL, START, exchanges)
+    status = AlertStatus()
+    observe(RULE, status, found, moment(3))
+    [alert] = observe(RULE, status, found, moment(5))
+    assert alert.reason == (
+        "The risk is 0.80: 2 of the last 3 emotional messages got no empathic answer: turns 0, 4; "
+        "usual in peer support: 1 of 4."
+    )
 
 
 def test_a_rule_of_turns_does_not_look_at_client_turns() -> None:

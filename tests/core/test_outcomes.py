@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stream_app.contracts.events import Role
 from stream_app.core.aggregates import MILLION, Aggregates, Contribution
 from stream_app.core.outcomes import OutcomeModel, features, outcome_risks
+from tests.fakes import contribution
 
 AFTER = 3
 INTERVIEWING = "motivational-interviewing"
@@ -33,7 +34,7 @@ def session() -> Aggregates:
         [((2, 0, 1), "open", "complex"), ((1, 0, 0), "closed", None)]
     ):
         aggregates.count_turn(Role.COUNSELLOR, 10, late=False)
-        aggregates.observe(Contribution(seq, levels, question, reflection), after=3)
+        aggregates.observe(contribution(seq, levels, question, reflection), after=3)
     return aggregates
 
 
@@ -133,9 +134,7 @@ def item(seq: int, asks: float = 0.0, advises: float = 0.0, reflects: float = 0.
         "input.advice": advises,
         "input.information": 0.0,
     }
-    return Contribution(
-        seq, (0, 0, 0), None, None, {k: round(v * MILLION) for k, v in given.items()}
-    )
+    return contribution(seq, evidence={k: round(v * MILLION) for k, v in given.items()})
 
 
 def test_advice_is_unasked_as_far_as_no_question_came_in_the_turn_before() -> None:

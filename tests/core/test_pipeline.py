@@ -1,7 +1,5 @@
 """What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
 
-from msgspec.structs import replace
-
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy
 from stream_app.core.session import Versioned, pack, unpack
@@ -69,18 +67,21 @@ def test_outcome_risks_need_a_domain_with_a_model() -> None:
 
 
 def test_a_late_turn_moves_the_outcomes_of_an_ended_session_and_no_exchange() -> None:
-    log = [turn(seq=n, domain="peer-support") for n in (0, 1, 2, 4)]
+    log = [turn(seq=n, domain="peer-support") for n in (0, 1, 3, 4, 5)]
     states: dict[str, Versioned] = {}
     worker = pipeline()
-    worker.process(received([*log, end()]), states)
-    closed = states["s"].state
-    exchanges, outcomes = closed.exchanges, closed.outcomes
-    late = turn(seq=3, text="late and long enough to count")
-    found = worker.process(received([late]), states)
+    [before] = worker.process(received([*log, end()]), states).session_scores
+    exchanges = unpack(pack(states["s"].state)).exchanges
+    late = turn(seq=2, text="late and long enough to count")
+    [after] = worker.process(received([late], first_offset=6), states).session_scores
+    assert after.late_turns == 1
     assert states["s"].state.exchanges == exchanges
-    assert found.session_scores[0].outcome_risks != outcomes
-    [score] = processed([*log, end(), late]).session_scores
-    assert score.outcome_risks == found.session_scores[0].outcome_risks
+    assert (after.empathy_index, after.low_empathy_risk) == (
+        before.empathy_index,
+        before.low_empathy_risk,
+    )
+    assert after.outcome_risks != before.outcome_risks
+    assert processed([*log, end(), late]).session_scores[0].outcome_risks == after.outcome_risks
 
 
 def test_a_rationale_is_shown_only_where_the_level_is_above_none() -> None:

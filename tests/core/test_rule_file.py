@@ -72,7 +72,7 @@ def test_what_is_left_out_has_a_default() -> None:
 def test_the_shipped_rules_can_be_used() -> None:
     raw = DEFAULT_RULES.read_bytes()
     found = parse(raw, "rules.yaml")
-    assert found.names == {"low-empathy-risk", "sudden-drop", "silence-after-distress"}
+    assert found.names == {"low-empathy", "sudden-drop", "silence-after-distress"}
     assert found.digest == digest_of(raw)
     assert len(found.digest) == 16
 

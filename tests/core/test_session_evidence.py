@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import AlertState, Expressed, Level, Stage, TurnScore
+from stream_app.contracts.scores import AlertState, Expressed, Level
 from stream_app.core.aggregates import (
     LARGEST_LOG_ODDS,
     MILLION,
     Aggregates,
-    Contribution,
     contribution,
     evidence,
 )
@@ -22,34 +21,14 @@ from stream_app.core.outcomes import OutcomeModel, features, log_odds, outcome_r
 from stream_app.core.pipeline import Pipeline, Policy, Received
 from stream_app.core.session import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
-from tests.fakes import START, FakeScorer, end, received, turn
+from tests import fakes
+from tests.fakes import FakeScorer, end, received, scored, turn
 
 AFTER = 3
 EVIDENCE = st.dictionaries(
     st.sampled_from(["sympathy", "satisfaction"]), st.integers(-8 * MILLION, 8 * MILLION)
 )
 ROLES = st.sampled_from([Role.CLIENT, Role.COUNSELLOR])
-
-
-def item(seq: int, found: dict[str, int]) -> Contribution:
-    return Contribution(seq, (0, 0, 0), None, None, found)
-
-
-def scored(role: Role, **parts: object) -> TurnScore:
-    base = {"expressed": Expressed(), "perceived": {}, "client": {}}
-    return TurnScore(
-        session_id="s",
-        seq=0,
-        stage=Stage.FINAL,
-        bundle="b",
-        role=role,
-        occurred_at=START,
-        late=False,
-        truncated=False,
-        confidence=0.0,
-        abstained=[],
-        **{**base, **parts},
-    )
 
 
 @given(st.lists(st.tuples(ROLES, EVIDENCE, EVIDENCE), min_size=1, max_size=30))
@@ -60,12 +39,12 @@ def test_final_outputs_of_either_side_replace_provisional_ones_exactly(
     for seq, (role, provisional, _) in enumerate(turns):
         if seq >= AFTER:
             earlier, _, final = turns[seq - AFTER]
-            both.observe(item(seq - AFTER, final), AFTER, role=earlier)
-        both.observe(item(seq, provisional), AFTER, role=role)
+            both.observe(fakes.contribution(seq - AFTER, evidence=final), AFTER, role=earlier)
+        both.observe(fakes.contribution(seq, evidence=provisional), AFTER, role=role)
     for seq in range(max(0, len(turns) - AFTER), len(turns)):
-        both.observe(item(seq, turns[seq][2]), AFTER, role=turns[seq][0])
+        both.observe(fakes.contribution(seq, evidence=turns[seq][2]), AFTER, role=turns[seq][0])
     for seq, (role, _, final) in enumerate(turns):
-        finals.observe(item(seq, final), AFTER, role=role)
+        finals.observe(fakes.contribution(seq, evidence=final), AFTER, role=role)
     assert both == finals
 
 
@@ -73,8 +52,12 @@ def test_means_over_all_turns_and_over_the_last_five_of_the_own_side() -> None:
     aggregates = Aggregates()
     for seq in range(10):
         value = MILLION if seq >= 5 else 0
-        aggregates.observe(item(seq, {"sympathy": value}), AFTER)
-        aggregates.observe(item(100 + seq, {"satisfaction": -value}), AFTER, role=Role.CLIENT)
+        aggregates.observe(fakes.contribution(seq, evidence={"sympathy": value}), AFTER)
+        aggregates.observe(
+            fakes.contribution(100 + seq, evidence={"satisfaction": -value}),
+            AFTER,
+            role=Role.CLIENT,
+        )
     found = aggregates.summary().evidence
     assert (found["sympathy"].mean, found["sympathy"].recent) == (0.5, 1.0)
     assert (found["satisfaction"].mean, found["satisfaction"].recent) == (-0.5, -1.0)
@@ -95,7 +78,21 @@ def test_what_is_kept_of_a_counsellor_turn() -> None:
         "strategy.question": 750_000,
         "strategy.others": 250_000,
     }
-    assert contribution(score).levels == (0, 0, 1)
+    kept = contribution(score)
+    assert kept.levels == (None, None, 1)
+    assert kept.expected == (0, 0, MILLION)
+    assert kept.shown == (0, 0, 750_000)
+
+
+def test_a_head_that_abstains_shows_no_level_and_still_counts_by_its_probabilities() -> None:
+    score = scored(
+        Role.COUNSELLOR,
+        expressed=Expressed(interpretations=Level(0, [0.5, 0.3, 0.2])),
+        abstained=["interpretations"],
+    )
+    kept = contribution(score)
+    assert kept.levels == (None, None, None)
+    assert (kept.expected[1], kept.shown[1]) == (700_000, 500_000)
 
 
 def test_what_is_kept_of_a_client_turn() -> None:
@@ -166,7 +163,7 @@ def test_client_evidence_does_not_depend_on_the_batches(sizes: list[int]) -> Non
 def test_bounds_and_weights_that_change_with_the_turns() -> None:
     aggregates = Aggregates()
     for seq in range(10):
-        aggregates.observe(item(seq, {"sympathy": 3 * MILLION}), AFTER)
+        aggregates.observe(fakes.contribution(seq, evidence={"sympathy": 3 * MILLION}), AFTER)
     values = features(aggregates.summary())
     model = OutcomeModel(
         intercept=0.5,

@@ -5,11 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Stage
+from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy
 from stream_app.core.session import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
@@ -78,15 +79,23 @@ def test_every_turn_is_counted_and_scored_final_exactly_once(log: list[bytes]) -
 
 @QUICK
 @given(turns())
-def test_the_mean_level_is_that_of_the_final_rows(log: list[bytes]) -> None:
+def test_the_mean_is_that_of_the_expected_levels_of_the_final_rows(log: list[bytes]) -> None:
     result = processed([*log, end()])
-    totals = [
-        score.expressed.empathy_total
+    [session] = result.session_scores
+    turns = [
+        [getattr(score.expressed, name).probabilities for name in MECHANISMS]
         for score in result.turn_scores
-        if score.stage is Stage.FINAL and score.expressed.empathy_total is not None
+        if score.stage is Stage.FINAL and score.role is Role.COUNSELLOR
     ]
-    mean = result.session_scores[0].empathy_total_mean
-    assert mean == (sum(totals) / len(totals) if totals else None)
+    if not turns:
+        assert session.empathy_total_mean is None
+        assert session.mechanisms == {}
+        return
+    totals = [sum(weak + 2 * strong for _, weak, strong in turn) for turn in turns]
+    assert session.empathy_total_mean == pytest.approx(sum(totals) / len(turns))
+    for place, name in enumerate(MECHANISMS):
+        shown = [1.0 - turn[place][0] for turn in turns]
+        assert session.mechanisms[name].share == pytest.approx(sum(shown) / len(turns))
 
 
 def test_late_turns_do_not_push_out_a_turn_whose_final_score_is_to_come() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.core.variables import OUTCOMES
 from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
 
@@ -30,7 +31,9 @@ def refusal(folder: Path) -> str:
 def test_the_shipped_bundle_is_whole_and_small() -> None:
     bundle = bundles.load()
     assert bundle.manifest.profile == "int8"
-    assert bundle.manifest.risk is not None
+    assert bundle.manifest.empathy is not None
+    assert bundle.manifest.outcomes.keys() <= set(OUTCOMES)
+    assert bundle.manifest.outcomes
     size = sum(path.stat().st_size for path in bundle.path.iterdir())
     assert size <= 30_000_000
     assert (bundle.path / "MODEL_CARD.md").is_file()

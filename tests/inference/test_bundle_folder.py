@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from stream_app.errors import BundleError
 from stream_app.inference.bundle import FORMAT, MANIFEST, load
+from tests.fakes import FakeScorer
 
 FILES = {"encoder.onnx": b"encoder", "head.onnx": b"head", "tokenizer.json": b"{}"}
 HEAD = {
@@ -124,12 +126,31 @@ def wrong_window(body: dict[str, Any]) -> None:
     body["window"] = {"before": "three", "after": 3}
 
 
-def unknown_risk_field(body: dict[str, Any]) -> None:
-    body["risk"] = {"intercept": 0.0, "weights": {}, "horoscope": 1}
+def unknown_outcome_field(body: dict[str, Any]) -> None:
+    model = {"intercept": 0.0, "weights": {}, "domain": "peer-support"}
+    body["outcomes"] = {"chat_failed": {**model, "horoscope": 1}}
+
+
+def unknown_empathy_field(body: dict[str, Any]) -> None:
+    body["empathy"] = {**msgspec.to_builtins(FakeScorer.empathy), "horoscope": 1}
+
+
+def reference_without_quantiles(body: dict[str, Any]) -> None:
+    body["empathy"] = msgspec.to_builtins(FakeScorer.empathy)
+    del body["empathy"]["domains"]["peer-support"]["quantiles"]
 
 
 @pytest.mark.parametrize(
-    "damage", [drop_heads, wrong_kind, wrong_role, wrong_window, unknown_risk_field]
+    "damage",
+    [
+        drop_heads,
+        wrong_kind,
+        wrong_role,
+        wrong_window,
+        unknown_outcome_field,
+        unknown_empathy_field,
+        reference_without_quantiles,
+    ],
 )
 def test_a_manifest_of_another_shape_is_refused(
     folder: Path, damage: Callable[[dict[str, Any]], None]
@@ -138,6 +159,40 @@ def test_a_manifest_of_another_shape_is_refused(
     damage(body)
     (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
     assert "is not a bundle manifest" in refusal(folder)
+
+
+def test_the_references_and_outcome_models_are_read(folder: Path) -> None:
+    body = manifest()
+    body["empathy"] = msgspec.to_builtins(FakeScorer.empathy)
+    body["outcomes"] = msgspec.to_builtins(FakeScorer.outcomes)
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    found = load(folder).manifest
+    assert (found.empathy, found.outcomes) == (FakeScorer.empathy, FakeScorer.outcomes)
+
+
+def refused_format(folder: Path, number: int) -> bool:
+    return refusal(folder) == (
+        f"{folder} has bundle format {number}; this release reads {FORMAT}. "
+        "Export the bundle again with this release."
+    )
+
+
+def test_a_bundle_of_an_earlier_format_is_refused_with_what_to_do(folder: Path) -> None:
+    """Also where its other fields have another shape than today's."""
+    body = manifest()
+    body["format"], body["risk"] = FORMAT - 1, {"intercept": 0.0, "weights": {}}
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    assert refused_format(folder, FORMAT - 1)
+    del body["window"], body["heads"]
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    assert refused_format(folder, FORMAT - 1)
+
+
+def test_a_bundle_from_before_the_empathy_index_is_refused_with_what_to_do(folder: Path) -> None:
+    """Its risk is another number; read as this one it would alert for other reasons."""
+    body = {**manifest(), "format": 1, "risk": {"intercept": 0.0, "weights": {}}}
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    assert refused_format(folder, 1)
 
 
 def test_a_torn_manifest_is_refused(folder: Path) -> None:

@@ -23,7 +23,9 @@ def read(store: Store) -> dict[str, BundleFacts]:
     manifest = bundles.c.manifest
     query = sa.select(bundles.c.bundle, manifest["window"], manifest["empathy"])
     with store.reading() as connection:
-        return {bundle: _facts(window, empathy) for bundle, window, empathy in connection.execute(query)}
+        return {
+            bundle: _facts(window, empathy) for bundle, window, empathy in connection.execute(query)
+        }
 
 
 def _facts(window: dict[str, Any] | None, empathy: dict[str, Any] | None) -> BundleFacts:

@@ -60,9 +60,13 @@ class SessionFilter:
 class Mechanism:
     """One of EPITOME's mechanisms over the counsellor turns; levels 0-2."""
 
-    mean: Annotated[float, Field(ge=0, le=2, description="Mean expected level of the counsellor turns")]
+    mean: Annotated[
+        float, Field(ge=0, le=2, description="Mean expected level of the counsellor turns")
+    ]
     recent_mean: Annotated[float, Field(ge=0, le=2, description="The same over the last five")]
-    share: Annotated[float, Field(ge=0, le=1, description="Expected share of turns with a level above 0")]
+    share: Annotated[
+        float, Field(ge=0, le=1, description="Expected share of turns with a level above 0")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
