@@ -106,7 +106,7 @@ nano: train-env ## Distil MODEL=folder into the small bundle and say what it los
 	$(TRAIN_PY) -m models.perceived --model $(NANO) --no-inner $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil calibrate --teacher $(MODEL) --student $(NANO) $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(NANO) --out stream_app/bundles/nano --name rapport-nano $(DATA_DIR)
-	$(TRAIN_PY) -m models.distil risk
+	$(TRAIN_PY) -m models.distil outcomes
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 

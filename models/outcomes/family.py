@@ -37,11 +37,11 @@ COUNTED = (
         *(f"{m}_{when}" for m in MECHANISMS for when in ("mean", "recent")),
     ),
 )
-"""Counts of decided labels, which abstaining heads distort; their expected values are used."""
+"""Counts of most probable labels, or what `expected.*` says too; `conduct.*` takes their place."""
 
 
 def usable(name: str) -> bool:
-    """Whether a feature may be an input: no count of turns, and no count of decided labels."""
+    """Whether a feature may be an input: no count of turns, nothing of `COUNTED`."""
     return not name.endswith("log_turns") and name not in (TURNS, *COUNTED)
 
 
