@@ -29,7 +29,7 @@ class FakeScorer:
             "peer-support": DomainEmpathy(
                 opportunity={"distress": 1.0},
                 answer=AnswerModel(0.0, dict.fromkeys(MECHANISMS, 0.5)),
-                weighing=Weighing(floor=0.2, opportunity=0.5, answered=0.4),
+                weighing=Weighing(floor=0.2, opportunity=0.5, answered=0.6),
                 mean=0.5,
                 between=0.2,
                 within=0.3,

@@ -1,19 +1,23 @@
 """``rapport config``, ``doctor``, ``db upgrade`` and how errors are told."""
 
+import json
+import shutil
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from stream_app import cli
 from stream_app.contracts.events import Approach
-from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
 from stream_app.store import schema
 from stream_app.store.repository import open_store
 from stream_app.worker import broker
 from tests.commands.conftest import Rapport
+from tests.fakes import FakeScorer
 from tests.store.batches import prepare, process, turn
 
 SECRET = "zanzibar"
@@ -119,7 +123,7 @@ def test_a_file_of_rules_that_cannot_be_used_is_refused_with_its_lines(say, tmp_
 def test_doctor_tells_what_is_wrong_with_the_rules(say, tmp_path: Path) -> None:
     away = f"127.0.0.1:{broker.free_port()}"
     _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away)
-    assert "low-empathy-risk, sudden-drop, silence-after-distress" in out
+    assert "low-empathy, sudden-drop, silence-after-distress" in out
     (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - {nme: a}\n", "utf-8")
     status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_RULES="mine.yaml")
     assert status == 1
@@ -156,6 +160,20 @@ def test_doctor_says_what_to_do(say) -> None:
     assert "run `rapport db upgrade`" in out
     assert "RAPPORT_KAFKA_BROKERS" in out
     assert "consent is required" in out
+
+
+def test_doctor_says_for_which_domains_the_bundle_has_an_index(say, tmp_path: Path) -> None:
+    folder = shutil.copytree(DEFAULT_BUNDLE, tmp_path / "own")
+    manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+    found = {}
+    for name, empathy in (("with", msgspec.to_builtins(FakeScorer.empathy)), ("without", None)):
+        body = {**manifest, "empathy": empathy}
+        (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+        away = f"127.0.0.1:{broker.free_port()}"
+        found[name] = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_BUNDLE=str(folder))[1]
+    assert "index for peer-support;" in found["with"]
+    assert "WITHOUT an empathy index;" in found["without"]
+    assert "WITHOUT" not in found["with"]
 
 
 def test_doctor_says_when_old_text_is_still_there(say, tmp_path: Path) -> None:

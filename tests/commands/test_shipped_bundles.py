@@ -13,12 +13,13 @@ from tests.commands.conftest import Rapport
 pytestmark = pytest.mark.parametrize("name", bundles.shipped())
 
 
-def test_it_has_the_heads_the_window_and_the_risk_of_the_default(name: str) -> None:
+def test_it_has_the_heads_the_window_and_the_references_of_the_default(name: str) -> None:
     own, known = bundles.load(bundles.find(name)).manifest, bundles.load().manifest
     assert (own.bundle_id == known.bundle_id) is (name == "default")
     assert own.window == known.window
     assert own.head == known.head
-    assert own.risk == known.risk
+    assert own.empathy == known.empathy
+    assert own.outcomes == known.outcomes
     assert own.distress == known.distress
     assert own.encoder.batch_independent
     assert (own.encoder.hidden_size, own.encoder.max_tokens) == (
@@ -64,3 +65,6 @@ def test_the_samples_are_scored_with_it_by_its_name(
     assert {row["bundle"] for row in scores} == {bundle_id}
     (session,) = (row for row in rows if row["type"] == "session_score")
     assert 0.0 <= session["low_empathy_risk"] <= 1.0
+    low, high = session["empathy_interval"]
+    assert 0.0 <= low < session["empathy_index"] < high <= 1.0
+    assert 0.0 <= session["empathy_percentile"] <= 100.0

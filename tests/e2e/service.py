@@ -29,7 +29,6 @@ from stream_app.worker.topics import client_options
 
 PATIENCE = 120.0
 ROUNDING = 0.0101
-PARTS_TOLERANCE = 0.1
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 FLOAT_TOLERANCE = 5e-4
 """Vectors are kept as 16-bit floats: another batch may round one of them to its neighbour."""
@@ -176,6 +175,8 @@ def stored(service: Service) -> dict[Any, Any]:
             points.setdefault(row["session_id"], []).append([row["seq"], row["low_empathy_risk"]])
     for row in service.rows(tables.session_scores):
         values = {name: value for name, value in row.items() if not name.endswith("_at")}
+        interval = [values.pop("empathy_low"), values.pop("empathy_high")]
+        values["empathy_interval"] = None if None in interval else interval
         values["risk_by_turn"] = sorted(points.get(row["session_id"], []))
         found["session_score", row["session_id"], row["bundle"]] = values
     for row in service.rows(tables.alerts):
@@ -216,11 +217,8 @@ def _reasons_alike(one: str, other: str) -> bool:
 
 
 def _numbers_alike(one: dict[str, float], other: dict[str, float]) -> bool:
-    """Parts of the risk are sums of log-odds, which differ more than probabilities do."""
     return one.keys() == other.keys() and all(
-        abs(one[name] - other[name])
-        <= (PARTS_TOLERANCE if name.startswith("moved.") else FLOAT_TOLERANCE)
-        for name in one
+        abs(one[name] - other[name]) <= FLOAT_TOLERANCE for name in one
     )
 
 

@@ -54,8 +54,13 @@ def test_silence_calls_somebody_in_a_live_session_and_not_in_an_old_recording(
     service.wait_for(lambda: "rules.adopted" in log.read_text("utf-8"), "the rules are taken")
     service.send([said("live", 1, now + timedelta(seconds=9))])
     service.wait_for(lambda: "resolved" in states("live"), "the answer is told")
-    rules = {row["rule"] for row in service.rows(tables.alerts)}
-    assert rules == {"waits", "low-empathy-risk"}
+    later = [said("live", seq, now + timedelta(seconds=8 + seq)) for seq in range(2, 12)]
+    service.send(later)
+
+    def rules() -> set[str]:
+        return {row["rule"] for row in service.rows(tables.alerts)}
+
+    service.wait_for(lambda: rules() == {"waits", "low-empathy-risk"}, "the new rule is told")
     published = {
         json.loads(record.value)["alert_id"]
         for record in service.messages(service.settings.alert_topic)

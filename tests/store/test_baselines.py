@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from stream_app.contracts.scores import SessionScore
+from stream_app.core import empathy
 from stream_app.core.session import Versioned, pack, unpack
 from stream_app.store import tables
 from stream_app.store.baselines import StoredBaselines, read, refresh
@@ -59,12 +61,17 @@ def test_means_are_those_of_the_ended_sessions(filled: Store) -> None:
     assert usual.risk.mean == pytest.approx(sum(risks) / 4)
     variance = sum((risk - usual.risk.mean) ** 2 for risk in risks) / 3
     assert usual.risk.sd == pytest.approx(variance**0.5)
+    assert usual.index is not None
+    assert usual.index.mean == pytest.approx(sum(row["empathy_index"] for row in ended) / 4)
+    assert usual.index.n == 4
     book = StoredBaselines(filled, BUNDLE)
     book.reload()
     joan = book.of_counsellor("joan")
     assert joan is not None
     assert joan.empathy is not None
     assert joan.empathy.n == 3
+    assert joan.index is not None
+    assert joan.index.n == 3
     assert book.of_counsellor("ann") is book.of_channel("mail") is None
 
 
@@ -123,3 +130,23 @@ def test_a_baseline_is_pinned_whatever_the_batches(filled: Store) -> None:
         found.append(([a for part in parts for a in part.alerts], pack(states["new"].state)))
     assert all(item == found[0] for item in found)
     assert len(found[0][0]) == 3
+
+
+def test_a_channel_with_enough_sessions_is_the_reference_of_the_next_one(
+    filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    log = received(session("new", "joan", "chat"))
+
+    def score() -> SessionScore:
+        core = pipeline(RELATIVE)
+        core.baselines = StoredBaselines(filled, BUNDLE)
+        [found] = core.process(log, {}).session_scores
+        return found
+
+    few = score()
+    monkeypatch.setattr(empathy, "ENOUGH_SESSIONS", 4)
+    enough = score()
+    assert few == pipeline(RELATIVE).process(log, {}).session_scores[0]
+    assert enough.empathy_index != few.empathy_index
+    assert enough.low_empathy_risk != few.low_empathy_risk

@@ -118,3 +118,54 @@ def test_what_an_older_release_cannot_hold_goes_with_the_downgrade(store: Store)
     schema.downgrade(store, "0002")
     with store.engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM alerts")) == 0
+
+
+EARLIER_SCORE = """
+INSERT INTO session_scores (
+  session_id, bundle, status, turns, counsellor_turns, late_turns, withheld_turns,
+  low_empathy_risk, predicted_rating, mechanisms
+) VALUES ('s', 'earlier-1', 'closed', 8, 4, 0, 0, 0.61, 3.2, '{}')
+"""
+NEW_COLUMNS = {
+    "empathy_index",
+    "empathy_low",
+    "empathy_high",
+    "empathy_percentile",
+    "answered_share",
+    "missed_opportunities",
+    "outcome_risks",
+}
+
+
+def columns_of_scores(store: Store) -> set[str]:
+    return {column["name"] for column in sa.inspect(store.engine).get_columns("session_scores")}
+
+
+def test_scores_from_before_the_empathy_index_keep_their_numbers_and_have_no_index(
+    empty_url: str, opened: Opened
+) -> None:
+    store = opened(empty_url)
+    schema.upgrade(store, "0008")
+    with store.engine.begin() as connection:
+        connection.execute(sa.text(EARLIER_SCORE))
+    schema.upgrade(store)
+    [row] = rows(store, tables.session_scores)
+    assert (row["bundle"], row["turns"], row["low_empathy_risk"]) == ("earlier-1", 8, 0.61)
+    assert {name: row[name] for name in NEW_COLUMNS} == dict.fromkeys(NEW_COLUMNS)
+    assert "predicted_rating" not in columns_of_scores(store)
+
+
+def test_the_way_back_before_the_empathy_index_keeps_what_was_known_then(store: Store) -> None:
+    store.commit(process([turn(seq) for seq in range(6)]))
+    [new] = rows(store, tables.session_scores)
+    assert all(new[name] is not None for name in NEW_COLUMNS)
+    schema.downgrade(store, "0008")
+    assert columns_of_scores(store) & NEW_COLUMNS == set()
+    with store.engine.connect() as connection:
+        [old] = connection.execute(sa.text("SELECT * FROM session_scores")).mappings()
+    assert (old["session_id"], old["turns"]) == ("s", 6)
+    assert old["low_empathy_risk"] == new["low_empathy_risk"]
+    assert old["predicted_rating"] is None
+    schema.upgrade(store)
+    [again] = rows(store, tables.session_scores)
+    assert again == {**new, **dict.fromkeys(NEW_COLUMNS)}

@@ -52,7 +52,8 @@ def test_a_row_a_session(web: Web, chosen: str) -> None:
     with web.client() as sue:
         card = sue.get("/sessions/north-1").json()
     row = by_id["north-1"]
-    assert float(row["low_empathy_risk"]) == card["low_empathy_risk"]
+    for name in ("low_empathy_risk", "empathy_index", "empathy_percentile", "answered_share"):
+        assert float(row[name]) == card[name]
     assert float(row["explorations_mean"]) == card["mechanisms"]["explorations"]["mean"]
     assert int(row["counsellors"]) == 1
     assert int(row["turns"]) == 6

@@ -43,6 +43,26 @@ def test_sessions_are_sorted_and_filtered(web: Web) -> None:
         ] == ["north-2"]
 
 
+def test_a_session_comes_with_its_index_and_what_it_rests_on(web: Web) -> None:
+    at = "2026-01-06T10:00:00Z"
+    facts = {"session_id": "helped", "team": "helpers", "domain": "peer-support"}
+    [scored] = web.commit(*(turn(seq, occurred_at=at, **facts) for seq in range(30))).session_scores
+    with web.client() as sue:
+        card = sue.get("/sessions/helped").json()
+        [point] = sue.get("/history", params={"team": "helpers"}).json()["items"]
+        counselled = sue.get("/sessions/north-1").json()
+    assert scored.empathy_index is not None
+    assert scored.missed_opportunities
+    assert card["empathy_index"] == point["empathy_index"] == scored.empathy_index
+    assert card["empathy_interval"] == list(scored.empathy_interval or ())
+    assert card["empathy_percentile"] == scored.empathy_percentile
+    assert card["answered_share"] == scored.answered_share
+    assert card["missed_opportunities"] == scored.missed_opportunities
+    assert card["outcome_risks"] == scored.outcome_risks
+    assert card["outcome_risks"].keys() == {"chat_failed"}
+    assert counselled["outcome_risks"] == {}
+
+
 def test_turns_come_with_all_scores_and_evidence(web: Web) -> None:
     with web.client("nora") as nora:
         items = nora.get("/sessions/north-1/turns").json()["items"]
@@ -147,6 +167,7 @@ def test_history_has_a_point_a_counsellor_turn_and_a_point_a_session(web: Web) -
         over_time = sue.get("/history", params={"team": "south"}).json()["items"]
     assert [point["session_id"] for point in over_time] == ["south-1"]
     assert over_time[0]["low_empathy_risk"] is not None
+    assert over_time[0]["empathy_index"] is not None
 
 
 def test_a_counsellors_trend_has_n_and_hides_the_mean_of_few_sessions(web: Web) -> None:

@@ -33,11 +33,11 @@ def test_an_alert_says_why_in_words_and_numbers_and_leads_to_its_turns(
     page = sit(stage, to="/alerts?state=firing").page
     alert = page.locator(alert_of("first"))
     expect(alert.locator(".reason")).to_have_text(
-        re.compile(r"risk .* is 0\.\d\d, from 0\.\d\d on an alert begins")
+        re.compile(r"^Little empathy lately \(risk 0\.\d\d\): .*usual")
     )
     names = alert.locator(".numbers dt").all_inner_texts()
     assert "an alert begins at" in names
-    assert any(name.startswith("raised by ") for name in names)
+    assert "risk" in names
     assert not re.search(r"[._]", "".join(names)), "names of variables are not for people"
     link = alert.locator(".numbers a").first
     seq = link.inner_text()
@@ -82,7 +82,7 @@ def test_precision_comes_from_the_reasons_with_n_and_interval(stage: Stage, sit:
     alert.locator("details[open] [value=false-alarm]").check()
     alert.get_by_role("button", name="Resolve", exact=True).click()
     expect(page.locator(alert_of("second"))).to_have_count(0)
-    row = page.get_by_role("row", name=re.compile("low-empathy-risk"))
+    row = page.get_by_role("row", name=re.compile("low-empathy"))
     expect(row).to_contain_text("50 %")
     expect(row).to_contain_text("n = 2")
     expect(row).to_contain_text("9–91 %")
@@ -96,7 +96,7 @@ def test_a_mute_is_shown_and_can_be_ended(stage: Stage, sit: Sit) -> None:
     alert.locator("details[open] [name=reason]").fill("known caller")
     alert.get_by_role("button", name="Mute", exact=True).click()
     muted = page.get_by_role("region", name="Muted")
-    expect(muted).to_contain_text("low-empathy-risk in third, until")
+    expect(muted).to_contain_text("low-empathy in third, until")
     expect(muted).to_contain_text("known caller")
     expect(page.locator(alert_of("third")).locator(".state.muted")).to_be_visible()
     muted.get_by_role("button").click()

@@ -123,8 +123,8 @@ def test_the_curve_is_one_stop_and_arrows_walk_it(stage: Stage, sit: Sit) -> Non
 
 def test_alerts_stand_on_the_curves_axis(stage: Stage, sit: Sit) -> None:
     page = sit(stage, to="/sessions/bad").page
-    span = page.locator(".alert-span[aria-label^=low-empathy-risk]")
-    assert "low-empathy-risk, firing: from turn" in (span.get_attribute("aria-label") or "")
+    span = page.locator(".alert-span[aria-label^='low-empathy,']")
+    assert "low-empathy, firing: from turn" in (span.get_attribute("aria-label") or "")
     began = int(re.findall(r"from turn (\d+)", span.get_attribute("aria-label") or "")[0])
     begins = float((span.locator("rect").get_attribute("x") or "0").rstrip("%"))
     point = page.locator(f".curve a[data-seq='{began}'] circle")

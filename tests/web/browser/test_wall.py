@@ -54,7 +54,7 @@ def test_a_card_says_risk_in_number_shape_and_words(stage: Stage, sit: Sit) -> N
     expect(card.locator(".triangle")).to_be_visible()
     expect(card.locator(".ring")).to_be_hidden()
     expect(card.locator(".standing")).to_have_text(re.compile(r"above the threshold for \d+ min"))
-    expect(card.locator(".alert-badge")).to_have_text(re.compile("firing: low-empathy-risk, "))
+    expect(card.locator(".alert-badge")).to_have_text(re.compile("firing: low-empathy, "))
     said = card.locator(".sparkline").get_attribute("aria-label")
     assert re.match(r"Risk after \d counsellor turns: began at 0\.\d\d", said or "")
 
@@ -169,7 +169,7 @@ def test_an_alert_is_read_out_and_marks_its_card(stage: Stage, sit: Sit) -> None
     stage.commit_and_tell(*events[3:9])
     expect(page.locator("[data-session=second].calls")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text(
-        re.compile("^Alert: low-empathy-risk fires in session second")
+        re.compile("^Alert: low-empathy fires in session second")
     )
     expect(page).to_have_title(re.compile(r"^\(\d\) Live sessions"))
 

@@ -1,5 +1,6 @@
 """Marks in a text, and what a turn says when the model abstained."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
-from stream_app.web.console.evidence import segments, shown
+from stream_app.web.console.evidence import Chip, segments, shown
 
 ER, IP, EX = MECHANISMS
 places = st.integers(0, 45)
@@ -88,6 +89,32 @@ def test_a_head_that_abstained_has_no_number_no_mark_and_no_chip() -> None:
     assert found.chips == []
     assert found.abstained == ["strategy"]
     assert found.perceived[0].probability is None
+
+
+def client_turn(**client: dict[str, float]) -> TurnRead:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    said = replace(score(), empathy_total=None, expressed={}, perceived={}, client=client)
+    return TurnRead("s", 4, None, "c", Role.CLIENT, "Fine.", at, late=False, scores=[said])
+
+
+def test_a_client_turn_has_chips_for_talk_and_distress_and_none_for_satisfaction() -> None:
+    talk, distress = {"change": 0.7, "neutral": 0.3}, {"no": 0.1, "yes": 0.9}
+    told = client_turn(talk_type=talk, distress=distress, satisfaction={"no": 0.9, "yes": 0.1})
+    found = shown(told, "b", (3, 3), [])
+    assert found.chips == [Chip("talk_type", "change", 0.7), Chip("distress", "yes", 0.9)]
+
+
+def test_what_a_head_did_not_find_gets_no_chip() -> None:
+    told = client_turn(distress={"no": 0.9, "yes": 0.1}, talk_type={"none": 0.8, "change": 0.2})
+    assert shown(told, "b", (3, 3), []).chips == []
+
+
+def test_a_head_that_is_not_shown_is_not_told_to_abstain_either() -> None:
+    said = client_turn(satisfaction={"no": 0.5, "yes": 0.5}, talk_type={"change": 1.0})
+    [only] = said.scores
+    unsure = replace(said, scores=[replace(only, abstained=["satisfaction", "talk_type"])])
+    found = shown(unsure, "b", (3, 3), [])
+    assert (found.chips, found.abstained) == ([], ["talk_type"])
 
 
 def test_the_window_is_what_the_stage_could_see() -> None:

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -11,6 +12,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import audit, disputes, samples, tables
 from stream_app.store.people import People
 from stream_app.store.repository import Store
+from tests.fakes import FakeScorer
 from tests.store import batches
 from tests.store.batches import BUNDLE
 from tests.store.judging import NOOR
@@ -19,6 +21,7 @@ from tests.web.people.conftest import As
 
 ER = MECHANISMS[0]
 HOSTILE = "<script>alert(1)</script> That must have been hard. How was it?"
+THRESHOLD = '<line class="threshold"'
 ONES = dict.fromkeys(MECHANISMS, 1)
 
 
@@ -234,3 +237,55 @@ def test_an_erased_turn_is_passed_over(as_: As, filled: Store) -> None:
         )
     assert "needs no rating" in proper(as_("sue").get(f"{address}/turns/1"))
     assert "Begin with turn 2" in proper(as_("sue").get(address))
+
+
+def summary_of(page: str, label: str) -> str:
+    """The words of one part of a session's page."""
+    found = re.search(rf'<section class="summary" aria-label="{label}">(.*?)</section>', page, re.S)
+    words = re.sub(r"</?d[td]>", " ", found[1]) if found else ""
+    return " ".join(re.sub(r"<[^>]+>", "", words).split())
+
+
+def test_a_session_says_its_index_and_what_was_missed(as_: As, filled: Store) -> None:
+    log = [
+        batches.turn(seq, session_id="helped", team="north", domain="peer-support")
+        for seq in range(30)
+    ]
+    [score] = batches.process(log).session_scores
+    filled.commit(batches.process(log))
+    page = proper(as_("sue").get("/sessions/helped"))
+    told = summary_of(page, "Expressed so far")
+    assert score.empathy_interval is not None
+    low, high = score.empathy_interval
+    assert (
+        f"Empathy index {score.empathy_index:.2f} ({low:.2f} to {high:.2f}), "
+        f"above {round(score.empathy_percentile or 0)} % of the reference"
+    ) in told
+    assert f"Opportunities answered {round(100 * (score.answered_share or 0))} %" in told
+    assert score.missed_opportunities
+    latest = ", ".join(f"turn {seq}" for seq in score.missed_opportunities[-5:])
+    assert f"missed: {latest}" in told
+    assert f'href="#turn-{score.missed_opportunities[-1]}"' in page
+    [risk] = score.outcome_risks.values()
+    outcomes = summary_of(page, "Predicted outcomes")
+    assert f"chat failed {risk:.2f} predicted" in outcomes.lower()
+    assert "not measures of empathy" in outcomes
+
+
+def test_a_session_without_an_index_or_a_model_of_outcomes_says_nothing_of_them(
+    as_: As, filled: Store
+) -> None:
+    filled.commit(batches.process([batches.turn(session_id="begun", team="north")]))
+    page = proper(as_("sue").get("/sessions/begun"))
+    assert "Empathy index" not in page
+    assert "Opportunities answered" not in page
+    assert "Predicted outcomes" not in page
+
+
+def test_the_threshold_of_a_bundle_is_drawn_where_its_alert_begins(as_: As, filled: Store) -> None:
+    filled.commit(batches.process([batches.turn(seq, team="north") for seq in range(12)]))
+    assert THRESHOLD not in proper(as_("sue").get("/sessions/s"))
+    manifest = {"name": "fake", "empathy": msgspec.to_builtins(FakeScorer.empathy)}
+    with filled.transaction() as connection:
+        connection.execute(sa.update(tables.bundles).values(manifest=manifest))
+    assert THRESHOLD in proper(as_("sue").get("/sessions/s"))
