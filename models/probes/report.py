@@ -57,13 +57,7 @@ def figures(given: Sequence[Case], empathic: Sequence[bool]) -> Figures:
     conditions: dict[str, list[tuple[Case, bool]]] = {}
     for case, yes in zip(given, empathic, strict=True):
         conditions.setdefault(f"{case.condition}/{case.mechanism}", []).append((case, yes))
-    misplaced = [judged for name in FOOLED for judged in conditions.get(name, [])]
-    fitting = [judged for name in FITTING for judged in conditions.get(name, [])]
-    result: Figures = {
-        "fooled": _share(yes for _, yes in misplaced),
-        "fooled_lees_phrases": _share(yes for case, yes in misplaced if _phrase_of(case) == "lee"),
-        "recall": _share(yes for _, yes in fitting),
-    }
+    result: Figures = {}
     for title, placement in (
         ("balanced_accuracy", ""),
         ("balanced_accuracy_phrase_alone", "alone"),
@@ -72,8 +66,18 @@ def figures(given: Sequence[Case], empathic: Sequence[bool]) -> Figures:
             name: balanced(*(_yes(conditions.get(key, []), placement) for key in pair))
             for name, pair in PAIRS.items()
         }
-    result["conditions"] = {name: _condition(own) for name, own in conditions.items()}
-    return result
+    counted = {name: _condition(own) for name, own in conditions.items()}
+    return together(counted) | result | {"conditions": counted}
+
+
+def together(conditions: Figures) -> Figures:
+    """Misplaced and fitting phrases of all mechanisms, with phrases resampled."""
+    counts = clusters.phrase_counts
+    return {
+        "fooled": clusters.share(counts(conditions, FOOLED)),
+        "fooled_lees_phrases": clusters.share(counts(conditions, FOOLED, "by_phrase", _of_lee)),
+        "recall": clusters.share(counts(conditions, FITTING)),
+    }
 
 
 def _yes(judged: list[tuple[Case, bool]], placement: str = "") -> list[bool]:
