@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
 from sklearn.metrics import roc_auc_score
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 RESAMPLES = 1000
 
 

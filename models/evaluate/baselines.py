@@ -1,8 +1,9 @@
 """`python -m models.evaluate.baselines`: what needs no model, on the folds of the evaluation.
 
-Two rows beside every task: the commonest label, and a logistic regression on the words of the turn
-alone (tf-idf, `models.words`). Both learn from the other folds and are tested on the same items as
-the models. Writes docs/evaluation/baselines.json; needs the corpora and no trained model.
+Two rows beside every task: the commonest label of the tested items, and a logistic regression on
+the words of the turn alone (tf-idf, `models.words`), which learns from the other folds. Both are
+tested on the same items as the models. Writes docs/evaluation/baselines.json; needs the corpora and
+no trained model.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from models.calibrate import TASKS
 from models.data import Conversation, esconv, load_for_command
 from models.data.split import held_out, split_fold
 from models.evaluate import document
 from models.evaluate.report import (
-    TASKS,
     binary_figures,
     labels_over_folds,
     mean_of_rows,
@@ -32,7 +33,9 @@ from models.labels import HEADS, RATED
 from models.words import regression_on_words
 
 FOLDS, SEED = 5, 17
-ROWS = ("majority", "words")
+HIGH = 3
+"""Label of a rating of 4: from here on an answer counts as rated high."""
+NONE_OF_THE_TASKS = len(TASKS)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -99,16 +102,10 @@ def splits_of(
 
 
 def majority(splits: list[Split]) -> list[Ints]:
-    """For every test item the commonest label among the test items of the other folds.
-
-    Not of the training part: lines that key phrases found are balanced before training.
-    """
-    answers = []
-    for number, split in enumerate(splits):
-        others = [other.test.labels for k, other in enumerate(splits) if k != number]
-        commonest = np.bincount(np.concatenate(others)).argmax()
-        answers.append(np.full(len(split.test.labels), commonest, dtype=np.int64))
-    return answers
+    """For every test item the label that is commonest over the test items of all folds."""
+    tests = [split.test.labels for split in splits]
+    commonest = np.bincount(np.concatenate(tests)).argmax()
+    return [np.full(len(labels), commonest, dtype=np.int64) for labels in tests]
 
 
 def words(splits: list[Split]) -> list[Ints]:
@@ -120,13 +117,12 @@ def words(splits: list[Split]) -> list[Ints]:
     return answers
 
 
-def expected_ratings(splits: list[Split]) -> list[Floats]:
-    """For every test item the expected label 0-4 by its words, all ratings weighing their share."""
+def high_ratings(splits: list[Split]) -> list[Floats]:
+    """For every test item the log-odds of a rating of 4 or 5 by its words."""
     answers = []
     for split in splits:
-        learned = regression_on_words().set_params(logisticregression__class_weight=None)
-        learned.fit(split.train.texts, split.train.labels)
-        answers.append(learned.predict_proba(split.test.texts) @ learned.classes_)
+        learned = regression_on_words().fit(split.train.texts, split.train.labels >= HIGH)
+        answers.append(np.asarray(learned.decision_function(split.test.texts), dtype=np.float64))
     return answers
 
 
@@ -137,7 +133,10 @@ def head_rows(head: str, splits: list[Split], given: dict[str, list[Ints]]) -> d
 
 
 def strategy_tasks(splits: list[Split], given: list[Ints]) -> dict[str, Any]:
-    """The seven yes-or-no tasks, without the turns of failed chats (`report.strategies`)."""
+    """The seven yes-or-no tasks, without the turns of failed chats (`report.strategies`).
+
+    In every task "no" is the commoner answer, so the majority row never says yes.
+    """
     gold = [split.test.labels[~split.test.failed] for split in splits]
     answers = [own[~split.test.failed] for split, own in zip(splits, given, strict=True)]
     tasks = {
@@ -156,16 +155,17 @@ def rating_rows(splits: list[Split]) -> dict[str, Any]:
     ratings = [test.labels.astype(float) for test in tests]
     lengths = [test.words for test in tests]
     groups = [test.conversation for test in tests]
-    by_words = rating_figures(expected_ratings(splits), ratings, lengths, groups)
+    by_words = rating_figures(high_ratings(splits), ratings, lengths, groups)
     by_length = rating_figures([own.astype(float) for own in lengths], ratings, lengths, groups)
-    return {"words": by_words, "length": by_length}
+    return {"words": by_words, "length": by_length | {"same_length": None}}
 
 
 def report(
     conversations: list[Conversation], folds: int = FOLDS, seed: int = SEED
 ) -> dict[str, Any]:
     """All baselines of all heads that learn from labelled turns."""
-    content: dict[str, Any] = {"folds": list(range(folds)), "of": folds, "seed": seed, "heads": {}}
+    content: dict[str, Any] = {"folds": list(range(folds)), "of": folds, "seed": seed}
+    content |= {"heads": {}, "counts": {}}
     for head in HEADS:
         if head.corpus == "outcomes":
             continue
@@ -176,11 +176,15 @@ def report(
         if head.name == RATED:
             content["ratings"] = rating_rows(splits)
             continue
+        labels = np.concatenate([split.test.labels for split in splits])
+        content["counts"][head.name] = np.bincount(labels, minlength=len(head.labels)).tolist()
         given = {"majority": majority(splits), "words": words(splits)}
         content["heads"][head.name] = head_rows(head.name, splits, given)
         if head.name == "strategy":
+            never = [np.full_like(split.test.labels, NONE_OF_THE_TASKS) for split in splits]
             content["strategies"] = {
-                name: strategy_tasks(splits, answers) for name, answers in given.items()
+                "majority": strategy_tasks(splits, never),
+                "words": strategy_tasks(splits, given["words"]),
             }
     return dict(rounded(content))
 

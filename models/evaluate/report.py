@@ -6,6 +6,8 @@ items together, each scored by the model that did not see it.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,12 +29,14 @@ DIGITS = 5
 
 
 def rounded(value: Any, digits: int = DIGITS) -> Any:
-    """The same structure with its floats rounded."""
+    """The same structure with its floats rounded, and None for what is not defined (NaN)."""
     if isinstance(value, dict):
         return {key: rounded(item, digits) for key, item in value.items()}
     if isinstance(value, list):
         return [rounded(item, digits) for item in value]
-    return round(value, digits) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return None if math.isnan(value) else round(value, digits)
+    return value
 
 
 def classification(gold: Ints, predicted: Ints) -> Figures:
@@ -111,7 +115,7 @@ def over_folds(figures: list[Figures], pooled: Figures) -> dict[str, dict[str, A
     }
 
 
-def labels_over_folds(head: str, gold: list[Ints], given: list[Ints]) -> dict[str, Any]:
+def labels_over_folds(head: str, gold: Sequence[Ints], given: Sequence[Ints]) -> dict[str, Any]:
     """Figures of one head from its gold and given labels, [n] a fold."""
 
     def figures(truth: Ints, answers: Ints) -> Figures:
@@ -123,15 +127,21 @@ def labels_over_folds(head: str, gold: list[Ints], given: list[Ints]) -> dict[st
 
 
 def rating_figures(
-    scores: list[Floats], ratings: list[Floats], words: list[Ints], groups: list[Ints]
+    scores: Sequence[Floats],
+    ratings: Sequence[Floats],
+    words: Sequence[Ints],
+    groups: Sequence[Ints],
 ) -> dict[str, Any]:
     """Spearman of scores with ratings, [n] a fold, plain and with the answer's length constant.
 
     `words` counts the words of each answer; intervals resample conversations (`groups`, numbered
     within the fold).
     """
-    score, rating, length = (np.concatenate(parts) for parts in (scores, ratings, words))
-    group = np.concatenate([own + 1_000_000 * number for number, own in enumerate(groups)])
+    score, rating = (np.concatenate(parts).astype(np.float64) for parts in (scores, ratings))
+    length = np.concatenate(words)
+    group = np.concatenate(
+        [np.asarray(own, np.int64) + 1_000_000 * number for number, own in enumerate(groups)]
+    )
     ranks = rankdata(length)
 
     def same_length(rows: Ints) -> float:
