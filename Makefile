@@ -84,8 +84,11 @@ folds: train-env ## Train one model a fold, with its outcome heads (hours on two
 
 evaluate: train-env ## Write docs/evaluation from the folds
 	$(TRAIN_PY) -m models.methods.micromodels $(DATA_DIR)
+	$(TRAIN_PY) -m models.construct evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes ratings $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes evaluate $(DATA_DIR)
+	$(TRAIN_PY) -m models.evaluate.baselines $(DATA_DIR)
+	$(TRAIN_PY) -m models.multitrait $(DATA_DIR)
 	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default --name ours $(DATA_DIR)
 	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)

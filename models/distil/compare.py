@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from stream_app.core.risk import low_empathy_risk
 
 from export.parity import OnnxModel
 from models.batches import FINAL, Segment, Window, tokenise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.evaluate.tables import NONE, table
+from models.evaluate.folds import VIEW_WORDS
+from models.evaluate.tables import NONE, mean_sd, table
 from models.probes.report import markdown as probe_markdown
 
 Content = dict[str, Any]
@@ -65,8 +66,129 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:].rstrip(".") + "."
 
 
+def ratings(baselines: Content, views: Content) -> str:
+    """Rated empathy: our head by view, the words and the length of the answer alone."""
+    measured = {f"ours, {VIEW_WORDS[view]}": row for view, row in views.items()}
+    simple = baselines.get("ratings", {})
+    if "words" in simple:
+        measured["tf-idf + logistic regression"] = simple["words"]
+    if "length" in simple:
+        measured["number of words in the answer"] = simple["length"]
+    rows = [
+        [
+            *(name, str(row["n"]), str(row["conversations"]), _pooled(row["spearman"])),
+            *(_pooled(row["same_length"] or {}), _spread(row)),
+        ]
+        for name, row in measured.items()
+    ]
+    header = [
+        *("from", "answers", "conversations", "Spearman (95 %)"),
+        *("Spearman, length constant (95 %)", "over folds"),
+    ]
+    missing = (
+        "" if views else "Our head is not measured yet: `python -m models.evaluate` adds it.\n\n"
+    )
+    return f"{missing}{table(header, rows)}\n\n{RATING_NOTES}"
+
+
+RATING_NOTES = """\
+Rank correlation with a third party's rating of the answer, 1 to 5; a constant answer has none.
+tf-idf is fitted to whether the rating is 4 or 5. Intervals resample conversations; folds hold whole
+conversations. With length constant: ranks of both are regressed on the rank of the answer's number
+of words, and what is left is correlated."""
+
+
+def micromodels(content: Content) -> str:
+    """The micromodels' own figures by mechanism, and the published ones."""
+    rows = []
+    for name, words in MICROMODEL_RUNS.items():
+        for mechanism, own in content[name].items():
+            cells = [
+                mean_sd(own[key]) if key in own else NONE
+                for key in ("accuracy", "macro_f1", *SPANS)
+            ]
+            rows.append([mechanism, words, *cells, f"{own['theta']['mean']:.2f}"])
+    for mechanism, known in content["published"]["micromodels"].items():
+        cells = [f"{known[key]:.1f}" for key in ("accuracy", "macro_f1")]
+        spans = [f"{known[key]:.1f}" if key in known else NONE for key in SPANS]
+        rows.append([mechanism, "published [1]", *cells, *spans, NONE])
+    rows.sort(key=lambda row: list(content["micromodels"]).index(row[0]))
+    header = [
+        *("mechanism", "model", "accuracy", "macro-F1", "token F1, gold", "IOU-F1, gold"),
+        *("token F1, all", "IOU-F1, all", "theta"),
+    ]
+    return f"{table(header, rows, left=2)}\n\n{MICROMODEL_NOTES.format(**content)}"
+
+
+SPANS = ("token_f1_gold", "iou_f1_gold", "token_f1", "iou_f1")
+MICROMODEL_RUNS = {"micromodels": "own rationales left out", "own_seeds": "own rationales as seeds"}
+MICROMODEL_NOTES = """\
+`models/methods/micromodels.py` on the {folds} folds of our models, sentences by {encoder}; mean ±
+standard deviation. "Own rationales as seeds" compares a training response with its own rationales
+too, as the paper's words say. "Gold" and "all" as in the table of rationales.
+
+[1] Lee et al. 2023, Table 1, with another sentence encoder and random splits. Their accuracy beside
+so low a macro-F1 is not counted as ours is."""
+
+
+def multitrait(content: Content) -> str:
+    """Perceived heads by ratings, the heads with each other, and which can be told apart."""
+    cells = {(cell["rating"], cell["head"]): cell for cell in content["cells"]}
+    kinds = list(dict.fromkeys(kind for kind, _ in cells))
+    heads = list(dict.fromkeys(head for _, head in cells))
+    rows = [
+        [
+            kind,
+            str(cells[kind, heads[0]]["sessions"]),
+            *(_trait(cells[kind, head], content["alpha"]) for head in heads),
+        ]
+        for kind in kinds
+    ]
+    every = content["between_heads"]
+    pairs = [
+        [" and ".join(pair["heads"]), _plain(pair["spearman"], 2), _plain(pair["partial"], 2)]
+        for pair in every["pairs"]
+    ]
+    apart = [
+        [
+            *(row["head"], row["other"], row["rating"], _pooled(row["difference"])),
+            "yes" if row["told_apart"] else "no",
+        ]
+        for row in content["told_apart"]
+    ]
+    words = (
+        f"{_folds(content)} {_sentence(content['protocol'])} **Bold**: the head learns from that "
+        f"rating. \\*: p < {content['alpha']} after the correction over {content['tests']} cells."
+    )
+    difference = (
+        "Each head beside another on a rating that it learns from. Two heads whose difference has "
+        "an interval that reaches 0 are not shown to measure different things:"
+    )
+    return "\n\n".join(
+        [
+            words,
+            table(["rating", "conversations", *heads], rows),
+            f"Heads with each other, over {every['n']} {every['over']}:",
+            table(["heads", "Spearman", "file held constant"], pairs),
+            difference,
+            table(["head", "other", "rating", "difference (95 %)", "told apart"], apart, left=3),
+        ]
+    )
+
+
+def _trait(cell: Content, alpha: float) -> str:
+    shown = _pooled(cell["partial"])
+    holm = cell["p_holm"]
+    shown = f"**{shown}**" if cell["own"] else shown
+    return shown + ("\\*" if holm is not None and holm < alpha else "")
+
+
+def _plain(value: float | None, digits: int) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
+
+
 def probes(content: Content) -> str:
     """Share of probes called empathic, by scorer."""
     size = content["probe"]["size"]
-    words = f"{size} cases for each condition and mechanism; per cent with 95 % intervals."
+    words = f"{size} cases for each condition and mechanism; per cent with 95 % intervals (below)."
     return f"{words}\n\n{probe_markdown(content)}"
