@@ -25,6 +25,7 @@ from export.bundle import CARD, MANIFEST, head_entry, write_manifest
 from export.card import model_card
 from models.calibrate import Calibration, crossfitted, fitted
 from models.construct import figures
+from models.construct.bundled import bundled
 from models.construct.fit import Part, fit, labelled_answers
 from models.construct.material import Material, material
 from models.construct.replayed import Watched, turn_features, watch
@@ -33,7 +34,7 @@ from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
 from models.data.listeners import HeardSession, load_sessions
 from models.evaluate.folds import Fold, load_folds, plan
-from models.labels import COUNSELLOR, HEADS
+from models.labels import COUNSELLOR, HEADS, RATED
 from models.quality import topic_of
 from models.resampling import interval, spearman
 from stream_app.contracts.events import Approach
@@ -170,7 +171,7 @@ def rated(parts: Sequence[Part]) -> dict[str, Any]:
         for session, known, rows in part.chosen(lambda _, known: known.kind == "rated"):
             places = session.positions[COUNSELLOR]
             for place, rating in zip(places, known.totals, strict=True):
-                found.append(part.features.counsellor["rated_empathy"][rows[place]])
+                found.append(part.features.counsellor[RATED][rows[place]])
                 given.append(float(rating))
                 words.append(float(len(session.turns[place].text.split())))
     x, y, length = np.array(found), np.array(given), np.array(words)
@@ -230,15 +231,24 @@ def fit_bundle(
     figures_file: Annotated[Path, typer.Option(help="What `evaluate` wrote.")] = Path(
         "docs/evaluation/construct.json"
     ),
+    own: Annotated[
+        bool, typer.Option(help="References from what the bundle itself says of the sessions.")
+    ] = False,
 ) -> None:
-    """Fit the index on all folds and write it into the bundle."""
+    """Fit the index on all folds and write it into the bundle.
+
+    A bundle that the folds are not the models of (the small one) has its references from its own
+    scores (`--own`); what counts as an answer is learned on the folds alone.
+    """
     loaded, calibration = load(folds, resolve_data_dir(data_dir))
     manifest = manifest_of(calibration)
     parts = [Loaded(fold.number, fold.material, fold.scored, manifest).part() for fold in loaded]
     measured = json.loads(figures_file.read_text(encoding="utf-8"))
     by_fold = measured["alerts"]["peer-support"]["enter_by_fold"].values()
     enter = round(float(np.median(list(by_fold))), 4)
-    model = fit(parts, enter, round(enter * figures.EXIT_RATIO, 4))
+    references = [bundled(bundle, fold.material) for fold in loaded] if own else None
+    leave = round(enter * figures.EXIT_RATIO, 4)
+    model = fit(parts, enter, leave, references=references)
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     content["empathy"] = msgspec.to_builtins(model)
     content["metrics"]["construct"] = _short(measured)

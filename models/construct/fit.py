@@ -35,7 +35,6 @@ LABELLED = (
     "advice_unacknowledged",
     "information_unacknowledged",
     "open_question",
-    "rated_empathy",
 )
 """Features that EPITOME's labels weigh."""
 CODED = (
@@ -276,15 +275,20 @@ def fit(
     enter: float,
     leave: float,
     keeps: Callable[[HeardSession], bool] = lambda _: True,
+    references: Sequence[Part] | None = None,
 ) -> EmpathyModel:
-    """The model from the sessions of some folds; `keeps` leaves sessions of AnnoMI out."""
+    """The model from the sessions of some folds; `keeps` leaves sessions of AnnoMI out.
+
+    `references` are the same sessions as another bundle scores them, for its own reference.
+    """
+    usual_parts = references or parts
     general, answered = general_answer(parts)
     domains = {
         domain: reference(
             domain,
             general,
             answered,
-            parts,
+            usual_parts,
             lambda session, known, domain=domain: (
                 known.kind == "real"
                 and known.domain == domain
@@ -300,7 +304,7 @@ def fit(
         MOTIVATIONAL,
         conduct,
         usual,
-        parts,
+        usual_parts,
         lambda session, known: (
             known.kind == "real" and session.source == "annomi" and keeps(session)
         ),

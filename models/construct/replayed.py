@@ -12,7 +12,7 @@ from models.batches import AFTER, BEFORE
 from models.construct.material import Known, Material
 from models.construct.scoring import Scored
 from models.data.listeners import HeardSession
-from models.labels import COUNSELLOR
+from models.labels import COUNSELLOR, RATED
 from models.replay import ReplayScorer, session_end, session_turn
 from stream_app.contracts.events import Approach, Domain, Role
 from stream_app.contracts.scores import SessionScore, Stage
@@ -117,4 +117,7 @@ def turn_features(
         for name, value in values.items():
             table = tables[role].setdefault(name, np.full(len(roles), np.nan))
             table[row] = value
+        if RATED in score.perceived:
+            table = tables[role].setdefault(RATED, np.full(len(roles), np.nan))
+            table[row] = score.perceived[RATED]
     return Features(tables[0], tables[1])

@@ -39,7 +39,6 @@ COUNSELLOR_FEATURES: Final = (
     "advice",
     "advice_unacknowledged",
     "information_unacknowledged",
-    "rated_empathy",
 )
 
 
@@ -167,8 +166,9 @@ def counsellor_features(score: Scored) -> dict[str, float]:
     """What a counsellor turn expresses, each in [0, 1]; 0 without the head.
 
     Mechanisms by half of their expected level, from the calibrated probabilities, so that heads
-    that abstain distort nothing. Advice and information are *unacknowledged* as far as the turn
-    shows neither a mechanism of understanding or feeling nor a reflection.
+    that abstain distort nothing; perceived empathy is no part of what is expressed. Advice and
+    information are *unacknowledged* as far as the turn shows neither a mechanism of understanding or
+    feeling nor a reflection.
     """
     expressed = score.expressed
     found, acknowledged = {}, 0.0
@@ -186,7 +186,6 @@ def counsellor_features(score: Scored) -> dict[str, float]:
     missing = 1.0 - max(acknowledged, found["reflection"])
     found["advice_unacknowledged"] = found["advice"] * missing
     found["information_unacknowledged"] = given.get("information", 0.0) * missing
-    found["rated_empathy"] = score.perceived.get("empathy", 0.0)
     return found
 
 
