@@ -36,7 +36,7 @@ from models.evaluate.predict import (
     RationaleOutput,
     softmax,
 )
-from models.labels import HEADS_BY_NAME, OUTCOME_HEADS, STRATEGIES
+from models.labels import HEADS_BY_NAME, OUTCOME_HEADS, RATED, STRATEGIES
 
 THRESHOLDS = [round(0.1 + 0.05 * step, 2) for step in range(17)]
 STRATEGY_GRID = np.arange(0.04, 0.961, 0.02)
@@ -119,7 +119,12 @@ def calibrate(parts: Sequence[Predictions], copies: int = 1) -> Calibration:
     result = Calibration()
     for name in parts[0].heads:
         outputs = joined([part.heads[name] for part in parts])
-        result.temperatures[name], result.biases[name] = fit_temperature_and_bias(outputs, copies)
+        # A rating is a share of "yes": its mean is to be right, not the nearer label.
+        result.temperatures[name], result.biases[name] = (
+            fit_to(outputs.logits, outputs.target, copies)
+            if name == RATED
+            else fit_temperature_and_bias(outputs, copies)
+        )
         probabilities = result.probabilities(name, outputs.logits)
         if HEADS_BY_NAME[name].kind == "level":
             result.offsets[name] = undone(result.biases[name])

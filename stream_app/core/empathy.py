@@ -167,8 +167,8 @@ def counsellor_features(score: Scored) -> dict[str, float]:
 
     Mechanisms by half of their expected level, from the calibrated probabilities, so that heads
     that abstain distort nothing; perceived empathy is no part of what is expressed. Advice and
-    information are *unacknowledged* as far as the turn shows neither a mechanism of understanding or
-    feeling nor a reflection.
+    information are *unacknowledged* as far as the turn shows neither an emotional reaction nor an
+    interpretation nor a reflection.
     """
     expressed = score.expressed
     found, acknowledged = {}, 0.0
