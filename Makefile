@@ -98,9 +98,10 @@ train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)
 	$(TRAIN_PY) -m models.perceived --model $(MODEL) --no-inner $(DATA_DIR)
 
-bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its outcomes
+bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its index and outcomes
 	$(TRAIN_PY) -m models.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(MODEL) --out stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
 

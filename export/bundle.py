@@ -12,9 +12,9 @@ from models.calibrate import Calibration
 from models.encoder import MAX_TOKENS
 from models.labels import HEADS, ROLE_NAMES, HeadSpec
 
-FORMAT = 1
+FORMAT = 2
 NAME = "rapport-minilm"
-VERSION = "1.6.0"
+VERSION = "2.0.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
@@ -28,7 +28,7 @@ TRAINING_KEYS = (
     "epochs",
     "recipe",
 )
-OPTIONAL_KEYS = ("distillation",)
+OPTIONAL_KEYS = ("teacher", "distillation")
 
 
 def manifest(
@@ -61,7 +61,8 @@ def manifest(
         "tokenizer": {"file": TOKENIZER},
         "window": {"before": BEFORE, "after": AFTER},
         "heads": [head_entry(head, calibration) for head in HEADS],
-        "risk": None,
+        "empathy": None,
+        "outcomes": {},
         "distress": None,
         "training": {key: training[key] for key in known},
         "metrics": metrics,

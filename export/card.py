@@ -15,7 +15,8 @@ from export import gate
 from export.bundle import CARD, MANIFEST
 from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.evaluate import document, report, tables
-from models.evaluate.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES, MICROMODELS
+from models.evaluate.outcomes import figure
+from models.evaluate.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES
 from models.labels import HEADS_BY_NAME
 
 CROSS_VALIDATED = ("levels", "rationales", "strategies", "annomi", "intents", "calibration")
@@ -69,7 +70,7 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
     """The card as Markdown; `files`: the evaluation's JSON by name, by default what docs/ holds."""
     files = document.read_all(document.FOLDER) if files is None else files
     training, metrics = manifest["training"], manifest["metrics"]
-    distilled = "distillation" in training
+    distilled = _is_distilled(manifest)
     sections = [
         f"# {manifest['name']} {manifest['version']} ({manifest['profile']})",
         _opening(manifest),
@@ -104,6 +105,11 @@ def _opening(manifest: dict[str, Any]) -> str:
     if "distillation" in training:
         layers = len(training["distillation"]["layers"])
         how = f"({layers} layers, distilled from the default bundle's {training['base_model']})"
+    elif training.get("teacher"):
+        how = (
+            f"({training['base_model']}, fine-tuned on the labels and on the answers of a "
+            f"fine-tuned {training['teacher']})"
+        )
     return (
         f"A turn encoder {how} and a context head, {training['parameters'] / 1e6:.1f} million "
         f"parameters altogether, that score the turns of a conversation with up to "
@@ -121,13 +127,14 @@ def _trained(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
         + _decisions(manifest),
         "## Perceived empathy\n\n" + document.section(files, "perceived"),
         "## Context probe\n\n" + document.section(files, "probes"),
-        "## Outcome risks\n\n" + _outcomes(manifest, files),
+        "## Empathy index\n\n" + _empathy(manifest),
+        "## Outcome risks\n\n" + _outcomes(manifest),
     ]
 
 
 def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
     """What is known of a model that was distilled from another one."""
-    about, outcomes = manifest["training"]["distillation"], manifest.get("outcomes")
+    about = manifest["training"]["distillation"]
     taught = (
         f"It learned from what the large model says of {about['turns']} turns: those that the "
         f"large model learned from, {about['chats']} chats of EmpatheticDialogues and "
@@ -141,8 +148,8 @@ def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
         + "\n\n"
         + document.section(files, "nano"),
         "## Decisions and confidence\n\n" + DISTILLED_NOTE + "\n\n" + _decisions(manifest),
-        "## Outcome risks\n\n"
-        + (f"{_outcome_note(outcomes)} They are the large bundle's." if outcomes else NO_OUTCOMES),
+        "## Empathy index\n\n" + _empathy(manifest),
+        "## Outcome risks\n\n" + _outcomes(manifest),
     ]
 
 
@@ -201,8 +208,12 @@ def _cross_validated(files: dict[str, Any]) -> str:
         + " Per cent, with the turns before and after; every table with its protocol is in "
         "`docs/evaluation.md` of the repository.",
         tables.table(header, rows),
-        "Rationales and levels beside the published figures (EPITOME; micromodels of Lee et al.):",
+        "Levels beside the published figures (EPITOME):",
         _beside_published(files),
+        "Rationales: on the responses in which annotators marked one, then on all responses, where "
+        "two empty rationales agree; always showing none gets the last column. Published figures "
+        "are not shown to be counted alike.",
+        _rationales(files),
         "ESConv as seven yes-or-no tasks (Xu & Jiang), means over the tasks:",
         tables.table(
             ["model", "macro precision", "macro recall", "macro-F1", "accuracy"], strategy_rows
@@ -213,16 +224,26 @@ def _cross_validated(files: dict[str, Any]) -> str:
 
 
 def _beside_published(files: dict[str, Any]) -> str:
-    columns = ("accuracy", "macro_f1", "token_f1", "iou_f1")
+    columns = ("accuracy", "macro_f1")
     rows = []
     for name, published in EPITOME_REDDIT.items():
-        own = files["levels"]["views"]["final"]["shipped"][name] | files["rationales"]["rows"][name]
+        own = files["levels"]["views"]["final"]["shipped"][name]
         rows.append([name, "this model", *(tables.spread(own[key]) for key in columns)])
         rows.append([name, "EPITOME", *(f"{published[key]:.1f}" for key in columns)])
-        spans = [f"{MICROMODELS[name][key]:.1f}" for key in columns[2:]]
-        rows.append([name, "micromodels", tables.NONE, tables.NONE, *spans])
-    header = ["mechanism", "source", "accuracy", "macro-F1", "token F1", "IOU-F1"]
-    return tables.table(header, rows, left=2)
+    return tables.table(["mechanism", "source", "accuracy", "macro-F1"], rows, left=2)
+
+
+def _rationales(files: dict[str, Any]) -> str:
+    columns = ("token_f1_gold", "iou_f1_gold", "token_f1", "iou_f1", "always_empty")
+    rows = [
+        [name, *(tables.spread(own.get(key)) for key in columns)]
+        for name, own in files["rationales"]["rows"].items()
+    ]
+    header = [
+        *("mechanism", "token F1, gold", "IOU-F1, gold", "token F1, all", "IOU-F1, all"),
+        "always empty, all",
+    ]
+    return tables.table(header, rows)
 
 
 def _decisions(manifest: dict[str, Any]) -> str:
@@ -274,6 +295,78 @@ def _unproven(test: report.Metrics) -> str:
     )
 
 
+EMPATHY_NOTE = """\
+`empathy_index` is the mean of the counsellor's answers, weighted by how much each client turn calls
+for an empathic one; `low_empathy_risk` is the probability that the index since the session's last
+change of level lies below the tenth percentile of the reference's sessions. Both are about what the
+counsellor *expressed*; neither predicts what a client would say of the session. Weights and
+references are in the manifest (`empathy`), definitions in `docs/low-empathy.md`."""
+NO_EMPATHY = "This bundle has no empathy index yet."
+
+
+def _empathy(manifest: dict[str, Any]) -> str:
+    """The references of the index, and how the benchmark came out."""
+    empathy, measured = manifest.get("empathy"), manifest["metrics"].get("construct")
+    if not empathy:
+        return NO_EMPATHY
+    named = {**empathy["domains"], **empathy["approaches"]}
+    rows = [
+        [name, *(f"{own[key]:.2f}" for key in ("mean", "low", "answered_share"))]
+        for name, own in named.items()
+    ]
+    header = ["reference", "mean index", "tenth percentile", "opportunities answered"]
+    parts = [EMPATHY_NOTE, tables.table(header, rows)]
+    if measured:
+        parts.append(_construct(measured))
+    elif _is_distilled(manifest):
+        parts.append("They are the large bundle's; the benchmark was not run on this bundle.")
+    else:
+        parts.append("The benchmark was not run.")
+    return "\n\n".join(parts)
+
+
+def _construct(measured: dict[str, Any]) -> str:
+    """The benchmark's headline figures; docs/evaluation.md has their intervals."""
+    rows = [
+        ["one answer: Spearman of expected and labelled total", measured["one_answer"]],
+        ["rated exchanges: Spearman with the rating 1-5", measured["rated"]["spearman"]],
+        ["the same at equal length", measured["rated"]["at_equal_length"]],
+    ]
+    for domain, own in measured["composed"].items():
+        rows += [
+            [f"composed, {domain}: Spearman of -risk and labelled empathy", own["spearman"]],
+            [f"composed, {domain}: AUROC after six answers", own["auroc_after_six"]],
+            [f"composed, {domain}: AUROC after three", own["auroc_after_three"]],
+        ]
+    for domain, ways in measured["degraded"].items():
+        for way, (end, soon) in ways.items():
+            rows += [
+                [f"degraded, {domain}: {way}: AUROC at the end", end],
+                [f"degraded, {domain}: {way}: AUROC after three turns", soon],
+            ]
+    rows.append(["AnnoMI low quality, topics held out: AUROC", measured["annomi_quality"]])
+    rows += [
+        [f"Spearman of the index and the survey, {name}", value]
+        for name, value in measured["surveys"].items()
+    ]
+    cells = [[name, tables.NONE if value is None else f"{value:.2f}"] for name, value in rows]
+    alerts = [
+        f"In {domain}, the shipped rule fires in {own['none']['fired_per_100']:.0f} of 100 "
+        "sessions whose second half shows no mechanism and in "
+        f"{own['strong']['fired_per_100']:.0f} of 100 of the same sessions with strongly empathic "
+        "answers."
+        for domain, own in measured["alerts"].items()
+    ]
+    return "\n\n".join(
+        [
+            "On sessions whose empathy is known (`python -m models.construct evaluate`), by models "
+            "that have seen none of them; protocol and intervals are in `docs/evaluation.md`.",
+            tables.table(["figure", "value"], cells),
+            " ".join(alerts),
+        ]
+    )
+
+
 OUTCOME_NOTE = """\
 Correlates of what people said of whole sessions, each under its own name, for sessions of its own
 domain alone: additive models over the aggregates of both sides' turns so far
@@ -282,18 +375,33 @@ that has ended has a model of its own, of the same form, fitted on whole session
 NO_OUTCOMES = "This bundle has no outcome models yet."
 
 
-def _outcomes(manifest: dict[str, Any], files: dict[str, Any]) -> str:
-    outcomes = manifest.get("outcomes")
+def _outcomes(manifest: dict[str, Any]) -> str:
+    """Which outcomes the bundle has, and their AUROC on sessions held out."""
+    outcomes, measured = manifest.get("outcomes"), manifest["metrics"].get("outcomes")
     if not outcomes:
         return NO_OUTCOMES
-    return f"{_outcome_note(outcomes)}\n\n{document.section(files, 'outcomes')}"
-
-
-def _outcome_note(outcomes: dict[str, Any]) -> str:
     names = ", ".join(
         f"`{name}` ({model.get('approach') or model['domain']})" for name, model in outcomes.items()
     )
-    return f"{OUTCOME_NOTE} In this bundle: {names}."
+    note = f"{OUTCOME_NOTE} In this bundle: {names}."
+    if not measured:
+        return f"{note} They are the large bundle's." if _is_distilled(manifest) else note
+    rows = [
+        [name, str(row["sessions"]), str(row["positive"]), figure(row)]
+        for name, row in measured["out_of_fold"].items()
+    ]
+    return "\n\n".join(
+        [
+            note,
+            "At the end of sessions held out from every fit (single sessions: whole topics are "
+            "harder, see `docs/evaluation.md`, which also compares sessions of equal length):",
+            tables.table(["outcome", "sessions", "with it", "AUROC (95 %)"], rows),
+        ]
+    )
+
+
+def _is_distilled(manifest: dict[str, Any]) -> bool:
+    return "distillation" in manifest["training"]
 
 
 def _export(manifest: dict[str, Any]) -> str:

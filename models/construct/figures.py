@@ -170,7 +170,7 @@ def quality(watched: Sequence[Watched], low: Mapping[str, bool]) -> dict[str, An
     risk = np.array([_risk(w, 0, None) for w in own])
     return {
         "sessions": len(own),
-        "low": int(truth.sum()),
+        "low_quality": int(truth.sum()),
         **interval(np.arange(len(own)), lambda rows: auroc(truth[rows], risk[rows])),
     }
 

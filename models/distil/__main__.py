@@ -130,14 +130,19 @@ def calibrate(
 
 @app.command()
 def outcomes(bundle: Small = Path("nano"), teacher: Large = Path("default")) -> None:
-    """Give the small bundle the large one's outcome models: its probabilities are the same."""
+    """Give the small bundle the large one's empathy index and outcome models.
+
+    Its probabilities are calibrated to the large bundle's.
+    """
     target = bundles.find(bundle)
     source = json.loads((bundles.find(teacher) / MANIFEST).read_text(encoding="utf-8"))
     content = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-    content["outcomes"] = source.get("outcomes", {})
+    content["empathy"], content["outcomes"] = source["empathy"], source["outcomes"]
     write_manifest(target, content)
     (target / CARD).write_text(model_card(content), encoding="utf-8")
-    print(f"the outcome models of {source['name']} {source['version']} are in {target}")
+    print(
+        f"empathy index and outcome models of {source['name']} {source['version']} are in {target}"
+    )
 
 
 @app.command("compare")

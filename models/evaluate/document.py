@@ -19,12 +19,14 @@ from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.data.corpora import REPOSITORY
 from models.evaluate import choices, sections, tables
 from models.evaluate.beside import beside
+from models.evaluate.low_empathy import low_empathy_section
 from models.evaluate.outcomes import outcomes_section
 from models.evaluate.published import TARGETS, Target
 
 FOLDER = REPOSITORY / "docs" / "evaluation"
 NOT_YET = "Not measured yet: `{command}` writes `docs/evaluation/{name}.json`."
 COMMANDS = {
+    "construct": "python -m models.construct evaluate",
     "baselines": "python -m models.evaluate.baselines",
     "micromodels": "python -m models.methods.micromodels",
     "levels": "python -m models.evaluate",
@@ -197,6 +199,10 @@ def _others(make: Callable[[Content], str]) -> Make:
     return section
 
 
+def _low_empathy(content: Content, files: Content) -> str:
+    return _others(lambda own: low_empathy_section(own, files.get("outcomes")))(content, files)
+
+
 def _levels(content: Content, files: Content) -> str:
     pairs = content["views"]["final"]["shipped"]["emotional_reactions"]["n"]
     notes = tables.LEVEL_NOTES.format(pairs=pairs)
@@ -349,6 +355,7 @@ def _scalar(value: Any) -> str:
 Section = tuple[str, str, Make]
 
 SECTIONS: tuple[Section, ...] = (
+    ("Low empathy", "construct", _low_empathy),
     ("EPITOME levels", "levels", _levels),
     ("Rationales", "rationales", _own(tables.rationales, tables.RATIONALE_NOTES)),
     ("Micromodels, run here", "micromodels", _others(sections.micromodels)),

@@ -17,7 +17,7 @@ from stream_app.core.empathy import EmpathyModel
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.errors import BundleError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 MANIFEST: Final = "bundle.json"
 COMPUTED_TOTAL: Final = "empathy_total"
 """The sum of the mechanisms: a field of the contract, but no head's to give."""

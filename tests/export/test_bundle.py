@@ -27,7 +27,8 @@ from models.evaluate.folds import VIEWS, Fold  # noqa: E402
 from models.evaluate.metrics import macro_f1  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
 from models.evaluate.report import CrossValidation  # noqa: E402
-from models.labels import HEADS, PERCEIVED  # noqa: E402
+from models.labels import HEADS, PERCEIVED, RATED  # noqa: E402
+from stream_app.inference import bundle as reader  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 INT8 = command.int8_versions([[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]])
@@ -103,6 +104,9 @@ def test_an_fp32_bundle_explains_itself(
     content = json.loads((tmp_path / "bundle.json").read_text(encoding="utf-8"))
     assert content == json.loads(json.dumps(written))
     assert content["encoder"]["batch_independent"] is True
+    assert (content["format"], content["empathy"], content["outcomes"]) == (2, None, {})
+    assert "risk" not in content
+    assert reader.load(tmp_path).manifest.heads[0].name == content["heads"][0]["name"]
     assert content["files"] == {
         name: bundle.sha256(tmp_path / name)
         for name in ("encoder.onnx", "head.onnx", "tokenizer.json")
@@ -122,7 +126,8 @@ def test_the_card_follows_the_evaluations_files(
     content = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
     bare = model_card(content, {})
     assert bare.count("Not measured yet") == 3  # folds, perceived, probe
-    assert "no risk model yet" in bare
+    assert "no empathy index yet" in bare
+    assert "no outcome models yet" in bare
     model, tokenizer = multitask.load(trained)
     given = predict(model, tokenise(conversations, tokenizer), FINAL, tokenizer)
     files = CrossValidation([Fold(k, dict.fromkeys(VIEWS, given)) for k in range(2)], 2).tables()
@@ -132,9 +137,53 @@ def test_the_card_follows_the_evaluations_files(
     card = model_card(content, files)
     assert "76.5 ± 1.2" in card
     assert "Learned from what listeners said." in card
-    assert "| explorations | EPITOME | 92.6 | 72.6 | 71.6 | 84.5 |" in card
+    assert "| explorations | EPITOME | 92.6 | 72.6 |\n" in card
     assert f"| strategy | {content['heads'][3]['temperature']:.2f} |" in card
     assert content["version"] == bundle.VERSION
+
+
+REFERENCE = {"mean": 0.41, "low": 0.23, "answered_share": 0.62}
+CONSTRUCT = {
+    "one_answer": 0.752,
+    "rated": {"spearman": 0.361, "at_equal_length": None},
+    "composed": {
+        "counselling": {"spearman": 0.931, "auroc_after_six": 0.967, "auroc_after_three": 0.889}
+    },
+    "degraded": {"counselling": {"none v strong, from half, every": [0.991, 0.944]}},
+    "alerts": {"counselling": {"none": {"fired_per_100": 81.2}, "strong": {"fired_per_100": 4.4}}},
+    "annomi_quality": 0.871,
+    "surveys": {"esconv": 0.08},
+}
+OUTCOME_FIGURES = {
+    "low_mi_quality": {"sessions": 99, "positive": 17, "value": 0.931, "low": 0.85, "high": 0.98}
+}
+OUTCOMES = {"low_mi_quality": {"domain": "counselling", "approach": "motivational-interviewing"}}
+
+
+def test_the_card_has_the_index_and_the_outcomes_that_the_manifest_has(
+    trained: Path, conversations: list[Conversation], tmp_path: Path
+) -> None:
+    content = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
+    content["training"] |= {"base_model": "bge-small", "teacher": "bge-base"}
+    content["empathy"] = {"domains": {"counselling": REFERENCE}, "approaches": {"mi": REFERENCE}}
+    content["outcomes"] = OUTCOMES
+    unmeasured = model_card(content, {})
+    assert "| mi | 0.41 | 0.23 | 0.62 |" in unmeasured
+    assert "The benchmark was not run." in unmeasured
+    content["metrics"] |= {"construct": CONSTRUCT, "outcomes": {"out_of_fold": OUTCOME_FIGURES}}
+    card = model_card(content, {})
+    assert "(bge-small, fine-tuned on the labels and on the answers of a fine-tuned bge-base)" in (
+        " ".join(card.split())
+    )
+    assert "| one answer: Spearman of expected and labelled total | 0.75 |" in card
+    assert "| the same at equal length | – |" in card
+    assert "none v strong, from half, every: AUROC at the end | 0.99 |" in card
+    assert "fires in 81 of 100" in card
+    assert "`low_mi_quality` (motivational-interviewing)" in card
+    assert "| low_mi_quality | 99 | 17 | 0.93 (0.85 to 0.98) |" in card
+    for text in (unmeasured, card):
+        assert "risk model" not in text
+        assert "will rate" not in text
 
 
 def test_heads_in_the_manifest_match_the_table(
@@ -149,7 +198,8 @@ def test_heads_in_the_manifest_match_the_table(
         assert len(entry["offsets"]) == (3 if spec.kind == "level" else 0)
         assert entry["dimension"] == spec.dimension
     assert content["heads"][-1]["roles"] == ["client"]
-    assert [h["name"] for h in content["heads"] if h["dimension"] == "perceived"] == [*PERCEIVED]
+    perceived = [head["name"] for head in content["heads"] if head["dimension"] == "perceived"]
+    assert perceived == [RATED, *PERCEIVED]
 
 
 def test_eight_bit_rows_are_within_half_a_step() -> None:

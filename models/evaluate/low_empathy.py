@@ -1,0 +1,299 @@
+"""The section on the empathy index and its risk, from docs/evaluation/construct.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.stats import binomtest
+
+from models.evaluate.outcomes import figure
+from models.evaluate.tables import NONE, table
+
+Content = dict[str, Any]
+Limits = tuple[float, float]
+
+HEADLINE = ("half", "every")
+"""Onset and share of the degraded sessions that the targets are about."""
+SURVEYED = {"esconv": "ordinary chats", "esconv_failed": "failed chats"}
+WORDS = {
+    "none": "no mechanism",
+    "task": "task dialogue",
+    "advice": "advice",
+    "misplaced": "another session's empathic answers",
+    "strong": "strongly empathic (control)",
+    "untouched": "untouched",
+}
+
+INTRODUCTION = """\
+`low_empathy_risk` is the probability that the session's recent empathy index lies below the tenth
+percentile of its reference ([low-empathy.md](low-empathy.md)). Here it is measured on sessions
+whose empathy is known. Figures are correlations and areas under the ROC curve from 0 to 1, not per
+cent; a risk that points the wrong way has an AUROC below 0.5."""
+TARGET_NOTES = """\
+Targets were set before the benchmark was run. Degraded sessions in this table: every counsellor
+turn of the second half is replaced. "After three turns" is three counsellor turns after the onset.
+"Uncertain" marks a figure whose interval holds the target. Intervals of shares are Wilson's; the
+value for AnnoMI is the mean of the repetitions, its interval that of the first. Of the partial
+correlations, each domain's largest in absolute value is shown."""
+DEGRADED_NOTES = """\
+AUROC of the degraded sessions against the control of the same row. Answers from another session are
+empathic words that do not fit; telling them from fitting ones is not part of the targets."""
+ALERT_NOTES = """\
+The shipped rule on sessions whose second half is changed, counted from the onset on. Its threshold
+is the lowest one at which at most five of a hundred controls of the other folds fire
+({low:.2f} to {high:.2f} by fold); the threshold comes from peer support alone. Delay: counsellor
+turns from the onset to the alert, the median of the sessions with one."""
+ANNOMI_NOTES = """\
+The risk at the end of AnnoMI's sessions, declared as motivational interviewing, with whole topics
+left out of the fit of weights and references: AUROC of low quality {value} in {sessions} sessions;
+{repeats} by repetition. The encoder and the heads are those of the fold that left a session out,
+but they have learned from other sessions of its topic."""
+SURVEY_NOTES = """\
+Spearman's correlation of the index at the end with the seeker's own rating of empathy, within each
+file of ESConv. What a counsellor expresses is not what the seeker rates: no target was set."""
+RATED_NOTES = """\
+Spearman's correlation of the head `empathy` (expected rating) with the rating from 1 to 5 that
+people gave, over {answers} answers of EmpatheticExchanges: {spearman}; with length held constant
+{equal}. Length alone: {length}."""
+CONFOUND_NOTES = """\
+Spearman's correlation of the risk with measures of length over real sessions: alone, and with the
+index held constant (ranks)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure beside its target; with `most` the target is an upper bound of its size."""
+
+    what: str
+    wanted: float
+    value: float | None
+    limits: Limits | None = None
+    most: bool = False
+    digits: int = 2
+    unit: str = ""
+
+    def cells(self) -> list[str]:
+        """What, target, ours, interval, whether it is reached."""
+        sign = "≤" if self.most else "≥"
+        wanted = f"{sign} {self._shown(self.wanted)}{self.unit}"
+        if self.value is None:
+            return [self.what, wanted, "not measured", NONE, NONE]
+        span = NONE
+        if self.limits is not None:
+            span = " to ".join(self._shown(limit) for limit in self.limits)
+        return [self.what, wanted, self._shown(self.value) + self.unit, span, self.verdict()]
+
+    def _shown(self, value: float) -> str:
+        return f"{value:.{self.digits}f}"
+
+    def verdict(self) -> str:
+        """Whether the target is reached; by the unrounded value."""
+        if self.value is None:
+            return NONE
+        reached = abs(self.value) <= self.wanted if self.most else self.value >= self.wanted
+        bounds = (self.wanted, -self.wanted) if self.most else (self.wanted,)
+        unsure = self.limits is not None and any(
+            self.limits[0] <= bound <= self.limits[1] for bound in bounds
+        )
+        return ("yes" if reached else "**no**") + (", uncertain" if unsure else "")
+
+
+def low_empathy_section(report: Content, outcomes: Content | None = None) -> str:
+    """The whole section; `outcomes` is docs/evaluation/outcomes.json, for one of the targets."""
+    numbers = ", ".join(map(str, report["folds"]))
+    protocol = "\n".join(f"- {name}: {words}" for name, words in report["protocol"].items())
+    parts = [
+        INTRODUCTION,
+        f"Folds {numbers}.\n\n{protocol}",
+        targets(report, outcomes),
+        TARGET_NOTES,
+        *(
+            f"### Degraded sessions, {domain}\n\n{degraded(rows)}"
+            for domain, rows in report["degraded"].items()
+        ),
+        DEGRADED_NOTES,
+        "### Alerts\n\n" + alerts(report["alerts"]),
+        "### AnnoMI quality\n\n" + annomi(report["annomi_quality"]),
+        "### Surveys of ESConv\n\n" + surveys(report["surveys"]),
+        "### Rated exchanges\n\n" + rated(report["rated"]),
+        "### Length\n\n" + confounds(report["confounds"]),
+    ]
+    return "\n\n".join(parts)
+
+
+def targets(report: Content, outcomes: Content | None) -> str:
+    """The figures that a target was set for."""
+    rows = [_row("one answer: Spearman of expected and labelled total", 0.74, report["one_answer"])]
+    for domain, own in report["composed"].items():
+        rows += [
+            _row(f"composed, {domain}: Spearman of -risk and labelled empathy", 0.92,
+                 own["spearman"]),
+            _row(f"composed, {domain}: AUROC of low sessions after six answers", 0.95,
+                 own["auroc_after_six"]),
+            _row(f"composed, {domain}: AUROC after three answers", 0.88,
+                 own["auroc_after_three"]),
+        ]  # fmt: skip
+    for domain, ways in report["degraded"].items():
+        found = {
+            (way["changed"], way["control"]): way
+            for way in ways
+            if (way["onset"], way["share"]) == HEADLINE
+        }
+        for changed, control, end, soon in (
+            ("none", "strong", 0.98, 0.95),
+            ("task", "strong", 0.98, 0.95),
+            ("none", "untouched", 0.80, 0.75),
+        ):
+            way = found.get((changed, control), {})
+            name = f"degraded, {domain}: {WORDS[changed]} v {control}"
+            rows.append(_row(f"{name}, AUROC at the end", end, way.get("end")))
+            rows.append(_row(f"{name}, AUROC after three turns", soon, way.get("soon")))
+    for domain, own in report["alerts"].items():
+        none, strong = own["none"], own["strong"]
+        rows += [
+            _share(f"alert, {domain}: degraded to no mechanism and detected", 80, none),
+            Row(f"alert, {domain}: median delay in counsellor turns", 4, none["median_delay"],
+                most=True, digits=1),
+            _share(f"alert, {domain}: false alarms with empathic answers", 5, strong, most=True),
+        ]  # fmt: skip
+    quality = report["annomi_quality"]
+    rows.append(
+        Row(
+            "AnnoMI low quality, topics held out: AUROC of the risk",
+            0.85,
+            quality["mean_of_repeats"],
+            _limits(quality),
+        )
+    )
+    if mi := (outcomes or {}).get("outcomes", {}).get("low_mi_quality"):
+        rows.append(_row("the same: AUROC of the outcome `low_mi_quality`", 0.93, mi["auroc"]))
+    rows += [
+        _row("rated exchanges: Spearman with the rating 1-5", 0.35, report["rated"]["spearman"]),
+        _row("the same at equal length", 0.30, report["rated"]["at_equal_length"]),
+    ]
+    for domain, own in report["confounds"].items():
+        name, worst = max(
+            (
+                (name, values["given_the_index"])
+                for name, values in own.items()
+                if isinstance(values, dict)
+            ),
+            key=lambda item: abs(item[1]["value"] or 0.0),
+        )
+        what = f"{domain}: partial correlation of the risk with {name}, given the index"
+        rows.append(Row(what, 0.05, worst["value"], _limits(worst), most=True))
+    header = ["figure", "target", "ours", "95 % interval", "reached"]
+    return table(header, [row.cells() for row in rows])
+
+
+def _row(what: str, wanted: float, found: Content | None) -> Row:
+    if found is None:
+        return Row(what, wanted, None)
+    return Row(what, wanted, found["value"], _limits(found))
+
+
+def _limits(found: Content) -> Limits | None:
+    low, high = found["low"], found["high"]
+    return None if low is None or high is None else (low, high)
+
+
+def _share(what: str, wanted: float, found: Content, *, most: bool = False) -> Row:
+    limits = _wilson(found)
+    value = found["fired_per_100"] if found["sessions"] else None
+    return Row(what, wanted, value, limits, most, digits=0, unit=" %")
+
+
+def _wilson(found: Content) -> Limits | None:
+    """Wilson's interval of the share of sessions with an alert, in per cent."""
+    sessions = found["sessions"]
+    if not sessions:
+        return None
+    fired = round(found["fired_per_100"] * sessions / 100)
+    known = binomtest(fired, sessions).proportion_ci(method="wilson")
+    return 100 * float(known.low), 100 * float(known.high)
+
+
+def degraded(rows: list[Content]) -> str:
+    """Every kind of change beside its control."""
+    header = [
+        *("onset", "replaced", "by", "against", "sessions", "AUROC at the end (95 %)"),
+        "after three turns (95 %)",
+    ]
+    cells = [
+        [
+            *(row["onset"], row["share"], WORDS[row["changed"]], row["control"]),
+            *(str(row["sessions"]), figure(row["end"]), figure(row["soon"])),
+        ]
+        for row in rows
+    ]
+    return table(header, cells, left=4)
+
+
+def alerts(found: Content) -> str:
+    """What the shipped rule does."""
+    cells, levels = [], []
+    for domain, own in found.items():
+        levels += own["enter_by_fold"].values()
+        for kind, row in own.items():
+            if kind in WORDS:
+                limits, delay = _wilson(row), row["median_delay"]
+                span = NONE if limits is None else f"{limits[0]:.0f} to {limits[1]:.0f}"
+                cells.append(
+                    [
+                        *(domain, WORDS[kind], str(row["sessions"])),
+                        f"{row['fired_per_100']:.0f} ({span})",
+                        NONE if delay is None else f"{delay:.1f}",
+                    ]
+                )
+    header = ["domain", "second half", "sessions", "alerts per 100 (95 %)", "median delay"]
+    notes = ALERT_NOTES.format(low=min(levels), high=max(levels))
+    return f"{notes}\n\n{table(header, cells, left=2)}"
+
+
+def annomi(found: Content) -> str:
+    """Low quality, topics held out."""
+    return ANNOMI_NOTES.format(
+        value=figure({**found, "value": found["mean_of_repeats"]}),
+        sessions=found["sessions"],
+        repeats=", ".join(_number(value) for value in found["repeats"]),
+    )
+
+
+def surveys(found: Content) -> str:
+    """The index and the seekers' ratings, file by file."""
+    cells = [
+        [
+            SURVEYED.get(name, name),
+            *(str(row["sessions"]), figure(row["spearman"]), figure(row["at_equal_turns"])),
+        ]
+        for name, row in found.items()
+    ]
+    header = ["file", "chats", "Spearman (95 %)", "at equal numbers of turns (95 %)"]
+    return f"{SURVEY_NOTES}\n\n{table(header, cells)}"
+
+
+def rated(found: Content) -> str:
+    """The head that learned ratings of single answers."""
+    return RATED_NOTES.format(
+        answers=found["answers"],
+        spearman=figure(found["spearman"]),
+        equal=figure(found["at_equal_length"]),
+        length=_number(found["length_alone"]),
+    )
+
+
+def confounds(found: Content) -> str:
+    """Whether the risk is a measure of length."""
+    cells = [
+        [domain, str(own["sessions"]), name, _number(row["alone"]), figure(row["given_the_index"])]
+        for domain, own in found.items()
+        for name, row in own.items()
+        if isinstance(row, dict)
+    ]
+    header = ["domain", "sessions", "measure", "alone", "given the index (95 %)"]
+    return f"{CONFOUND_NOTES}\n\n{table(header, cells)}"
+
+
+def _number(value: float | None) -> str:
+    return NONE if value is None else f"{value:.2f}"
