@@ -84,7 +84,11 @@ folds: train-env ## Train one model a fold, with its outcome heads (hours on two
 
 evaluate: train-env ## Write docs/evaluation from the folds
 	$(TRAIN_PY) -m models.methods.micromodels $(DATA_DIR)
-	$(TRAIN_PY) -m models.sessions evaluate $(DATA_DIR)
+	$(TRAIN_PY) -m models.construct evaluate $(DATA_DIR)
+	$(TRAIN_PY) -m models.outcomes ratings $(DATA_DIR)
+	$(TRAIN_PY) -m models.outcomes evaluate $(DATA_DIR)
+	$(TRAIN_PY) -m models.evaluate.baselines $(DATA_DIR)
+	$(TRAIN_PY) -m models.multitrait $(DATA_DIR)
 	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default --name ours $(DATA_DIR)
 	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
@@ -94,10 +98,10 @@ train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)
 	$(TRAIN_PY) -m models.perceived --model $(MODEL) --no-inner $(DATA_DIR)
 
-bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its risk
+bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its outcomes
 	$(TRAIN_PY) -m models.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(MODEL) --out stream_app/bundles/default $(DATA_DIR)
-	$(TRAIN_PY) -m models.sessions fit --bundle stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m models.outcomes fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
 
 nano: train-env ## Distil MODEL=folder into the small bundle and say what it loses (hours on two cores)
@@ -105,7 +109,7 @@ nano: train-env ## Distil MODEL=folder into the small bundle and say what it los
 	$(TRAIN_PY) -m models.perceived --model $(NANO) --no-inner $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil calibrate --teacher $(MODEL) --student $(NANO) $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(NANO) --out stream_app/bundles/nano --name rapport-nano $(DATA_DIR)
-	$(TRAIN_PY) -m models.distil risk
+	$(TRAIN_PY) -m models.distil outcomes
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 

@@ -121,13 +121,13 @@ def _trained(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
         + _decisions(manifest),
         "## Perceived empathy\n\n" + document.section(files, "perceived"),
         "## Context probe\n\n" + document.section(files, "probes"),
-        "## Session risk\n\n" + _risk(manifest, files),
+        "## Outcome risks\n\n" + _outcomes(manifest, files),
     ]
 
 
 def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
     """What is known of a model that was distilled from another one."""
-    about, risk = manifest["training"]["distillation"], manifest["risk"]
+    about, outcomes = manifest["training"]["distillation"], manifest.get("outcomes")
     taught = (
         f"It learned from what the large model says of {about['turns']} turns: those that the "
         f"large model learned from, {about['chats']} chats of EmpatheticDialogues and "
@@ -141,17 +141,9 @@ def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
         + "\n\n"
         + document.section(files, "nano"),
         "## Decisions and confidence\n\n" + DISTILLED_NOTE + "\n\n" + _decisions(manifest),
-        "## Session risk\n\n"
-        + (
-            "This bundle has no risk model yet."
-            if risk is None
-            else f"{_risk_note(risk)} It is the large bundle's.\n\n{_threshold(risk)}"
-        ),
+        "## Outcome risks\n\n"
+        + (f"{_outcome_note(outcomes)} They are the large bundle's." if outcomes else NO_OUTCOMES),
     ]
-
-
-def _threshold(risk: dict[str, Any]) -> str:
-    return f"Alert from {risk['enter']:.2f}, cleared below {risk['exit']:.2f}."
 
 
 def _distress(metrics: dict[str, Any]) -> str:
@@ -282,24 +274,26 @@ def _unproven(test: report.Metrics) -> str:
     )
 
 
-RISK_NOTE = """\
-The probability that the person who was listened to will rate the session low: an additive model
-over the aggregates of both sides' turns so far (`stream_app/core/risk.py`), fitted on ESConv chats
-(failed, or rated 1-2 by the seeker for empathy, against rated 4-5; a rating of 3 is left out)."""
-CLOSING_NOTE = """\
-A session that has ended has a closing risk, of the same form, fitted on whole sessions. Alerts rest
-on the running one."""
+OUTCOME_NOTE = """\
+Correlates of what people said of whole sessions, each under its own name, for sessions of its own
+domain alone: additive models over the aggregates of both sides' turns so far
+(`stream_app/core/outcomes.py`). They are not measures of empathy (`docs/outcomes.md`). A session
+that has ended has a model of its own, of the same form, fitted on whole sessions."""
+NO_OUTCOMES = "This bundle has no outcome models yet."
 
 
-def _risk(manifest: dict[str, Any], files: dict[str, Any]) -> str:
-    risk = manifest["risk"]
-    if risk is None:
-        return "This bundle has no risk model yet."
-    return "\n\n".join([_risk_note(risk), _threshold(risk), document.section(files, "sessions")])
+def _outcomes(manifest: dict[str, Any], files: dict[str, Any]) -> str:
+    outcomes = manifest.get("outcomes")
+    if not outcomes:
+        return NO_OUTCOMES
+    return f"{_outcome_note(outcomes)}\n\n{document.section(files, 'outcomes')}"
 
 
-def _risk_note(risk: dict[str, Any]) -> str:
-    return f"{RISK_NOTE} {CLOSING_NOTE}" if risk.get("closing") else RISK_NOTE
+def _outcome_note(outcomes: dict[str, Any]) -> str:
+    names = ", ".join(
+        f"`{name}` ({model.get('approach') or model['domain']})" for name, model in outcomes.items()
+    )
+    return f"{OUTCOME_NOTE} In this bundle: {names}."
 
 
 def _export(manifest: dict[str, Any]) -> str:

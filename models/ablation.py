@@ -28,10 +28,10 @@ from models.calibrate import Calibration
 from models.data import Conversation, load_for_command
 from models.data import contrast as context_contrast
 from models.data.corpora import resolve_data_dir
-from models.data.split import fold_of, key_of, split_fold
+from models.data.split import fold_of, held_out, key_of, split_fold
 from models.encoder import ADAPTED, load_backbone
 from models.evaluate import document
-from models.evaluate.folds import VIEWS, Fold, held_out
+from models.evaluate.folds import VIEWS, Fold
 from models.evaluate.predict import predict_views
 from models.evaluate.report import CrossValidation
 from models.frozen import LowerStates

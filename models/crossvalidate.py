@@ -49,7 +49,12 @@ def main(
     """Train the folds one after the other."""
     torch.set_num_threads(threads)
     recipe = Recipe(
-        epochs=epochs, seed=seed, loss=loss, bf16=bf16, frozen_layers=frozen_layers, contrast=contrast
+        epochs=epochs,
+        seed=seed,
+        loss=loss,
+        bf16=bf16,
+        frozen_layers=frozen_layers,
+        contrast=contrast,
     )
     conversations = load_for_command(data_dir)
     lower = LowerStates()

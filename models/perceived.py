@@ -3,7 +3,7 @@
 Second stage of training. The encoder and the fusion stay as they are; the heads of
 engagement, understanding, sympathy, helpfulness (perceived empathy, Xu & Jiang 2024, section 3) and
 of the client's satisfaction learn from what listeners said (`models.listening`), and are written
-into the folder's model.pt. Beside it, outcomes.npz keeps what `models.sessions` needs: every head's
+into the folder's model.pt. Beside it, outcomes.npz keeps what `models.outcomes` needs: every head's
 logits on every turn, and for the conversations that were trained on those of heads that were
 fitted without them.
 """
@@ -138,7 +138,7 @@ def second_stage(
             for number, session in enumerate(sessions)
             if share.trains(session.key)
             and share.inner(session.key) == left_out
-            and session.source in ("esconv", "esconv_failed")
+            and session.source != "annomi"
         ]
         if members:
             out = set(members)
@@ -184,7 +184,7 @@ def main(
         int, typer.Option(help="Dialogues of each service corpus.")
     ] = SERVICE_DIALOGUES,
     inner: Annotated[
-        bool, typer.Option(help="Fit what models.sessions needs of fold models, too.")
+        bool, typer.Option(help="Fit what models.outcomes needs of fold models, too.")
     ] = True,
     threads: int = 2,
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,14 @@ from models.batches import AFTER, BEFORE
 from models.data.listeners import HeardSession
 from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
-from stream_app.contracts.events import Role, SessionEnd, Turn, WireRole
+from stream_app.contracts.events import Approach, Domain, Role, SessionEnd, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
+from stream_app.core.empathy import EmpathyModel
+from stream_app.core.outcomes import OutcomeModel, features
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.risk import RiskModel, features
 from stream_app.core.session import Versioned
+from stream_app.core.watch import DISTRESS
 from stream_app.core.window import Target, WindowPolicy
 from stream_app.inference.bundle import Dimension, HeadKind
 from stream_app.inference.bundle import HeadSpec as ServiceHead
@@ -35,7 +38,7 @@ ROW_BYTES = 8
 
 @dataclass
 class Trajectory:
-    """The risk's inputs [counsellor turns, features] after each counsellor turn of a session.
+    """The inputs of the outcome models [counsellor turns, features] after each counsellor turn.
 
     `closing` [features]: the same when the session has ended.
     """
@@ -50,9 +53,17 @@ class ReplayScorer:
 
     bundle_id = "replay"
     window = (BEFORE, AFTER)
-    risk: RiskModel | None = None
+    outcomes: Mapping[str, OutcomeModel] = MappingProxyType({})
 
-    def __init__(self, logits: Logits, manifest: Mapping[str, ServiceHead]) -> None:
+    def __init__(
+        self,
+        logits: Logits,
+        manifest: Mapping[str, ServiceHead],
+        empathy: EmpathyModel | None = None,
+        distress: NDArray[np.float32] | None = None,
+    ) -> None:
+        self.empathy = empathy
+        self._distress = distress
         self._manifest = {
             head.name: manifest.get(head.name) or service_head(head) for head in HEADS
         }
@@ -80,25 +91,33 @@ class ReplayScorer:
         return [self._score(target) for target in targets]
 
     def _score(self, target: Target) -> HeadScores:
-        row = int.from_bytes(target.turn.vectors, "big")
-        known = self._probabilities[target.stage]
+        return self.scores(
+            int.from_bytes(target.turn.vectors, "big"), target.stage, target.turn.role
+        )
+
+    def scores(self, row: int, stage: Stage, role: Role) -> HeadScores:
+        """The scores of the turn with this row, if this side speaks it."""
+        known = self._probabilities[stage]
         values = {
-            head.name: (head, known[head.name][row].tolist())
-            for head in self._heads[target.turn.role.value]
+            head.name: (head, known[head.name][row].tolist()) for head in self._heads[role.value]
         }
         expressed = {
             name: self._expressed(head, p)
             for name, (head, p) in values.items()
             if head.dimension == "expressed"
         }
+        client = {
+            name: dict(zip(head.labels, p, strict=True))
+            for name, (head, p) in values.items()
+            if head.dimension == "client"
+        }
+        if self._distress is not None and role is Role.CLIENT:
+            yes = float(self._distress[row])
+            client[DISTRESS] = {"no": 1.0 - yes, "yes": yes}
         return HeadScores(
             Expressed(**expressed),
             {name: p[-1] for name, (head, p) in values.items() if head.dimension == "perceived"},
-            {
-                name: dict(zip(head.labels, p, strict=True))
-                for name, (head, p) in values.items()
-                if head.dimension == "client"
-            },
+            client,
             confidence=0.0,
             abstained=[],
         )
@@ -143,7 +162,7 @@ def trajectories(
             Received(
                 Source("replay", 0, seq),
                 b"",
-                _turn(sessions[number], seq, int(starts[number]) + seq),
+                session_turn(sessions[number], seq, int(starts[number]) + seq),
             )
             for number in live
         ]
@@ -153,7 +172,8 @@ def trajectories(
                 summary = states[sessions[number].key].state.aggregates.summary()
                 found[number].append(features(summary))
     pipeline.process(
-        [Received(Source("replay", 0, 0), b"", _end(sessions[number])) for number in chosen], states
+        [Received(Source("replay", 0, 0), b"", session_end(sessions[number])) for number in chosen],
+        states,
     )
     closing = {
         number: features(states[sessions[number].key].state.aggregates.summary())
@@ -174,12 +194,20 @@ def trajectories(
     ]
 
 
-def _end(session: HeardSession) -> SessionEnd:
+def session_end(session: HeardSession) -> SessionEnd:
+    """The event that ends a session of known turns."""
     at = START + timedelta(seconds=20 * len(session.turns))
     return SessionEnd(session_id=session.key, occurred_at=at)
 
 
-def _turn(session: HeardSession, seq: int, row: int) -> Turn:
+def session_turn(
+    session: HeardSession,
+    seq: int,
+    row: int,
+    domain: Domain | None = None,
+    approach: Approach | None = None,
+) -> Turn:
+    """A turn whose text begins with the row of its scores and has as many words as the real one."""
     turn = session.turns[seq]
     words = len(turn.text.split())
     return Turn(
@@ -189,4 +217,6 @@ def _turn(session: HeardSession, seq: int, row: int) -> Turn:
         role=WireRole.CLIENT if turn.role == CLIENT else WireRole.COUNSELLOR,
         text=" ".join([str(row), *["-"] * (words - 1)]),
         occurred_at=START + timedelta(seconds=20 * seq),
+        domain=domain,
+        approach=approach,
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 from sklearn.metrics import roc_auc_score
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 RESAMPLES = 1000
 
 
@@ -32,6 +32,25 @@ def spearman(x: Floats, y: Floats) -> float:
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
     return float(spearmanr(x, y).statistic)
+
+
+def partial_spearman(x: Floats, y: Floats, given: Floats) -> float:
+    """Rank correlation of `x` and `y`, both [n], with the columns of `given` [n, k] held constant.
+
+    The ranks of both are regressed on `given` (ranks of a quantity, or one column of zeros and ones
+    for each group but the first), and what is left is correlated. NaN when nothing is left.
+
+    >>> x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, 4.0, 3.0])
+    >>> round(partial_spearman(x, y, np.array([[0.0], [0.0], [1.0], [1.0]])), 12)
+    -1.0
+    """
+    design = np.column_stack([np.ones(len(x)), given])
+    left = np.column_stack([rankdata(x), rankdata(y)])
+    left -= design @ np.linalg.lstsq(design, left, rcond=None)[0]
+    size = np.sqrt((left**2).sum(axis=0))
+    if (size < 1e-9 * len(x)).any():
+        return float("nan")
+    return float(left[:, 0] @ left[:, 1] / (size[0] * size[1]))
 
 
 def interval(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from models.data.listeners import HeardSession
-from models.labels import CLIENT, COUNSELLOR
-from models.session_risk import MOMENTS, Series, auroc_at
+from models.labels import COUNSELLOR
 
 STRENGTH = 10.0
 """The inverse of the ridge penalty."""
@@ -33,28 +30,18 @@ def said_by(session: HeardSession, role: int, turns: int | None = None) -> str:
     return " ".join(session.turns[i].text for i in session.positions[role] if i < end)
 
 
-def risk_by_words(
-    sessions: list[HeardSession], low: Mapping[int, bool], own: Mapping[int, int]
-) -> dict[str, Any]:
-    """AUROC of a low session by what each side has said, on the folds of the risk.
+def cross_fitted_words(
+    texts: NDArray[np.str_], truth: NDArray[np.bool_], fold: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """Log-odds [texts] from the words, each by a regression on the other folds.
 
-    `low` says which sessions count, `own` which fold leaves a session out.
+    None where a fold leaves one class alone.
     """
-    numbers = sorted(low)
-    fold = np.array([own[i] for i in numbers])
-    truth = np.array([low[i] for i in numbers])
-    found: dict[str, Any] = {}
-    for role, name in ((CLIENT, "client"), (COUNSELLOR, "counsellor")):
-        by_moment = found[f"tf-idf of the {name}'s words, without the model"] = {}
-        for moment, turns in MOMENTS.items():
-            texts = np.array([said_by(sessions[i], role, turns) for i in numbers])
-            score = np.zeros(len(numbers))
-            for k in np.unique(fold):
-                learned = regression_on_words().fit(texts[fold != k], truth[fold != k])
-                score[fold == k] = learned.decision_function(texts[fold == k])
-            series = [
-                Series(i, int(k), bool(y), np.array([value]), float(value))
-                for i, k, y, value in zip(numbers, fold, truth, score, strict=True)
-            ]
-            by_moment[moment] = auroc_at(series, None)["pooled"]
-    return found
+    score = np.zeros(len(texts))
+    for k in np.unique(fold):
+        rest = fold != k
+        if not 0 < truth[rest].sum() < rest.sum():
+            return None
+        learned = regression_on_words().fit(texts[rest], truth[rest])
+        score[~rest] = learned.decision_function(texts[~rest])
+    return score

@@ -27,6 +27,8 @@ class FakeScorer:
     empathy = EmpathyModel(
         domains={
             "peer-support": DomainEmpathy(
+                service="peer support",
+                messages="emotional messages",
                 opportunity={"distress": 1.0},
                 answer=AnswerModel(0.0, dict.fromkeys(MECHANISMS, 0.5)),
                 weighing=Weighing(floor=0.2, opportunity=0.5, answered=0.6),
@@ -38,9 +40,9 @@ class FakeScorer:
                 answered_share=0.75,
             )
         },
+        approaches={},
         default="peer-support",
-        recent=5,
-        decay=0.8,
+        change=0.05,
         min_answers=1,
         enter=0.4,
         exit=0.3,

@@ -1,11 +1,13 @@
 """Sessions whose empathy is known: composed of rated answers, or degraded from real ones.
 
-*Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that people
-labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors do; its
-truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from an onset
-on are replaced by answers that people labelled as showing no mechanism, by answers of a task
-dialogue, by advice, or by empathic answers to somebody else; the control replaces the same turns by
-strongly empathic answers of like length.
+*Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that
+people labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors
+do; its truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from
+an onset on are replaced by answers that people labelled as showing no mechanism, by answers of a
+task dialogue, by advice, or by empathic answers to somebody else; the control replaces the same
+turns by strongly empathic answers of like length. *Real*: the sessions as they are, for the
+reference distributions. *Rated*: the conversations of EmpatheticExchanges, whose answers people
+rated for empathy.
 
 Everything of a session comes from one fold, so that the model of that fold has seen none of it.
 """
@@ -21,25 +23,37 @@ from typing import Literal
 import numpy as np
 
 from models.batches import dice
-from models.data import epitome, esconv
+from models.data import empathetic_exchanges, epitome, esconv
 from models.data.corpora import Conversation
 from models.data.listeners import SERVICE, HeardSession, HeardTurn, load_sessions
 from models.data.split import fold_of, key_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
 
-Kind = Literal["composed", "untouched", "none", "task", "advice", "misplaced", "strong"]
+Kind = Literal[
+    "real", "rated", "composed", "untouched", "none", "task", "advice", "misplaced", "strong"
+]
 Onset = Literal["turn 3", "half"]
 Share = Literal["every", "every second"]
 
 EXCHANGES = 6
-LEAN = 1.5
+LEAN = 1.2
 """A composed session draws its answers with weights exp(lean * total), lean uniform in +-LEAN."""
 COMPOSED_A_FOLD = 240
 CHATS_A_FOLD = 50
+CONTROLS = 30
+"""A control is drawn from so many strongly empathic answers, those nearest in length."""
 FEWEST_COUNSELLOR_TURNS = 8
 STRONG_TOTAL = 3
-"""An answer with at least this labelled total is strongly empathic; the highest fifth of EPITOME."""
-FILE_KINDS: tuple[Kind, ...] = ("untouched", "none", "task", "advice", "misplaced", "strong")
+"""Answers with at least this labelled total are strongly empathic: an eighth of EPITOME."""
+CHANGES: tuple[Kind, ...] = ("none", "task", "advice", "misplaced", "strong")
+SERVICE_A_FOLD = 120
+"""Service dialogues of a fold that are part of the reference."""
+DOMAINS: dict[str, str] = {
+    "esconv": "peer-support",
+    "esconv_failed": "peer-support",
+    "annomi": "counselling",
+    **dict.fromkeys(SERVICE, "customer-service"),
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +75,7 @@ class Known:
 
     `origin` names the session that was changed; `onset` is the place of the first changed
     counsellor turn among the counsellor turns; `totals` are the labelled totals of a composed
-    session's answers.
+    session's answers, or the ratings 1-5 of a rated one's.
     """
 
     kind: Kind
@@ -85,12 +99,18 @@ class Material:
         self.sessions.append(session)
         self.known.append(known)
 
+    def join(self, other: Material) -> None:
+        """Add the sessions of another one."""
+        self.sessions += other.sessions
+        self.known += other.known
+
 
 @dataclass
 class Parts:
     """What one fold's sessions are made of."""
 
     pairs: list[tuple[str, Answer]]
+    heard: list[HeardSession]
     chats: list[HeardSession]
     counselling: list[HeardSession]
     task: list[Answer]
@@ -135,6 +155,7 @@ def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
     ]
     return Parts(
         pairs,
+        heard,
         [s for s in heard if s.source == "esconv" and _long(s)],
         [s for s in heard if s.source == "annomi" and s.quality == "high" and _long(s)],
         [
@@ -150,6 +171,35 @@ def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
 
 def _long(session: HeardSession) -> bool:
     return len(session.positions[COUNSELLOR]) >= FEWEST_COUNSELLOR_TURNS
+
+
+def real(parts: Parts, fold: int, chance: random.Random) -> Material:
+    """The fold's sessions as they are, of the service corpora a sample."""
+    service = [session for session in parts.heard if session.source in SERVICE]
+    chosen = [session for session in parts.heard if session.source not in SERVICE]
+    chosen += chance.sample(service, min(SERVICE_A_FOLD, len(service)))
+    made = Material()
+    for session in chosen:
+        made.add(session, Known("real", DOMAINS[session.source], fold, session.key))
+    return made
+
+
+def rated(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
+    """The fold's conversations of EmpatheticExchanges."""
+    made = Material()
+    for item in empathetic_exchanges.load(data_dir):
+        if fold_of(key_of(item), seed, folds) == fold:
+            ratings = tuple(
+                round(1 + 4 * turn.labels[empathetic_exchanges.HEAD][1])
+                for turn in item.turns
+                if turn.labels
+            )
+            turns = [HeardTurn(turn.role, turn.text) for turn in item.turns]
+            made.add(
+                HeardSession("esconv", key_of(item), turns),
+                Known("rated", "peer-support", fold, totals=ratings),
+            )
+    return made
 
 
 def composed(parts: Parts, fold: int, chance: random.Random) -> Material:
@@ -192,7 +242,7 @@ def degraded(parts: Parts, fold: int, chance: random.Random) -> Material:
         for onset, share in ways:
             first = 2 if onset == "turn 3" else len(spoken) // 2
             places = spoken[first :: 1 if share == "every" else 2]
-            for kind in FILE_KINDS[1:]:
+            for kind in CHANGES:
                 changed = _changed(session, places, kind, parts, chance)
                 name = f"{kind}:{onset}:{share}"
                 made.add(
@@ -223,8 +273,9 @@ def _changed(
         "strong": parts.strong,
     }[kind]
     for place in places:
-        # The control is as long as the turn it replaces; everything else is as long as the control.
-        control = _alike(parts.strong, len(session.turns[place].text.split()), chance)
+        # The control is about as long as the turn it replaces, everything else as the control.
+        words = len(session.turns[place].text.split())
+        control = _alike(parts.strong, words, chance, CONTROLS)
         given = control if kind == "strong" else _alike(pool, control.words, chance)
         turns[place] = HeardTurn(COUNSELLOR, given.text)
     return turns
@@ -241,9 +292,10 @@ def material(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
     parts = parts_of(data_dir, fold, folds, seed)
     made = Material()
     for part in (
+        real(parts, fold, dice(seed, fold, "real")),
+        rated(data_dir, fold, folds, seed),
         composed(parts, fold, dice(seed, fold, "composed")),
         degraded(parts, fold, dice(seed, fold, "degraded")),
     ):
-        made.sessions += part.sessions
-        made.known += part.known
+        made.join(part)
     return made

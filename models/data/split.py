@@ -58,3 +58,18 @@ def split_fold(
         part = conversation.part or fold_part(key_of(conversation), fold, folds, seed)
         parts[part].append(conversation)
     return parts
+
+
+def held_out(
+    conversations: list[Conversation], number: int, folds: int, seed: int
+) -> list[Conversation]:
+    """A fold's test part.
+
+    Of conversations that never train (lines labelled by people) each fold takes its own share,
+    so that every item is scored once.
+    """
+    return [
+        item
+        for item in split_fold(conversations, number, folds, seed)["test"]
+        if fold_of(key_of(item), seed, folds) == number
+    ]

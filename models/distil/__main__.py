@@ -1,8 +1,8 @@
-"""`python -m models.distil`: a smaller model, its calibration, its risk and what it loses.
+"""`python -m models.distil`: a smaller model, its calibration, its outcomes and what it loses.
 
 `train` teaches it; `python -m models.perceived` fits its outcome heads to what listeners said, on
-its own features; `calibrate` comes next, then `python -m export`; `risk` and `compare` are for the
-exported bundle. `make nano` runs all of them.
+its own features; `calibrate` comes next, then `python -m export`; `outcomes` and `compare` are for
+the exported bundle. `make nano` runs all of them.
 """
 
 from __future__ import annotations
@@ -129,15 +129,15 @@ def calibrate(
 
 
 @app.command()
-def risk(bundle: Small = Path("nano"), teacher: Large = Path("default")) -> None:
-    """Give the small bundle the large one's session risk: its probabilities are the same."""
+def outcomes(bundle: Small = Path("nano"), teacher: Large = Path("default")) -> None:
+    """Give the small bundle the large one's outcome models: its probabilities are the same."""
     target = bundles.find(bundle)
     source = json.loads((bundles.find(teacher) / MANIFEST).read_text(encoding="utf-8"))
     content = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-    content["risk"] = source["risk"]
+    content["outcomes"] = source.get("outcomes", {})
     write_manifest(target, content)
     (target / CARD).write_text(model_card(content), encoding="utf-8")
-    print(f"the risk of {source['name']} {source['version']} is in {target}")
+    print(f"the outcome models of {source['name']} {source['version']} are in {target}")
 
 
 @app.command("compare")
@@ -147,7 +147,9 @@ def beside(
     data_dir: Data = None,
     out: Annotated[Path, typer.Option(help="The evaluation's folder.")] = document.FOLDER,
     rounds: Annotated[int, typer.Option(help="Rounds in which speeds are measured.")] = 5,
-    sessions: Annotated[int | None, typer.Option(help="At most so many for the risk.")] = None,
+    sessions: Annotated[
+        int | None, typer.Option(help="At most so many for the outcome risk.")
+    ] = None,
 ) -> None:
     """Print what the small bundle loses, and write it into docs/evaluation and its model card."""
     torch.set_num_threads(1)

@@ -3,7 +3,7 @@
 Temperature and bias of each head are fitted on turns that were held out from both, without their
 labels, so that the student's distribution is closest to the teacher's calibrated one. Offsets,
 thresholds and what is abstained from are then the teacher's, which were fitted on out-of-fold
-predictions; so is the session risk, which reads these probabilities.
+predictions; so are the outcome risks, which read these probabilities.
 """
 
 from __future__ import annotations

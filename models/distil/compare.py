@@ -22,11 +22,12 @@ from models.encoder import load_tokenizer
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import Metrics, measure, rounded
 from models.labels import CLIENT, ROLE_NAMES
+from models.outcomes.labels import CHAT_FAILED, SPECS
 from models.replay import START
 from models.resampling import auroc, interval
-from stream_app.contracts.events import Role, Turn, WireRole
+from stream_app.contracts.events import Domain, Role, Turn, WireRole
+from stream_app.core.outcomes import outcome_risks
 from stream_app.core.pipeline import Pipeline, Policy, Received, Source
-from stream_app.core.risk import low_empathy_risk
 from stream_app.core.session import Versioned
 from stream_app.core.window import WindowPolicy
 from stream_app.inference.bundle import Bundle, Manifest
@@ -105,14 +106,15 @@ def heads(large: Measured, small: Measured) -> dict[str, Any]:
 
 
 def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, Any]:
-    """AUROC of the risk at the end of the sessions, and how far the scorers agree on it."""
-    rated = [session for session in sessions if session.low is not None]
-    low = np.array([bool(session.low) for session in rated])
+    """AUROC of `chat_failed` after the last turn, and how far the scorers agree on it."""
+    [spec] = [spec for spec in SPECS if spec.name == CHAT_FAILED]
+    rated = [session for session in sessions if spec.truth(session) is not None]
+    low = np.array([bool(spec.truth(session)) for session in rated])
     given = np.array([[_risk_of(scorer, session) for session in rated] for scorer in scorers])
     known = ~np.isnan(given).any(0)
     low, given = low[known], given[:, known]
     places = np.arange(len(low))
-    found = {
+    return {
         "sessions": len(low),
         "low": int(low.sum()),
         "auroc": [interval(places, lambda rows, r=r: auroc(low[rows], r[rows])) for r in given],
@@ -123,9 +125,6 @@ def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, A
         "mean_distance": float(np.abs(given[1] - given[0]).mean()),
         "pearson": float(np.corrcoef(given)[0, 1]),
     }
-    models = [scorer.risk for scorer in scorers]
-    alarms = [r >= model.enter for r, model in zip(given, models, strict=True) if model]
-    return {**found, "equal_alarms": float(np.mean(alarms[0] == alarms[1]))}
 
 
 def _risk_of(scorer: OnnxScorer, session: HeardSession) -> float:
@@ -148,8 +147,9 @@ def _risk_of(scorer: OnnxScorer, session: HeardSession) -> float:
         for seq, turn in enumerate(session.turns)
     ]
     pipeline.process(batch, states)
-    value = low_empathy_risk(scorer.risk, states[session.key].state.aggregates.summary())
-    return float("nan") if value is None else value
+    summary = states[session.key].state.aggregates.summary()
+    found = outcome_risks(scorer.outcomes, summary, Domain.PEER_SUPPORT.value, None)
+    return found.get(CHAT_FAILED, float("nan"))
 
 
 def cost(scorers: list[OnnxScorer], test: list[Conversation], rounds: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ common). The outcome heads have no labels for single turns."""
 
 
 def beside(content: Content) -> str:
-    """Cost, heads, rationales and session risk of both."""
+    """Cost, heads, rationales and outcome risk of both."""
     large, small = content["bundles"]
     return "\n\n".join(
         [
@@ -102,13 +102,12 @@ def _agreement(heads: Content) -> str:
 def _risk(risk: Content) -> str:
     first, second = (_interval(figure) for figure in risk["auroc"])
     return (
-        f"Session risk at the end of {risk['sessions']} held-out ESConv chats, {risk['low']} of "
-        f"them low: AUROC {first} with the large bundle, {second} with the small one, difference "
-        f"{_interval(risk['difference'])}; correlation {risk['pearson']:.2f}, mean distance "
-        f"{percent(risk['mean_distance'])} points, the same side of the alert threshold in "
-        f"{percent(risk['equal_alarms'])} % of the chats. Both use the same risk model, which was "
-        "fitted with labels of these chats too (on scores of models that had not seen them): the "
-        "difference counts, not the height."
+        f"Risk of `chat_failed` after the last turn of {risk['sessions']} held-out ESConv chats, "
+        f"{risk['low']} of them failed: AUROC {first} with the large bundle, {second} with the "
+        f"small one, difference {_interval(risk['difference'])}; correlation "
+        f"{risk['pearson']:.2f}, mean distance {percent(risk['mean_distance'])} points. Both use "
+        "the same outcome model, which was fitted with labels of these chats too (on scores of "
+        "models that had not seen them): the difference counts, not the height."
     )
 
 

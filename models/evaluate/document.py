@@ -13,38 +13,53 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from scipy.stats import t as student
 
 from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.data.corpora import REPOSITORY
-from models.evaluate import sections, tables
+from models.evaluate import choices, sections, tables
 from models.evaluate.beside import beside
+from models.evaluate.outcomes import outcomes_section
 from models.evaluate.published import TARGETS, Target
 
 FOLDER = REPOSITORY / "docs" / "evaluation"
 NOT_YET = "Not measured yet: `{command}` writes `docs/evaluation/{name}.json`."
 COMMANDS = {
+    "baselines": "python -m models.evaluate.baselines",
+    "micromodels": "python -m models.methods.micromodels",
     "levels": "python -m models.evaluate",
     "rationales": "python -m models.evaluate",
     "strategies": "python -m models.evaluate",
     "annomi": "python -m models.evaluate",
     "intents": "python -m models.evaluate",
+    "ratings": "python -m models.evaluate",
     "calibration": "python -m models.evaluate",
-    "perceived": "python -m models.perceived",
-    "sessions": "python -m models.sessions",
+    "perceived": "python -m models.outcomes ratings",
+    "outcomes": "python -m models.outcomes evaluate",
+    "multitrait": "python -m models.multitrait",
     "probes": "python -m models.probes",
     "nano": "python -m models.distil compare",
     "ablation": "python -m models.ablation",
 }
 
 Content = dict[str, Any]
+Make = Callable[[Any, Content], str]
+"""Writes a section from its own file and, where it needs them, from all files by name."""
 
+CHOICES_TITLE = "Hyper-parameters chosen on the evaluated folds"
 HEAD = """\
 # Evaluation
 
 Written by `python -m models.evaluate.document` from the files in [evaluation/](evaluation/); do not
 edit it by hand. Figures are in per cent unless something else is said. Folds hold whole
 conversations, or all responses to one seeker post. What is fitted after training (temperatures,
-thresholds, offsets) is fitted for each fold on the predictions of the other folds' models."""
+thresholds, offsets) is fitted for each fold on the predictions of the other folds' models; what was
+chosen with these folds in view is
+[listed at the end]({choices}).
+
+± is the standard deviation over folds, not an interval, and published figures come from other
+splits of other sizes. No row beside another says that one method is better: only a difference with
+an interval says that, and where there is one it is given."""
 
 
 def write_json(path: Path, content: object) -> None:
@@ -71,7 +86,8 @@ def write(folder: Path = FOLDER) -> Path:
 
 def page(files: dict[str, Any], folder: Path) -> str:
     """The document as Markdown."""
-    parts = [HEAD, "## Targets\n\n" + targets(files)]
+    head = HEAD.format(choices="#" + CHOICES_TITLE.lower().replace(" ", "-"))
+    parts = [head, "## Targets\n\n" + targets(files) + "\n\n" + TARGET_NOTES]
     for title, name, make in SECTIONS:
         body = section(files, name, make)
         shown = [
@@ -80,33 +96,73 @@ def page(files: dict[str, Any], folder: Path) -> str:
             if (folder / picture).is_file()
         ]
         parts.append("\n\n".join([f"## {title}", body, *shown]))
+    parts.append(f"## {CHOICES_TITLE}\n\n{choices.markdown()}")
     return "\n\n".join(parts) + "\n"
 
 
-def section(files: dict[str, Any], name: str, make: Callable[[Any], str] | None = None) -> str:
+def section(files: dict[str, Any], name: str, make: Make | None = None) -> str:
     """The tables of one file, or that it is missing."""
     if not files.get(name):
         return NOT_YET.format(command=COMMANDS[name], name=name)
     make = make or next(own for _, known, own in SECTIONS if known == name)
-    return make(files[name])
+    return make(files[name], files)
+
+
+TARGET_NOTES = """\
+The interval is at 95 %: Student's over the folds where a figure is a mean of folds (five folds, so
+it is rough), else the one that the figure's own table states. "Uncertain" marks a figure whose
+interval holds the target: it is not shown to be on either side. A target is this project's own, set
+before training; that a figure reaches it says nothing about the published figures beside it."""
 
 
 def targets(files: dict[str, Any]) -> str:
     """What was set before training, what is published, and what came out."""
     rows = []
     for target in TARGETS:
-        found = lookup(files, target)
         sign = "≤" if target.most else "≥"
         digits = 1 if target.unit == 100 else 2
-        wanted = f"{sign} {target.wanted:.{digits}f}".replace(".0", "")
+        wanted = tables.NONE
+        if target.wanted is not None:
+            wanted = f"{sign} {target.wanted:.{digits}f}".replace(".0", "")
+        found = lookup(files, target)
         if found is None:
-            rows.append([target.what, wanted, target.published, "not measured yet", tables.NONE])
-            continue
-        value = found * target.unit
-        reached = value <= target.wanted if target.most else value >= target.wanted
-        shown = f"{value:.{digits}f}"
-        rows.append([target.what, wanted, target.published, shown, "yes" if reached else "**no**"])
-    return tables.table(["figure", "target", "published", "ours", "reached"], rows)
+            shown, reached = ["not measured yet", tables.NONE], tables.NONE
+        else:
+            value, limits = found * target.unit, interval_of(files, target)
+            span = tables.NONE
+            if limits is not None:
+                limits = limits[0] * target.unit, limits[1] * target.unit
+                span = f"{limits[0]:.{digits}f} to {limits[1]:.{digits}f}"
+            shown, reached = [f"{value:.{digits}f}", span], verdict(target, value, limits)
+        rows.append([target.what, wanted, target.published, *shown, reached])
+    header = ["figure", "target", "published", "ours", "95 % interval", "reached"]
+    return tables.table(header, rows)
+
+
+def verdict(target: Target, value: float, limits: tuple[float, float] | None) -> str:
+    """Whether the figure reaches its target, and whether its interval leaves that open."""
+    if target.wanted is None:
+        return tables.NONE
+    reached = value <= target.wanted if target.most else value >= target.wanted
+    unsure = limits is not None and limits[0] <= target.wanted <= limits[1]
+    return ("yes" if reached else "**no**") + (", uncertain" if unsure else "")
+
+
+def interval_of(files: dict[str, Any], target: Target) -> tuple[float, float] | None:
+    """The 95 % interval of a target's figure; None where there is none."""
+    row: Any = files
+    for key in target.path[:-1]:
+        row = row.get(key) if isinstance(row, dict) else None
+    match row:
+        case {"low": float() as low, "high": float() as high}:
+            return low, high
+        case {"interval": [float() as low, float() as high]}:
+            return low, high
+        case {"mean": float() as mean, "sd": float() as spread, "folds": list() as folds}:
+            if len(folds) > 1:
+                half = student.ppf(0.975, len(folds) - 1) * spread / math.sqrt(len(folds))
+                return float(mean - half), float(mean + half)
+    return None
 
 
 def lookup(files: dict[str, Any], target: Target) -> float | None:
@@ -117,17 +173,22 @@ def lookup(files: dict[str, Any], target: Target) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _own(make: Callable[[Content], str], notes: str) -> Callable[[Content], str]:
-    def section(content: Content) -> str:
-        return "\n\n".join([tables.folds_line(content), make(content), notes])
+def _own(make: Make, notes: str) -> Make:
+    def section(content: Content, files: Content) -> str:
+        return "\n\n".join([tables.folds_line(content), make(content, files), notes])
 
     return section
 
 
-def _others(make: Callable[[Content], str]) -> Callable[[Content], str]:
+def _alone(make: Callable[[Any], str]) -> Make:
+    """A section that needs no other file."""
+    return lambda content, _: make(content)
+
+
+def _others(make: Callable[[Content], str]) -> Make:
     """A section from a file that another command writes: whatever its shape, it is shown."""
 
-    def section(content: Content) -> str:
+    def section(content: Content, _: Content) -> str:
         try:
             return make(content)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -136,14 +197,21 @@ def _others(make: Callable[[Content], str]) -> Callable[[Content], str]:
     return section
 
 
-def _levels(content: Content) -> str:
+def _levels(content: Content, files: Content) -> str:
     pairs = content["views"]["final"]["shipped"]["emotional_reactions"]["n"]
-    return _own(tables.levels, tables.LEVEL_NOTES.format(pairs=pairs))(content)
+    notes = tables.LEVEL_NOTES.format(pairs=pairs)
+    weak = tables.weak_interpretations(content, files)
+    return _own(tables.levels, f"{weak}\n\n{notes}")(content, files)
 
 
-def _strategies(content: Content) -> str:
+def _strategies(content: Content, files: Content) -> str:
     turns = content["views"]["final"]["classes"]["shipped"]["n"]
-    return _own(tables.strategies, tables.STRATEGY_NOTES.format(turns=turns))(content)
+    return _own(tables.strategies, tables.STRATEGY_NOTES.format(turns=turns))(content, files)
+
+
+def _ratings(content: Content, files: Content) -> str:
+    """Rated empathy: the baselines are known before any model learns the head."""
+    return sections.ratings(content, files.get("ratings", {}).get("views", {}))
 
 
 def _calibration(content: Content) -> str:
@@ -165,8 +233,9 @@ def _calibration(content: Content) -> str:
 RECIPE = "recipe"
 SMALL = (
     "Such small trainings compare levers with each other; they are far from the shipped model, and "
-    "what helps so short a training (fewer tasks, no contrast) need not help the whole one."
+    "what changes so short a training (fewer tasks, no contrast) need not change the whole one."
 )
+ONE_RUN = "One training a row: there is no interval, and no row is shown to be better than another."
 
 
 def ablation(rows: Any) -> str:
@@ -189,11 +258,12 @@ def _levers(content: Any, *, kept: bool) -> str:
     by_setting: dict[str, list[Any]] = {}
     for row in rows:
         by_setting.setdefault(_setting(row["setting"]), []).append(row)
-    return "\n\n".join(
+    parts = [
         f"{words}\n\n{_lever_table(some)}"
         for words, some in by_setting.items()
         if any(row["lever"] != RECIPE for row in some)
-    )
+    ]
+    return "\n\n".join([ONE_RUN, *parts])
 
 
 def _lever_table(rows: list[Any]) -> str:
@@ -276,37 +346,36 @@ def _scalar(value: Any) -> str:
             return str(value)
 
 
-Section = tuple[str, str, Callable[[Any], str]]
+Section = tuple[str, str, Make]
 
 SECTIONS: tuple[Section, ...] = (
     ("EPITOME levels", "levels", _levels),
     ("Rationales", "rationales", _own(tables.rationales, tables.RATIONALE_NOTES)),
+    ("Micromodels, run here", "micromodels", _others(sections.micromodels)),
     ("ESConv strategies", "strategies", _strategies),
     (
         "Motivational interviewing (AnnoMI)",
         "annomi",
-        _own(tables.classes, tables.ANNOMI_NOTES),
+        _own(tables.annomi, tables.ANNOMI_NOTES),
     ),
     (
         "Empathic intents (EmpatheticDialogues)",
         "intents",
         _own(tables.classes, tables.INTENT_NOTES),
     ),
-    ("Calibration and confidence", "calibration", _calibration),
+    ("Rated empathy (EmpatheticExchanges)", "baselines", _ratings),
+    ("Calibration and confidence", "calibration", _alone(_calibration)),
     ("Perceived empathy", "perceived", _others(sections.perceived)),
-    ("Sessions: risk and early detection", "sessions", _others(sections.sessions)),
+    ("Outcome risks", "outcomes", _others(outcomes_section)),
+    ("Do the perceived heads differ?", "multitrait", _others(sections.multitrait)),
     ("Context probe", "probes", _others(sections.probes)),
     ("The small bundle beside the default one", "nano", _others(beside)),
-    ("Levers, one by one", "ablation", ablation),
-    ("What did not work, or is not in the recipe", "ablation", failures),
+    ("Levers, one by one", "ablation", _alone(ablation)),
+    ("What did not work, or is not in the recipe", "ablation", _alone(failures)),
 )
 
 PICTURES = {
     "calibration": {"reliability.svg": "Reliability of every head before and after calibration"},
-    "sessions": {
-        "risk-by-turn.svg": "AUROC of the session risk by turn",
-        "risk-calibration.svg": "Reliability of the session risk",
-    },
 }
 
 

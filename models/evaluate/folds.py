@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from models import multitask
 from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
 from models.data import Conversation, esconv
-from models.data.split import fold_of, key_of, split_fold
+from models.data.split import held_out
 from models.evaluate.predict import Predictions, load, predict_views, save
-from models.labels import OUTCOME_HEADS
+from models.labels import OUTCOME_HEADS, RATED
 
 VIEWS = {"final": FINAL, "provisional": PROVISIONAL, "alone": ALONE}
 VIEW_WORDS = {
@@ -30,16 +30,26 @@ VIEW_WORDS = {
 CACHE_FORMAT = 2
 
 
+@dataclass(frozen=True)
+class Rated:
+    """Answers with a third party's empathy rating: number of words and conversation, both [n]."""
+
+    words: NDArray[np.int64]
+    conversation: NDArray[np.int64]
+
+
 @dataclass
 class Fold:
     """One fold's predictions by view.
 
-    `failed` [supporter turns] marks the rows of the strategy head that are from failed chats.
+    `failed` [supporter turns] marks the rows of the strategy head that are from failed chats;
+    `rated` describes the rows of the head of rated empathy.
     """
 
     number: int
     views: dict[str, Predictions]
     failed: NDArray[np.bool_] | None = None
+    rated: Rated | None = None
 
 
 def finished(folder: Path) -> list[int]:
@@ -58,21 +68,6 @@ def plan(folder: Path) -> tuple[int, int]:
     return content.get("folds", 5), content.get("seed", 17)
 
 
-def held_out(
-    conversations: list[Conversation], number: int, folds: int, seed: int
-) -> list[Conversation]:
-    """A fold's test part.
-
-    Of conversations that never train (lines labelled by people) each fold takes its own share,
-    so that every item is scored once.
-    """
-    return [
-        item
-        for item in split_fold(conversations, number, folds, seed)["test"]
-        if fold_of(key_of(item), seed, folds) == number
-    ]
-
-
 def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
     """Predictions of every finished fold, from its cache where the model has not changed."""
     folds, seed = plan(folder)
@@ -86,7 +81,7 @@ def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
         known = json.loads(stamp.read_text(encoding="utf-8")) if stamp.is_file() else None
         if known == wanted and all(path.is_file() for path in paths.values()):
             views = {view: load(path) for view, path in paths.items()}
-            result.append(Fold(number, views, from_failed_chats(test)))
+            result.append(Fold(number, views, from_failed_chats(test), rated(test)))
             continue
         print(f"fold {number}: predicting {len(test)} conversations", flush=True)
         model, tokenizer = multitask.load(own)
@@ -94,7 +89,7 @@ def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
         for view, path in paths.items():
             save(views[view], path)
         stamp.write_text(json.dumps(wanted) + "\n", encoding="utf-8")
-        result.append(Fold(number, views, from_failed_chats(test)))
+        result.append(Fold(number, views, from_failed_chats(test), rated(test)))
     return result
 
 
@@ -109,6 +104,18 @@ def from_failed_chats(conversations: list[Conversation]) -> NDArray[np.bool_]:
         ],
         dtype=bool,
     )
+
+
+def rated(conversations: list[Conversation]) -> Rated:
+    """Length and conversation of each turn that has an empathy rating, in order."""
+    found = [
+        (len(turn.text.split()), number)
+        for number, item in enumerate(conversations)
+        for turn in item.turns
+        if RATED in turn.labels
+    ]
+    words, conversation = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return Rated(words, conversation)
 
 
 def _digest(path: Path) -> str:

@@ -26,6 +26,16 @@ def macro_f1(gold: ArrayLike, predicted: ArrayLike) -> float:
     return float(f1_score(gold, predicted, average="macro", zero_division=0.0))
 
 
+def f1_by_label(gold: ArrayLike, predicted: ArrayLike, labels: int) -> list[float]:
+    """F1 of each of the labels 0 to `labels` - 1; 0 for one that is never right.
+
+    >>> f1_by_label([0, 1, 2], [0, 2, 2], 3)
+    [1.0, 0.0, 0.6666666666666666]
+    """
+    each = f1_score(gold, predicted, labels=range(labels), average=None, zero_division=0.0)
+    return [float(value) for value in each]
+
+
 def mcc(gold: ArrayLike, predicted: ArrayLike) -> float:
     """Matthews correlation, -1 to 1; 0 for a constant answer (Wu et al. 2021, section 5.1).
 

@@ -90,6 +90,16 @@ ESCONV_TASKS = {
 }
 """Xu & Jiang 2024, Tables 16 and 17, Flan-T5-large: macro precision, recall, F1, accuracy."""
 
+M3TCM = {
+    "M3TCM, text and speech": {"behaviour": 83.0, "talk_type": 66.0},
+    "best earlier result, as its authors state it": {"behaviour": 72.0, "talk_type": 55.0},
+}
+"""Hossain, Alexandersson & Müller 2024 (LREC-COLING): F1 of AnnoMI's therapist and client turns.
+
+Read in the paper's abstract (relative gains of 15 % and 20 %) and in a public summary of it (the
+figures); how F1 is averaged and how sessions are split was not verified.
+"""
+
 MEASURES = ("precision", "recall", "f1", "accuracy")
 
 
@@ -98,13 +108,14 @@ class Target:
     """One row of the top table.
 
     `path` leads to the figure in the JSON files: the file's name, then keys; a figure given as a
-    share is compared in per cent unless `unit` is 1. `most` turns the comparison round.
+    share is compared in per cent unless `unit` is 1. `most` turns the comparison round. `wanted` is
+    None for a figure that no target was set for.
     """
 
     what: str
     path: tuple[str, ...]
-    wanted: float
-    published: str
+    wanted: float | None
+    published: str = "–"
     most: bool = False
     unit: float = 100.0
 
@@ -132,13 +143,14 @@ def _epitome_targets() -> list[Target]:
             rows.append(Target(what, path, value, published))
     for metric, wanted in _RATIONALE_TARGETS.items():
         for name, value in zip(_SHORT, wanted, strict=True):
-            published = (
-                f"EPITOME {EPITOME_REDDIT[name][metric]:.1f}; "
-                f"micromodels {MICROMODELS[name][metric]:.1f}"
-            )
-            path = ("rationales", "rows", name, metric, "mean")
             what = f"rationale {_SHORT[name]}, {_WORDS[metric]}"
-            rows.append(Target(what, path, value, published))
+            place = ("rationales", "rows", name)
+            rows.append(
+                Target(f"{what}, gold rationales", (*place, f"{metric}_gold", "mean"), None)
+            )
+            published = f"micromodels {MICROMODELS[name][metric]:.1f}"
+            lenient = f"{what}, two empty masks agree"
+            rows.append(Target(lenient, (*place, metric, "mean"), value, published))
     return rows
 
 
@@ -157,27 +169,17 @@ TARGETS: tuple[Target, ...] = (
     ),
     *(
         Target(
-            f"session risk, AUROC {when}",
-            ("sessions", "auroc", key, "pooled", "value"),
+            f"outcome {name}, AUROC at the end{held}",
+            ("outcomes", "outcomes", name, "auroc", "value"),
             wanted,
             "–",
             unit=1,
         )
-        for key, when, wanted in (
-            ("end", "at the end", 0.92),
-            ("after_10", "after 10 turns", 0.86),
-            ("after_6", "after 6 turns", 0.80),
+        for name, wanted, held in (
+            ("chat_failed", 0.83, ""),
+            ("low_satisfaction", 0.71, ""),
+            ("low_mi_quality", 0.93, ", topics held out"),
         )
-    ),
-    *(
-        Target(
-            f"AnnoMI quality, AUROC, {held}",
-            ("sessions", "annomi_quality", "all outputs", held, "value"),
-            0.95,
-            "–",
-            unit=1,
-        )
-        for held in ("sessions held out", "topics held out")
     ),
     *(
         Target(

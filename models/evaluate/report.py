@@ -6,15 +6,19 @@ items together, each scored by the model that did not see it.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from models.calibrate import RIGHT_SHARE, TASKS, Calibration, crossfitted
 from models.evaluate import metrics
 from models.evaluate.folds import VIEWS, Fold
 from models.evaluate.predict import Floats, Ints, Predictions
-from models.labels import RATIONALE_ORDER
+from models.labels import HEADS_BY_NAME, LEVELS, RATED, RATIONALE_ORDER
+from models.resampling import interval, partial_spearman, spearman, spread
 
 Metrics = dict[str, dict[str, Any]]
 Figures = dict[str, float]
@@ -25,12 +29,14 @@ DIGITS = 5
 
 
 def rounded(value: Any, digits: int = DIGITS) -> Any:
-    """The same structure with its floats rounded."""
+    """The same structure with its floats rounded, and None for what is not defined (NaN)."""
     if isinstance(value, dict):
         return {key: rounded(item, digits) for key, item in value.items()}
     if isinstance(value, list):
         return [rounded(item, digits) for item in value]
-    return round(value, digits) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return None if math.isnan(value) else round(value, digits)
+    return value
 
 
 def classification(gold: Ints, predicted: Ints) -> Figures:
@@ -43,9 +49,29 @@ def classification(gold: Ints, predicted: Ints) -> Figures:
     }
 
 
+def f1_of_labels(head: str, gold: Ints, predicted: Ints) -> Figures:
+    """F1 of each label of a head of levels, 0-1 (`f1_weak`); empty for other heads."""
+    if HEADS_BY_NAME[head].kind != "level":
+        return {}
+    each = metrics.f1_by_label(gold, predicted, len(LEVELS))
+    return {f"f1_{level}": value for level, value in zip(LEVELS, each, strict=True)}
+
+
 def rationale(gold: list[Ints], masks: list[Ints]) -> Figures:
-    """Token and span scores; `always_empty` is what giving no rationale ever would score."""
+    """Token and span scores, 0-1.
+
+    `token_f1_gold` and `iou_f1_gold` are over the responses in which annotators marked something.
+    `empty_agreed` is the share of all responses in which both masks are empty: so much of
+    `token_f1` and `iou_f1`, which count them as right, is credit for showing nothing.
+    `always_empty` is what never showing a rationale would score.
+    """
+    marked = [number for number, mask in enumerate(gold) if mask.any()]
+    own = [gold[number] for number in marked], [masks[number] for number in marked]
+    both_empty = [not (g.any() or m.any()) for g, m in zip(gold, masks, strict=True)]
     return {
+        "token_f1_gold": metrics.token_f1(*own) if marked else 0.0,
+        "iou_f1_gold": metrics.iou_f1(*own) if marked else 0.0,
+        "empty_agreed": float(np.mean(both_empty)),
         "always_empty": float(np.mean([not mask.any() for mask in gold])),
         "token_f1": metrics.token_f1(gold, masks),
         "iou_f1": metrics.iou_f1(gold, masks),
@@ -89,6 +115,47 @@ def over_folds(figures: list[Figures], pooled: Figures) -> dict[str, dict[str, A
     }
 
 
+def labels_over_folds(head: str, gold: Sequence[Ints], given: Sequence[Ints]) -> dict[str, Any]:
+    """Figures of one head from its gold and given labels, [n] a fold."""
+
+    def figures(truth: Ints, answers: Ints) -> Figures:
+        return classification(truth, answers) | f1_of_labels(head, truth, answers)
+
+    each = [figures(g, p) for g, p in zip(gold, given, strict=True)]
+    pooled = figures(np.concatenate(gold), np.concatenate(given))
+    return {"n": sum(map(len, gold)), **over_folds(each, pooled)}
+
+
+def rating_figures(
+    scores: Sequence[Floats],
+    ratings: Sequence[Floats],
+    words: Sequence[Ints],
+    groups: Sequence[Ints],
+) -> dict[str, Any]:
+    """Spearman of scores with ratings, [n] a fold, plain and with the answer's length constant.
+
+    `words` counts the words of each answer; intervals resample conversations (`groups`, numbered
+    within the fold).
+    """
+    score, rating = (np.concatenate(parts).astype(np.float64) for parts in (scores, ratings))
+    length = np.concatenate(words)
+    group = np.concatenate(
+        [np.asarray(own, np.int64) + 1_000_000 * number for number, own in enumerate(groups)]
+    )
+    ranks = rankdata(length)
+
+    def same_length(rows: Ints) -> float:
+        return partial_spearman(score[rows], rating[rows], ranks[rows, None])
+
+    return {
+        "n": len(score),
+        "conversations": len(np.unique(group)),
+        "spearman": interval(group, lambda rows: spearman(score[rows], rating[rows])),
+        "same_length": interval(group, same_length),
+        **spread([spearman(s, r) for s, r in zip(scores, ratings, strict=True)]),
+    }
+
+
 class CrossValidation:
     """The folds with their cross-fitted calibrations, and the tables made from them."""
 
@@ -112,6 +179,7 @@ class CrossValidation:
                 "strategies": self.strategies(),
                 "annomi": self.heads(ANNOMI_HEADS),
                 "intents": self.heads(("empathic_intent",)),
+                "ratings": self.ratings(),
                 "calibration": self.calibration(),
             }.items()
         }
@@ -121,7 +189,7 @@ class CrossValidation:
         views: dict[str, Any] = {}
         for view in VIEWS:
             rows = {name: self._labels(name, view, tuned=True) for name in RATIONALE_ORDER}
-            views[view] = {"shipped": rows | {"mean": _mean_of(list(rows.values()))}}
+            views[view] = {"shipped": rows | {"mean": mean_of_rows(list(rows.values()))}}
         return {"views": views}
 
     def heads(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -148,9 +216,27 @@ class CrossValidation:
             self.shipped(index, head, item.logits) if tuned else item.predicted
             for index, item in enumerate(outputs)
         ]
-        each = [classification(g, p) for g, p in zip(gold, given, strict=True)]
-        pooled = classification(np.concatenate(gold), np.concatenate(given))
-        return {"n": sum(map(len, gold)), **over_folds(each, pooled)}
+        return labels_over_folds(head, gold, given)
+
+    def ratings(self) -> dict[str, Any]:
+        """Rated empathy: rank correlation of its probability with the rating, by view."""
+        if any(fold.rated is None or RATED not in fold.views["final"].heads for fold in self.folds):
+            return {"views": {}}
+        return {"views": {view: self._ratings(view) for view in VIEWS}}
+
+    def _ratings(self, view: str) -> dict[str, Any]:
+        outputs = [fold.views[view].heads[RATED] for fold in self.folds]
+        known = [fold.rated for fold in self.folds if fold.rated is not None]
+        scores = [
+            calibration.probabilities(RATED, item.logits)[:, 1]
+            for calibration, item in zip(self.calibrations, outputs, strict=True)
+        ]
+        return rating_figures(
+            scores,
+            [item.target[:, 1] for item in outputs],
+            [item.words for item in known],
+            [item.conversation for item in known],
+        )
 
     def rationales(self) -> dict[str, Any]:
         """Rationales shown where the shipped level is above none, final view."""
@@ -166,6 +252,7 @@ class CrossValidation:
             each = [rationale(g, m) for g, m in zip(gold, masks, strict=True)]
             rows[head] = {
                 "n": sum(map(len, gold)),
+                "with_gold": sum(bool(item.any()) for item in _flat(gold)),
                 "thresholds": [c.thresholds.get(head, 0.5) for c in self.calibrations],
                 **over_folds(each, rationale(_flat(gold), _flat(masks))),
             }
@@ -205,12 +292,12 @@ class CrossValidation:
             given.append(answers[kept])
         tasks = {
             task: over_folds(
-                [_task(g == i, a[:, i]) for g, a in zip(gold, given, strict=True)],
-                _task(np.concatenate(gold) == i, np.concatenate(given)[:, i]),
+                [binary_figures(g == i, a[:, i]) for g, a in zip(gold, given, strict=True)],
+                binary_figures(np.concatenate(gold) == i, np.concatenate(given)[:, i]),
             )
             for i, task in enumerate(TASKS)
         }
-        return {"tasks": tasks, "mean": _mean_of(list(tasks.values()))}
+        return {"tasks": tasks, "mean": mean_of_rows(list(tasks.values()))}
 
     def calibration(self) -> dict[str, Any]:
         """ECE before and after, its noise, abstention and reliability bins of every head."""
@@ -269,13 +356,14 @@ class CrossValidation:
         }
 
 
-def _task(gold: Ints, predicted: Ints) -> Figures:
+def binary_figures(gold: Ints, predicted: Ints) -> Figures:
+    """One yes-or-no task: precision, recall, F1, accuracy and Matthews correlation."""
     return metrics.binary_task(gold, predicted)._asdict() | {
         "mcc": metrics.mcc(gold.astype(int), predicted.astype(int))
     }
 
 
-def _mean_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def mean_of_rows(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean over rows of each figure, fold by fold."""
     keys = [key for key, value in rows[0].items() if isinstance(value, dict)]
     each = [

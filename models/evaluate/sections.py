@@ -1,21 +1,14 @@
-"""Tables of the files that other commands write: perceived, sessions, probes."""
+"""Tables of the files that other commands write: perceived, probes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from models.evaluate.tables import NONE, table
+from models.evaluate.folds import VIEW_WORDS
+from models.evaluate.tables import NONE, mean_sd, table
 from models.probes.report import markdown as probe_markdown
 
 Content = dict[str, Any]
-
-WHEN = {
-    "end": "at the end",
-    "after_10": "after 10 turns",
-    "after_6": "after 6 turns",
-    "after_10_running": "after 10 turns, sessions that still run",
-    "after_6_running": "after 6 turns, sessions that still run",
-}
 
 
 def _pooled(figure: Content, digits: int = 2) -> str:
@@ -73,80 +66,121 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:].rstrip(".") + "."
 
 
-def sessions(content: Content) -> str:
-    """Session risk: AUROC by time, alerts, calibration, ablation; AnnoMI quality."""
-    published, targets = content.get("published", {}), content.get("targets", {})
+def ratings(baselines: Content, views: Content) -> str:
+    """Rated empathy: our head by view, the words and the length of the answer alone."""
+    measured = {f"ours, {VIEW_WORDS[view]}": row for view, row in views.items()}
+    simple = baselines.get("ratings", {})
+    if "words" in simple:
+        measured["tf-idf + logistic regression"] = simple["words"]
+    if "length" in simple:
+        measured["number of words in the answer"] = simple["length"]
     rows = [
         [
-            WHEN.get(name, name),
-            *(str(row["n"]), str(row["low"]), _pooled(row["pooled"]), _spread(row)),
-            *(f"{known[name]:.2f}" if name in known else NONE for known in published.values()),
-            f"{targets[name]:.2f}" if name in targets else NONE,
+            *(name, str(row["n"]), str(row["conversations"]), _pooled(row["spearman"])),
+            *(_pooled(row["same_length"] or {}), _spread(row)),
         ]
-        for name, row in content["auroc"].items()
+        for name, row in measured.items()
     ]
-    header = ["when", "sessions", "low", "AUROC (95 %)", "over folds", *published, "target"]
-    protocol = "\n".join(f"- {name}: {words}" for name, words in content["protocol"].items())
-    alerts = [
-        [
-            f"{row['wanted_false_alarms_per_100_good']:.0f}",
-            f"{row['enter']:.2f}",
-            f"{row['false_alarms_per_100_good']:.1f}",
-            f"{row['detected_per_100_low']:.1f}",
-            _plain(row["median_counsellor_turn_of_detection"], 0),
-            _plain(row["median_share_of_session_left"], 2),
-        ]
-        for row in content["alerts"]
+    header = [
+        *("from", "answers", "conversations", "Spearman (95 %)"),
+        *("Spearman, length constant (95 %)", "over folds"),
     ]
-    alert_header = [
-        *("false alarms per 100 good, chosen", "threshold", "came out", "found per 100 low"),
-        *("median counsellor turn of detection", "share of the session left then"),
-    ]
-    calibration = [
-        [
-            *(WHEN.get(name, name), str(row["n"])),
-            *(f"{row[key]:.3f}" for key in ("brier", "brier_of_the_base_rate")),
-            f"{100 * row['expected_calibration_error']:.1f}",
-        ]
-        for name, row in content["calibration"].items()
-    ]
-    parts = [
-        _folds(content) + f" {content['sessions']} sessions, {content['low']} of them low.",
-        protocol,
-        table(header, rows),
-        "Alerts; thresholds were chosen on the other folds:",
-        table(alert_header, alerts),
-        "Calibration of the risk:",
-        table(["when", "sessions", "Brier", "Brier of the base rate", "ECE, %"], calibration),
-    ]
-    if content.get("ablations"):
-        moments = ("end", "after_10", "after_6")
-        groups = [
-            [name, *(_pooled(row[moment]) for moment in moments)]
-            for name, row in content["ablations"].items()
-        ]
-        names = ["features", *(WHEN[moment] for moment in moments)]
-        parts += ["AUROC with other features:", table(names, groups)]
-    if content.get("annomi_quality"):
-        parts.append(
-            "### AnnoMI: high against low quality\n\n" + quality(content["annomi_quality"])
-        )
-    return "\n\n".join(parts)
+    missing = (
+        "" if views else "Our head is not measured yet: `python -m models.evaluate` adds it.\n\n"
+    )
+    return f"{missing}{table(header, rows)}\n\n{RATING_NOTES}"
 
 
-def quality(content: Content) -> str:
-    """AUROC of low quality, with sessions and with topics held out."""
+RATING_NOTES = """\
+Rank correlation with a third party's rating of the answer, 1 to 5; a constant answer has none.
+tf-idf is fitted to whether the rating is 4 or 5. Intervals resample conversations; folds hold whole
+conversations. With length constant: ranks of both are regressed on the rank of the answer's number
+of words, and what is left is correlated."""
+
+
+def micromodels(content: Content) -> str:
+    """The micromodels' own figures by mechanism, and the published ones."""
+    rows = []
+    for name, words in MICROMODEL_RUNS.items():
+        for mechanism, own in content[name].items():
+            cells = [
+                mean_sd(own[key]) if key in own else NONE
+                for key in ("accuracy", "macro_f1", *SPANS)
+            ]
+            rows.append([mechanism, words, *cells, f"{own['theta']['mean']:.2f}"])
+    for mechanism, known in content["published"]["micromodels"].items():
+        cells = [f"{known[key]:.1f}" for key in ("accuracy", "macro_f1")]
+        spans = [f"{known[key]:.1f}" if key in known else NONE for key in SPANS]
+        rows.append([mechanism, "published [1]", *cells, *spans, NONE])
+    rows.sort(key=lambda row: list(content["micromodels"]).index(row[0]))
+    header = [
+        *("mechanism", "model", "accuracy", "macro-F1", "token F1, gold", "IOU-F1, gold"),
+        *("token F1, all", "IOU-F1, all", "theta"),
+    ]
+    return f"{table(header, rows, left=2)}\n\n{MICROMODEL_NOTES.format(**content)}"
+
+
+SPANS = ("token_f1_gold", "iou_f1_gold", "token_f1", "iou_f1")
+MICROMODEL_RUNS = {"micromodels": "own rationales left out", "own_seeds": "own rationales as seeds"}
+MICROMODEL_NOTES = """\
+`models/methods/micromodels.py` on the {folds} folds of our models, sentences by {encoder}; mean ±
+standard deviation. "Own rationales as seeds" compares a training response with its own rationales
+too, as the paper's words say. "Gold" and "all" as in the table of rationales.
+
+[1] Lee et al. 2023, Table 1, with another sentence encoder and random splits. Their accuracy beside
+so low a macro-F1 is not counted as ours is."""
+
+
+def multitrait(content: Content) -> str:
+    """Perceived heads by ratings, the heads with each other, and which can be told apart."""
+    cells = {(cell["rating"], cell["head"]): cell for cell in content["cells"]}
+    kinds = list(dict.fromkeys(kind for kind, _ in cells))
+    heads = list(dict.fromkeys(head for _, head in cells))
     rows = [
-        [name, *(_pooled(row[held]) for held in ("sessions held out", "topics held out"))]
-        for name, row in content.items()
-        if isinstance(row, dict)
+        [
+            kind,
+            str(cells[kind, heads[0]]["sessions"]),
+            *(_trait(cells[kind, head], content["alpha"]) for head in heads),
+        ]
+        for kind in kinds
+    ]
+    every = content["between_heads"]
+    pairs = [
+        [" and ".join(pair["heads"]), _plain(pair["spearman"], 2), _plain(pair["partial"], 2)]
+        for pair in every["pairs"]
+    ]
+    apart = [
+        [
+            *(row["head"], row["other"], row["rating"], _pooled(row["difference"])),
+            "yes" if row["told_apart"] else "no",
+        ]
+        for row in content["told_apart"]
     ]
     words = (
-        f"{content['sessions']} sessions, {content['low']} of low quality, {content['topics']} "
-        f"topics. {_sentence(content['protocol'])}"
+        f"{_folds(content)} {_sentence(content['protocol'])} **Bold**: the head learns from that "
+        f"rating. \\*: p < {content['alpha']} after the correction over {content['tests']} cells."
     )
-    header = ["features", "AUROC, sessions held out (95 %)", "AUROC, topics held out (95 %)"]
-    return f"{words}\n\n{table(header, rows)}"
+    difference = (
+        "Each head beside another on a rating that it learns from. Two heads whose difference has "
+        "an interval that reaches 0 are not shown to measure different things:"
+    )
+    return "\n\n".join(
+        [
+            words,
+            table(["rating", "conversations", *heads], rows),
+            f"Heads with each other, over {every['n']} {every['over']}:",
+            table(["heads", "Spearman", "file held constant"], pairs),
+            difference,
+            table(["head", "other", "rating", "difference (95 %)", "told apart"], apart, left=3),
+        ]
+    )
+
+
+def _trait(cell: Content, alpha: float) -> str:
+    shown = _pooled(cell["partial"])
+    holm = cell["p_holm"]
+    shown = f"**{shown}**" if cell["own"] else shown
+    return shown + ("\\*" if holm is not None and holm < alpha else "")
 
 
 def _plain(value: float | None, digits: int) -> str:
@@ -156,5 +190,5 @@ def _plain(value: float | None, digits: int) -> str:
 def probes(content: Content) -> str:
     """Share of probes called empathic, by scorer."""
     size = content["probe"]["size"]
-    words = f"{size} cases for each condition and mechanism; per cent with 95 % intervals."
+    words = f"{size} cases for each condition and mechanism; per cent with 95 % intervals (below)."
     return f"{words}\n\n{probe_markdown(content)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from textwrap import fill
 from typing import Any
 
 from models.evaluate.folds import VIEW_WORDS
@@ -12,12 +13,16 @@ from models.evaluate.published import (
     ESCONV_MEAN,
     ESCONV_TASKS,
     FLAN_T5_XL_EMH,
+    M3TCM,
     MAJORITY,
     MEASURES,
     MICROMODELS,
 )
+from models.labels import LEVELS
 
 Table = dict[str, Any]
+Files = dict[str, Any]
+"""All the evaluation's files by name: a table takes its baselines from another file."""
 NONE = "–"
 DECISIONS = {"shipped": "shipped decision", "argmax": "most probable"}
 
@@ -62,21 +67,58 @@ def folds_line(content: Table) -> str:
     )
 
 
-def levels(content: Table) -> str:
+BASELINES = {"majority": "commonest label", "words": "tf-idf + logistic regression"}
+
+
+def baseline(files: Files, head: str) -> dict[str, Table]:
+    """The baselines of one head by their names in the tables; empty where none are measured."""
+    rows = files.get("baselines", {}).get("heads", {}).get(head, {})
+    return {words: rows[name] for name, words in BASELINES.items() if name in rows}
+
+
+def micromodels(files: Files, name: str) -> Table | None:
+    """The figures of the micromodels that were run here for a mechanism."""
+    return files.get("micromodels", {}).get("micromodels", {}).get(name)
+
+
+def mean_sd(figure: dict[str, float]) -> str:
+    """Mean and standard deviation in per cent.
+
+    >>> mean_sd({"mean": 0.5, "sd": 0.01})
+    '50.0 ± 1.0'
+    """
+    return f"{percent(figure['mean'])} ± {percent(figure['sd'])}"
+
+
+def _by_level(own: Table) -> str:
+    """F1 of the three levels."""
+    keys = [f"f1_{level}" for level in LEVELS]
+    return " / ".join(percent(own[key]["mean"]) for key in keys) if keys[0] in own else NONE
+
+
+def levels(content: Table, files: Files) -> str:
     """EPITOME levels."""
     keys = ("accuracy", "macro_f1", "mcc")
     header = ["mechanism", "view", "source", "n", "majority", "accuracy", "macro-F1", "MCC"]
+    header.append("F1 " + " / ".join(LEVELS))
     rows: list[list[str]] = []
+
+    def measured(name: str, view: str, source: str, own: Table) -> list[str]:
+        cells = [name, view, source, str(own["n"]), percent(own["majority"]["mean"])]
+        return [*cells, *(spread(own[key]) for key in keys), _by_level(own)]
+
     for name in EPITOME_REDDIT:
         for view, decisions in content["views"].items():
-            own = decisions["shipped"][name]
-            rows.append(
-                [
-                    *(name, VIEW_WORDS[view], "ours", str(own["n"])),
-                    percent(own["majority"]["mean"]),
-                    *(spread(own[key]) for key in keys),
-                ]
-            )
+            rows.append(measured(name, VIEW_WORDS[view], "ours", decisions["shipped"][name]))
+        rows += [
+            measured(name, "no context", words, own) for words, own in baseline(files, name).items()
+        ]
+        if own := micromodels(files, name):
+            figures = [mean_sd(own[key]) for key in ("accuracy", "macro_f1")]
+            n = str(round(sum(fold["responses"] for fold in own["folds"])))
+            majority = percent(own["majority_accuracy"]["mean"])
+            row = [name, "no context", "micromodels, run here", n, majority, *figures]
+            rows.append([*row, NONE, NONE])
         for words, source in (
             ("EPITOME [1]", EPITOME_REDDIT),
             ("the same, run by Xu & Jiang [2]", EPITOME_BY_XU),
@@ -85,47 +127,99 @@ def levels(content: Table) -> str:
         ):
             published = source[name]
             figures = [f"{published['accuracy']:.1f}", f"{published['macro_f1']:.1f}", NONE]
-            rows.append([name, "published", words, NONE, NONE, *figures])
+            rows.append([name, "published", words, NONE, NONE, *figures, NONE])
     return table(header, rows, left=3)
 
+
+def weak_interpretations(content: Table, files: Files) -> str:
+    """How well the middle level of interpretations is found, and what follows from it."""
+    ours = content["views"]["final"]["shipped"]["interpretations"].get("f1_weak")
+    words = baseline(files, "interpretations").get(BASELINES["words"], {}).get("f1_weak")
+    counts = files.get("baselines", {}).get("counts", {}).get("interpretations")
+    rare = f" ({counts[1]:,} of {sum(counts):,} labels)" if counts else ""
+    figures = [
+        f"{percent(figure['pooled'])} for {name}"
+        for name, figure in (("our model", ours), (BASELINES["words"], words))
+        if figure
+    ]
+    known = f" F1 {', '.join(figures)}, all folds' items together." if figures else ""
+    if ours and ours["pooled"] >= FOUND:
+        return f"Weak interpretations{rare}:{known}"
+    return fill(
+        f"**Weak interpretations{rare} are hardly ever found: their F1 is near 0.**{known} The "
+        "head tells whether there is an interpretation, not whether it is weak or strong, so "
+        "feedback speaks of interpretations as shown or not shown.",
+        width=100,
+    )
+
+
+FOUND = 0.2
+"""From this F1 on a level counts as found at all."""
 
 LEVEL_NOTES = """\
 [1] Sharma et al. 2020, Table 3 (3,084 pairs; 75:5:20, split not published). [2] Xu & Jiang 2024,
 Table 15 (3,072 pairs, five folds). [3] Lee et al. 2023, Table 1: micromodels see no context, and
 their accuracy beside a macro-F1 so low is not counted as ours is, so it is **not comparable**.
 Ours: the {pairs:,} pairs that are available here, folds by seeker post, so that the published
-columns show the order of magnitude and no more."""
+columns show the order of magnitude and no more. "Commonest label" gives the one answer that is
+most frequent over all tested responses, tf-idf sees the words of the response alone; both on our
+folds."""
 
 
-def rationales(content: Table) -> str:
-    """EPITOME rationales."""
-    keys = ("token_f1", "iou_f1", "token_f1_pooled", "token_macro_f1")
-    header = ["mechanism", "source", "n", "token F1", "IOU-F1", "pooled token F1", "token macro-F1"]
+def rationales(content: Table, files: Files) -> str:
+    """EPITOME rationales: responses with a gold rationale first, then all of them."""
+    gold, every = ("token_f1_gold", "iou_f1_gold"), ("token_f1", "iou_f1")
+    header = [
+        *("mechanism", "source", "responses", "with gold rationale", "**token F1, gold**"),
+        *("**IOU-F1, gold**", "token F1, all", "IOU-F1, all", "of these two empty"),
+        *("pooled token F1", "token macro-F1"),
+    ]
     rows: list[list[str]] = []
     for name, own in content["rows"].items():
         empty = percent(own["always_empty"]["mean"])
-        rows.append([name, "ours", str(own["n"]), *(spread(own[key]) for key in keys)])
-        rows.append([name, "always empty, on ours", str(own["n"]), empty, empty, NONE, NONE])
-        for words, source in (
-            ("EPITOME [1]", EPITOME_REDDIT),
-            ("micromodels [2]", MICROMODELS),
-            ("always empty [2]", MAJORITY),
-        ):
-            published = [f"{source[name][key]:.1f}" for key in ("token_f1", "iou_f1")]
-            rows.append([name, words, NONE, *published, NONE, NONE])
+        n, marked = str(own["n"]), str(own.get("with_gold", NONE))
+        rows.append(
+            [
+                *(name, "ours", n, marked),
+                *(spread(own.get(key)) for key in (*gold, *every)),
+                percent(own["empty_agreed"]["mean"]) if "empty_agreed" in own else NONE,
+                *(spread(own[key]) for key in ("token_f1_pooled", "token_macro_f1")),
+            ]
+        )
+        rows.append(
+            [name, "always empty", n, marked, "0.0", "0.0", empty, empty, empty, NONE, NONE]
+        )
+        if run := micromodels(files, name):
+            figures = [mean_sd(run[key]) if key in run else NONE for key in (*gold, *every)]
+            rows.append([name, "micromodels, run here", NONE, NONE, *figures, NONE, NONE, NONE])
+        for words, source in (("micromodels [1]", MICROMODELS), ("always empty [1]", MAJORITY)):
+            published = [f"{source[name][key]:.1f}" for key in every]
+            rows.append([name, words, NONE, NONE, NONE, NONE, *published, NONE, NONE, NONE])
     return table(header, rows, left=2)
 
 
 RATIONALE_NOTES = """\
-[1] Sharma et al. 2020, Table 4. [2] Lee et al. 2023, Table 1, ten random 75:5:20 splits; rationales
-are whole sentences there. Token F1 and IOU-F1 are means over responses in which two empty
-rationales agree: in Lee et al.'s table "always empty" has the same token F1 as IOU-F1, which only
-this count gives. The pooled columns take the tokens of all responses together, without that
-credit; nobody publishes them. Tokens are word pieces of our encoder, of the whole response: what
-lies beyond the encoder's length counts as missed. Corpus and folds as above."""
+The headline is over the responses in which annotators marked a rationale. "All" counts every
+response, and two empty rationales agree: always showing none gets that credit too, and "of these
+two empty" is how much of ours it is. The pooled columns take the tokens of all responses together,
+without that credit; nobody publishes them. Tokens are word pieces of our encoder, of the whole
+response: what lies beyond the encoder's length counts as missed. Corpus and folds as above.
+
+[1] Lee et al. 2023, Table 1, ten random 75:5:20 splits; rationales are whole sentences there. That
+two empty rationales agree there follows from "always empty", whose token F1 equals its IOU-F1.
+Sharma et al. 2020 (Table 4) publish, for their own model, as token F1 and IOU-F1:
+{published}.
+How they count a response without a rationale is not stated, and their token F1 for emotional
+reactions is below what always showing none reaches in Lee et al.'s count. These figures are not
+shown to be counted alike, so they are no target here.""".format(
+    published="; ".join(
+        f"{name.replace('_', ' ')} {own['token_f1']:.1f} and {own['iou_f1']:.1f}"
+        for name, own in EPITOME_REDDIT.items()
+    )
+)
 
 
-def strategies(content: Table) -> str:
+def strategies(content: Table, files: Files) -> str:
     """ESConv: the mean over the seven tasks, then every task, then the eight classes."""
     header = ["model", "macro precision", "macro recall", "macro-F1", "accuracy", "MCC"]
     rows: list[list[str]] = []
@@ -136,6 +230,14 @@ def strategies(content: Table) -> str:
             rows.append([f"ours, {VIEW_WORDS[view]}, {words}", *cells])
     mean = content["views"]["final"]["with_failed"]["mean"]
     rows.append(["ours, failed chats too", *(spread(mean[key]) for key in (*MEASURES, "mcc"))])
+    simple = {
+        words: files.get("baselines", {}).get("strategies", {}).get(name)
+        for name, words in TASK_BASELINES.items()
+    }
+    known = {words: own for words, own in simple.items() if own}
+    for words, own in known.items():
+        cells = [spread(own["mean"][key]) for key in (*MEASURES, "mcc")]
+        rows.append([f"{words}, no context", *cells])
     for words, figures in ESCONV_MEAN.items():
         rows.append([f"{words} [1]", *(f"{figures[key]:.1f}" for key in MEASURES), NONE])
     means = table(header, rows)
@@ -143,6 +245,9 @@ def strategies(content: Table) -> str:
     for task, published in ESCONV_TASKS.items():
         own = content["views"]["final"]["shipped"]["tasks"][task]
         rows.append([task, "ours", *(spread(own[key]) for key in (*MEASURES, "mcc"))])
+        for words, simple_row in known.items():
+            cells = [spread(simple_row["tasks"][task][key]) for key in (*MEASURES, "mcc")]
+            rows.append([task, words, *cells])
         rows.append([task, "Flan-T5-large [2]", *(f"{value:.1f}" for value in published), NONE])
     tasks = table(["strategy", "model", *header[1:]], rows, left=2)
     rows = []
@@ -155,10 +260,16 @@ def strategies(content: Table) -> str:
                     *(spread(own[key]) for key in ("accuracy", "macro_f1", "mcc")),
                 ]
             )
+    for words, own in baseline(files, "strategy").items():
+        cells = [spread(own[key]) for key in ("accuracy", "macro_f1", "mcc")]
+        share = percent(own["majority"]["mean"])
+        rows.append(["no context", words, str(own["n"]), share, *cells])
     names = ["view", "decision", "n", "majority", "accuracy", "macro-F1", "MCC"]
     classes = table(names, rows, left=2)
     return f'{means}\n\n{tasks}\n\nThe eight classes, "others" among them:\n\n{classes}'
 
+
+TASK_BASELINES = {"majority": "always no", "words": BASELINES["words"]}
 
 STRATEGY_NOTES = """\
 [1] Xu & Jiang 2024, Table 4. [2] The same, Tables 16 and 17. Seven yes-or-no tasks; each row is the
@@ -167,11 +278,12 @@ once for each task on 1,300 dialogues, five folds; ours is one model for all tas
 supporter turns that are available here, folds by dialogue. Chats that ESConv's publishers count as
 failed train ours but are tested in the row that says so and in the eight classes alone: the papers'
 corpus has none. "Shipped" takes a threshold for each strategy, "most probable" the strategy with
-the largest logit."""
+the largest logit. "Always no" never names a strategy: its accuracy is what the seven tasks give for
+nothing. tf-idf is one regression over the eight classes, on the words of the turn alone."""
 
 
-def classes(content: Table) -> str:
-    """Heads of plain classes by view."""
+def classes(content: Table, files: Files) -> str:
+    """Heads of plain classes by view, then the baselines."""
     rows = []
     for view, decisions in content["views"].items():
         for head, own in decisions["shipped"].items():
@@ -184,6 +296,14 @@ def classes(content: Table) -> str:
                     percent(own["macro_f1"]["pooled"]),
                 ]
             )
+    for head in decisions["shipped"]:
+        for words, own in baseline(files, head).items():
+            figures = [spread(own[key]) for key in ("accuracy", "macro_f1", "mcc")]
+            pooled = percent(own["macro_f1"]["pooled"])
+            share = percent(own["majority"]["mean"])
+            rows.append(
+                [head, f"{words}, no context", str(own["n"]), share, *figures, NONE, pooled]
+            )
     rows.sort(key=lambda row: list(decisions["shipped"]).index(row[0]))
     header = [
         *("head", "view", "n", "majority", "accuracy", "macro-F1", "MCC"),
@@ -192,11 +312,37 @@ def classes(content: Table) -> str:
     return table(header, rows, left=2)
 
 
+def annomi(content: Table, files: Files) -> str:
+    """The heads of AnnoMI, then two of them beside the published figures."""
+    shipped = content["views"]["final"]["shipped"]
+    heads = ("behaviour", "talk_type")
+    rows = [["ours, macro-F1", *(spread(shipped[head]["macro_f1"]) for head in heads)]]
+    for words in BASELINES.values():
+        if all(words in baseline(files, head) for head in heads):
+            figures = [spread(baseline(files, head)[words]["macro_f1"]) for head in heads]
+            rows.append([f"{words}, macro-F1", *figures])
+    rows += [
+        [f"{words} [1], F1", *(f"{own[head]:.0f}" for head in heads)]
+        for words, own in M3TCM.items()
+    ]
+    header = ["model", "therapist (behaviour)", "client (talk type)"]
+    return f"{classes(content, files)}\n\nBeside published figures:\n\n{table(header, rows)}"
+
+
 ANNOMI_NOTES = """\
-Nobody publishes comparable figures. "No context" is the same model with every neighbour hidden.
+"No context" is the same model with every neighbour hidden. Folds hold whole conversations: few in
+each, so they differ much.
+
+[1] Hossain, Alexandersson & Müller 2024 (M3TCM, LREC-COLING): F1 of utterance classification on
+AnnoMI, of therapist and of client utterances, from text with speech and the turns before. The
+abstract and a public summary could be read, the paper's own tables could not: how F1 is averaged,
+how sessions are split between training and test, and which annotator's label counts are as quoted,
+not verified. Ours reads text alone, and takes what most annotators said on whole sessions that
+were left out.
+
 Wu et al. 2021 measure utterance empathy in motivational interviewing with the Matthews correlation
 and reach 0.17 without training on it; their labels are not in AnnoMI, so only the measure is
-theirs. Folds hold whole conversations: few in each, so they differ much."""
+theirs."""
 
 INTENT_NOTES = """\
 Tested on the lines that people labelled, which no model saw; learned from lines that key phrases
@@ -254,8 +400,8 @@ def everything(results: dict[str, Table]) -> str:
         "levels": levels,
         "rationales": rationales,
         "strategies": strategies,
-        "annomi": classes,
+        "annomi": annomi,
         "intents": classes,
-        "calibration": calibration,
+        "calibration": lambda content, _: calibration(content),
     }
-    return "\n\n".join(f"## {name}\n\n{make(results[name])}" for name, make in makers.items())
+    return "\n\n".join(f"## {name}\n\n{make(results[name], {})}" for name, make in makers.items())

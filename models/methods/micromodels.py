@@ -240,11 +240,18 @@ class Micromodels:
         }
 
 
-def rationale_f1(responses: list[Response], head: str, theta: float) -> tuple[float, float]:
-    """Token F1 and IOU-F1 of the sentences above theta, 0-1, over responses with known gold."""
+def rationale_f1(
+    responses: list[Response], head: str, theta: float, *, marked_only: bool = False
+) -> tuple[float, float]:
+    """Token F1 and IOU-F1 of the sentences above theta, 0-1, over responses with known gold.
+
+    With `marked_only` those count in which annotators marked a rationale.
+    """
     column = RATIONALE_ORDER.index(head)
     known = [
-        (gold, response) for response in responses if (gold := response.gold(head)) is not None
+        (gold, response)
+        for response in responses
+        if (gold := response.gold(head)) is not None and (gold.any() or not marked_only)
     ]
     golds = [gold for gold, _ in known]
     masks = [response.mask(column, theta) for _, response in known]
@@ -265,6 +272,7 @@ def evaluate(
             given = fitted.level(head, responses)
             tokens, spans = rationale_f1(responses, head, fitted.thetas[head])
             published_tokens, published_spans = rationale_f1(responses, head, PUBLISHED_THETA)
+            marked = rationale_f1(responses, head, fitted.thetas[head], marked_only=True)
             nothing = rationale_f1(responses, head, theta=1.1)
             rows[head].append(
                 {
@@ -274,6 +282,8 @@ def evaluate(
                     "theta": fitted.thetas[head],
                     "token_f1": tokens,
                     "iou_f1": spans,
+                    "token_f1_gold": marked[0],
+                    "iou_f1_gold": marked[1],
                     "token_f1_at_published_theta": published_tokens,
                     "iou_f1_at_published_theta": published_spans,
                     "token_f1_without_rationales": nothing[0],

@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 from models.data.dialogues import TRAINING_FILES
 from models.data.phrases import PROBE_PHRASES
 from models.labels import RATIONALE_ORDER
+from models.probes import clusters
 from models.probes.cases import LEES, Case, head_of
 from models.probes.scorers import Levels, LevelScorer
 
@@ -56,13 +57,7 @@ def figures(given: Sequence[Case], empathic: Sequence[bool]) -> Figures:
     conditions: dict[str, list[tuple[Case, bool]]] = {}
     for case, yes in zip(given, empathic, strict=True):
         conditions.setdefault(f"{case.condition}/{case.mechanism}", []).append((case, yes))
-    misplaced = [judged for name in FOOLED for judged in conditions.get(name, [])]
-    fitting = [judged for name in FITTING for judged in conditions.get(name, [])]
-    result: Figures = {
-        "fooled": _share(yes for _, yes in misplaced),
-        "fooled_lees_phrases": _share(yes for case, yes in misplaced if _phrase_of(case) == "lee"),
-        "recall": _share(yes for _, yes in fitting),
-    }
+    result: Figures = {}
     for title, placement in (
         ("balanced_accuracy", ""),
         ("balanced_accuracy_phrase_alone", "alone"),
@@ -71,8 +66,18 @@ def figures(given: Sequence[Case], empathic: Sequence[bool]) -> Figures:
             name: balanced(*(_yes(conditions.get(key, []), placement) for key in pair))
             for name, pair in PAIRS.items()
         }
-    result["conditions"] = {name: _condition(own) for name, own in conditions.items()}
-    return result
+    counted = {name: _condition(own) for name, own in conditions.items()}
+    return together(counted) | result | {"conditions": counted}
+
+
+def together(conditions: Figures) -> Figures:
+    """Misplaced and fitting phrases of all mechanisms, with phrases resampled."""
+    counts = clusters.phrase_counts
+    return {
+        "fooled": clusters.share(counts(conditions, FOOLED)),
+        "fooled_lees_phrases": clusters.share(counts(conditions, FOOLED, "by_phrase", _of_lee)),
+        "recall": clusters.share(counts(conditions, FITTING)),
+    }
 
 
 def _yes(judged: list[tuple[Case, bool]], placement: str = "") -> list[bool]:
@@ -93,6 +98,12 @@ def _condition(judged: list[tuple[Case, bool]]) -> Figures:
         "by_phrase": lambda case: case.phrase,
     }
     result = {"fits": judged[0][0].fits, **_share(yes for _, yes in judged)}
+    unseen = [(case, yes) for case, yes in judged if case.phrase and is_unseen(case.source)]
+    if unseen:
+        result["by_phrase_unseen"] = {
+            phrase: _share(yes for case, yes in unseen if case.phrase == phrase)
+            for phrase in dict.fromkeys(case.phrase for case, _ in unseen)
+        }
     for name, key in splits.items():
         groups: dict[str, list[bool]] = defaultdict(list)
         for case, yes in judged:
@@ -101,6 +112,15 @@ def _condition(judged: list[tuple[Case, bool]]) -> Figures:
         if all(groups) and (inserted or not name.startswith("by_phrase")):
             result[name] = {group: _share(own) for group, own in groups.items()}
     return result
+
+
+def is_unseen(source: str) -> bool:
+    """Whether a service corpus is for probes alone.
+
+    >>> is_unseen("uss_ccpe"), is_unseen("uss_sgd"), is_unseen("empathetic_dialogues")
+    (True, False, False)
+    """
+    return source.startswith("uss_") and f"{source}.jsonl.gz" not in TRAINING_FILES
 
 
 def _share(answers: Iterable[bool]) -> Figures:
@@ -152,6 +172,7 @@ NAMES = {
     "cheers": "congratulations",
     "sympathy": "sympathy",
 }
+NOTHING = "–"
 EXPECTED = {False: "low", True: "high", None: "low"}
 
 
@@ -161,36 +182,131 @@ def markdown(content: Figures) -> str:
     rows = [
         ["called empathic, %", "wanted", *scorers, "EPITOME model [1]"],
         ["---"] * (3 + len(scorers)),
+        *_together(scorers),
+        *_lees(scorers),
+        *_conditions(scorers),
+        *_balanced_rows(scorers),
+        *_corpora(scorers),
     ]
-    for key in ("fooled", "recall"):
-        wanted = "low" if key == "fooled" else "high"
-        cells = [_cell(entry[key]) for entry in scorers.values()]
-        rows.append([f"**{key}, all together**", wanted, *cells, ""])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([*lines, "", NOTES])
+
+
+NOTES = f"""\
+Intervals resample phrases: a condition repeats seven phrases of a mechanism, or six
+congratulations, and cases with one phrase are alike. With so few phrases, and with the three of a
+mechanism that are Lee et al.'s, such an interval is rough and rather too narrow. Rows marked * have
+no phrases, or no counts of each: Wilson intervals, which take cases for independent. The service
+corpus that no training sees is uss_ccpe. "Fooled" joins phrases in service dialogues, sympathy
+after good news and congratulations after bad news.
+
+[1] {PUBLISHED["source"]}: PersonaChat / Ubuntu.
+[2] What the contrast training sees of the service corpus."""
+
+
+def _of_lee(family: str, phrase: str) -> bool:
+    return phrase in LEES_PHRASES.get(family, frozenset())
+
+
+def _added(family: str, phrase: str) -> bool:
+    return not _of_lee(family, phrase)
+
+
+TASK = tuple(f"task/{head}" for head in RATIONALE_ORDER)
+
+
+def _together(scorers: dict[str, Figures]) -> list[list[str]]:
+    """All misplaced phrases together, then the papers' own, the added, and the unseen corpus."""
+
+    def row(title: str, wanted: str, *given: Any) -> list[str]:
+        cells = [
+            _cell(clusters.share(clusters.phrase_counts(entry["conditions"], *given)))
+            for entry in scorers.values()
+        ]
+        return [title, wanted, *cells, ""]
+
+    return [
+        row("**fooled, all together**", "low", FOOLED),
+        row("fooled, Lee et al.'s own phrases", "low", FOOLED, "by_phrase", _of_lee),
+        row("fooled, phrases added here", "low", FOOLED, "by_phrase", _added),
+        row("**recall, all together**", "high", FITTING),
+        row("recall, Lee et al.'s own phrases", "high", FITTING, "by_phrase", _of_lee),
+    ]
+
+
+def _lees(scorers: dict[str, Figures]) -> list[list[str]]:
+    """Lee et al.'s own phrases in service dialogues, beside what they publish."""
+    rows = []
+    for name in TASK:
+        head = name.split("/")[1]
+        cells = [
+            _cell(
+                clusters.share(
+                    clusters.phrase_counts(entry["conditions"], [name], "by_phrase", _of_lee)
+                )
+            )
+            for entry in scorers.values()
+        ]
+        counts = [PUBLISHED[corpus][head] for corpus in ("persona_chat", "ubuntu")]
+        published = " / ".join(f"{count / PUBLISHED['n']:.1%}"[:-1] for count in counts)
+        title = f"{NAMES[head]}, Lee et al.'s phrase in a service dialogue"
+        rows.append([title, "low", *cells, published])
+    return rows
+
+
+def _conditions(scorers: dict[str, Figures]) -> list[list[str]]:
     names = dict.fromkeys(name for entry in scorers.values() for name in entry["conditions"])
-    order = sorted(names, key=lambda name: EXPECTED[_any(scorers, name)["fits"]] == "high")
-    for name in order:
+    rows = []
+    for name in sorted(names, key=lambda name: EXPECTED[_any(scorers, name)["fits"]] == "high"):
         condition, mechanism = name.split("/")
-        cells = [_cell(entry["conditions"].get(name)) for entry in scorers.values()]
-        published = ""
-        if condition == "task":
-            counts = [PUBLISHED[corpus][mechanism] for corpus in ("persona_chat", "ubuntu")]
-            published = " / ".join(f"{count / PUBLISHED['n']:.1%}"[:-1] for count in counts)
-        title = f"{NAMES[mechanism]}, {NAMES[condition]}"
-        rows.append([title, EXPECTED[_any(scorers, name)["fits"]], *cells, published])
-    for name in PAIRS:
-        cells = [_cell(entry["balanced_accuracy"][name], "value") for entry in scorers.values()]
+        with_phrases = "by_phrase" in _any(scorers, name)
+        cells = [
+            _cell(clusters.share(clusters.phrase_counts(entry["conditions"], [name])))
+            if with_phrases
+            else _cell(entry["conditions"].get(name))
+            for entry in scorers.values()
+        ]
+        title = f"{NAMES[mechanism]}, {NAMES[condition]}" + ("" if with_phrases else " *")
+        rows.append([title, EXPECTED[_any(scorers, name)["fits"]], *cells, ""])
+    return rows
+
+
+def _balanced_rows(scorers: dict[str, Figures]) -> list[list[str]]:
+    rows = []
+    for name, (misplaced, fitting) in PAIRS.items():
+        cells = []
+        for entry in scorers.values():
+            sides = (
+                clusters.phrase_counts(entry["conditions"], [side]) for side in (misplaced, fitting)
+            )
+            wrong, right = (next(iter(side.values()), {}) for side in sides)
+            cells.append(_cell(clusters.balanced(wrong, right), "value"))
         rows.append([f"balanced accuracy, {NAMES[name]}", "high", *cells, ""])
-    sources = sorted({source for entry in scorers.values() for source in _by_corpus(entry)})
+    return rows
+
+
+def _corpora(scorers: dict[str, Figures]) -> list[list[str]]:
+    """Misplaced phrases by service corpus, the unseen one first."""
+    rows = []
+    for keep, words in ((None, "phrases"), (_of_lee, "Lee et al.'s phrases")):
+        cells = [_cell(_unseen(entry, keep)) for entry in scorers.values()]
+        if any(cell != NOTHING for cell in cells):
+            rows.append([f"**{words} in the corpus that training never sees**", "low", *cells, ""])
+    sources = sorted(
+        {source for entry in scorers.values() for source in _by_corpus(entry)},
+        key=lambda source: (not is_unseen(source), source),
+    )
     for source in sources:
         cells = [_cell(_by_corpus(entry).get(source)) for entry in scorers.values()]
-        known = "never" if f"{source}.jsonl.gz" not in TRAINING_FILES else "other dialogues of it"
-        rows.append([f"phrases in {source} [2: {known}]", "low", *cells, ""])
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    notes = [
-        f"[1] {PUBLISHED['source']}: PersonaChat / Ubuntu.",
-        "[2] What the contrast training sees of the service corpus.",
-    ]
-    return "\n".join([*lines, "", *notes])
+        known = "never" if is_unseen(source) else "other dialogues of it"
+        rows.append([f"phrases in {source} [2: {known}] *", "low", *cells, ""])
+    return rows
+
+
+def _unseen(entry: Figures, keep: Callable[[str, str], bool] | None) -> Figures | None:
+    """The unseen corpus with phrases resampled; None for entries without counts of each phrase."""
+    counts = clusters.phrase_counts(entry["conditions"], TASK, "by_phrase_unseen", keep)
+    return clusters.share(counts) if counts else None
 
 
 def _by_corpus(entry: Figures) -> dict[str, Figures]:
@@ -226,6 +342,6 @@ def phrases_markdown(entry: Figures) -> str:
 
 def _cell(found: Figures | None, key: str = "share") -> str:
     if not found or found[key] is None:
-        return "–"
+        return NOTHING
     low, high = found["interval"]
     return f"{100 * found[key]:.1f} ({100 * low:.1f}–{100 * high:.1f})"

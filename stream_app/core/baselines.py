@@ -18,7 +18,7 @@ class Usual(Struct, frozen=True, array_like=True):
 
 
 class Baseline(Struct, frozen=True, array_like=True):
-    """Of one channel or counsellor: the sessions' last risk, mean empathy total (0-6), and index."""
+    """Of a channel or counsellor: its sessions' last risk, mean empathy total (0-6) and index."""
 
     risk: Usual | None = None
     empathy: Usual | None = None

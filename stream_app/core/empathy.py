@@ -3,18 +3,21 @@
 Every exchange (``core.exchanges``) weighs by its empathic opportunity: how much the client's turn
 calls for an empathic answer (Suchman et al. 1997 name the term). The index is the weighted mean of
 the answers, drawn towards what is usual in the domain; it says what the counsellor *expressed*. The
-risk is the probability that the recent index lies below the reference's tenth percentile. All
-numbers come with the bundle, fitted by ``python -m models.construct``.
+recent index is that since the session's level last changed, averaged over where the change may lie
+(Bayesian change point: Barry & Hartigan 1993), so that a steady session is judged by all of its
+exchanges and one that turns cold by the cold ones. The risk is the probability that the recent
+index lies below the reference's tenth percentile. All numbers come with the bundle, fitted by
+``python -m models.construct``.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import MECHANISMS, TurnScore
+from stream_app.contracts.scores import MECHANISMS, Expressed, TurnScore
 from stream_app.core.baselines import Usual
 from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
 from stream_app.core.watch import Facts
@@ -36,8 +39,23 @@ COUNSELLOR_FEATURES: Final = (
     "advice",
     "advice_unacknowledged",
     "information_unacknowledged",
-    "rated_empathy",
 )
+
+
+class Scored(Protocol):
+    """The scores of one turn."""
+
+    @property
+    def expressed(self) -> Expressed:
+        """What the counsellor expressed."""
+
+    @property
+    def perceived(self) -> Mapping[str, float]:
+        """Perceived empathy by head."""
+
+    @property
+    def client(self) -> Mapping[str, Mapping[str, float]]:
+        """Distributions of the client's heads."""
 
 
 class AnswerModel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,12 +68,15 @@ class AnswerModel(Struct, frozen=True, forbid_unknown_fields=True):
 class DomainEmpathy(Struct, frozen=True, forbid_unknown_fields=True):
     """What counts as opportunity and answer in one domain, and what is usual there.
 
+    ``service`` and ``messages`` name the domain and its opportunities in sentences.
     ``opportunity``: weights of client features; the largest product is the opportunity. ``mean``,
     ``between`` and ``within``: mean answer, standard deviation of sessions' true means, and of
     answers within a session. ``quantiles``: of the sessions' index, at equal steps from the lowest
     to the highest. ``low``: its tenth percentile. ``answered_share``: of the opportunities.
     """
 
+    service: str
+    messages: str
     opportunity: dict[str, float]
     answer: AnswerModel
     weighing: Weighing
@@ -70,22 +91,27 @@ class DomainEmpathy(Struct, frozen=True, forbid_unknown_fields=True):
 class EmpathyModel(Struct, frozen=True, forbid_unknown_fields=True):
     """The bundle's references by domain.
 
-    ``default`` is the domain of sessions that state none. ``recent`` exchanges count for the recent
-    index, each ``decay`` times as much as the one after it. There is no risk before ``min_answers``
-    answered exchanges. The shipped rule alerts from ``enter`` on, and clears below ``exit``.
+    ``approaches`` are references of sessions that follow a method, instead of their domain's;
+    ``default`` is the domain of sessions that state none. ``change``: prior probability that the
+    level changes between two exchanges. There is no risk before ``min_answers`` answered exchanges.
+    The shipped rule alerts from ``enter`` on, and clears below ``exit``.
     """
 
     domains: dict[str, DomainEmpathy]
+    approaches: dict[str, DomainEmpathy]
     default: str
-    recent: int
-    decay: float
+    change: float
     min_answers: int
     enter: float
     exit: float
 
-    def of(self, domain: str | None) -> DomainEmpathy:
-        """The reference of a domain; that of the default one for a domain without its own."""
-        return self.domains.get(domain or self.default) or self.domains[self.default]
+    def of(self, domain: str | None, approach: str | None) -> DomainEmpathy:
+        """The reference of an approach, else of a domain, else of the default domain."""
+        return (
+            self.approaches.get(approach or "")
+            or self.domains.get(domain or self.default)
+            or self.domains[self.default]
+        )
 
 
 class EmpathySummary(Struct, frozen=True):
@@ -126,7 +152,7 @@ def turn_value(score: TurnScore, model: DomainEmpathy) -> int:
     return round(min(1.0, max(0.0, value)) * MILLION)
 
 
-def client_features(score: TurnScore) -> dict[str, float]:
+def client_features(score: Scored) -> dict[str, float]:
     """What may make a client turn an empathic opportunity, each in [0, 1]; 0 without the head."""
     talk = score.client.get("talk_type", {})
     return {
@@ -136,12 +162,13 @@ def client_features(score: TurnScore) -> dict[str, float]:
     }
 
 
-def counsellor_features(score: TurnScore) -> dict[str, float]:
+def counsellor_features(score: Scored) -> dict[str, float]:
     """What a counsellor turn expresses, each in [0, 1]; 0 without the head.
 
     Mechanisms by half of their expected level, from the calibrated probabilities, so that heads
-    that abstain distort nothing. Advice and information are *unacknowledged* as far as the turn
-    shows neither a mechanism of understanding or feeling nor a reflection.
+    that abstain distort nothing; perceived empathy is no part of what is expressed. Advice and
+    information are *unacknowledged* as far as the turn shows neither a mechanism of understanding or
+    feeling nor a reflection.
     """
     expressed = score.expressed
     found, acknowledged = {}, 0.0
@@ -159,7 +186,6 @@ def counsellor_features(score: TurnScore) -> dict[str, float]:
     missing = 1.0 - max(acknowledged, found["reflection"])
     found["advice_unacknowledged"] = found["advice"] * missing
     found["information_unacknowledged"] = given.get("information", 0.0) * missing
-    found["rated_empathy"] = score.perceived.get("empathy", 0.0)
     return found
 
 
@@ -170,52 +196,43 @@ def session_empathy(
     if model is None:
         return None
     channel = facts.baselines.channel
-    return summary(exchanges, model, facts.domain, channel.index if channel else None)
+    here = model.of(facts.domain, facts.approach)
+    return summary(exchanges, model, here, channel.index if channel else None)
 
 
 def summary(
-    exchanges: Exchanges, model: EmpathyModel, domain: str | None, usual: Usual | None = None
+    exchanges: Exchanges, model: EmpathyModel, here: DomainEmpathy, usual: Usual | None = None
 ) -> EmpathySummary | None:
     """The session's empathy so far; None before the first answered exchange.
 
-    ``usual``: the index of the channel's ended sessions; with enough of them they are the reference.
+    ``here``: the reference of the session's approach or domain. ``usual``: the index of the
+    channel's ended sessions, which is the reference when there are enough.
     """
     latest = exchanges.answered()
     if not latest and not exchanges.count:
         return None
-    here = model.of(domain)
     own = usual if usual is not None and usual.n >= ENOUGH_SESSIONS else None
     mean, between = (own.mean, max(own.sd, 1e-3)) if own else (here.mean, here.between)
     low = mean - LOWEST_TENTH * between if own else here.low
-    weights = [here.weighing.weight(each.opportunity) / MILLION for each in latest]
-    answers = [each.answer / MILLION for each in latest]
-    whole = _posterior(
-        exchanges.weight / MILLION + sum(weights),
-        exchanges.weighted / MILLION + sum(map(float.__mul__, weights, answers)),
-        mean, between, here.within,
-    )  # fmt: skip
-    faded = [
-        weight * model.decay**age for age, weight in enumerate(reversed(weights[-model.recent :]))
-    ]
-    recent = _posterior(
-        sum(faded),
-        sum(map(float.__mul__, faded, reversed(answers[-model.recent :]))),
-        mean, between, here.within,
-    )  # fmt: skip
+    prior = _Level(mean, between, here.within)
+    settled = _Data(exchanges.weight / MILLION, exchanges.weighted / MILLION)
+    data = [_data(here.weighing.weight(each.opportunity), each.answer) for each in latest]
+    whole = prior.given(sum(data, settled))
+    recent = _since_change(prior, settled, data, model.change)
     called = [
         (each.seq, each.answer >= here.weighing.answered * MILLION)
         for each in latest
         if each.opportunity >= here.weighing.opportunity * MILLION
     ]
     few = exchanges.count + len(latest) < model.min_answers
-    index, spread = whole
     return EmpathySummary(
-        index=_within(index),
-        low=_within(index - INTERVAL * spread),
-        high=_within(index + INTERVAL * spread),
-        percentile=100.0 * (_normal((index - mean) / between) if own else _rank(index, here)),
-        recent=_within(recent[0]),
-        risk=None if few else _normal((low - recent[0]) / recent[1]),
+        index=_within(whole.mean),
+        low=_within(whole.mean - INTERVAL * whole.sd),
+        high=_within(whole.mean + INTERVAL * whole.sd),
+        percentile=100.0
+        * (_normal((whole.mean - mean) / between) if own else _rank(whole.mean, here)),
+        recent=_within(sum(share * part.mean for share, part in recent)),
+        risk=None if few else sum(share * part.below(low) for share, part in recent),
         opportunities=exchanges.opportunities + len(called),
         met=exchanges.met + sum(answered for _, answered in called),
         missed=[*exchanges.missed, *(seq for seq, answered in called if not answered)][
@@ -225,13 +242,74 @@ def summary(
     )
 
 
-def _posterior(
-    weight: float, weighted: float, mean: float, between: float, within: float
-) -> tuple[float, float]:
-    """Mean and standard deviation of a session's true mean, by a normal prior and likelihood."""
-    prior, data = 1.0 / between**2, weight / within**2
-    centre = (prior * mean + weighted / within**2) / (prior + data)
-    return centre, 1.0 / math.sqrt(prior + data)
+class _Data(NamedTuple):
+    """Sums over exchanges: of the weights, and of weight times answer."""
+
+    weight: float
+    weighted: float
+
+    def __add__(self, other: "_Data") -> "_Data":  # type: ignore[override]  # sums, no joined tuple
+        return _Data(self.weight + other.weight, self.weighted + other.weighted)
+
+
+def _data(weight: int, answer: int) -> _Data:
+    return _Data(weight / MILLION, weight * answer / MILLION**2)
+
+
+class _Known(NamedTuple):
+    """What is known of a level: mean, standard deviation, and log evidence for one level.
+
+    The evidence leaves out what is the same for any division of the data.
+    """
+
+    mean: float
+    sd: float
+    evidence: float
+
+    def below(self, bound: float) -> float:
+        """The probability that the level lies below."""
+        return _normal((bound - self.mean) / self.sd)
+
+
+class _Level(NamedTuple):
+    """Prior of a session's level, and standard deviation of the answers around it."""
+
+    mean: float
+    between: float
+    within: float
+
+    def given(self, data: _Data) -> _Known:
+        """The level after the data, by a normal prior and likelihood."""
+        prior = 1.0 / self.between**2
+        precision = prior + data.weight / self.within**2
+        mean = (prior * self.mean + data.weighted / self.within**2) / precision
+        evidence = math.log(prior / precision) + mean**2 * precision - self.mean**2 * prior
+        return _Known(mean, precision**-0.5, evidence / 2.0)
+
+
+def _since_change(
+    prior: _Level, settled: _Data, latest: Sequence[_Data], change: float
+) -> list[tuple[float, _Known]]:
+    """The level since the last change, for every place where it may lie, with its probability.
+
+    No change among the latest exchanges comes first; before them none is looked for.
+    """
+    before, after = [settled], [_Data(0.0, 0.0)]
+    for item in latest:
+        before.append(before[-1] + item)
+    for item in reversed(latest):
+        after.append(after[-1] + item)
+    places = range(1, len(latest) + (settled.weight > 0.0))
+    steady = prior.given(before[-1])
+    found = [(steady.evidence + len(places) * math.log1p(-change), steady)]
+    for place in places:  # so many exchanges ago
+        since = prior.given(after[place])
+        evidence = prior.given(before[len(latest) - place]).evidence + since.evidence
+        found.append((evidence + math.log(change), since))
+    largest = max(evidence for evidence, _ in found)
+    shares = [math.exp(evidence - largest) for evidence, _ in found]
+    total = sum(shares)
+    return [(share / total, known) for share, (_, known) in zip(shares, found, strict=True)]
 
 
 def _rank(index: float, here: DomainEmpathy) -> float:

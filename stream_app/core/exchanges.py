@@ -1,7 +1,7 @@
 """Exchanges of a session: what the client said, and how the counsellor answered it.
 
 An exchange begins with a client turn after a counsellor turn and holds the counsellor turns up to
-the next client turn. Its *opportunity* (0-1) is that of the client turn in it that calls most for an
+the next client turn. Its *opportunity* (0-1) is that of the client turn that calls most for an
 empathic answer; its *answer* (0-1) is the most empathic of the counsellor turns::
 
     client      c0 c1          c4       c6 …

@@ -7,6 +7,11 @@ the rule in ``points``; the same turns always give the same feedback.
 
 A head that abstained on a turn is not spoken about for that turn. A late turn is left out: it was
 scored without its full place in the conversation.
+
+Interpretations are shown or not shown, nothing in between: a weak one counts as shown, and no
+sentence says that it was brief or specific. The model separates none from some there, but hardly
+ever finds the weak ones that annotators found (F1 near 0, ``docs/evaluation.md``). Counted as
+missing, they would tell counsellors that something was not heard where the model did hear it.
 """
 
 from collections.abc import Sequence
@@ -23,6 +28,8 @@ FEWEST_TURNS: Final = 3
 MOST_QUOTES: Final = 2
 LONGEST_QUOTE: Final = 160
 MOST_TURNS_NAMED: Final = 3
+GRADED: Final = frozenset({"emotional_reactions", "explorations"})
+"""Mechanisms whose levels 1 and 2 are told apart; for the others any level above 0 is the same."""
 
 
 class TooEarly(RapportError):
@@ -170,14 +177,14 @@ def points(turns: Sequence[CounsellorTurn], domain: Domain | None = None) -> Poi
 
     Counted is, for each mechanism, the share of its judged turns with a level above 0.
 
-    - Strength: the mechanism with the largest share above 0 (then the larger share of level 2, then
-      the order of ``MECHANISMS``); shown by the turn with the highest level, of these the one that
-      the model is surest of, of these the first.
+    - Strength: the mechanism with the largest share above 0 (then the larger share of level 2,
+      which only a graded mechanism has, then the order of ``MECHANISMS``); shown by the turn with
+      the highest level, of these the one that the model is surest of, of these the first.
     - Suggestion: of the other mechanisms (of all, if only one was judged) the one with the smallest
       share. Under one half it is missing: shown by the turn with level 0 before which the client
-      had said most. Otherwise, of the mechanisms whose level is 1 in at least half of the turns
-      that have it, the one where that is so most often: shown by the turn of level 1 before which
-      the client had said most. Otherwise none.
+      had said most. Otherwise, of the graded mechanisms whose level is 1 in at least half of the
+      turns that have it, the one where that is so most often: shown by the turn of level 1 before
+      which the client had said most. Otherwise none.
 
     With fewer than three judged turns of a mechanism it is not chosen.
     """
@@ -215,11 +222,12 @@ def _by_mechanism(turns: Sequence[CounsellorTurn]) -> dict[str, list[_Judged]]:
 def _strength(judged: dict[str, list[_Judged]]) -> Point | None:
     def weight(name: str) -> tuple[float, float, int]:
         items = judged[name]
-        return _share(items, 1), _share(items, 2), -MECHANISMS.index(name)
+        full = _share(items, 2) if name in GRADED else 0.0
+        return _share(items, 1), full, -MECHANISMS.index(name)
 
     name = max(judged, key=weight)
     items = judged[name]
-    shown = _clearest(items)
+    shown = _clearest(name, items)
     if not shown:
         return None
     best = shown[0]
@@ -241,7 +249,7 @@ def _suggestion(judged: dict[str, list[_Judged]], domain: Domain | None) -> Poin
     def brief(name: str) -> float:
         return 1 - _count(judged[name], 2) / _count(judged[name], 1)
 
-    mostly_brief = [name for name in judged if brief(name) >= 0.5]
+    mostly_brief = [name for name in judged if name in GRADED and brief(name) >= 0.5]
     if not mostly_brief:
         return None
     name = max(mostly_brief, key=lambda name: (brief(name), -MECHANISMS.index(name)))
@@ -250,8 +258,9 @@ def _suggestion(judged: dict[str, list[_Judged]], domain: Domain | None) -> Poin
 
 
 def _mechanism(name: str, items: list[_Judged], domain: Domain | None) -> MechanismFeedback:
-    present, strong = _count(items, 1), _count(items, 2)
-    quotes = [quote for item in _clearest(items) if (quote := _quote(item)) is not None]
+    present = _count(items, 1)
+    strong = _count(items, 2) if name in GRADED else None
+    quotes = [quote for item in _clearest(name, items) if (quote := _quote(item)) is not None]
     absent = _after_most(items, 0)[:MOST_TURNS_NAMED]
     return MechanismFeedback(
         mechanism=name,
@@ -274,12 +283,15 @@ def _share(items: list[_Judged], lowest: int) -> float:
     return _count(items, lowest) / len(items)
 
 
-def _clearest(items: list[_Judged]) -> list[_Judged]:
-    """Turns that have the mechanism: highest level, then the surest, then the first."""
-    present = [item for item in items if item.level.level > 0]
-    return sorted(
-        present, key=lambda item: (-item.level.level, -max(item.level.probabilities), item.place)
-    )
+def _clearest(name: str, items: list[_Judged]) -> list[_Judged]:
+    """Turns that have the mechanism: highest level (if graded), then the surest, then the first."""
+
+    def order(item: _Judged) -> tuple[int, float, tuple[str, int]]:
+        if name in GRADED:
+            return -item.level.level, -max(item.level.probabilities), item.place
+        return 0, item.level.probabilities[0], item.place
+
+    return sorted((item for item in items if item.level.level > 0), key=order)
 
 
 def _after_most(items: list[_Judged], level: int) -> list[_Judged]:

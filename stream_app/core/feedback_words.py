@@ -22,8 +22,6 @@ _HOW: Final = {
 _FULLER: Final = {
     "emotional_reactions": "name the feeling: a sentence about what moves you says more than "
     "a general kind word",
-    "interpretations": "name which feeling, and what it hangs on: a sentence of your own says "
-    "more than “I understand”",
     "explorations": "ask about the very thing that they named: a particular question says more "
     "than a general one",
 }
@@ -63,8 +61,8 @@ NO_STRENGTH: Final = (
 NO_SUGGESTION: Final = "Nothing stands out that would be a suggestion."
 
 
-def found(mechanism: str, present: int, strong: int, judged: int) -> str:
-    """What was there."""
+def found(mechanism: str, present: int, strong: int | None, judged: int) -> str:
+    """What was there; ``strong`` is None where the levels above 0 are not told apart."""
     what = _WHAT[mechanism]
     if present == 0:
         return f"In {_turns(judged)} that {_was(judged)} judged, the model did not hear {what}."
@@ -76,12 +74,12 @@ def found(mechanism: str, present: int, strong: int, judged: int) -> str:
     return f"In {present} of {_turns(judged)} that {_was(judged)} judged there was {what}{extent}."
 
 
-def missing(absent: int, present: int, strong: int) -> str:
-    """What is missing; empty if nothing is."""
+def missing(absent: int, present: int, strong: int | None) -> str:
+    """What is missing, empty if nothing is; ``strong`` as for ``found``."""
     sentences = []
     if present and absent:
         sentences.append(f"In {_turns(absent)} it was not heard.")
-    if present - strong > strong:
+    if strong is not None and present - strong > strong:
         sentences.append("Where it was heard, it was mostly brief or general.")
     return " ".join(sentences)
 

@@ -398,7 +398,7 @@ class Pipeline:
         after = self._policy.window.after
         state.aggregates.observe(contribution(score), after, score.late, score.role)
         if self._scorer.empathy is not None and not score.late:
-            here = self._scorer.empathy.of(due.facts.domain)
+            here = self._scorer.empathy.of(due.facts.domain, due.facts.approach)
             value = turn_value(score, here)
             state.exchanges.observe(score.role, score.seq, value, after, here.weighing)
         if due.target is None or not _is_first(due.target):
@@ -419,8 +419,9 @@ class Pipeline:
         state.risk = found.risk if found is not None else None
         if models := self._scorer.outcomes:
             summary = state.aggregates.summary()
-            approach = facts.approach or self._policy.approaches.of(facts.domain, facts.team)
-            state.outcomes = outcome_risks(models, summary, facts.domain, approach, ended=due.ended)
+            state.outcomes = outcome_risks(
+                models, summary, facts.domain, facts.approach, ended=due.ended
+            )
 
     def _with_risk(self, due: _Due, score: TurnScore, places: _Places) -> TurnScore:
         state = due.state
@@ -447,7 +448,9 @@ class Pipeline:
         state.last_activity_at = max(state.last_activity_at or at, at)
         state.domain = state.domain or (turn.domain.value if turn.domain else None)
         state.team = state.team or turn.team
-        state.approach = state.approach or (turn.approach.value if turn.approach else None)
+        if state.approach is None:
+            given = turn.approach.value if turn.approach else None
+            state.approach = given or self._policy.approaches.of(state.domain, state.team)
         state.lang = state.lang or turn.lang
         pinned = state.baselines
         if state.channel is None and turn.channel is not None:

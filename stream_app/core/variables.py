@@ -74,10 +74,8 @@ class Reading:
         """What the low-empathy risk rests on, in words; None while there is no index."""
         if self.model is None or self.empathy is None:
             return None
-        domain = self.facts.domain
-        if domain is None or domain not in self.model.domains:
-            domain = self.model.default
-        return seen(self.empathy, self.model.of(domain), domain)
+        here = self.model.of(self.facts.domain, self.facts.approach)
+        return seen(self.empathy, here)
 
     @property
     def counsellor(self) -> Contribution | None:
@@ -91,7 +89,7 @@ class Reading:
 
     @cached_property
     def totals(self) -> tuple[float, int, float, int] | None:
-        """Sum of the expected levels, and number, of the last five counsellor turns; of the rest."""
+        """Sum of expected levels, and number, of the last five counsellor turns; of the rest."""
         latest, settled = self.aggregates.latest, self.aggregates.settled
         before = settled.turns + len(latest) - RECENT
         if before < RECENT:

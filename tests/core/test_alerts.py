@@ -19,7 +19,7 @@ from tests.rule_texts import risk_rules, rule_text, rules_of
 
 NO_FACTS = Facts()
 MODEL = FakeScorer.empathy
-WEIGHING = MODEL.of(None).weighing
+WEIGHING = MODEL.of(None, None).weighing
 [RULE] = risk_rules(0.7, 0.5, turns=2, cooldown=3).rules
 
 

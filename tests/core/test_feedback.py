@@ -129,7 +129,7 @@ def test_comes_after_the_session_only() -> None:
 
 
 def test_strength_is_what_came_through_in_most_turns_and_the_suggestion_what_came_least() -> None:
-    told = of(turn(1, er=1, ip=2), turn(3, er=1, ip=1), turn(5, er=1), turn(7, ip=1, ex=1))
+    told = of(turn(1, er=1, ip=2), turn(3, er=1, ip=1), turn(5), turn(7, ip=1, ex=1))
     strength, suggestion = told.points.strength, told.points.suggestion
     assert strength
     assert (strength.mechanism, strength.turn) == (IP, TurnRef("s", 1))
@@ -146,10 +146,33 @@ def test_the_suggestion_shows_the_turn_before_which_the_client_had_said_most() -
 
 
 def test_general_words_lead_to_a_suggestion_to_be_specific() -> None:
-    told = of(*(turn(seq, er=2, ip=1, ex=2) for seq in (1, 3, 5)))
+    told = of(*(turn(seq, er=2, ip=2, ex=1) for seq in (1, 3, 5)))
     assert told.points.suggestion
-    assert told.points.suggestion.mechanism == IP
+    assert told.points.suggestion.mechanism == EX
     assert "brief or general" in told.points.suggestion.text
+
+
+def test_a_weak_interpretation_is_spoken_of_as_any_other() -> None:
+    """The model hardly ever finds weak ones, so nothing is said about how full they were."""
+    weak = of(*(turn(seq, er=2, ip=1, ex=2) for seq in (1, 3, 5)))
+    strong = of(*(turn(seq, er=2, ip=2, ex=2) for seq in (1, 3, 5)))
+    assert sentences(weak) == sentences(strong)
+    assert weak.points.suggestion is None
+    assert weak.mechanisms[1].present == 3
+    assert not re.search("brief|general|specific", weak.mechanisms[1].found)
+
+
+def test_a_level_between_wins_no_tie_for_interpretations() -> None:
+    told = of(*(turn(seq, er=1, ip=2, ex=2) for seq in (1, 3, 5)))
+    assert told.points.strength
+    assert told.points.strength.mechanism == EX
+
+
+def test_the_interpretation_shown_is_the_one_whose_presence_is_surest() -> None:
+    levels = [Level(2, [0.3, 0.1, 0.6], [(0, 5)]), Level(1, [0.1, 0.5, 0.4], [(0, 5)])]
+    turns = [CounsellorTurn("s", seq, "x" * 9, {IP: own}) for seq, own in enumerate(levels)]
+    shown = [quote.turn.seq for quote in of(*turns).mechanisms[0].quotes]
+    assert shown == [1, 0]
 
 
 def test_where_everything_was_there_in_specific_words_nothing_is_suggested() -> None:

@@ -258,7 +258,7 @@ def test_nothing_that_was_held_out_is_learned_from(data_dir: Path) -> None:
 def test_the_commands_make_a_bundle_and_say_what_it_loses(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Teacher, student, calibration, both bundles, risk, comparison: the chain of `make nano`."""
+    """Teacher, student, calibration, bundles, outcomes, comparison: the chain of `make nano`."""
     pytest.importorskip("onnxscript")
     from typer.testing import CliRunner  # noqa: PLC0415
 
@@ -294,16 +294,16 @@ def test_the_commands_make_a_bundle_and_say_what_it_loses(
     manifest = bundles[0] / "bundle.json"
     content = json.loads(manifest.read_text("utf-8"))
     weights = {"talk_share": 1.0}
-    content["risk"] = {"intercept": 0.1, "weights": weights, "min_counsellor_turns": 1}
-    content["risk"] |= {"enter": 0.6, "exit": 0.5}
+    model = {"intercept": 0.1, "weights": weights, "min_counsellor_turns": 1}
+    content["outcomes"] = {"chat_failed": {**model, "domain": "peer-support"}}
     manifest.write_text(json.dumps(content), "utf-8")
     pair = f"--bundle={bundles[1]}", f"--teacher={bundles[0]}"
-    run("risk", *pair)
+    run("outcomes", *pair)
     printed = run("compare", *pair, data, f"--out={tmp_path / 'evaluation'}", "--rounds=1")
 
     written = json.loads((bundles[1] / "bundle.json").read_text("utf-8"))
     assert written["name"] == "little"
-    assert written["risk"] == content["risk"]
+    assert written["outcomes"] == content["outcomes"]
     figures = json.loads((tmp_path / "evaluation" / "nano.json").read_text("utf-8"))
     assert figures["flops_a_token"][1] < 0.6 * figures["flops_a_token"][0]
     assert figures["heads"]["strategy"]["n"] > 0

@@ -1,8 +1,9 @@
-"""Perceived empathy and session risk: bags, pooling, honest nesting, one formula for the risk."""
+"""Perceived empathy and outcome risks: bags, pooling, honest nesting, one formula for the risk."""
 
 from __future__ import annotations
 
 import copy
+import json
 import math
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from models.additive import TURNS, AdditiveRecipe, fit_additive  # noqa: E402
 from models.data.listeners import HeardSession, HeardTurn, above_neutral  # noqa: E402
+from models.evaluate.outcomes import outcomes_section  # noqa: E402
 from models.heads import FUSED  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS  # noqa: E402
 from models.listening import (  # noqa: E402
@@ -24,23 +25,33 @@ from models.listening import (  # noqa: E402
     pool,
     replies_after,
 )
+from models.outcomes import folds as outcome_folds  # noqa: E402
+from models.outcomes.evaluation import (  # noqa: E402
+    closing_scores,
+    out_of_fold,
+    report,
+    shipped,
+    topics_held_out,
+)
+from models.outcomes.family import (  # noqa: E402
+    CLOSING,
+    TURNS,
+    Points,
+    Recipe,
+    fit_calibrated,
+    fit_family,
+    platt,
+    usable,
+)
+from models.outcomes.folds import collect  # noqa: E402
+from models.outcomes.labels import SPECS, slices  # noqa: E402
+from models.outcomes.measure import equally_long, paired_auroc  # noqa: E402
 from models.perceived import Outcomes, Share, second_stage, share_of  # noqa: E402
 from models.ratings import Fold  # noqa: E402
 from models.replay import trajectories  # noqa: E402
 from models.resampling import auroc, interval, spearman  # noqa: E402
-from models.session_risk import (  # noqa: E402
-    RiskRecipe,
-    Series,
-    alarm_level,
-    at_turn,
-    collect,
-    fired_at,
-    operating_point,
-    out_of_fold,
-    threshold,
-)
 from models.turn_features import VIEWS, TurnFeatures, turn_features, windows  # noqa: E402
-from stream_app.core.risk import log_odds  # noqa: E402
+from stream_app.core.outcomes import log_odds  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer  # noqa: E402
 
 QUICK = Fit(most=20)
@@ -235,8 +246,10 @@ def test_no_outcome_of_a_fold_reaches_what_scores_it() -> None:
         assert np.array_equal(one.unseen["final"][head], two.unseen["final"][head])
     risks = [
         {
-            item.session: item.risk.tolist()
-            for item in out_of_fold(collect(known, [Fold(0, share, outcomes)], {}), RiskRecipe())
+            i: (item.running.tolist(), item.closing)
+            for i, item in out_of_fold(collect(known, [Fold(0, share, outcomes)], {}), known)[
+                "chat_failed"
+            ].items()
         }
         for known, outcomes in ((sessions, one), (other, two))
     ]
@@ -244,7 +257,7 @@ def test_no_outcome_of_a_fold_reaches_what_scores_it() -> None:
     assert risks[0]
 
 
-def test_the_outputs_that_fit_the_risk_are_unseen_for_the_session() -> None:
+def test_the_outputs_that_fit_the_models_are_unseen_for_the_session() -> None:
     model = tiny_model()
     sessions = chats()
     features = random_features(sessions, FUSED * model.config.hidden_size)
@@ -272,17 +285,158 @@ def test_outcomes_are_read_as_they_were_written(tmp_path) -> None:
     assert np.array_equal(again.unseen["final"]["sympathy"], found.unseen["final"]["sympathy"])
 
 
-def test_the_fitted_risk_is_the_one_that_the_service_evaluates() -> None:
-    chance = np.random.default_rng(2)
-    names = ["a_mean", "b_recent", TURNS]
-    x = chance.normal(size=(400, 3))
-    x[:, 2] = np.log1p(chance.integers(1, 25, 400))
-    y = (x[:, 0] + 0.5 * (x[:, 1] > 0.3) + chance.normal(size=400) > 0.5).astype(float)
-    model = fit_additive(x, y, np.ones(400), names, AdditiveRecipe()).scaled(1.3, -0.2)
-    shipped = model.risk_model()
-    expected = [log_odds(shipped, dict(zip(names, row, strict=True))) for row in x.tolist()]
-    assert model.log_odds(x) == pytest.approx(np.array(expected))
-    assert auroc(y > 0, model.log_odds(x)) > 0.75
+CHAT_FAILED, LOW_SATISFACTION, LOW_MI_QUALITY = SPECS
+NAMES = ["conduct.a", "b_recent", "constant", TURNS]
+
+
+def points(seed: int, sign: float = 1.0, n: int = 400) -> Points:
+    """The first feature speaks for the outcome, or, with the other sign, against it."""
+    chance = np.random.default_rng(seed)
+    x = chance.normal(size=(n, 4))
+    x[:, 2] = 1.0
+    x[:, 3] = np.log1p(chance.integers(1, 25, n))
+    y = sign * x[:, 0] + 0.5 * (x[:, 1] > 0.3) + chance.normal(size=n) > 0.5
+    groups = np.array([f"{seed}:{i}" for i in range(n)])
+    return Points(x, x[:, 3], y, np.ones(n), groups)
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), CLOSING, Recipe(shared=False)])
+def test_the_fitted_model_is_the_one_that_the_service_evaluates(recipe: Recipe) -> None:
+    known = {"chat_failed": points(2), "low_mi_quality": points(3, -1.0)}
+    fitted = fit_calibrated(known, NAMES, recipe)
+    for spec in (CHAT_FAILED, LOW_MI_QUALITY):
+        part, model = known[spec.name], fitted[spec.name]
+        found = model.log_odds(part.x[:, :3], part.turns)
+        bundled = model.outcome_model(spec)
+        expected = [log_odds(bundled, dict(zip(NAMES, row, strict=True))) for row in part.x]
+        assert found == pytest.approx(np.array(expected))
+        assert auroc(part.y, found) > 0.75
+        assert (bundled.domain, bundled.approach) == (spec.domain, spec.approach)
+        assert "constant" not in bundled.weights
+
+
+def test_a_domain_may_turn_the_sign_of_what_the_others_share() -> None:
+    known = {"chat_failed": points(2), "low_satisfaction": points(4), "it": points(3, -1.0)}
+    fitted = fit_family(known, NAMES, CLOSING)
+    assert [np.sign(model.weights[0]) for model in fitted.values()] == [1.0, 1.0, -1.0]
+
+
+def test_a_domain_with_few_sessions_leans_on_the_others() -> None:
+    few = points(5, n=16)
+    test = points(6, n=1000)
+
+    def found(recipe: Recipe) -> float:
+        known = {"chat_failed": points(2), "it": few}
+        model = fit_family(known, NAMES, recipe)["it"]
+        return auroc(test.y, model.log_odds(test.x[:, :3], test.turns))
+
+    assert found(CLOSING) >= found(Recipe(varying=False, shared=False)) - 0.005
+    assert found(CLOSING) > 0.75
+
+
+def test_an_outcome_with_sessions_of_one_kind_alone_gets_no_model() -> None:
+    one = points(3)
+    known = {"chat_failed": points(2), "it": one.where(one.y)}
+    assert fit_calibrated(known, NAMES, CLOSING).keys() == {"chat_failed"}
+
+
+def test_calibration_never_turns_a_risk_round() -> None:
+    y = np.array([True, False] * 20)
+    slope, offset = platt(np.where(y, -1.0, 1.0), y, np.ones(40))
+    assert slope == 0.0
+    assert offset == pytest.approx(0.0, abs=1e-9)
+    slope, _ = platt(np.where(y, 1.0, -1.0), y, np.ones(40))
+    assert 1.0 < slope < 10.0
+
+
+def test_no_count_of_turns_is_an_input() -> None:
+    assert not any(map(usable, (TURNS, "client_log_turns", "questions_per_turn")))
+    assert usable("conduct.open_share")
+    assert usable("expected.explorations_mean")
+
+
+def test_labels_say_what_somebody_said() -> None:
+    truth = [
+        CHAT_FAILED.truth(chat(0, "esconv_failed", empathy=5)),
+        *(CHAT_FAILED.truth(chat(0, empathy=given)) for given in (5, 4, 3, 1, None)),
+        CHAT_FAILED.truth(chat(0, "annomi", quality="low")),
+        LOW_SATISFACTION.truth(chat(0, "sgd", overall=(2, 3, 3))),
+        LOW_SATISFACTION.truth(chat(0, "sgd", overall=(3, 3, 3))),
+        LOW_SATISFACTION.truth(chat(0, "sgd")),
+        LOW_MI_QUALITY.truth(chat(0, "annomi", quality="low")),
+        LOW_MI_QUALITY.truth(chat(0, "annomi", quality="high")),
+    ]
+    assert truth == [True, False, False, None, None, None, None, True, False, None, True, False]
+
+
+def test_within_a_file_ratings_are_compared() -> None:
+    sessions = [
+        *(chat(0, "esconv_failed", empathy=given) for given in (1, 5, None)),
+        *(chat(0, empathy=given) for given in (2, 3, 4)),
+    ]
+    failed, ordinary, both_good = slices(CHAT_FAILED, sessions)
+    assert failed.truth == {0: True, 1: False}
+    assert ordinary.truth == {3: True, 5: False}
+    assert both_good.truth == {1: True, 5: False}
+
+
+def test_equal_length_is_a_tenth_of_the_longer() -> None:
+    truth, turns = np.array([True, False, False]), np.array([20, 18, 17])
+    allowed = equally_long(truth, turns)
+    assert allowed.tolist() == [[True, False]]
+    found = paired_auroc(truth, np.array([0.5, 0.9, 0.1]), allowed)
+    assert (found["value"], found["pairs"]) == (0.0, 1)
+
+
+def three_domains() -> list[HeardSession]:
+    service = [chat(i, "sgd", overall=(1 + 3 * (i % 2),)) for i in range(20)]
+    interviews = [
+        chat(i, "annomi", quality="low" if i % 3 == 0 else "high", topic=f"t{i % 7}")
+        for i in range(21)
+    ]
+    return [*chats()[:30], *service, *interviews]
+
+
+def fold_models(sessions: list[HeardSession], folds: int = 2) -> list[Fold]:
+    features = random_features(sessions, FUSED * tiny_model().config.hidden_size)
+    found = []
+    for k in range(folds):
+        share = Share(seed=17, fold=k, folds=folds)
+        found.append(Fold(k, share, second_stage(tiny_model(), sessions, features, share, QUICK)))
+    return found
+
+
+def test_what_a_fold_knows_of_a_session_was_not_learned_from_it() -> None:
+    sessions = three_domains()
+    folds = fold_models(sessions)
+    folds[1].outcomes.logits["final"]["reflection"] += 1.0
+    own = collect(sessions, folds, {}).own
+    seen = outcome_folds.outputs(folds[0], folds, own)["final"]
+    for i in range(len(sessions)):
+        rows = range(*folds[0].outcomes.starts[i : i + 2])
+        codes = folds[own[i]].outcomes.logits["final"]["reflection"][rows]
+        assert np.array_equal(seen["reflection"][rows], codes)
+        heard = folds[0].outcomes.unseen["final"]["helpfulness"][rows]
+        assert np.array_equal(seen["helpfulness"][rows], heard)
+
+
+def test_all_outcomes_are_measured_and_shipped() -> None:
+    sessions = three_domains()
+    folds = fold_models(sessions)
+    found = collect(sessions, folds, {})
+    figures = report(found, sessions, ablations=False)
+    assert figures["outcomes"].keys() == {spec.name for spec in SPECS}
+    for own in figures["outcomes"].values():
+        assert 0.0 <= own["auroc"]["value"] <= 1.0
+        assert own["positive"] < own["sessions"] == own["calibration"]["sessions"]
+        assert any(name.startswith("tf-idf") for name in own["beside"])
+    text = outcomes_section(json.loads(json.dumps(figures)))
+    assert "within the failed file, rated 1-2 against 4-5" in text
+    assert "pairs of one topic" in text
+    assert len(topics_held_out(found)) == 21
+    assert closing_scores(found, sessions, CLOSING)["low_mi_quality"] == topics_held_out(found)
+    running, ended = shipped(found)
+    assert running.keys() == ended.keys() == {spec.name for spec in SPECS}
 
 
 def test_replayed_sessions_have_a_point_for_each_counsellor_turn() -> None:
@@ -300,34 +454,6 @@ def test_replayed_sessions_have_a_point_for_each_counsellor_turn() -> None:
     assert last == pytest.approx(math.log1p(sum(words) / len(words)))
     turns = found[0].closing[names.index("client_log_turns")]
     assert turns == pytest.approx(math.log1p(len(words)))
-
-
-def series(low: bool, *risk: float, closing: float = 0.5) -> Series:
-    return Series(0, 0, low, np.array(risk), closing)
-
-
-def test_an_alarm_needs_consecutive_turns() -> None:
-    risk = np.array([0.9, 0.1, 0.6, 0.7, 0.2])
-    assert alarm_level(risk, 2) == 0.6
-    assert fired_at(risk, 0.6, 2) == 4
-    assert fired_at(risk, 0.65, 2) is None
-    assert alarm_level(np.array([0.9]), 2) == 0.0
-
-
-def test_a_session_that_has_ended_counts_with_its_closing_risk() -> None:
-    item = series(True, 0.1, 0.2, 0.3, closing=0.6)
-    assert [at_turn(item, k) for k in (1, 3, 10, None)] == [0.1, 0.3, 0.6, 0.6]
-
-
-def test_the_threshold_lets_no_more_than_the_stated_false_alarms_through() -> None:
-    good = [series(False, p, p) for p in np.linspace(0, 0.9, 40)]
-    bad = [series(True, 0.95, 0.95) for _ in range(5)]
-    enter = threshold([*good, *bad], 0.10)
-    fired = sum(fired_at(item.risk, enter) is not None for item in good)
-    assert fired <= 4
-    point = operating_point([*good, *bad], 0.10)
-    assert point["detected_per_100_low"] == 100.0
-    assert point["median_counsellor_turn_of_detection"] == 2.0
 
 
 def test_intervals_resample_sessions() -> None:

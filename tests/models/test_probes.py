@@ -24,7 +24,7 @@ from models.data.phrases import CONGRATULATIONS, PROBE_PHRASES
 from models.evaluate.predict import predict
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from models.probes import __main__ as command
-from models.probes import report
+from models.probes import clusters, report
 from models.probes.cases import PLACEMENTS, Case, cases
 from models.probes.scorers import Dialogue, Levels, ServiceLevels, of_model
 from stream_app.contracts.events import Role
@@ -228,10 +228,43 @@ def test_the_table_has_a_column_a_scorer_and_the_published_shares(tmp_path: Path
     path, probe = tmp_path / "probes.json", {"size": 1, "seed": 1}
     report.store(path, "a", report.figures(*hand_made()), probe)
     table = report.markdown(report.store(path, "b", report.figures(*hand_made()), probe))
+    row = next(line for line in table.splitlines() if line.startswith("| EX, Lee et al.'s"))
+    assert row.split(" | ")[2:] == ["50.0 (50.0–50.0)", "50.0 (50.0–50.0)", "96.9 / 99.4 |"]
+    # Two phrases: 2 of 4 and 1 of 6. Drawn twice alike they give the ends of the interval.
     row = next(line for line in table.splitlines() if line.startswith("| EX, phrase in"))
-    assert row.split(" | ")[2:] == ["30.0 (10.8–60.3)", "30.0 (10.8–60.3)", "96.9 / 99.4 |"]
+    assert row.split(" | ")[2:] == ["30.0 (16.7–50.0)", "30.0 (16.7–50.0)", " |"]
     phrases = report.phrases_markdown(report.figures(*hand_made())).splitlines()
     assert phrases[2].startswith("| EX: Why? | Lee et al. | 50.0")
+
+
+def test_intervals_resample_phrases_and_not_cases() -> None:
+    """A thousand cases of one phrase say no more of other phrases than ten do."""
+    counts = {"one": np.array([0.0, 1000.0]), "other": np.array([1000.0, 1000.0])}
+    found = clusters.share({"explorations": counts})
+    assert (found["share"], found["phrases"], found["interval"]) == (0.5, 2, [0.0, 1.0])
+    few = {phrase: own / 100 for phrase, own in counts.items()}
+    assert clusters.share({"explorations": few})["interval"] == [0.0, 1.0]
+    assert clusters.share({})["share"] is None
+
+
+def test_both_sides_of_a_balanced_accuracy_have_the_same_phrases() -> None:
+    """A phrase that is always called empathic is wrong where it does not fit: 0.5 whatever."""
+    wrong = {"one": np.array([0.0, 10.0]), "other": np.array([10.0, 10.0])}
+    found = clusters.balanced(wrong, wrong)
+    assert (found["value"], found["interval"]) == (0.5, [0.5, 0.5])
+    assert clusters.balanced(wrong, {"third": np.ones(2)})["value"] is None
+
+
+def test_the_unseen_corpus_is_counted_by_phrase(given: list[Case]) -> None:
+    found = report.measure(Constant(2), given)
+    unseen = found["conditions"]["task/explorations"]["by_phrase_unseen"]
+    own = [c for c in of(given, "task", "explorations") if c.source == "uss_ccpe"]
+    assert {phrase: row["n"] for phrase, row in unseen.items()} == Counter(c.phrase for c in own)
+    assert "by_phrase_unseen" not in found["conditions"]["good_news/sympathy"]
+    assert "by_phrase_unseen" not in found["conditions"]["task_plain/explorations"]
+    table = report.markdown({"scorers": {"always": found}})
+    rows = [line for line in table.splitlines() if "training never sees" in line]
+    assert [row.split(" | ")[2] for row in rows] == ["100.0 (100.0–100.0)"] * 2
 
 
 # Scorers

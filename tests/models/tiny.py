@@ -88,6 +88,14 @@ def intent_row(number: int, chance: random.Random) -> dict[str, Any]:
     }
 
 
+def exchange_row(number: int, chance: random.Random) -> dict[str, Any]:
+    exchanges = [
+        {"speaker": sentence(chance), "listener": sentence(chance), "empathy": 1 + (number + i) % 5}
+        for i in range(2)
+    ]
+    return {"conversation_id": f"exchange-{number}", "exchanges": exchanges}
+
+
 def write_corpora(folder: Path, size: int = 60) -> Path:
     """All the files the loaders ask for, with `size` rows a corpus."""
     chance = random.Random(0)
@@ -100,6 +108,8 @@ def write_corpora(folder: Path, size: int = 60) -> Path:
     write_rows(folder / "annomi.jsonl.gz", [annomi_row(n, chance) for n in numbers])
     intents = [intent_row(n, chance) for n in numbers]
     write_rows(folder / "empathetic_intents.jsonl.gz", intents)
+    exchanges = [exchange_row(n, chance) for n in numbers]
+    write_rows(folder / "empathetic_exchanges.jsonl.gz", exchanges)
     return folder
 
 

@@ -1,0 +1,306 @@
+"""`python -m models.construct evaluate` and `fit`: the empathy index, measured and shipped.
+
+`evaluate` needs the fold models (`models.crossvalidate`, `models.perceived`) and writes
+docs/evaluation/construct.json: every session is scored by the fold model that has not seen it, with
+a calibration and an index that were fitted on the other folds. `fit` fits the index on all folds
+and writes it into a bundle's bundle.json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import typer
+from sklearn.model_selection import StratifiedGroupKFold
+
+from export.bundle import CARD, MANIFEST, head_entry, write_manifest
+from export.card import model_card
+from models.calibrate import Calibration, crossfitted, fitted
+from models.construct import figures
+from models.construct.bundled import bundled
+from models.construct.fit import Part, fit, labelled_answers
+from models.construct.material import Material, material
+from models.construct.replayed import Watched, turn_features, watch
+from models.construct.scoring import Scored, score
+from models.data import load_for_command
+from models.data.corpora import resolve_data_dir
+from models.data.listeners import HeardSession, load_sessions
+from models.evaluate.folds import Fold, load_folds, plan
+from models.labels import COUNSELLOR, HEADS, RATED
+from models.quality import topic_of
+from models.resampling import interval, spearman
+from stream_app.contracts.events import Approach
+from stream_app.contracts.scores import MECHANISMS, Stage
+from stream_app.core.empathy import EmpathyModel
+from stream_app.inference.bundle import HeadSpec
+
+app = typer.Typer(add_completion=False)
+Folds = Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")]
+Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
+Manifest = Mapping[str, HeadSpec]
+TOPIC_SPLITS, TOPIC_REPEATS = 5, 3
+PROTOCOL = {
+    "nesting": "no session was seen by the encoder or the heads that score it; calibration, answer "
+    "weights, references and thresholds are fitted on the other folds",
+    "risk": "by the service's own pipeline, after every counsellor turn, provisional scores "
+    "included",
+    "composed": "six exchanges of EPITOME; truth is the mean labelled total; low is the lowest "
+    "quarter",
+    "degraded": "counsellor turns from the onset on replaced; the control has the same turns "
+    "replaced by strongly empathic answers; all replacements are as long as the control's",
+    "intervals": "95 %, sessions (pairs of sessions) resampled",
+}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One fold: its sessions, what its model says of them, and the calibration from the others."""
+
+    number: int
+    material: Material
+    scored: Scored
+    manifest: Manifest
+
+    def part(self) -> Part:
+        """What the fit reads."""
+        features = turn_features(self.material, self.scored, self.manifest, Stage.FINAL)
+        return Part(self.material, self.scored.starts, features)
+
+    def watched(self, model: EmpathyModel) -> list[Watched]:
+        """The sessions through the service."""
+        return watch(self.material, self.scored, self.manifest, model)
+
+
+def manifest_of(calibration: Calibration) -> Manifest:
+    """The heads as a bundle with this calibration states them."""
+    return {head.name: msgspec.convert(head_entry(head, calibration), HeadSpec) for head in HEADS}
+
+
+def load(folds: Path, data_dir: Path) -> tuple[list[Loaded], Calibration]:
+    """Every trained fold, and the calibration that is fitted on all of them."""
+    conversations = load_for_command(data_dir)
+    trained: list[Fold] = load_folds(folds, conversations)
+    if not trained:
+        raise SystemExit(
+            f"error: {folds} holds no trained fold: run python -m models.crossvalidate"
+        )
+    found = []
+    count, seed = plan(folds)
+    for fold, calibration in zip(trained, crossfitted(trained), strict=True):
+        made = material(data_dir, fold.number, count, seed)
+        scored = score(folds / str(fold.number), made.sessions, data_dir)
+        found.append(Loaded(fold.number, made, scored, manifest_of(calibration)))
+        print(f"fold {fold.number}: {len(made.sessions)} sessions", flush=True)
+    return found, fitted(trained)
+
+
+@app.command()
+def evaluate(
+    folds: Folds = Path("build/folds"),
+    data_dir: Data = None,
+    out: Annotated[Path, typer.Option(help="Where the figures are written.")] = Path(
+        "docs/evaluation/construct.json"
+    ),
+) -> None:
+    """Measure the index and its risk on sessions whose empathy is known."""
+    started = time.monotonic()
+    folder = resolve_data_dir(data_dir)
+    loaded, _ = load(folds, folder)
+    parts = {fold.number: fold.part() for fold in loaded}
+    watched: list[Watched] = []
+    enter: dict[int, float] = {}
+    for fold in loaded:
+        others = [part for number, part in parts.items() if number != fold.number]
+        model = fit(others or list(parts.values()), 0.5, 0.4)
+        watched += fold.watched(model)
+    controls = [w for w in watched if figures.is_control(w) and w.known.domain == "peer-support"]
+    for fold in loaded:
+        rest = [w for w in controls if w.known.fold != fold.number]
+        enter[fold.number] = figures.threshold(rest or controls)
+    heard = load_sessions(folder, 1)
+    report = {
+        "protocol": PROTOCOL,
+        "folds": [fold.number for fold in loaded],
+        "one_answer": one_answer(list(parts.values())),
+        "rated": rated(list(parts.values())),
+        "composed": {d: figures.composed(watched, d) for d in ("peer-support", "counselling")},
+        "degraded": {d: figures.degraded(watched, d) for d in ("peer-support", "counselling")},
+        "alerts": {d: figures.alerts(watched, enter, d) for d in ("peer-support", "counselling")},
+        "annomi_quality": annomi_quality(loaded, parts, heard),
+        "surveys": {
+            source: figures.survey(
+                watched,
+                {s.key: s.empathy for s in heard if s.source == source and s.empathy is not None},
+                source,
+            )
+            for source in ("esconv", "esconv_failed")
+        },
+        "confounds": {
+            d: figures.confounds(watched, d)
+            for d in ("peer-support", "counselling", "customer-service")
+        },
+    }
+    out.write_text(json.dumps(_without_nan(report), indent=1, allow_nan=False) + "\n")
+    print(json.dumps(_without_nan(_short(report)), indent=1))
+    print(f"written to {out}, {(time.monotonic() - started) / 60:.1f} minutes")
+
+
+def one_answer(parts: Sequence[Part]) -> dict[str, Any]:
+    """Spearman of EPITOME's labelled total with the expected one, answer by answer."""
+    expected, total = [], []
+    for part in parts:
+        x, labels = labelled_answers([part])
+        expected.append(2.0 * x[:, : len(MECHANISMS)].sum(1))
+        total.append(labels)
+    x, y = np.concatenate(expected), np.concatenate(total)
+    return {"answers": len(y), **interval(np.arange(len(y)), lambda r: spearman(x[r], y[r]))}
+
+
+def rated(parts: Sequence[Part]) -> dict[str, Any]:
+    """Spearman of people's 1-5 rating with the head `empathy`; also at equal length."""
+    found, given, words = [], [], []
+    for part in parts:
+        for session, known, rows in part.chosen(lambda _, known: known.kind == "rated"):
+            places = session.positions[COUNSELLOR]
+            for place, rating in zip(places, known.totals, strict=True):
+                found.append(part.features.counsellor[RATED][rows[place]])
+                given.append(float(rating))
+                words.append(float(len(session.turns[place].text.split())))
+    x, y, length = np.array(found), np.array(given), np.array(words)
+    groups = np.arange(len(x))
+    return {
+        "answers": len(x),
+        "spearman": interval(groups, lambda r: spearman(x[r], y[r])),
+        "at_equal_length": interval(groups, lambda r: figures.partial(x[r], y[r], [length[r]])),
+        "length_alone": spearman(length, y),
+    }
+
+
+def annomi_quality(
+    loaded: Sequence[Loaded], parts: Mapping[int, Part], heard: Sequence[HeardSession]
+) -> dict[str, Any]:
+    """AUROC of low quality with topics held out, declared as motivational interviewing."""
+    own = [s for s in heard if s.source == "annomi"]
+    low = {s.key: s.quality == "low" for s in own}
+    topics = np.unique([topic_of(s) for s in own], return_inverse=True)[1]
+    truth = np.array([low[s.key] for s in own])
+    repeats: list[list[Watched]] = []
+    for seed in range(TOPIC_REPEATS):
+        splitter = StratifiedGroupKFold(TOPIC_SPLITS, shuffle=True, random_state=seed)
+        found: list[Watched] = []
+        for _, test in splitter.split(truth, truth, topics):
+            held = {own[i].key for i in test}
+            model = fit(list(parts.values()), 0.5, 0.4, lambda s, held=held: s.key not in held)
+            for fold in loaded:
+                chosen = [
+                    place
+                    for place, (session, known) in enumerate(
+                        zip(fold.material.sessions, fold.material.known, strict=True)
+                    )
+                    if known.kind == "real" and session.key in held
+                ]
+                found += watch(
+                    fold.material,
+                    fold.scored,
+                    fold.manifest,
+                    model,
+                    chosen=chosen,
+                    approach=Approach.MOTIVATIONAL_INTERVIEWING,
+                )
+        repeats.append(found)
+    rows = [figures.quality(found, low) for found in repeats]
+    return {**rows[0], "repeats": [row["value"] for row in rows],
+            "mean_of_repeats": float(np.mean([row["value"] for row in rows]))}  # fmt: skip
+
+
+@app.command(name="fit")
+def fit_bundle(
+    bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path(
+        "stream_app/bundles/default"
+    ),
+    folds: Folds = Path("build/folds"),
+    data_dir: Data = None,
+    figures_file: Annotated[Path, typer.Option(help="What `evaluate` wrote.")] = Path(
+        "docs/evaluation/construct.json"
+    ),
+    own: Annotated[
+        bool, typer.Option(help="References from what the bundle itself says of the sessions.")
+    ] = False,
+) -> None:
+    """Fit the index on all folds and write it into the bundle.
+
+    A bundle that the folds are not the models of (the small one) has its references from its own
+    scores (`--own`); what counts as an answer is learned on the folds alone.
+    """
+    loaded, calibration = load(folds, resolve_data_dir(data_dir))
+    manifest = manifest_of(calibration)
+    parts = [Loaded(fold.number, fold.material, fold.scored, manifest).part() for fold in loaded]
+    measured = json.loads(figures_file.read_text(encoding="utf-8"))
+    by_fold = measured["alerts"]["peer-support"]["enter_by_fold"].values()
+    enter = round(float(np.median(list(by_fold))), 4)
+    references = [bundled(bundle, fold.material) for fold in loaded] if own else None
+    leave = round(enter * figures.EXIT_RATIO, 4)
+    model = fit(parts, enter, leave, references=references)
+    content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
+    content["empathy"] = msgspec.to_builtins(model)
+    content["metrics"]["construct"] = _short(measured)
+    write_manifest(bundle, content)
+    (bundle / CARD).write_text(model_card(content), encoding="utf-8")
+    print(json.dumps(content["empathy"], indent=1))
+
+
+def _short(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The headline figures."""
+    return {
+        "one_answer": report["one_answer"]["value"],
+        "rated": {name: report["rated"][name]["value"] for name in ("spearman", "at_equal_length")},
+        "composed": {
+            domain: {
+                name: found[name]["value"]
+                for name in ("spearman", "auroc_after_six", "auroc_after_three")
+            }
+            for domain, found in report["composed"].items()
+        },
+        "degraded": {
+            domain: {
+                f"{row['changed']} v {row['control']}, from {row['onset']}, {row['share']}": [
+                    round(row["end"]["value"], 3),
+                    round(row["soon"]["value"], 3),
+                ]
+                for row in rows
+            }
+            for domain, rows in report["degraded"].items()
+        },
+        "alerts": report["alerts"],
+        "annomi_quality": report["annomi_quality"]["mean_of_repeats"],
+        "surveys": {name: found["spearman"]["value"] for name, found in report["surveys"].items()},
+        "confounds": {
+            domain: {
+                name: values["given_the_index"]["value"]
+                for name, values in found.items()
+                if isinstance(values, dict)
+            }
+            for domain, found in report["confounds"].items()
+        },
+    }
+
+
+def _without_nan(content: Any) -> Any:
+    """The same with null for what is not defined (a correlation with a constant, say)."""
+    if isinstance(content, Mapping):
+        return {str(key): _without_nan(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_without_nan(value) for value in content]
+    return None if isinstance(content, float) and math.isnan(content) else content
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,235 @@
+"""The figures of the benchmark, from what the service said of its sessions."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from models.construct.material import EXCHANGES, Kind
+from models.construct.replayed import Watched
+from models.resampling import auroc, interval, spearman
+
+Floats = NDArray[np.float64]
+LOW_SHARE = 0.25
+"""The quarter of the composed sessions with the lowest labelled mean is low."""
+SOON = 3
+"""Counsellor turns from the onset on."""
+FOR_TURNS = 2
+"""As in the rule `low-empathy` that ships (`stream_app/rules.yaml`)."""
+FALSE_ALARMS = 0.05
+EXIT_RATIO = 0.8
+UNKNOWN = 0.5
+"""Stands for a risk before there is one."""
+PAIRS: tuple[tuple[Kind, Kind], ...] = (
+    ("none", "strong"),
+    ("task", "strong"),
+    ("advice", "strong"),
+    ("misplaced", "strong"),
+    ("none", "untouched"),
+    ("task", "untouched"),
+    ("advice", "untouched"),
+)
+
+
+def composed(found: Sequence[Watched], domain: str) -> dict[str, Any]:
+    """Rank correlation with the labelled mean, and AUROC of the low sessions."""
+    own = [w for w in found if w.known.kind == "composed" and w.known.domain == domain]
+    truth = np.array([float(np.mean(w.known.totals)) for w in own])
+    low = truth <= np.quantile(truth, LOW_SHARE)
+    end = np.array([w.risk_after(EXCHANGES) or 0.0 for w in own])
+    half = np.array([w.risk_after(EXCHANGES // 2) or 0.0 for w in own])
+    groups = np.arange(len(own))
+    return {
+        "sessions": len(own),
+        "low": int(low.sum()),
+        "spearman": interval(groups, lambda rows: spearman(-end[rows], truth[rows])),
+        "auroc_after_six": interval(groups, lambda rows: auroc(low[rows], end[rows])),
+        "auroc_after_three": interval(groups, lambda rows: auroc(low[rows], half[rows])),
+    }
+
+
+def degraded(found: Sequence[Watched], domain: str) -> list[dict[str, Any]]:
+    """For every kind and its control: AUROC at the end and three turns after the onset."""
+    by_way = _by_way(found, domain)
+    rows = []
+    for way, sessions in by_way.items():
+        for changed, control in PAIRS:
+            both = [(s[changed], s[control]) for s in sessions if changed in s and control in s]
+            if both:
+                rows.append(
+                    {
+                        "onset": way[0],
+                        "share": way[1],
+                        "changed": changed,
+                        "control": control,
+                        "sessions": len(both),
+                        "end": _told_apart(both, None),
+                        "soon": _told_apart(both, SOON),
+                    }
+                )
+    return rows
+
+
+Way = tuple[str, str]
+
+
+def _by_way(found: Sequence[Watched], domain: str) -> dict[Way, list[dict[str, Watched]]]:
+    """By onset and share, for every real session its changed versions and the untouched one."""
+    untouched = {
+        w.known.origin: w for w in found if w.known.kind == "untouched" and w.known.domain == domain
+    }
+    ways: dict[Way, dict[str, dict[str, Watched]]] = defaultdict(dict)
+    for w in found:
+        if w.known.onset is None or w.known.domain != domain:
+            continue
+        onset = "turn 3" if w.known.onset == 2 else "half"
+        session = ways[onset, w.known.share].setdefault(
+            w.known.origin, {"untouched": untouched[w.known.origin]}
+        )
+        session[w.known.kind] = w
+    return {way: list(sessions.values()) for way, sessions in sorted(ways.items(), reverse=False)}
+
+
+def _told_apart(both: Sequence[tuple[Watched, Watched]], turns: int | None) -> dict[str, Any]:
+    """AUROC of the changed sessions; whole pairs are resampled."""
+    risks = [[_risk(w, changed.known.onset or 0, turns) for w in (changed, control)]
+             for changed, control in both]  # fmt: skip
+    risk = np.array(risks).ravel()
+    is_changed = np.tile([True, False], len(both))
+    groups = np.repeat(np.arange(len(both)), 2)
+    return interval(groups, lambda rows: auroc(is_changed[rows], risk[rows]))
+
+
+def _risk(w: Watched, onset: int, turns: int | None) -> float:
+    known = w.end.low_empathy_risk if turns is None else w.risk_after(onset + turns)
+    return UNKNOWN if known is None else known
+
+
+def fired_at(risks: Sequence[float], enter: float) -> int | None:
+    """Place of the risk at which the shipped rule fires, or None."""
+    for place in range(FOR_TURNS - 1, len(risks)):
+        if min(risks[place - FOR_TURNS + 1 : place + 1]) >= enter:
+            return place
+    return None
+
+
+def fires_from(w: Watched) -> tuple[list[int], list[float]]:
+    """Counsellor turns from the onset on, with their risks."""
+    onset = w.known.onset or 0
+    kept = [(p, r) for p, r in zip(w.places, w.risks, strict=True) if p >= onset]
+    return [p for p, _ in kept], [r for _, r in kept]
+
+
+def threshold(controls: Sequence[Watched]) -> float:
+    """The lowest threshold at which at most one in twenty of the controls fires."""
+    levels = sorted(
+        (
+            max((min(pair) for pair in itertools.pairwise(r)), default=0.0)
+            for r in (fires_from(w)[1] for w in controls)
+        ),
+        reverse=True,
+    )
+    allowed = int(np.floor(FALSE_ALARMS * len(levels)))
+    return float(np.nextafter(levels[min(allowed, len(levels) - 1)], 1.0))
+
+
+def is_control(w: Watched) -> bool:
+    """Whether the session had its second half replaced by strongly empathic answers."""
+    return w.known.kind == "strong" and w.known.share == "every" and (w.known.onset or 0) != 2
+
+
+def alerts(found: Sequence[Watched], enter: Mapping[int, float], domain: str) -> dict[str, Any]:
+    """What the shipped rule does in chats whose second half is degraded; `enter` by fold."""
+    rows: dict[str, Any] = {"enter_by_fold": dict(enter)}
+    for kind in ("none", "task", "advice", "strong", "untouched"):
+        delays = []
+        for sessions in _by_way(found, domain).get(("half", "every"), []):
+            w, onset = sessions[kind], sessions["none"].known.onset or 0
+            kept = [(p, r) for p, r in zip(w.places, w.risks, strict=True) if p >= onset]
+            at = fired_at([r for _, r in kept], enter[w.known.fold])
+            delays.append(None if at is None else kept[at][0] - onset + 1)
+        hit = [delay for delay in delays if delay is not None]
+        rows[kind] = {
+            "sessions": len(delays),
+            "fired_per_100": 100 * len(hit) / max(1, len(delays)),
+            "median_delay": float(np.median(hit)) if hit else None,
+        }
+    return rows
+
+
+def quality(watched: Sequence[Watched], low: Mapping[str, bool]) -> dict[str, Any]:
+    """AUROC of AnnoMI's low-quality sessions by the risk at the end."""
+    own = [w for w in watched if w.known.origin in low]
+    truth = np.array([low[w.known.origin] for w in own])
+    risk = np.array([_risk(w, 0, None) for w in own])
+    return {
+        "sessions": len(own),
+        "low": int(truth.sum()),
+        **interval(np.arange(len(own)), lambda rows: auroc(truth[rows], risk[rows])),
+    }
+
+
+def survey(watched: Sequence[Watched], rating: Mapping[str, int], source: str) -> dict[str, Any]:
+    """Spearman of the index with the seeker's own rating, in one file; also at equal length."""
+    own = [
+        w
+        for w in watched
+        if w.known.kind == "real" and w.source == source and w.known.origin in rating
+        and w.end.empathy_index is not None
+    ]  # fmt: skip
+    index = np.array([w.end.empathy_index for w in own], float)
+    given = np.array([rating[w.known.origin] for w in own], float)
+    turns = np.array([w.end.turns for w in own], float)
+    groups = np.arange(len(own))
+    return {
+        "sessions": len(own),
+        "spearman": interval(groups, lambda rows: spearman(index[rows], given[rows])),
+        "at_equal_turns": interval(groups, lambda r: partial(index[r], given[r], [turns[r]])),
+    }
+
+
+def partial(x: Floats, y: Floats, given: Sequence[Floats]) -> float:
+    """Spearman's correlation of x and y with the ranks of others held constant."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    base = np.column_stack([np.ones(len(x)), *(rankdata(other) for other in given)])
+
+    def rest(values: Floats) -> Floats:
+        ranks = rankdata(values)
+        return np.asarray(ranks - base @ np.linalg.lstsq(base, ranks, rcond=None)[0])
+
+    return float(np.corrcoef(rest(x), rest(y))[0, 1])
+
+
+def confounds(watched: Sequence[Watched], domain: str) -> dict[str, Any]:
+    """Partial correlation of the risk with lengths, given the recent index and the index."""
+    own = [
+        w
+        for w in watched
+        if w.known.kind == "real" and w.known.domain == domain
+        and w.end.low_empathy_risk is not None
+    ]  # fmt: skip
+    risk = np.array([w.end.low_empathy_risk for w in own], float)
+    index = np.array([w.end.empathy_index for w in own], float)
+    measures: dict[str, Callable[[Watched], float]] = {
+        "turns": lambda w: float(w.end.turns),
+        "words": lambda w: float(w.words),
+        "words a turn": lambda w: w.words / max(1, w.end.turns),
+    }
+    found: dict[str, Any] = {"sessions": len(own)}
+    groups = np.arange(len(own))
+    for name, measure in measures.items():
+        values = np.array([measure(w) for w in own])
+        found[name] = {
+            "alone": spearman(risk, values),
+            "given_the_index": interval(
+                groups, lambda r, values=values: partial(risk[r], values[r], [index[r]])
+            ),
+        }
+    return found

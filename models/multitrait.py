@@ -1,0 +1,253 @@
+"""`python -m models.multitrait`: do the perceived heads measure different things?
+
+Every perceived head against every rating (Campbell & Fiske 1959): a head should go with the rating
+that it learns from (convergent) and less with the others (discriminant). ESConv's failed file has
+worse ratings and shorter chats, so a head that recognises the file correlates with every rating:
+the correlations are partial, with the file held constant. All p-values are corrected together
+(Holm 1979). Writes docs/evaluation/multitrait.json from the fold models' outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from scipy.stats import t as student
+from statsmodels.stats.multitest import multipletests
+
+from models.data.corpora import resolve_data_dir
+from models.data.listeners import HeardSession
+from models.labels import COUNSELLOR, PERCEIVED
+from models.listening import Bag, bags_of, learns_from
+from models.ratings import Fold, bag_scores
+from models.resampling import RESAMPLES, interval, partial_spearman, spearman
+from models.turn_features import View
+
+VIEW: View = "final"
+ALPHA = 0.05
+ESCONV = ("esconv", "esconv_failed")
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rated:
+    """What people said of some turns, and what the heads say of them; all arrays are [ratings].
+
+    `scores` has each head's log-odds; `file` numbers the corpus file, whose level is held constant;
+    `session` says whose turns they are; `own` names the heads that learn from such ratings.
+    """
+
+    name: str
+    rating: Floats
+    scores: Mapping[str, Floats]
+    file: Ints
+    session: Ints
+    own: frozenset[str] = frozenset()
+
+    @property
+    def dummies(self) -> Floats:
+        """One column of zeros and ones for each file but the first, [ratings, files - 1]."""
+        return np.asarray(self.file[:, None] == np.unique(self.file)[None, 1:], np.float64)
+
+
+def table(rated: Sequence[Rated]) -> dict[str, Any]:
+    """All cells, heads by ratings, with p-values corrected over all cells together.
+
+    `spearman` is plain and pooled, `partial` holds the file constant and has an interval that
+    resamples sessions; `p` is of the partial correlation, two-sided.
+    """
+    cells = [_cell(head, item) for item in rated for head in item.scores]
+    known = [cell for cell in cells if cell["p"] is not None]
+    if known:
+        corrected = multipletests([cell["p"] for cell in known], ALPHA, method="holm")[1]
+        for cell, value in zip(known, corrected, strict=True):
+            cell["p_holm"] = float(value)
+    return {"alpha": ALPHA, "tests": len(known), "cells": cells}
+
+
+def _cell(head: str, item: Rated) -> dict[str, Any]:
+    score, rating, given = item.scores[head], item.rating, item.dummies
+    partial = interval(
+        item.session, lambda rows: partial_spearman(score[rows], rating[rows], given[rows])
+    )
+    sessions = len(np.unique(item.session))
+    return {
+        "head": head,
+        "rating": item.name,
+        "own": head in item.own,
+        "n": len(score),
+        "sessions": sessions,
+        "files": given.shape[1] + 1,
+        "spearman": spearman(score, rating),
+        "partial": partial,
+        "p": p_value(partial["value"], sessions, given.shape[1]),
+        "p_holm": None,
+    }
+
+
+def p_value(correlation: float, sessions: int, covariates: int) -> float | None:
+    """Two-sided p of a partial correlation, by Student's t with sessions - 2 - covariates.
+
+    Sessions count, not ratings: ratings of one session are not independent.
+
+    >>> round(p_value(0.5, 18, 0), 3)
+    0.035
+    """
+    free = sessions - 2 - covariates
+    if np.isnan(correlation) or free < 1:
+        return None
+    if abs(correlation) >= 1:
+        return 0.0
+    statistic = abs(correlation) * np.sqrt(free / (1 - correlation**2))
+    return float(2 * student.sf(statistic, free))
+
+
+def between_heads(item: Rated) -> dict[str, Any]:
+    """Rank correlation of every two heads over the same turns, plain and with the file constant."""
+    rows = []
+    for first, second in combinations(item.scores, 2):
+        x, y = item.scores[first], item.scores[second]
+        partial = partial_spearman(x, y, item.dummies)
+        rows.append({"heads": [first, second], "spearman": spearman(x, y), "partial": partial})
+    return {"over": item.name, "n": len(item.rating), "pairs": rows}
+
+
+def told_apart(rated: Sequence[Rated], resamples: int = RESAMPLES) -> list[dict[str, Any]]:
+    """For each head and each rating it learns from: how much better it does than another head.
+
+    The difference of the two partial correlations, with an interval that resamples sessions; a
+    head is told apart from another where the interval lies above 0.
+    """
+    rows = []
+    for item in rated:
+        for head in (name for name in item.scores if name in item.own):
+            for other in (name for name in item.scores if name != head):
+                found = interval(item.session, _difference(item, head, other), resamples)
+                apart = bool(found["low"] > 0)
+                about = {"head": head, "other": other, "rating": item.name}
+                rows.append(about | {"difference": found, "told_apart": apart})
+    return rows
+
+
+def _difference(item: Rated, head: str, other: str) -> Any:
+    given = item.dummies
+
+    def statistic(rows: Ints) -> float:
+        first, second = (
+            partial_spearman(item.scores[name][rows], item.rating[rows], given[rows])
+            for name in (head, other)
+        )
+        return first - second
+
+    return statistic
+
+
+def report(rated: Sequence[Rated], chats: Rated) -> dict[str, Any]:
+    """Everything for the file; `chats` holds whole chats, for the correlations between heads."""
+    return {
+        "protocol": "each conversation is scored by the model of the fold that left it out; ranks "
+        "are regressed on the corpus file and what is left is correlated; intervals resample "
+        "conversations; p by Student's t over conversations, Holm-corrected over all cells",
+        **table(rated),
+        "between_heads": between_heads(chats),
+        "told_apart": told_apart(rated),
+    }
+
+
+def rated_by(
+    sessions: list[HeardSession], folds: list[Fold], heads: Sequence[str] = PERCEIVED
+) -> list[Rated]:
+    """Ratings of counsellor turns by what was rated, with the heads' held-out log-odds.
+
+    ESConv's two files are joined, with the file to be held constant; so are the four service
+    corpora.
+    """
+    groups: dict[str, list[Bag]] = {}
+    for bag in bags_of(sessions, folds[0].outcomes.starts):
+        source, _, what = bag.kind.partition(":")
+        if _is_counsellors(bag, sessions, folds[0]) and what != "failed":
+            where = "ESConv" if source in ESCONV else "service"
+            groups.setdefault(f"{where} {what}", []).append(bag)
+    return [_rated(name, bags, sessions, folds, heads) for name, bags in groups.items()]
+
+
+def whole_chats(
+    sessions: list[HeardSession], folds: list[Fold], heads: Sequence[str] = PERCEIVED
+) -> Rated:
+    """Every ESConv chat, rated or not: the heads over all its counsellor turns."""
+    starts = folds[0].outcomes.starts
+    bags = [
+        Bag("", session.source, rows, 0.0, 0.0, number)
+        for number, session in enumerate(sessions)
+        if session.source in ESCONV
+        and (rows := tuple(int(starts[number]) + i for i in session.positions[COUNSELLOR]))
+    ]
+    return _rated("ESConv chats", bags, sessions, folds, heads)
+
+
+def _is_counsellors(bag: Bag, sessions: list[HeardSession], fold: Fold) -> bool:
+    first = int(fold.outcomes.starts[bag.session])
+    return sessions[bag.session].turns[bag.rows[0] - first].role == COUNSELLOR
+
+
+def _rated(
+    name: str,
+    bags: list[Bag],
+    sessions: list[HeardSession],
+    folds: list[Fold],
+    heads: Sequence[str],
+) -> Rated:
+    kept: list[Bag] = []
+    scores: dict[str, list[Floats]] = {head: [] for head in heads}
+    for fold in folds:
+        own = [bag for bag in bags if not fold.share.trains(sessions[bag.session].key)]
+        if not own:
+            continue
+        kept += own
+        for head in heads:
+            logits = fold.outcomes.logits[VIEW][head]
+            scores[head].append(bag_scores(logits[:, 1] - logits[:, 0], own, "mean_log_odds"))
+    files = sorted({sessions[bag.session].source for bag in kept})
+    return Rated(
+        name,
+        np.array([bag.rating for bag in kept], dtype=np.float64),
+        {head: np.concatenate(parts) for head, parts in scores.items()},
+        np.array([files.index(sessions[bag.session].source) for bag in kept], dtype=np.int64),
+        np.array([bag.session for bag in kept], dtype=np.int64),
+        frozenset(bag.head for bag in kept if bag.head in heads and learns_from(bag)),
+    )
+
+
+def main(
+    folds: Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")] = Path(
+        "build/folds"
+    ),
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    out: Annotated[Path, typer.Option(help="The file of the figures.")] = Path(
+        "docs/evaluation/multitrait.json"
+    ),
+) -> None:
+    """Measure the heads of all folds that have them, and write the figures."""
+    # These bring the session risk and the export, which the functions above do without.
+    from models.evaluate import document  # noqa: PLC0415
+    from models.evaluate.report import rounded  # noqa: PLC0415
+    from models.sessions import load_folds  # noqa: PLC0415
+
+    sessions, members = load_folds(folds, resolve_data_dir(data_dir))
+    content = report(rated_by(sessions, members), whole_chats(sessions, members))
+    content["folds"] = [fold.number for fold in members]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    document.write_json(out, rounded(content, 6))
+    print(document.write(out.parent))
+
+
+if __name__ == "__main__":
+    typer.run(main)
