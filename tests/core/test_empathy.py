@@ -404,6 +404,26 @@ def test_each_domain_has_its_reference_and_an_unknown_one_has_the_default() -> N
     assert of(*pairs) == of(*pairs, domain="peer-support")
 
 
+METHOD = replace(HERE, service="motivational interviewing", mean=0.9, low=0.8)
+WITH_METHOD = replace(MODEL, approaches={"motivational-interviewing": METHOD})
+
+
+@pytest.mark.parametrize("domain", [None, "peer-support", "customer-service", "elsewhere"])
+def test_a_session_that_follows_a_method_is_held_against_that_method(domain: str | None) -> None:
+    facts = Facts(domain, approach="motivational-interviewing")
+    found = session_empathy(exchanges(*[(1.0, 0.5)] * 4), facts, WITH_METHOD)
+    alone = session_empathy(exchanges(*[(1.0, 0.5)] * 4), Facts(domain), WITH_METHOD)
+    assert found == summary(exchanges(*[(1.0, 0.5)] * 4), WITH_METHOD, METHOD)
+    assert alone == of(*[(1.0, 0.5)] * 4, domain=domain)
+    assert found != alone
+
+
+def test_a_method_without_a_reference_leaves_the_domains() -> None:
+    facts = Facts("customer-service", approach="another")
+    found = session_empathy(exchanges((1.0, 0.5)), facts, WITH_METHOD)
+    assert found == of((1.0, 0.5), domain="customer-service")
+
+
 def test_opportunities_are_counted_and_the_missed_ones_named() -> None:
     found = of((0.5, 0.4), (0.49, 0.0), (1.0, 0.39), (0.9, 1.0), (0.8, 0.0))
     assert (found.opportunities, found.met) == (4, 2)
@@ -446,6 +466,15 @@ def test_words_name_the_turns_that_got_no_empathic_answer() -> None:
 
 def test_words_name_what_counts_in_the_domain() -> None:
     assert "usual in customer service" in words((2, False), (6, True), domain="customer-service")
+
+
+def test_words_name_the_opportunities_as_the_reference_does() -> None:
+    here = replace(HERE, service="counselling", messages="messages about feelings or change")
+    found = replace(of((1.0, 0.3)), recent_opportunities=[(2, False), (6, False)])
+    assert seen(found, here) == (
+        "2 of the last 2 messages about feelings or change got no empathic answer: turns 2, 6; "
+        "usual in counselling: 1 of 4"
+    )
 
 
 @pytest.mark.parametrize("domain", [None, "elsewhere"])

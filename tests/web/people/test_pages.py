@@ -241,7 +241,9 @@ def test_an_erased_turn_is_passed_over(as_: As, filled: Store) -> None:
 
 def summary_of(page: str, label: str) -> str:
     """The words of one part of a session's page."""
-    found = re.search(rf'<section class="summary" aria-label="{label}">(.*?)</section>', page, re.S)
+    found = re.search(
+        rf'<section class="summary" aria-label="{label}">(.*?)</section>', page, re.DOTALL
+    )
     words = re.sub(r"</?d[td]>", " ", found[1]) if found else ""
     return " ".join(re.sub(r"<[^>]+>", "", words).split())
 
