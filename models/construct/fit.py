@@ -32,15 +32,9 @@ LABELLED = (
     "emotional_reactions",
     "interpretations",
     "explorations",
-    "advice_unacknowledged",
-    "information_unacknowledged",
-    "open_question",
 )
 """Features that EPITOME's labels weigh."""
 CODED = (
-    "emotional_reactions",
-    "interpretations",
-    "explorations",
     "reflection",
     "complex_reflection",
     "open_question",
@@ -51,10 +45,15 @@ CODED = (
 """Features that AnnoMI's quality weighs."""
 STRENGTH = 0.03
 """Inverse of the ridge penalty on AnnoMI's 99 sessions, as in `models.quality`."""
-FLOOR, OPPORTUNITY = 0.3, 0.5
-"""An exchange without an opportunity weighs 0.3; from a probability of 0.5 on it is one."""
+FLOOR, OPPORTUNITY = 0.6, 0.5
+"""An exchange without an opportunity weighs 0.6; from a probability of 0.5 on it is one.
+
+0.1, 0.3 and 1 were tried on fold 0: less weight loses more exchanges than it gains."""
+SPREAD = 0.2
+"""Least standard deviation of the prior of a session's level. Reference sessions are good ones and
+close to each other (0.1); others may lie anywhere."""
 CHANGE = 0.03
-"""Prior probability of a change of level; chosen among 0.02, 0.1 and 0.3 on an earlier model."""
+"""Prior probability of a change of level; chosen among 0.02 to 0.3 on fold 0."""
 MIN_ANSWERS = 2
 FEWEST_EXCHANGES = 4
 """Sessions with fewer are no part of a reference."""
@@ -248,7 +247,7 @@ def reference(
     here = _with(
         here,
         mean=float(means.mean()),
-        between=float(np.sqrt(max(spread, 0.1 * means.var(ddof=1)))),
+        between=max(SPREAD, float(np.sqrt(max(spread, 0.0)))),
         within=within,
         answered_share=float((called[:, 2] >= answered).mean()) if len(called) else 0.0,
     )

@@ -25,6 +25,7 @@ from stream_app.core.watch import Facts
 LOWEST_TENTH: Final = 1.2815515655446004
 """Standard deviations below the mean at which a tenth of a normal distribution lies."""
 INTERVAL: Final = 1.959963984540054
+SMALLEST_SD: Final = 1e-3
 ENOUGH_SESSIONS: Final = 50
 """A channel with so many ended sessions is a reference of its own."""
 SHOWN: Final = 4
@@ -69,10 +70,11 @@ class DomainEmpathy(Struct, frozen=True, forbid_unknown_fields=True):
     """What counts as opportunity and answer in one domain, and what is usual there.
 
     ``service`` and ``messages`` name the domain and its opportunities in sentences.
-    ``opportunity``: weights of client features; the largest product is the opportunity. ``mean``,
-    ``between`` and ``within``: mean answer, standard deviation of sessions' true means, and of
-    answers within a session. ``quantiles``: of the sessions' index, at equal steps from the lowest
-    to the highest. ``low``: its tenth percentile. ``answered_share``: of the opportunities.
+    ``opportunity``: weights of client features; the largest product is the opportunity. ``mean``:
+    of the sessions' answers. ``between``, ``within``: standard deviation of the prior of a
+    session's level, and of answers within a session. ``quantiles``: of the sessions' index, at
+    equal steps from the lowest to the highest. ``low``: its tenth percentile. ``answered_share``:
+    of the opportunities.
     """
 
     service: str
@@ -212,9 +214,8 @@ def summary(
     if not latest and not exchanges.count:
         return None
     own = usual if usual is not None and usual.n >= ENOUGH_SESSIONS else None
-    mean, between = (own.mean, max(own.sd, 1e-3)) if own else (here.mean, here.between)
-    low = mean - LOWEST_TENTH * between if own else here.low
-    prior = _Level(mean, between, here.within)
+    low = own.mean - LOWEST_TENTH * own.sd if own else here.low
+    prior = _Level(own.mean if own else here.mean, here.between, here.within)
     settled = _Data(exchanges.weight / MILLION, exchanges.weighted / MILLION)
     data = [_data(here.weighing.weight(each.opportunity), each.answer) for each in latest]
     whole = prior.given(sum(data, settled))
@@ -229,8 +230,7 @@ def summary(
         index=_within(whole.mean),
         low=_within(whole.mean - INTERVAL * whole.sd),
         high=_within(whole.mean + INTERVAL * whole.sd),
-        percentile=100.0
-        * (_normal((whole.mean - mean) / between) if own else _rank(whole.mean, here)),
+        percentile=100.0 * (_place(whole.mean, own) if own else _rank(whole.mean, here)),
         recent=_within(sum(share * part.mean for share, part in recent)),
         risk=None if few else sum(share * part.below(low) for share, part in recent),
         opportunities=exchanges.opportunities + len(called),
@@ -310,6 +310,11 @@ def _since_change(
     shares = [math.exp(evidence - largest) for evidence, _ in found]
     total = sum(shares)
     return [(share / total, known) for share, (_, known) in zip(shares, found, strict=True)]
+
+
+def _place(index: float, usual: Usual) -> float:
+    """Share of the channel's sessions with a lower index, by a normal distribution."""
+    return _normal((index - usual.mean) / max(usual.sd, SMALLEST_SD))
 
 
 def _rank(index: float, here: DomainEmpathy) -> float:

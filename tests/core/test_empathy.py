@@ -382,8 +382,12 @@ def test_the_reference_of_a_channel_is_a_normal_distribution() -> None:
 
 
 def test_a_channel_without_any_spread_is_still_a_reference() -> None:
-    found = of(*[(1.0, 0.2)] * 3, usual=Usual(50, 0.6, 0.0))
-    assert found.index == pytest.approx(0.6, abs=1e-3)
+    below = of(*[(1.0, 0.2)] * 3, usual=Usual(50, 0.6, 0.0))
+    above = of(*[(1.0, 0.9)] * 3, usual=Usual(50, 0.6, 0.0))
+    assert (below.percentile, above.percentile) == (pytest.approx(0.0), pytest.approx(100.0))
+    assert below.risk is not None
+    assert above.risk is not None
+    assert below.risk > 0.9 > 0.1 > above.risk
 
 
 def test_the_sessions_channel_is_the_reference() -> None:
