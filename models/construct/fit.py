@@ -65,13 +65,13 @@ MOTIVATIONAL = Approach.MOTIVATIONAL_INTERVIEWING.value
 SERVICES = {
     "peer-support": ("peer support", "emotional messages"),
     "counselling": ("counselling", "emotional messages"),
-    "customer-service": ("customer service", "unhappy messages"),
+    "customer-service": ("customer service", "emotional messages"),
     MOTIVATIONAL: ("motivational interviewing", "messages about feelings or change"),
 }
 OPPORTUNITIES: dict[str, dict[str, float]] = {
     "peer-support": {"distress": 1.0},
     "counselling": {"distress": 1.0},
-    "customer-service": {"distress": 1.0, "dissatisfaction": 0.8},
+    "customer-service": {"distress": 1.0},
     MOTIVATIONAL: {"distress": 1.0, "change_or_sustain_talk": 1.0},
 }
 

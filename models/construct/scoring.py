@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from models import multitask
 from models.data.listeners import HeardSession
 from models.distress import fit_probe, openings, service_turns
+from models.evaluate.folds import weights_digest
 from models.labels import HEADS
 from models.perceived import all_logits
 from models.turn_features import VIEWS, View, encode_texts, turn_features
@@ -82,8 +83,8 @@ def _flat(vectors: NDArray[np.float16]) -> NDArray[np.float64]:
 
 
 def _fingerprint(model_folder: Path, sessions: list[HeardSession]) -> str:
-    """Changes with the model and with the sessions."""
-    digest = hashlib.sha256((model_folder / "model.pt").read_bytes())
+    """Changes with the model, but for its outcome heads, and with the sessions."""
+    digest = hashlib.sha256(weights_digest(model_folder / "model.pt").encode())
     for session in sessions:
         digest.update(session.key.encode())
         for turn in session.turns:

@@ -77,7 +77,11 @@ def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
         test = held_out(conversations, number, folds, seed)
         paths = {view: own / f"predictions_{view}.npz" for view in VIEWS}
         stamp = own / "predictions.json"
-        wanted = {"model": _digest(own / "model.pt"), "test": len(test), "format": CACHE_FORMAT}
+        wanted = {
+            "model": weights_digest(own / "model.pt"),
+            "test": len(test),
+            "format": CACHE_FORMAT,
+        }
         known = json.loads(stamp.read_text(encoding="utf-8")) if stamp.is_file() else None
         if known == wanted and all(path.is_file() for path in paths.values()):
             views = {view: load(path) for view, path in paths.items()}
@@ -118,8 +122,8 @@ def rated(conversations: list[Conversation]) -> Rated:
     return Rated(words, conversation)
 
 
-def _digest(path: Path) -> str:
-    """Of the weights that turn labels are predicted with: outcome heads are learned later."""
+def weights_digest(path: Path) -> str:
+    """Digest of the weights that predict turn labels; outcome heads are learned later."""
     state = torch.load(path, map_location="cpu", weights_only=True)
     later = tuple(f"head.tasks.{name}." for name in OUTCOME_HEADS)
     digest = hashlib.sha256()

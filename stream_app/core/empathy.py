@@ -31,7 +31,7 @@ ENOUGH_SESSIONS: Final = 50
 SHOWN: Final = 4
 """The latest opportunities that a reason speaks of."""
 
-CLIENT_FEATURES: Final = ("distress", "change_or_sustain_talk", "dissatisfaction")
+CLIENT_FEATURES: Final = ("distress", "change_or_sustain_talk")
 COUNSELLOR_FEATURES: Final = (
     *MECHANISMS,
     "reflection",
@@ -160,7 +160,6 @@ def client_features(score: Scored) -> dict[str, float]:
     return {
         "distress": score.client.get("distress", {}).get("yes", 0.0),
         "change_or_sustain_talk": talk.get("change", 0.0) + talk.get("sustain", 0.0),
-        "dissatisfaction": score.client.get("satisfaction", {}).get("no", 0.0),
     }
 
 

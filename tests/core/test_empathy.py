@@ -47,7 +47,7 @@ HERE = DomainEmpathy(
     answered_share=0.75,
 )
 ELSEWHERE = replace(
-    HERE, service="customer service", mean=0.7, low=0.6, opportunity={"dissatisfaction": 1.0}
+    HERE, service="customer service", mean=0.7, low=0.6, opportunity={"change_or_sustain_talk": 1.0}
 )
 MODEL = EmpathyModel(
     domains={"peer-support": HERE, "customer-service": ELSEWHERE},
@@ -102,7 +102,6 @@ def test_a_client_turn_is_the_opportunity_that_weighs_most() -> None:
     assert client_features(score) == {
         "distress": 0.3,
         "change_or_sustain_talk": 0.8,
-        "dissatisfaction": 0.0,
     }
     assert turn_value(score, HERE) == 400_000
     assert turn_value(score, ELSEWHERE) == 0
