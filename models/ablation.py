@@ -88,7 +88,7 @@ LEVERS = (
         constants=((batches, "THROUGH_CONTEXT", frozenset()),),
     ),
     Lever("slow_heads", "heads learn at 3e-4, not 1e-3", recipe={"head_rate": 3e-4}),
-    Lever("longer", "twice the epochs", kept=True, recipe={"epochs": 2}),
+    Lever("longer", "twice the epochs", recipe={"epochs": 2}),
     Lever(
         "epitome_only",
         "EPITOME alone instead of many tasks",
@@ -137,7 +137,7 @@ LEVERS = (
     Lever("shorter_inputs", "96 tokens a turn", constants=((batches, "MAX_TOKENS", 96),)),
     Lever("ensemble", "the mean of three trainings in other orders", orders=(18, 19)),
     Lever("epitome_once", "EPITOME once an epoch", constants=(_repeats(epitome=1),)),
-    Lever("epitome_thrice", "EPITOME three times an epoch", constants=(_repeats(epitome=3),)),
+    Lever("epitome_twice", "EPITOME twice an epoch", constants=(_repeats(epitome=2),)),
 )
 BY_NAME = {lever.name: lever for lever in LEVERS}
 

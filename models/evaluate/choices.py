@@ -61,11 +61,11 @@ CHOICES: tuple[Choice, ...] = (
         ALL_FOLDS,
     ),
     Choice(
-        "inverse penalty of the closing risk",
-        "models.session_risk:CLOSING.strength",
+        "prior probability of a change of level in a session",
+        "models.construct.fit:CHANGE",
         0.03,
-        "not recorded",
-        ALL_FOLDS,
+        "0.02, 0.1, 0.3",
+        "folds of an earlier model",
     ),
     Choice(
         "how levels are decided: bias taken back, no searched offsets",
@@ -74,21 +74,7 @@ CHOICES: tuple[Choice, ...] = (
         "with or without offsets searched for macro-F1",
         ALL_FOLDS,
     ),
-    Choice(
-        "passes over EPITOME in an epoch",
-        "models.train:REPEATS",
-        2,
-        "1, 2, 3",
-        FIRST_FOLD,
-    ),
     Choice("loss", "models.train:Recipe.loss", "weighted", "five losses", FIRST_FOLD),
-    Choice(
-        "frozen layers",
-        "models.train:Recipe.frozen_layers",
-        2,
-        "0, 2",
-        FIRST_FOLD,
-    ),
     Choice(
         "learning rate of the heads",
         "models.train:Recipe.head_rate",
@@ -102,7 +88,9 @@ WORDS = """\
 These values were compared on the very folds that the tables above are measured on, so the tables
 are a little too good for them. How much is not known: there is no part of the corpora that no
 choice has seen, except that temperatures, biases, offsets, thresholds (rationales, strategies,
-abstention, alerts) are fitted for each fold on the other folds. Other constants were fixed before
+abstention, alerts), answer weights and references of the empathy index are fitted for each fold on
+the other folds. The numbers of epochs, of passes over a corpus and of frozen layers were set by the
+time that a training may take, not by a comparison on these folds. Other constants were fixed before
 the first table or are not known to have been compared."""
 
 

@@ -39,7 +39,7 @@ def loss_of(model: multitask.MultitaskModel, segments: list[Segment]) -> float:
     losses = {name: train.HeadLoss("cross_entropy", c) for name, c in counts.items()}
     with torch.no_grad():
         step = collate(segments, FINAL, random.Random(0))
-        return train.run_step(model.eval(), step, losses, bf16=False).item()
+        return train.run_step(model.eval(), step, losses, RECIPE).item()
 
 
 def test_training_lowers_the_loss(segments: list[Segment]) -> None:
@@ -141,7 +141,7 @@ def test_rationale_rows_lead_to_the_level_of_the_same_response(segments: list[Se
 def test_the_command_writes_a_model_folder(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multitask, "from_base", lambda: (tiny_model(), tiny_tokenizer()))
+    monkeypatch.setattr(multitask, "from_base", lambda encoder: (tiny_model(), tiny_tokenizer()))
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     arguments = [f"--data-dir={corpora}", f"--out={tmp_path}", "--epochs=1", "--max-steps=2"]
     arguments.append("--no-contrast")
@@ -151,5 +151,6 @@ def test_the_command_writes_a_model_folder(
     assert result.exit_code == 0
     about = json.loads((tmp_path / "training.json").read_text(encoding="utf-8"))
     assert about["seed"] == 17
+    assert (about["base_model"], about["teacher"]) == ("all-MiniLM-L6-v2", None)
     assert [row["items"] for row in about["data"]][:4] == [36, 36, 36, 36]
     multitask.load(tmp_path)

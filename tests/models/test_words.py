@@ -9,7 +9,8 @@ pytest.importorskip("torch")
 
 from models.data.listeners import HeardSession, HeardTurn
 from models.labels import CLIENT, COUNSELLOR
-from models.words import risk_by_words, said_by
+from models.resampling import auroc
+from models.words import cross_fitted_words, said_by
 
 
 def chat(number: int, *, low: bool) -> HeardSession:
@@ -32,11 +33,21 @@ def test_what_is_said_ends_with_the_counsellor_turn() -> None:
 
 def test_words_tell_from_the_moment_on_at_which_they_are_said() -> None:
     sessions = [chat(number, low=number % 3 == 0) for number in range(60)]
-    low = {number: number % 3 == 0 for number in range(60)}
-    own = {number: number % 5 for number in range(60)}
-    found = risk_by_words(sessions, low, own)
-    client = found["tf-idf of the client's words, without the model"]
-    assert client["end"]["value"] == client["after_10"]["value"] == 1.0
-    assert client["after_6"]["value"] == pytest.approx(0.5)
-    counsellor = found["tf-idf of the counsellor's words, without the model"]
-    assert all(np.isclose(row["value"], 0.5) for row in counsellor.values())
+    low = np.arange(60) % 3 == 0
+    fold = np.arange(60) % 5
+
+    def found(role: int, turns: int | None) -> float:
+        texts = np.array([said_by(session, role, turns) for session in sessions])
+        score = cross_fitted_words(texts, low, fold)
+        assert score is not None
+        return auroc(low, score)
+
+    assert found(CLIENT, None) == found(CLIENT, 10) == 1.0
+    assert found(CLIENT, 6) == pytest.approx(0.5)
+    assert found(COUNSELLOR, None) == found(COUNSELLOR, 6) == pytest.approx(0.5)
+
+
+def test_words_need_both_classes_in_the_other_folds() -> None:
+    texts = np.array(["bad words here", "good words here"] * 6)
+    low = np.arange(12) % 2 == 0
+    assert cross_fitted_words(texts, low, np.where(low, 0, 1)) is None
