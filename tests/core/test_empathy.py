@@ -28,7 +28,7 @@ from stream_app.core.empathy import (
     turn_value,
 )
 from stream_app.core.empathy_words import seen
-from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
+from stream_app.core.exchanges import KEPT, MILLION, MISSED_KEPT, Exchanges, Weighing
 from stream_app.core.variables import Reading
 from stream_app.core.watch import Facts, Watch
 from tests.fakes import scored
@@ -268,6 +268,9 @@ def test_what_has_settled_is_one_stretch_that_a_change_may_follow() -> None:
     long = [(1.0, 0.9)] * 30
     assert of(*long).recent == pytest.approx(of(*long).index, abs=0.02)
     assert risk(*long, *[(1.0, 0.0)] * 4) > 0.5 > risk(*long, *[(1.0, 0.9)] * 4)
+    prior, data = 1 / 0.2**2, KEPT / 0.3**2
+    cold = of(*long, *[(1.0, 0.0)] * KEPT)
+    assert cold.recent == pytest.approx(0.5 * prior / (prior + data), abs=0.003)
 
 
 def test_a_threshold_that_lies_at_the_recent_index_is_a_risk_of_one_half() -> None:

@@ -36,7 +36,7 @@ def sessions(first: int, count: int) -> list[bytes]:
         event
         for name in range(first, first + count)
         for event in [
-            *(turn(seq, session_id=f"s{name}") for seq in range(4)),
+            *(turn(seq, session_id=f"s{name}") for seq in range(12)),
             end(session_id=f"s{name}"),
         ]
     ]
