@@ -104,7 +104,7 @@ def test_a_client_turn_is_the_opportunity_that_weighs_most() -> None:
         "change_or_sustain_talk": 0.8,
     }
     assert turn_value(score, HERE) == 400_000
-    assert turn_value(score, ELSEWHERE) == 0
+    assert turn_value(score, ELSEWHERE) == 800_000
 
 
 def test_without_its_heads_a_client_turn_is_no_opportunity() -> None:
