@@ -162,8 +162,8 @@ def _table(features: Features, rows: range, names: Sequence[str]) -> Floats:
 def _unit(weights: Mapping[str, float], values: Floats) -> AnswerModel:
     """The weights scaled so that the values, but for their tails, lie between 0 and 1."""
     low, high = np.quantile(values, TAILS)
-    scale = 1.0 / (high - low)
-    rounded = {name: round(weight * scale, 4) for name, weight in weights.items()}
+    scale = 1.0 / float(high - low)
+    rounded = {name: round(float(weight * scale), 4) for name, weight in weights.items()}
     return AnswerModel(round(float(-low * scale), 4), rounded)
 
 
