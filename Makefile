@@ -112,6 +112,7 @@ nano: train-env ## Distil MODEL=folder into the small bundle and say what it los
 	$(TRAIN_PY) -m export --model $(NANO) --out stream_app/bundles/nano --name rapport-nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil outcomes
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
+	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/nano --own $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 
 bench: install ## Whole path beside the bare ONNX sessions
