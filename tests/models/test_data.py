@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models.data import annomi, epitome, esconv, load_corpora
+from models.data import annomi, empathetic_exchanges, epitome, esconv, load_corpora
 from models.data.corpora import (
     CORPORA,
     Conversation,
@@ -17,7 +17,7 @@ from models.data.corpora import (
     resolve_data_dir,
 )
 from models.data.split import fold_of, fold_part, part_of, split, split_fold
-from models.labels import CLIENT, COUNSELLOR, STRATEGIES
+from models.labels import CLIENT, COUNSELLOR, RATED, STRATEGIES
 from tests.models.tiny import write_corpora, write_rows
 
 
@@ -167,8 +167,25 @@ def test_responses_to_one_post_stay_together(tmp_path: Path) -> None:
 
 def test_all_corpora_load_together(tmp_path: Path) -> None:
     conversations = load_corpora(write_corpora(tmp_path, size=6))
-    names = ("epitome", "esconv", "annomi", "empathetic_intents")
+    names = ("epitome", "esconv", "annomi", "empathetic_intents", "empathetic_exchanges")
     assert [c.corpus for c in conversations] == [name for name in names for _ in range(6)]
+
+
+def test_ratings_of_exchanges_are_shares_of_yes(tmp_path: Path) -> None:
+    exchanges = [
+        {"speaker": "my dog died", "listener": "so sorry", "empathy": 5},
+        {"speaker": "thanks", "listener": "ok", "empathy": 2},
+    ]
+    row = {"conversation_id": "c", "exchanges": exchanges}
+    write_rows(tmp_path / "empathetic_exchanges.jsonl.gz", [row])
+    [found] = empathetic_exchanges.load(tmp_path)
+    assert [turn.role for turn in found.turns] == [CLIENT, COUNSELLOR] * 2
+    assert [turn.labels for turn in found.turns] == [
+        {},
+        {RATED: (0.0, 1.0)},
+        {},
+        {RATED: (0.75, 0.25)},
+    ]
 
 
 @pytest.mark.skipif(default_data_dir() is None, reason="the corpora are not here")

@@ -1,0 +1,158 @@
+"""`--encoder`: other pretrained encoders, with their own tokenizers, from training to bundle."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from typer.testing import CliRunner  # noqa: E402
+
+from models import multitask, train  # noqa: E402
+from models.batches import FINAL, collate, tokenise  # noqa: E402
+from models.calibrate import Calibration  # noqa: E402
+from models.data import load_corpora  # noqa: E402
+from models.encoder import (  # noqa: E402
+    MAX_TOKENS,
+    PACKAGED,
+    TurnEncoder,
+    encoder_name,
+    pretrained_tokenizer,
+)
+from tests.models.tiny import tiny_tokenizer, write_corpora  # noqa: E402
+
+WIDTH = 32
+SHAPE = {
+    "vocab_size": 64,
+    "hidden_size": WIDTH,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "max_position_embeddings": MAX_TOKENS + 2,
+}
+
+
+def save(model: Any, folder: Path) -> Path:
+    """The folder of a pretrained encoder, as `save_pretrained` writes it."""
+    model.save_pretrained(folder)
+    special = {f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk")}
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tiny_tokenizer(), **special)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpora(tmp_path_factory.mktemp("corpora"), size=24)
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of three tiny encoders with random weights."""
+    torch.manual_seed(3)
+    folder = tmp_path_factory.mktemp("encoders")
+    distil = {"dim": WIDTH, "hidden_dim": 40, "n_layers": 2, "n_heads": 4, "vocab_size": 64}
+    return {
+        "bert": save(
+            transformers.BertModel(transformers.BertConfig(**SHAPE)), folder / "tiny-bert"
+        ),
+        "roberta": save(
+            transformers.RobertaModel(transformers.RobertaConfig(pad_token_id=0, **SHAPE)),
+            folder / "tiny-roberta",
+        ),
+        "distilbert": save(
+            transformers.DistilBertModel(transformers.DistilBertConfig(**distil)),
+            folder / "tiny-distilbert",
+        ),
+    }
+
+
+def trained(corpora: Path, encoder: Path, out: Path, *options: str) -> dict[str, Any]:
+    """What `python -m models.train` writes into training.json."""
+    app = train.typer.Typer()
+    app.command()(train.main)
+    arguments = [f"--data-dir={corpora}", f"--out={out}", f"--encoder={encoder}", "--max-steps=2"]
+    arguments += ["--no-contrast", "--no-bf16", "--threads=1", *options]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads((out / "training.json").read_text(encoding="utf-8"))
+
+
+def test_names_are_the_folders_or_the_hubs(encoders: dict[str, Path]) -> None:
+    assert encoder_name(None) == PACKAGED
+    assert encoder_name(str(encoders["bert"])) == "tiny-bert"
+    assert encoder_name("BAAI/bge-small-en-v1.5") == "BAAI/bge-small-en-v1.5"
+
+
+def test_the_encoders_own_tokenizer_is_used_whole(encoders: dict[str, Path]) -> None:
+    found = pretrained_tokenizer(str(encoders["bert"]))
+    text = "i feel sad ."
+    assert found.encode(text).ids == tiny_tokenizer().encode(text).ids
+    assert len(found.encode("sad " * 500).ids) == 502
+    assert found.padding is None
+
+
+@pytest.mark.filterwarnings("default")  # the exporter's own
+def test_another_encoder_goes_from_training_to_the_bundle(
+    corpora: Path, encoders: dict[str, Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxscript")
+    from export import __main__ as export  # noqa: PLC0415
+    from stream_app.inference import bundle as reader  # noqa: PLC0415
+
+    about = trained(corpora, encoders["bert"], tmp_path / "model", "--frozen-layers=1")
+    assert about["base_model"] == "tiny-bert"
+    assert about["recipe"]["frozen_layers"] == 1
+    model, tokenizer = multitask.load(tmp_path / "model")
+    assert model.encoder.hidden_size == WIDTH
+    assert tokenizer.get_vocab() == tiny_tokenizer().get_vocab()
+    Calibration().write(tmp_path / "model" / "calibration.json")
+    conversations = load_corpora(corpora)
+    content = export.build(
+        tmp_path / "model", tmp_path / "bundle", export.Profile.fp32, conversations, [], threads=1
+    )
+    assert content["encoder"]["hidden_size"] == WIDTH
+    assert content["training"]["base_model"] == "tiny-bert"
+    assert reader.load(tmp_path / "bundle").manifest.encoder.hidden_size == WIDTH
+    card = (tmp_path / "bundle" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "(tiny-bert, fine-tuned)" in card
+
+
+@pytest.mark.parametrize("kind", ["roberta", "distilbert"])
+def test_encoders_of_another_architecture_train_without_frozen_layers(
+    kind: str, corpora: Path, encoders: dict[str, Path], tmp_path: Path
+) -> None:
+    about = trained(corpora, encoders[kind], tmp_path, "--frozen-layers=0")
+    assert about["base_model"] == f"tiny-{kind}"
+    model, tokenizer = multitask.load(tmp_path)
+    segments = tokenise(load_corpora(corpora)[:3], tokenizer)
+    found, _ = model(collate(segments, FINAL, random.Random(0)))
+    assert all(torch.isfinite(values).all() for values in found.values())
+
+
+def test_layers_that_are_not_laid_out_as_berts_cannot_be_frozen(
+    corpora: Path, encoders: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"DistilBertModel cannot be frozen.*--frozen-layers 0"):
+        trained(corpora, encoders["distilbert"], tmp_path, "--frozen-layers=1")
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_the_frozen_and_the_trained_layers_make_the_whole(
+    kind: str, encoders: dict[str, Path]
+) -> None:
+    """Where layers may be frozen, a turn comes out as it does from the unbroken encoder."""
+    model, _ = multitask.from_base(str(encoders[kind]))
+    encoder: TurnEncoder = model.encoder.eval()
+    ids = torch.randint(4, 30, (3, 9), generator=torch.Generator().manual_seed(0))
+    mask = (torch.arange(9) < torch.tensor([[9], [5], [2]])).long()
+    with torch.no_grad():
+        whole, _ = encoder(ids * mask, mask)
+        halves, _ = encoder.upper(encoder.lower(ids * mask, mask, 1), mask, 1)
+    torch.testing.assert_close(halves, whole, atol=1e-5, rtol=0)
