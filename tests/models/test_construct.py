@@ -272,8 +272,8 @@ def test_motivational_weights_follow_quality() -> None:
     model, _ = motivational_answer([part_of(real, x, 1.0)], lambda _: True)
     assert model.weights["reflection"] > 0 > model.weights["advice"]
     assert abs(model.weights["explorations"]) < 0.3 * model.weights["reflection"]
+    good = [session for session, _ in real if session.quality == "high"]
     with pytest.raises(ValueError, match="class"):
-        good = [session for session, _ in real if session.quality == "high"]
         motivational_answer([part_of(real, x, 1.0)], lambda session: session in good)
 
 
