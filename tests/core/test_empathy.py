@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -199,6 +199,7 @@ def test_small_talk_counts_by_the_floor() -> None:
     assert of((0.0, 1.0)).index == pytest.approx((0.5 * prior + data) / (prior + data))
 
 
+@settings(deadline=None)
 @given(PAIRS, st.integers(1, 10))
 def test_the_risk_rises_when_the_latest_answer_falls(
     pairs: list[tuple[float, float]], steps: int
@@ -302,6 +303,7 @@ def test_the_interval_shrinks_with_every_exchange() -> None:
     assert widths[-1] < widths[0] / 2
 
 
+@settings(deadline=None)
 @given(PAIRS)
 def test_everything_stays_within_its_scale(pairs: list[tuple[float, float]]) -> None:
     found = of(*pairs, model=replace(MODEL, min_answers=1))
@@ -311,6 +313,7 @@ def test_everything_stays_within_its_scale(pairs: list[tuple[float, float]]) -> 
     assert 0.0 <= found.percentile <= 100.0
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=60))
 def test_the_index_of_a_long_session_is_that_of_all_its_exchanges(
     pairs: list[tuple[float, float]],

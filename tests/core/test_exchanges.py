@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
@@ -144,6 +144,7 @@ def finals_only(roles: list[Role], finals: list[int], hidden: set[int]) -> Excha
     return exchanges
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(ROLES, VALUES, VALUES, HIDDEN), max_size=60))
 def test_a_final_score_leaves_what_finals_alone_leave(
     turns: list[tuple[Role, int, int, bool]],
@@ -201,6 +202,7 @@ def all_answered(roles: list[Role], values: list[int], hidden: set[int]) -> list
     return [Answered(seq, values[seq], max(values[n] for n in answers)) for seq, answers in best]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(ROLES, VALUES, HIDDEN), max_size=150))
 def test_the_sums_are_those_of_all_settled_exchanges(turns: list[tuple[Role, int, bool]]) -> None:
     hidden = {seq for seq, turn in enumerate(turns) if turn[2]}

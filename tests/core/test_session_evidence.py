@@ -4,7 +4,7 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
@@ -144,6 +144,7 @@ def test_a_state_survives_its_row() -> None:
     assert unpack(pack(state)) == state
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=8))
 def test_client_evidence_does_not_depend_on_the_batches(sizes: list[int]) -> None:
     log: list[Received] = received([*(turn(seq=seq) for seq in range(20)), end()])
