@@ -35,6 +35,8 @@ Folds = Annotated[Path, typer.Option(help="Holds a folder for each fold's model.
 Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
 Out = Annotated[Path, typer.Option(help="Where the figures are written.")]
 FIGURES = Path("docs/evaluation")
+CHANCE = 0.5
+"""AUROC of an outcome that cannot be told."""
 
 
 @app.command()
@@ -76,22 +78,27 @@ def fit(
     folds: Folds = Path("build/folds"),
     data_dir: Data = None,
 ) -> None:
-    """Fit the outcome models on all sessions and write them into the bundle."""
+    """Fit the outcome models on all sessions and write them into the bundle.
+
+    An outcome that cannot be told on unseen folds (the interval of its AUROC holds 0.5) is left
+    out: its domain gets no outcome risk.
+    """
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     sessions, members = load_folds(folds, resolve_data_dir(data_dir))
     heads = {head.name: head for head in load_bundle(bundle).manifest.heads}
     found = collect(sessions, members, heads)
     running, ended = shipped(found)
+    held_out = _held_out(found, sessions)
     content["outcomes"] = {
         spec.name: msgspec.to_builtins(
             running[spec.name].outcome_model(spec, ended[spec.name].outcome_model(spec))
         )
         for spec in SPECS
-        if spec.name in running and spec.name in ended
+        if spec.name in running and spec.name in ended and held_out[spec.name]["low"] > CHANCE
     }
     content["metrics"]["outcomes"] = {
         "protocol": PROTOCOL,
-        "out_of_fold": _held_out(found, sessions),
+        "out_of_fold": held_out,
     }
     write_manifest(bundle, content)
     (bundle / CARD).write_text(model_card(content), encoding="utf-8")
