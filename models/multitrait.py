@@ -239,7 +239,7 @@ def main(
     # These bring the session risk and the export, which the functions above do without.
     from models.evaluate import document  # noqa: PLC0415
     from models.evaluate.report import rounded  # noqa: PLC0415
-    from models.sessions import load_folds  # noqa: PLC0415
+    from models.outcomes.folds import load_folds  # noqa: PLC0415
 
     sessions, members = load_folds(folds, resolve_data_dir(data_dir))
     content = report(rated_by(sessions, members), whole_chats(sessions, members))

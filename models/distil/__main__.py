@@ -130,19 +130,18 @@ def calibrate(
 
 @app.command()
 def outcomes(bundle: Small = Path("nano"), teacher: Large = Path("default")) -> None:
-    """Give the small bundle the large one's empathy index and outcome models.
+    """Give the small bundle the large one's outcome models.
 
-    Its probabilities are calibrated to the large bundle's.
+    Its probabilities are calibrated to the large bundle's. The empathy index has references of its
+    own (`python -m models.construct fit --own`).
     """
     target = bundles.find(bundle)
     source = json.loads((bundles.find(teacher) / MANIFEST).read_text(encoding="utf-8"))
     content = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-    content["empathy"], content["outcomes"] = source["empathy"], source["outcomes"]
+    content["outcomes"] = source["outcomes"]
     write_manifest(target, content)
     (target / CARD).write_text(model_card(content), encoding="utf-8")
-    print(
-        f"empathy index and outcome models of {source['name']} {source['version']} are in {target}"
-    )
+    print(f"the outcome models of {source['name']} {source['version']} are in {target}")
 
 
 @app.command("compare")

@@ -12,7 +12,7 @@ from tests.commands.conftest import Rapport
 from tests.rule_texts import HEAD, rule_text
 from tests.store.batches import end, outcome, turn
 
-SAMPLES = ("counselling-01", "customer-service-02", "peer-support-03", "customer-service-07")
+SAMPLES = ("counselling-01", "counselling-02", "peer-support-03", "peer-support-08")
 
 
 @pytest.fixture
@@ -46,10 +46,10 @@ def test_the_shipped_rules_on_sample_sessions(rapport: Rapport, sessions: Path) 
     done = rapport("rules", "test", DEFAULT_RULES, sessions, COLUMNS="200")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    [risk] = [line for line in lines if line.startswith("customer-service-02")]
+    [risk] = [line for line in lines if line.startswith("peer-support-08")]
     assert "low-empathy  seq " in risk
     assert "Little empathy lately (risk 0." in risk
-    [dropped] = [line for line in lines if line.startswith("customer-service-07")]
+    [dropped] = [line for line in lines if line.startswith("counselling-02")]
     assert "sudden-drop  seq " in dropped
     [row] = [line for line in lines if line.startswith("  low-empathy ")]
     cells = row.split()
