@@ -29,7 +29,9 @@ INTRODUCTION = """\
 `low_empathy_risk` is the probability that the session's recent empathy index lies below the tenth
 percentile of its reference ([low-empathy.md](low-empathy.md)). Here it is measured on sessions
 whose empathy is known. Figures are correlations and areas under the ROC curve from 0 to 1, not per
-cent; a risk that points the wrong way has an AUROC below 0.5."""
+cent; a risk that points the wrong way has an AUROC below 0.5. The fold models here are trained by
+the present recipe of `models.train`; the graphs that ship, and the sections on single heads, are of
+the longer training of bundle 1.6.0."""
 TARGET_NOTES = """\
 Targets were set before the benchmark was run. Degraded sessions in this table: every counsellor
 turn of the second half is replaced. "After three turns" is three counsellor turns after the onset.
