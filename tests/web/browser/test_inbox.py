@@ -17,7 +17,7 @@ HALF = timedelta(minutes=10)
 def stage(new_stage: NewStage, live_broker: str) -> Stage:
     stage = new_stage(broker=live_broker, changes={"topic_prefix": "inbox"})
     for name in ("first", "second", "third", "fourth", "fifth"):
-        stage.play(BAD, name, ago=HALF, until=8)
+        stage.play(BAD, name, ago=HALF, until=12)
     stage.play("peer-support-08", "over", ago=timedelta(hours=1))
     stage.go_live()
     return stage
