@@ -116,7 +116,7 @@ def test_a_new_alert_comes_by_itself_and_is_read_out(stage: Stage, sit: Sit) -> 
     sitting = sit(stage, to="/alerts?state=firing")
     sitting.is_live()
     page = sitting.page
-    stage.commit_and_tell(*sample_turns(BAD, "newest", stage.now() - HALF)[:9])
+    stage.commit_and_tell(*sample_turns(BAD, "newest", stage.now() - HALF)[:13])
     expect(page.locator(alert_of("newest"))).to_be_visible()
     expect(page.locator("#announcer")).to_contain_text("fires in session newest")
 
@@ -128,7 +128,7 @@ def test_a_form_that_is_being_filled_in_is_left_alone(stage: Stage, sit: Sit) ->
     alert = page.locator(alert_of("fifth"))
     alert.locator("summary", has_text="Note").click()
     alert.locator("details[open] textarea").fill("half a sentence")
-    stage.commit_and_tell(*sample_turns(BAD, "later", stage.now() - HALF)[:9])
+    stage.commit_and_tell(*sample_turns(BAD, "later", stage.now() - HALF)[:13])
     expect(page.locator("#changed")).to_be_visible()
     expect(alert.locator("details[open] textarea")).to_have_value("half a sentence")
     page.click("#changed")
@@ -138,7 +138,7 @@ def test_a_form_that_is_being_filled_in_is_left_alone(stage: Stage, sit: Sit) ->
 def test_what_a_colleague_does_is_seen_at_once(stage: Stage, sit: Sit) -> None:
     mine = sit(stage, to="/alerts?state=firing")
     mine.is_live()
-    stage.commit_and_tell(*sample_turns(BAD, "shared", stage.now() - HALF)[:9])
+    stage.commit_and_tell(*sample_turns(BAD, "shared", stage.now() - HALF)[:13])
     expect(mine.page.locator(alert_of("shared"))).to_be_visible()
     theirs = sit(stage, to="/alerts?state=firing").page
     alert = theirs.locator(alert_of("shared"))

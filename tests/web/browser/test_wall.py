@@ -97,7 +97,7 @@ def test_scores_move_a_card_and_the_order_follows(stage: Stage, sit: Sit) -> Non
         }"""
     )
     points = page.locator("[data-session=middling] polyline").get_attribute("points") or ""
-    assert len(points.split()) == 9, "one point for each counsellor turn"
+    assert len(points.split()) == 8, "one point for each counsellor turn from the second answer on"
 
 
 def test_a_live_card_equals_what_a_reload_shows(stage: Stage, sit: Sit) -> None:
@@ -166,7 +166,7 @@ def test_an_alert_is_read_out_and_marks_its_card(stage: Stage, sit: Sit) -> None
     stage.commit_and_tell(*events[:3])
     expect(page.locator("[data-session=second]")).to_be_visible()
     assert page.locator("#announcer").inner_text() == ""
-    stage.commit_and_tell(*events[3:9])
+    stage.commit_and_tell(*events[3:13])
     expect(page.locator("[data-session=second].calls")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text(
         re.compile("^Alert: low-empathy fires in session second")
