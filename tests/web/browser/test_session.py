@@ -117,8 +117,8 @@ def test_the_curve_is_one_stop_and_arrows_walk_it(stage: Stage, sit: Sit) -> Non
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Turn 5:")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("#turn-3$"))
-    expect(page.locator("#turn-3")).to_be_in_viewport()
+    expect(page).to_have_url(re.compile("#turn-5$"))
+    expect(page.locator("#turn-5")).to_be_in_viewport()
 
 
 def test_alerts_stand_on_the_curves_axis(stage: Stage, sit: Sit) -> None:
