@@ -193,7 +193,7 @@ def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the file.")] = document.FOLDER,
 ) -> None:
-    """Measure the baselines and write the page anew."""
+    """Measure the baselines and write the page again."""
     content = report(load_for_command(data_dir))
     out.mkdir(parents=True, exist_ok=True)
     document.write_json(out / "baselines.json", content)

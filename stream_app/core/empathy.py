@@ -51,10 +51,6 @@ class Scored(Protocol):
         """What the counsellor expressed."""
 
     @property
-    def perceived(self) -> Mapping[str, float]:
-        """Perceived empathy by head."""
-
-    @property
     def client(self) -> Mapping[str, Mapping[str, float]]:
         """Distributions of the client's heads."""
 
@@ -231,7 +227,7 @@ def summary(
         high=_within(whole.mean + INTERVAL * whole.sd),
         percentile=100.0 * (_place(whole.mean, own) if own else _rank(whole.mean, here)),
         recent=_within(sum(share * part.mean for share, part in recent)),
-        risk=None if few else sum(share * part.below(low) for share, part in recent),
+        risk=None if few else _within(sum(share * part.below(low) for share, part in recent)),
         opportunities=exchanges.opportunities + len(called),
         met=exchanges.met + sum(answered for _, answered in called),
         missed=[*exchanges.missed, *(seq for seq, answered in called if not answered)][

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed
-from stream_app.core.empathy import EmpathyModel
+from stream_app.core.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, EmpathyModel
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.errors import BundleError
 
@@ -207,6 +207,22 @@ def _check_format(path: Path, found: int) -> None:
         )
 
 
+def _check_empathy(path: Path, model: EmpathyModel) -> None:
+    """Refuse what would otherwise end a worker at its first turn."""
+    references = [*model.domains.values(), *model.approaches.values()]
+    named = {name for here in references for name in (*here.opportunity, *here.answer.weights)}
+    if unknown := sorted(named - {*CLIENT_FEATURES, *COUNSELLOR_FEATURES}):
+        raise BundleError(
+            f"{path}: the empathy index weighs unknown features: {', '.join(unknown)}"
+        )
+    spreads = [value for here in references for value in (here.between, here.within)]
+    if model.default not in model.domains or not 0 < model.change < 1 or min(spreads) <= 0:
+        raise BundleError(
+            f"{path}: the empathy index needs a reference for its default domain, a probability of "
+            "change between 0 and 1, and spreads above 0: fit it again"
+        )
+
+
 def _check(path: Path, manifest: Manifest) -> None:
     needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
     if manifest.distress is not None:
@@ -218,6 +234,8 @@ def _check(path: Path, manifest: Manifest) -> None:
             f"{path} has a head {COMPUTED_TOTAL}; that is the sum of the other levels: "
             "give the head another name"
         )
+    if manifest.empathy is not None:
+        _check_empathy(path, manifest.empathy)
     unknown = [
         head.name
         for head in manifest.heads

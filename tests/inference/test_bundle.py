@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,25 @@ def test_a_head_that_the_wire_contract_lacks_is_refused(copy: Path) -> None:
     heads = json.loads((copy / bundles.MANIFEST).read_text("utf-8"))["heads"]
     change(copy, heads=[{**heads[0], "name": "charm"}])
     assert "charm" in refusal(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda e: e["domains"]["peer-support"]["answer"]["weights"].update(wit=1.0), "wit"),
+        (lambda e: e.update(default="elsewhere"), "default domain"),
+        (lambda e: e.update(change=0.0), "probability of change"),
+        (lambda e: e["domains"]["peer-support"].update(within=0.0), "spreads above 0"),
+    ],
+)
+def test_an_index_that_would_end_a_worker_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(bundles.DEFAULT_BUNDLE, folder)
+    content = json.loads((folder / "bundle.json").read_text("utf-8"))
+    change(content["empathy"])
+    (folder / "bundle.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(BundleError) as refused:
+        bundles.load(folder)
+    assert words in " ".join(str(refused.value).split())
