@@ -27,11 +27,11 @@ from models.losses import LOSSES, HeadLoss, LossName, rationale_loss
 from models.teaching import Teacher, divergence
 
 REPEATS = {
-    "epitome": 3,
+    "epitome": 2,
     "esconv": 1,
-    "annomi": 2,
+    "annomi": 1,
     "empathetic_intents": 1,
-    "empathetic_exchanges": 2,
+    "empathetic_exchanges": 1,
     "contrast": 1,
 }
 RATIONALE_WEIGHT = 0.5
@@ -42,7 +42,7 @@ RATIONALE_WEIGHT = 0.5
 class Recipe:
     """Everything that decides the outcome besides the data."""
 
-    epochs: int = 1
+    epochs: int = 2
     seed: int = 17
     encoder_rate: float = 8e-5
     head_rate: float = 1e-3
@@ -51,7 +51,7 @@ class Recipe:
     pairs_a_step: int = 16
     loss: LossName = "weighted"
     bf16: bool = True
-    frozen_layers: int = 3
+    frozen_layers: int = 2
     contrast: bool = True
     taught: float = 1.0
     """Weight of the teacher's answers, where there is a teacher."""

@@ -36,7 +36,7 @@ class Mix:
     """How many pairs are made of each sort, and how many fitting phrases beside the real reply."""
 
     mechanism: int = 220
-    sympathy: int = 600
+    sympathy: int = 1000
     cheers: int = 600
     cheers_in_task: int = 100
     beside_real_reply: int = 120
