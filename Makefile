@@ -101,6 +101,7 @@ train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its index and outcomes
 	$(TRAIN_PY) -m models.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(MODEL) --out stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m export.reactions --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
@@ -110,6 +111,7 @@ nano: train-env ## Distil MODEL=folder into the small bundle and say what it los
 	$(TRAIN_PY) -m models.perceived --model $(NANO) --no-inner $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil calibrate --teacher $(MODEL) --student $(NANO) $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(NANO) --out stream_app/bundles/nano --name rapport-nano $(DATA_DIR)
+	$(TRAIN_PY) -m export.reactions --bundle stream_app/bundles/nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil outcomes
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/nano --own $(DATA_DIR)

@@ -14,7 +14,7 @@ from models.labels import HEADS, ROLE_NAMES, HeadSpec
 
 FORMAT = 2
 NAME = "rapport-minilm"
-VERSION = "2.0.0"
+VERSION = "2.1.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (

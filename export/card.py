@@ -78,6 +78,11 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
         "## Heads\n\n" + _heads(manifest),
         "## Data and licences\n\n" + _data(training) + "\n\n" + LICENCE_NOTE,
         *(_distilled(manifest, files) if distilled else _trained(manifest, files)),
+        *(
+            [f"## Emotional reactions\n\n{_reactions(metrics['reactions'])}"]
+            if "reactions" in metrics
+            else []
+        ),
         *([f"## Distress probe\n\n{_distress(metrics)}"] if manifest.get("distress") else []),
         "## This bundle on its own held-out turns\n\n"
         f"Split: {training['split']}. Per cent; with the turns before and after the scored one, "
@@ -151,6 +156,21 @@ def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
         "## Empathy index\n\n" + _empathy(manifest),
         "## Outcome risks\n\n" + _outcomes(manifest),
     ]
+
+
+def _reactions(found: dict[str, Any]) -> str:
+    before, after = found["before"], found["after"]
+    names = {"accuracy": "accuracy", "macro_f1": "macro-F1", "log_loss": "log loss",
+             "spearman": "Spearman of the expected level"}  # fmt: skip
+    rows = [[words, f"{before[key]:.3f}", f"{after[key]:.3f}"] for key, words in names.items()]
+    return (
+        "After the export this head alone learned more context contrast, so that sympathy counts "
+        "for nothing after good news (`python -m export.reactions`); the cross-validated figures "
+        f"above are from before. On {after['n']} held-out responses:\n\n"
+        + tables.table(["", "before", "after"], rows)
+        + "\n\nThe expected level (0-2) of ordinary replies moved by "
+        f"{found['ordinary_turns_moved']:.3f} on average."
+    )
 
 
 def _distress(metrics: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from torch.export import Dim
 
 from export.packed import PackedEncoder
 from models.batches import SLOTS
+from models.heads import ContextHead
 from models.labels import HEADS
 from models.multitask import MultitaskModel
 
@@ -42,7 +43,6 @@ def export_graphs(model: MultitaskModel, folder: Path) -> Graphs:
     """Write the graphs in float32."""
     folder.mkdir(parents=True, exist_ok=True)
     batch, tokens = Dim("batch", min=1, max=4096), Dim("tokens", min=1, max=512)
-    slots = Dim("slots", min=1, max=64)
     encoder, packed = folder / "encoder.onnx", folder / "encoder_packed.onnx"
     for module, path in ((model.encoder, encoder), (PackedEncoder(model.encoder), packed)):
         _export(
@@ -53,10 +53,16 @@ def export_graphs(model: MultitaskModel, folder: Path) -> Graphs:
             path,
         )
     head = folder / "head.onnx"
+    export_head(model.head, model.encoder.hidden_size, head)
+    return Graphs(encoder, packed, head)
+
+
+def export_head(head: ContextHead, hidden_size: int, path: Path) -> None:
+    """Write the graph of the context head in float32."""
+    batch, slots = Dim("batch", min=1, max=4096), Dim("slots", min=1, max=64)
     shapes = {name: {0: batch, 1: slots} for name in HEAD_INPUTS}
     shapes["target"] = shapes["target_role"] = {0: batch}
-    _export(model.head, example_windows(model.encoder.hidden_size), shapes, HEAD_OUTPUTS, head)
-    return Graphs(encoder, packed, head)
+    _export(head, example_windows(hidden_size), shapes, HEAD_OUTPUTS, path)
 
 
 def example_turns() -> dict[str, Tensor]:

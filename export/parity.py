@@ -34,6 +34,7 @@ class OnnxModel:
         self.encoder = session(encoder, threads)
         self.head = session(head, threads)
         self.alone = alone
+        self.names = [output.name for output in self.head.get_outputs()]
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors [n, 2, hidden] and rationale logits [n, tokens, 3]."""
@@ -54,8 +55,8 @@ class OnnxModel:
 
     def score(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Logits [n, labels] by head for named inputs of the head graph."""
-        outputs = self.head.run(HEAD_OUTPUTS, {key: x.numpy() for key, x in inputs.items()})
-        return dict(zip(HEAD_OUTPUTS, map(torch.from_numpy, outputs), strict=True))
+        outputs = self.head.run(self.names, {key: x.numpy() for key, x in inputs.items()})
+        return dict(zip(self.names, map(torch.from_numpy, outputs), strict=True))
 
     def __call__(self, step: Step) -> tuple[dict[str, Tensor], list[Tensor]]:
         """Logits by head for the step's targets, and rationale logits by encoder chunk."""

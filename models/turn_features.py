@@ -22,7 +22,7 @@ from models.batches import AFTER, BEFORE, OFFSETS, EncoderChunk, TokenisedTurn, 
 from models.data.corpora import Turn
 from models.data.listeners import HeardSession
 from models.encoder import MAX_TOKENS
-from models.heads import FUSED
+from models.heads import FUSED, ContextHead
 from models.multitask import MultitaskModel
 
 View = Literal["provisional", "final"]
@@ -81,7 +81,7 @@ def windows(starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 @torch.inference_mode()
 def fuse(
-    model: MultitaskModel,
+    head: ContextHead,
     vectors: NDArray[np.float16],
     roles: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -97,7 +97,7 @@ def fuse(
         part = slice(first, first + ROWS)
         context = torch.from_numpy(neighbours[part])
         fused[part] = (
-            model.head.fuse(
+            head.fuse(
                 held[part].float(),
                 role[part],
                 held[context, 1].float(),
@@ -126,7 +126,7 @@ def turn_features(
     texts = [turn.text for session in sessions for turn in session.turns]
     roles = np.array([turn.role for session in sessions for turn in session.turns])
     vectors = encode_texts(model, tokenizer, texts)
-    fused = {view: fuse(model, vectors, roles, starts, view) for view in VIEWS}
+    fused = {view: fuse(model.head, vectors, roles, starts, view) for view in VIEWS}
     with torch.inference_mode():
         alone = model.head.alone(torch.from_numpy(vectors).float()).half().numpy()
     if file is not None:

@@ -159,8 +159,12 @@ class _Gathered:
             output.row = self.counts[name] + place
             self.rationales[name].append(output)
         for head in HEADS:
-            self.everywhere[head.name].append(logits[head.name][step.targets.role == head.role])
+            if head.name in logits:  # a bundle may lack a head that this version trains
+                own = step.targets.role == head.role
+                self.everywhere[head.name].append(logits[head.name][own])
         for name, (rows, target) in step.targets.labels.items():
+            if name not in logits:
+                continue
             self.logits[name].append(logits[name][rows])
             self.targets[name].append(target)
             self.counts[name] += len(rows)
