@@ -105,6 +105,8 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m models.multitrait $(DATA_DIR)
+	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/default
 
 nano: train-env ## Distil MODEL=folder into the small bundle and say what it loses (hours on two cores)
 	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)
@@ -115,6 +117,7 @@ nano: train-env ## Distil MODEL=folder into the small bundle and say what it los
 	$(TRAIN_PY) -m models.distil outcomes
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/nano --own $(DATA_DIR)
+	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/nano
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 
 bench: install ## Whole path beside the bare ONNX sessions

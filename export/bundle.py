@@ -64,6 +64,7 @@ def manifest(
         "empathy": None,
         "outcomes": {},
         "distress": None,
+        "perceived": None,
         "training": {key: training[key] for key in known},
         "metrics": metrics,
         "files": {name: sha256(folder / name) for name in (ENCODER, HEAD, TOKENIZER)},

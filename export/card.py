@@ -9,15 +9,17 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from export import gate
 from export.bundle import CARD, MANIFEST
 from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
-from models.evaluate import document, report, tables
+from models.evaluate import document, report, sections, tables
 from models.evaluate.outcomes import figure
 from models.evaluate.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES
 from models.labels import HEADS_BY_NAME
+from stream_app.core.perceived import PerceivedValues
 
 CROSS_VALIDATED = ("levels", "rationales", "strategies", "annomi", "intents", "calibration")
 
@@ -84,6 +86,7 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
             else []
         ),
         *([f"## Distress probe\n\n{_distress(metrics)}"] if manifest.get("distress") else []),
+        *([f"## Perceived values\n\n{_perceived(manifest)}"] if manifest.get("perceived") else []),
         "## This bundle on its own held-out turns\n\n"
         f"Split: {training['split']}. Per cent; with the turns before and after the scored one, "
         "on the graphs of this bundle. Fewer turns than above, so look there first; majority is "
@@ -191,6 +194,15 @@ def _distress(metrics: dict[str, Any]) -> str:
         f"{found['essays']['n']} essays report of themselves {found['essays']['spearman']:.2f}. "
         "`python -m models.distress evaluate` prints these figures."
     )
+
+
+def _perceived(manifest: dict[str, Any]) -> str:
+    """Which perceived heads the console shows as one value, and their validity."""
+    values = msgspec.convert(manifest["perceived"], PerceivedValues)
+    parts = [f"{sections.SHOWN_VALUES}; scores keep every head.", sections.shown_values(values)]
+    if _is_distilled(manifest):
+        parts.append("Measured on the large bundle's fold models: no fold was distilled.")
+    return "\n\n".join(parts)
 
 
 def _cross_validated(files: dict[str, Any]) -> str:

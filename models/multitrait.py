@@ -5,16 +5,21 @@ that it learns from (convergent) and less with the others (discriminant). ESConv
 worse ratings and shorter chats, so a head that recognises the file correlates with every rating:
 the correlations are partial, with the file held constant. All p-values are corrected together
 (Holm 1979). Writes docs/evaluation/multitrait.json from the fold models' outputs.
+
+With `--bundle FOLDER` nothing is measured: the file decides which heads the console shows as one
+value (`models.trait_groups`), and the groups go into the bundle's manifest and model card.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import typer
 from numpy.typing import NDArray
@@ -27,7 +32,9 @@ from models.labels import COUNSELLOR, PERCEIVED
 from models.listening import Bag, bags_of, learns_from
 from models.ratings import Fold, bag_scores
 from models.resampling import RESAMPLES, interval, partial_spearman, spearman
+from models.trait_groups import perceived_values
 from models.turn_features import View
+from stream_app.core.perceived import PerceivedValues
 
 VIEW: View = "final"
 ALPHA = 0.05
@@ -226,6 +233,26 @@ def _rated(
     )
 
 
+def write_groups(bundle: Path, figures: Path) -> PerceivedValues:
+    """Decide from the figures which heads are shown as one value; write that into the bundle."""
+    # These bring the export, which the functions above do without.
+    from export.bundle import CARD, MANIFEST, write_manifest  # noqa: PLC0415
+    from export.card import model_card  # noqa: PLC0415
+
+    content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
+    heads = [head["name"] for head in content["heads"] if head["dimension"] == "perceived"]
+    ratings = figures.with_name("ratings.json")
+    found = perceived_values(
+        json.loads(figures.read_text(encoding="utf-8")),
+        json.loads(ratings.read_text(encoding="utf-8")) if ratings.is_file() else {},
+        heads,
+    )
+    content["perceived"] = msgspec.to_builtins(found)
+    write_manifest(bundle, content)
+    (bundle / CARD).write_text(model_card(content), encoding="utf-8")
+    return found
+
+
 def main(
     folds: Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")] = Path(
         "build/folds"
@@ -234,8 +261,19 @@ def main(
     out: Annotated[Path, typer.Option(help="The file of the figures.")] = Path(
         "docs/evaluation/multitrait.json"
     ),
+    bundle: Annotated[
+        Path | None,
+        typer.Option(help="Measure nothing: write the groups of heads into this bundle."),
+    ] = None,
 ) -> None:
     """Measure the heads of all folds that have them, and write the figures."""
+    if bundle is not None:
+        for group in write_groups(bundle, out).groups:
+            first = group.validity[0] if group.validity else None
+            says = f"r = {first.r:.2f} with {first.words}" if first else "not measured"
+            print(f"{group.name}: shows {group.shown}, {says}")
+        return
+
     # These bring the session risk and the export, which the functions above do without.
     from models.evaluate import document  # noqa: PLC0415
     from models.evaluate.report import rounded  # noqa: PLC0415

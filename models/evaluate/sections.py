@@ -7,6 +7,8 @@ from typing import Any
 from models.evaluate.folds import VIEW_WORDS
 from models.evaluate.tables import NONE, mean_sd, table
 from models.probes.report import markdown as probe_markdown
+from models.trait_groups import perceived_values
+from stream_app.core.perceived import PerceivedValues
 
 Content = dict[str, Any]
 
@@ -172,8 +174,30 @@ def multitrait(content: Content) -> str:
             table(["heads", "Spearman", "file held constant"], pairs),
             difference,
             table(["head", "other", "rating", "difference (95 %)", "told apart"], apart, left=3),
+            f"{SHOWN_VALUES}:\n\n{shown_values(perceived_values(content, {}, heads))}",
         ]
     )
+
+
+SHOWN_VALUES = (
+    "The console shows a group of heads that cannot be told apart as one value, that of the head "
+    "in bold, with the first of its coefficients beside it"
+)
+
+
+def shown_values(values: PerceivedValues) -> str:
+    """The groups of perceived heads with their validity, and the rule that made them."""
+    rows = [
+        [
+            ", ".join(f"**{head}**" if head == group.shown else head for head in group.members),
+            *(found.rating, str(found.sessions), str(found.n)),
+            f"{found.r:.2f} ({found.low:.2f} to {found.high:.2f})",
+        ]
+        for group in values.groups
+        for found in group.validity
+    ]
+    header = ["heads", "rating", "conversations", "ratings", "r (95 %)"]
+    return f"{table(header, rows, left=2)}\n\n{_sentence(values.protocol)}"
 
 
 def _trait(cell: Content, alpha: float) -> str:

@@ -15,6 +15,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed
 from stream_app.core.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, EmpathyModel
 from stream_app.core.outcomes import OutcomeModel
+from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
 
 FORMAT: Final = 2
@@ -131,6 +132,7 @@ class Manifest(Struct, frozen=True):
     empathy: EmpathyModel | None = None
     outcomes: dict[str, OutcomeModel] = field(default_factory=dict)
     distress: ProbeSpec | None = None
+    perceived: PerceivedValues | None = None
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
 
@@ -223,6 +225,17 @@ def _check_empathy(path: Path, model: EmpathyModel) -> None:
         )
 
 
+def _check_perceived(path: Path, heads: list[HeadSpec], values: PerceivedValues) -> None:
+    known = {head.name for head in heads if head.dimension is Dimension.PERCEIVED}
+    members = [name for group in values.groups for name in group.members]
+    elsewhere = any(group.shown not in group.members for group in values.groups)
+    if elsewhere or set(members) - known or len(members) > len(set(members)):
+        raise BundleError(
+            f"{path}: groups of perceived heads have to name perceived heads of the bundle, each "
+            f"once, and to show a member: run python -m models.multitrait --bundle {path}"
+        )
+
+
 def _check(path: Path, manifest: Manifest) -> None:
     needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
     if manifest.distress is not None:
@@ -236,6 +249,8 @@ def _check(path: Path, manifest: Manifest) -> None:
         )
     if manifest.empathy is not None:
         _check_empathy(path, manifest.empathy)
+    if manifest.perceived is not None:
+        _check_perceived(path, manifest.heads, manifest.perceived)
     unknown = [
         head.name
         for head in manifest.heads

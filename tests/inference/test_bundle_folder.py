@@ -236,3 +236,69 @@ def test_a_head_in_place_of_the_computed_total_is_refused(folder: Path, dimensio
     body["heads"] = [HEAD, HEAD | {"name": "empathy_total", "dimension": dimension}]
     (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
     assert "empathy_total" in refusal(folder)
+
+
+SYMPATHY = {**HEAD, "name": "sympathy", "dimension": "perceived", "kind": "binary"}
+UNDERSTANDING = {**SYMPATHY, "name": "understanding"}
+VALIDITY = {
+    "rating": "ESConv empathy",
+    "words": "seekers' ratings",
+    "r": 0.17,
+    "low": 0.11,
+    "high": 0.23,
+    "n": 851,
+    "sessions": 851,
+}
+GROUP = {
+    "name": "Understanding and sympathy",
+    "members": ["understanding", "sympathy"],
+    "shown": "sympathy",
+    "validity": [VALIDITY],
+}
+
+
+def with_groups(folder: Path, *groups: dict[str, Any]) -> Path:
+    body = manifest()
+    body["heads"] += [UNDERSTANDING, SYMPATHY]
+    body["perceived"] = {"protocol": "made up", "groups": list(groups)}
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    return folder
+
+
+def test_groups_of_perceived_heads_are_read(folder: Path) -> None:
+    assert load(folder).manifest.perceived is None, "a manifest from before the groups"
+    found = load(with_groups(folder, GROUP)).manifest.perceived
+    assert found is not None
+    assert msgspec.to_builtins(found.groups) == [GROUP]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [GROUP | {"members": ["understanding", "charm"], "shown": "understanding"}],
+        [GROUP | {"members": ["emotional_reactions"], "shown": "emotional_reactions"}],
+        [GROUP, GROUP | {"members": ["sympathy"]}],
+        [GROUP | {"members": ["sympathy", "sympathy"]}],
+        [GROUP | {"members": ["understanding"]}],
+    ],
+    ids=["unknown", "expressed", "in two groups", "twice in one", "shows another's"],
+)
+def test_groups_that_do_not_fit_the_heads_are_refused_with_what_to_do(
+    folder: Path, groups: list[dict[str, Any]]
+) -> None:
+    assert "python -m models.multitrait --bundle" in refusal(with_groups(folder, *groups))
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        GROUP | {"name": ""},
+        GROUP | {"members": []},
+        GROUP | {"horoscope": 1},
+        GROUP | {"validity": [VALIDITY | {"r": 1.7}]},
+        GROUP | {"validity": [VALIDITY | {"n": 0}]},
+    ],
+    ids=["no name", "no members", "unknown field", "r beyond 1", "no ratings"],
+)
+def test_groups_of_another_shape_are_refused(folder: Path, group: dict[str, Any]) -> None:
+    assert "is not a bundle manifest" in refusal(with_groups(folder, group))

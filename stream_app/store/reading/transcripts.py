@@ -38,7 +38,11 @@ class ScoreOfTurn:
         ),
     ]
     perceived: Annotated[
-        dict[str, float], Field(description="Probabilities; how the turn is likely to be perceived")
+        dict[str, float],
+        Field(
+            description="Probabilities; how the turn is likely to be perceived. Every head: "
+            "`perceived.groups` of the bundle's manifest names those that are one value"
+        ),
     ]
     client: Annotated[dict[str, dict[str, float]], Field(description="Heads of client turns")]
     abstained: Annotated[

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
+from stream_app.core.perceived import PerceivedGroup, Validity
 from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
-from stream_app.web.console.words import BADGES, LEVELS
+from stream_app.web.console.words import BADGES, LEVELS, plain
 
 CHIP_HEADS: Final = (
     "strategy",
@@ -60,10 +61,14 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How a listener may perceive it; None where the model abstained."""
+    """How a listener may perceive it; ``probability`` is None where the model abstained.
 
-    head: str
+    ``validity``: how the value agrees with ratings, the one to show first; empty if not measured.
+    """
+
+    name: str
     probability: float | None
+    validity: tuple[Validity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,11 @@ class TurnShown:
 
 
 def shown(
-    turn: TurnRead, bundle: str, window: tuple[int, int], neighbours: Sequence[int]
+    turn: TurnRead,
+    bundle: str,
+    window: tuple[int, int],
+    neighbours: Sequence[int],
+    groups: Sequence[PerceivedGroup] = (),
 ) -> TurnShown:
     """The turn under a bundle.
 
@@ -101,6 +110,7 @@ def shown(
         bundle: whose score to show.
         window: how many turns before and after the model may see.
         neighbours: the seqs around the turn, in order.
+        groups: the bundle's perceived heads that are shown as one value.
     """
     score = turn.score(bundle)
     expressed: Mapping[str, Any] = score.expressed if score else {}
@@ -119,7 +129,7 @@ def shown(
         _levels(score) if score else [],
         _chips(score, turn.role) if score else [],
         _silent(score, turn.role) if score else [],
-        _bars(score) if score else [],
+        _bars(score, groups) if score else [],
         before[-window[0] :] if window[0] and score else [],
         after[: window[1]] if final else [],
     )
@@ -191,8 +201,12 @@ def _heads(score: ScoreOfTurn, role: Role) -> Mapping[str, Mapping[str, float]]:
     return {name: score.expressed[name] for name in CHIP_HEADS if score.expressed.get(name)}
 
 
-def _bars(score: ScoreOfTurn) -> list[Bar]:
+def _bars(score: ScoreOfTurn, groups: Sequence[PerceivedGroup]) -> list[Bar]:
+    """One for each group, then one for each head that is in none."""
+    grouped = {name for group in groups for name in group.members}
+    shown = [(g.name, g.shown, tuple(g.validity)) for g in groups if g.shown in score.perceived]
+    shown += [(plain(name), name, ()) for name in score.perceived if name not in grouped]
     return [
-        Bar(name, None if name in score.abstained else probability)
-        for name, probability in score.perceived.items()
+        Bar(name, None if head in score.abstained else score.perceived[head], validity)
+        for name, head, validity in shown
     ]

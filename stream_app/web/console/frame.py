@@ -98,6 +98,7 @@ templates.env.filters.update(
     pseudonym=words.pseudonym,
     segment=segment,
     number=words.number,
+    validity=words.validity,
 )
 templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=words.LEVELS)
 templates.env.trim_blocks = True

@@ -106,7 +106,7 @@ def session(
     )
     seqs = [turn.seq for turn in turns]
     shown = [
-        evidence.shown(turn, top.card.bundle, (facts.before, facts.after), seqs)
+        evidence.shown(turn, top.card.bundle, (facts.before, facts.after), seqs, facts.perceived)
         for turn in turns
         if first <= turn.seq < first + PAGE_TURNS
     ]
@@ -159,7 +159,11 @@ def turn(
     if found is None:
         raise HTTPException(404)
     shown = evidence.shown(
-        found, top.card.bundle, (facts.before, facts.after), [turn.seq for turn in around]
+        found,
+        top.card.bundle,
+        (facts.before, facts.after),
+        [turn.seq for turn in around],
+        facts.perceived,
     )
     judged = judgements.of_session(services.store, person, session_id)
     return render(request, "turn.html", person, shown=shown, judged=judged)

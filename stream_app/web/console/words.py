@@ -3,6 +3,7 @@
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.perceived import Validity
 
 HEAD_NAMES: Final = {
     "emotional_reactions": "Emotional reactions",
@@ -16,7 +17,7 @@ HEAD_NAMES: Final = {
     "empathic_intent": "intent",
     "service_intents": "intent",
     "talk_type": "talk",
-    "satisfaction": "satisfied",
+    "empathy": "Empathy",
     "engagement": "Engagement",
     "understanding": "Understanding",
     "sympathy": "Sympathy",
@@ -48,6 +49,18 @@ def number(value: float | None) -> str:
     ('0.34', '–')
     """
     return "–" if value is None else f"{value:.2f}"
+
+
+def validity(found: Validity) -> str:
+    """A validity coefficient with its interval and what it was measured on.
+
+    >>> validity(Validity("ESConv empathy", "the seeker's rating", 0.17, 0.107, 0.234, 851, 851))
+    "r = 0.17 (0.11 to 0.23) with the seeker's rating: ESConv empathy, 851 ratings of 851 sessions"
+    """
+    return (
+        f"r = {number(found.r)} ({number(found.low)} to {number(found.high)}) with {found.words}: "
+        f"{found.rating}, {found.n} ratings of {found.sessions} sessions"
+    )
 
 
 def duration(seconds: float) -> str:

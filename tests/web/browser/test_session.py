@@ -75,10 +75,12 @@ def test_expressed_and_perceived_stand_apart(stage: Stage, sit: Sit) -> None:
     perceived = scored.get_by_role("region", name="Perceived")
     assert perceived.locator("dt").all_inner_texts() == [
         "Engagement",
-        "Understanding",
-        "Sympathy",
+        "Understanding and sympathy",
         "Helpfulness",
     ]
+    for words in perceived.locator(".validity").all_inner_texts():
+        assert re.fullmatch(r"r = -?0\.\d\d with .+", words)
+    assert perceived.locator(".validity").count() == 3
     for words in perceived.locator(".p").all_inner_texts():
         assert re.fullmatch(r"[01]\.\d\d", words)
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
+from stream_app.core.perceived import PerceivedGroup, Validity
 from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
-from stream_app.web.console.evidence import Chip, segments, shown
+from stream_app.web.console.evidence import Bar, Chip, segments, shown
 
 ER, IP, EX = MECHANISMS
 places = st.integers(0, 45)
@@ -89,6 +90,42 @@ def test_a_head_that_abstained_has_no_number_no_mark_and_no_chip() -> None:
     assert found.chips == []
     assert found.abstained == ["strategy"]
     assert found.perceived[0].probability is None
+
+
+RATED = Validity("ESConv empathy", "seekers' empathy ratings", 0.17, 0.11, 0.23, 851, 851)
+ONE = PerceivedGroup(
+    "Understanding and sympathy", ["understanding", "sympathy"], "sympathy", [RATED]
+)
+
+
+def listened(abstained: tuple[str, ...] = (), **perceived: float) -> TurnRead:
+    return turn(replace(score(abstained=abstained), perceived=perceived))
+
+
+def test_heads_of_one_group_are_one_bar_with_its_validity_and_others_stand_alone() -> None:
+    told = listened(engagement=0.2, understanding=0.4, sympathy=0.6, helpfulness=0.8)
+    assert shown(told, "b", (3, 3), [], [ONE]).perceived == [
+        Bar("Understanding and sympathy", 0.6, (RATED,)),
+        Bar("Engagement", 0.2),
+        Bar("Helpfulness", 0.8),
+    ]
+
+
+def test_a_bundle_without_groups_has_a_bar_for_each_head() -> None:
+    told = listened(understanding=0.4, sympathy=0.6)
+    found = shown(told, "b", (3, 3), []).perceived
+    assert found == [Bar("Understanding", 0.4), Bar("Sympathy", 0.6)]
+
+
+def test_a_group_abstains_with_the_head_that_it_shows() -> None:
+    told = listened(abstained=("understanding",), understanding=0.4, sympathy=0.6)
+    assert [b.probability for b in shown(told, "b", (3, 3), [], [ONE]).perceived] == [0.6]
+    told = listened(abstained=("sympathy",), understanding=0.4, sympathy=0.6)
+    assert [b.probability for b in shown(told, "b", (3, 3), [], [ONE]).perceived] == [None]
+
+
+def test_a_group_whose_head_was_not_scored_has_no_bar() -> None:
+    assert shown(listened(understanding=0.4), "b", (3, 3), [], [ONE]).perceived == []
 
 
 def client_turn(**client: dict[str, float]) -> TurnRead:

@@ -291,3 +291,60 @@ def test_the_threshold_of_a_bundle_is_drawn_where_its_alert_begins(as_: As, fill
     with filled.transaction() as connection:
         connection.execute(sa.update(tables.bundles).values(manifest=manifest))
     assert THRESHOLD in proper(as_("sue").get("/sessions/s"))
+
+
+def perceived_groups() -> dict[str, object]:
+    about = {"rating": "ESConv empathy", "words": "seekers' <ratings>", "n": 851, "sessions": 850}
+    group = {
+        "name": "Understanding and sympathy",
+        "members": ["understanding", "sympathy"],
+        "shown": "sympathy",
+        "validity": [about | {"r": 0.17, "low": 0.107, "high": 0.234}],
+    }
+    return {"protocol": "made up", "groups": [group]}
+
+
+def test_a_transcript_shows_heads_that_are_one_value_once_and_no_satisfaction(
+    as_: As, filled: Store
+) -> None:
+    """Scores keep all heads; the page shows the group with its coefficient, and client turns
+    without the satisfaction that one sentence cannot say."""
+    recent(filled, "listened", 1)
+    heads = {"understanding": 0.41, "sympathy": 0.62, "helpfulness": 0.33}
+    client = {"satisfaction": {"no": 0.09, "yes": 0.91}, "distress": {"no": 0.2, "yes": 0.8}}
+    score = tables.turn_scores
+    with filled.transaction() as connection:
+        own = score.c.session_id == "listened"
+        seen = sa.select(tables.turns.c.seq).where(tables.turns.c.role == "client")
+        connection.execute(sa.update(score).where(own).values(perceived=heads))
+        of_client = own & score.c.seq.in_(seen)
+        connection.execute(sa.update(score).where(of_client).values(perceived={}, client=client))
+        manifest = {"name": "fake", "perceived": perceived_groups()}
+        connection.execute(sa.update(tables.bundles).values(manifest=manifest))
+    for address in (
+        "/sessions/listened",
+        "/sessions/listened/turns/1",
+        "/sessions/listened/turns/2",
+    ):
+        page = as_("sue").get(address).text
+        if not address.endswith("2"):
+            bars = re.search(r'<section class="perceived".*?</section>', page, re.DOTALL)
+            assert bars is not None
+            assert re.findall(r"<dt>([^<]+)</dt>", bars[0]) == [
+                "Understanding and sympathy",
+                "Helpfulness",
+            ]
+            assert re.findall(r'<span class="p">([\d.]+)</span>', bars[0]) == ["0.62", "0.33"]
+            assert "r = 0.17 with seekers&#39; &lt;ratings&gt;</dd>" in bars[0]
+            assert "(0.11 to 0.23)" in bars[0]
+        if not address.endswith("1"):
+            assert "<b>yes</b> " in page, "distress stands there"
+            assert "distress" in page
+        assert "satisf" not in page
+        assert "0.91" not in page
+    answer = as_("sue").get("/api/v1/sessions/listened/turns").json()
+    [said] = {str(turn["scores"][0]["client"]["satisfaction"]) for turn in answer["items"]
+              if turn["role"] == "client"}  # fmt: skip
+    assert "0.91" in said, "the API keeps it"
+    kept = next(turn for turn in answer["items"] if turn["role"] == "counsellor")
+    assert kept["scores"][0]["perceived"] == heads
