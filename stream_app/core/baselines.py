@@ -18,11 +18,15 @@ class Usual(Struct, frozen=True, array_like=True):
 
 
 class Baseline(Struct, frozen=True, array_like=True):
-    """Of a channel or counsellor: its sessions' last risk, mean empathy total (0-6) and index."""
+    """Of a channel or counsellor: its sessions' last risk, mean empathy total (0-6) and index.
+
+    ``answered``: the share of empathic opportunities that were answered, over sessions with one.
+    """
 
     risk: Usual | None = None
     empathy: Usual | None = None
     index: Usual | None = None
+    answered: Usual | None = None
 
 
 class Pinned(Struct, frozen=True, omit_defaults=True):

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Expressed, TurnScore
-from stream_app.core.baselines import Usual
+from stream_app.core.baselines import Baseline, Usual
 from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
 from stream_app.core.watch import Facts
 
@@ -192,9 +192,19 @@ def session_empathy(
     """The empathy of a session so far, by the reference of its domain or channel."""
     if model is None:
         return None
-    channel = facts.baselines.channel
+    own = channel_reference(facts)
     here = model.of(facts.domain, facts.approach)
-    return summary(exchanges, model, here, channel.index if channel else None)
+    return summary(exchanges, model, here, own.index if own else None)
+
+
+def channel_reference(facts: Facts) -> Baseline | None:
+    """The baseline of the session's channel where it is the reference, not the domain's."""
+    channel = facts.baselines.channel
+    return channel if channel is not None and _enough(channel.index) else None
+
+
+def _enough(usual: Usual | None) -> Usual | None:
+    return usual if usual is not None and usual.n >= ENOUGH_SESSIONS else None
 
 
 def summary(
@@ -208,7 +218,7 @@ def summary(
     latest = exchanges.answered()
     if not latest and not exchanges.count:
         return None
-    own = usual if usual is not None and usual.n >= ENOUGH_SESSIONS else None
+    own = _enough(usual)
     low = own.mean - LOWEST_TENTH * own.sd if own else here.low
     prior = _Level(own.mean if own else here.mean, here.between, here.within)
     settled = _Data(exchanges.weight / MILLION, exchanges.weighted / MILLION)

@@ -2,28 +2,45 @@
 
 from typing import Final
 
+from stream_app.core.baselines import Baseline
 from stream_app.core.empathy import SHOWN, DomainEmpathy, EmpathySummary
 
 FEWEST: Final = 2
 """With fewer opportunities among the latest exchanges the index speaks instead."""
+CHANNEL: Final = "this channel"
 
 
-def seen(found: EmpathySummary, here: DomainEmpathy) -> str:
-    """What was seen in the latest exchanges, beside what is usual in the domain.
+def seen(found: EmpathySummary, here: DomainEmpathy, own: Baseline | None = None) -> str:
+    """What was seen in the latest exchanges, beside what is usual in the reference.
 
-    Begins with a small letter and ends without a full stop.
+    ``own``: the channel's baseline where that was the reference (``empathy.channel_reference``);
+    otherwise the reference is ``here``. Begins with a small letter and ends without a full stop.
     """
     latest = found.recent_opportunities
     missed = [seq for seq, answered in latest if not answered]
     if len(latest) < FEWEST or not missed:
-        return (
-            f"the recent answers show little empathy, index {found.recent:.2f}; "
-            f"usual in {here.service}: {here.mean:.2f}"
-        )
-    usual = round((1.0 - here.answered_share) * SHOWN)
+        return f"the recent answers show little empathy, {_index(found, here, own)}"
     turns = ", ".join(map(str, missed))
     where = f"{'turn' if len(missed) == 1 else 'turns'} {turns}"
     return (
         f"{len(missed)} of the last {len(latest)} {here.messages} got no empathic answer: {where}; "
-        f"usual in {here.service}: {usual} of {SHOWN}"
+        f"{_share(here, own) or _index(found, here, own)}"
     )
+
+
+def _share(here: DomainEmpathy, own: Baseline | None) -> str | None:
+    """How many opportunities usually get no answer; None where that is not known of a channel."""
+    if own is None:
+        place, answered = here.service, here.answered_share
+    elif own.answered is not None:
+        place, answered = CHANNEL, own.answered.mean
+    else:
+        return None
+    return f"usual in {place}: {round((1.0 - answered) * SHOWN)} of {SHOWN}"
+
+
+def _index(found: EmpathySummary, here: DomainEmpathy, own: Baseline | None) -> str:
+    place, mean = here.service, here.mean
+    if own is not None and own.index is not None:
+        place, mean = CHANNEL, own.index.mean
+    return f"index {found.recent:.2f}; usual in {place}: {mean:.2f}"

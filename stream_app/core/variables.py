@@ -25,7 +25,12 @@ from stream_app.core.aggregates import (
     Summary,
 )
 from stream_app.core.baselines import Baseline
-from stream_app.core.empathy import EmpathyModel, EmpathySummary, session_empathy
+from stream_app.core.empathy import (
+    EmpathyModel,
+    EmpathySummary,
+    channel_reference,
+    session_empathy,
+)
 from stream_app.core.empathy_words import seen
 from stream_app.core.exchanges import Exchanges
 from stream_app.core.watch import STEP, Facts, Watch
@@ -75,7 +80,7 @@ class Reading:
         if self.model is None or self.empathy is None:
             return None
         here = self.model.of(self.facts.domain, self.facts.approach)
-        return seen(self.empathy, here)
+        return seen(self.empathy, here, channel_reference(self.facts))
 
     @property
     def counsellor(self) -> Contribution | None:

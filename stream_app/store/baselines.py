@@ -27,6 +27,7 @@ _MEASURES: Final = {
     "risk": "low_empathy_risk",
     "empathy": "empathy_total_mean",
     "index": "empathy_index",
+    "answered": "answered_share",
 }
 
 
@@ -96,6 +97,7 @@ def refresh(
             session_scores.c.low_empathy_risk,
             session_scores.c.empathy_total_mean,
             session_scores.c.empathy_index,
+            session_scores.c.answered_share,
         )
         .where(
             session_scores.c.bundle == bundle,

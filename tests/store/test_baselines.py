@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stream_app.contracts.scores import SessionScore
+from stream_app.contracts.scores import AlertState, SessionScore
 from stream_app.core import empathy
 from stream_app.core.session import Versioned, pack, unpack
 from stream_app.store import tables
@@ -64,6 +64,13 @@ def test_means_are_those_of_the_ended_sessions(filled: Store) -> None:
     assert usual.index is not None
     assert usual.index.mean == pytest.approx(sum(row["empathy_index"] for row in ended) / 4)
     assert usual.index.n == 4
+    shares = [row["answered_share"] for row in ended if row["answered_share"] is not None]
+    assert len(shares) >= 3, "sessions with an opportunity"
+    assert usual.answered is not None
+    assert (usual.answered.n, usual.answered.mean) == (
+        len(shares),
+        pytest.approx(sum(shares) / len(shares)),
+    )
     book = StoredBaselines(filled, BUNDLE)
     book.reload()
     joan = book.of_counsellor("joan")
@@ -150,3 +157,22 @@ def test_a_channel_with_enough_sessions_is_the_reference_of_the_next_one(
     assert few == pipeline(RELATIVE).process(log, {}).session_scores[0]
     assert enough.empathy_index != few.empathy_index
     assert enough.low_empathy_risk != few.low_empathy_risk
+
+
+def test_an_alert_quotes_the_channel_once_the_channel_is_the_reference(
+    filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    text = rule_text("low-empathy", summary="Little empathy: {seen}.", when="risk >= 0.0")
+    log = received(session("new", "joan", "chat"))
+
+    def reason() -> str:
+        core = pipeline(rules_of(text))
+        core.baselines = StoredBaselines(filled, BUNDLE)
+        alerts = core.process(log, {}).alerts
+        return next(alert.reason for alert in alerts if alert.state is AlertState.FIRING)
+
+    assert "usual in peer support: " in reason()
+    monkeypatch.setattr(empathy, "ENOUGH_SESSIONS", 4)
+    assert "usual in this channel: " in reason()
+    assert "peer support" not in reason()
