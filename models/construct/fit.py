@@ -238,20 +238,13 @@ def reference(
             if len(found[1]) >= FEWEST_EXCHANGES:
                 sessions.append(found)
     every = [np.array(items) for _, items in sessions]
-    weight = np.array([items[:, 0].sum() for items in every])
-    means = np.array([items[:, 0] @ items[:, 2] for items in every]) / weight
-    squares = np.array(
-        [items[:, 0] @ (items[:, 2] - mean) ** 2 for items, mean in zip(every, means, strict=True)]
-    )
-    freedom = np.array([items[:, 0].sum() * (1 - 1 / len(items)) for items in every])
-    within = float(np.sqrt(squares.sum() / freedom.sum()))
-    spread = means.var(ddof=1) - (within**2 / weight).mean()
+    mean, between, within = spreads([(items[:, 0], items[:, 2]) for items in every])
     joined = np.concatenate(every)
     called = joined[joined[:, 1] >= OPPORTUNITY]
     here = _with(
         here,
-        mean=float(means.mean()),
-        between=max(SPREAD, float(np.sqrt(max(spread, 0.0)))),
+        mean=mean,
+        between=max(SPREAD, between),
         within=max(NOISE, within),
         answered_share=float((called[:, 2] >= answered).mean()) if len(called) else 0.0,
     )
@@ -265,6 +258,23 @@ def reference(
         quantiles=[round(float(value), 4) for value in quantiles],
         low=round(float(np.quantile(indices, LOWEST)), 4),
     )
+
+
+def spreads(sessions: Sequence[tuple[Floats, Floats]]) -> tuple[float, float, float]:
+    """Mean of the sessions' levels, their standard deviation, and that of answers within a session.
+
+    Each session is its exchanges' weights and answers. As in the posterior of `core.empathy`, an
+    exchange of weight w counts as w observations: its answer has the variance within^2 / w. Then a
+    session's weighted mean has the variance within^2 / sum(w) around its level, and its weighted
+    squares the expectation within^2 * (n - 1): moments that give both variances without bias,
+    whatever the weights.
+    """
+    weight = np.array([w.sum() for w, _ in sessions])
+    means = np.array([w @ x for w, x in sessions]) / weight
+    squares = [w @ (x - mean) ** 2 for (w, x), mean in zip(sessions, means, strict=True)]
+    within = float(np.sqrt(sum(squares) / sum(len(x) - 1 for _, x in sessions)))
+    between = means.var(ddof=1) - (within**2 / weight).mean()
+    return float(means.mean()), float(np.sqrt(max(between, 0.0))), within
 
 
 def _with(here: DomainEmpathy, **changes: object) -> DomainEmpathy:
