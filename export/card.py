@@ -370,6 +370,8 @@ def _construct(measured: dict[str, Any]) -> str:
             [f"composed, {domain}: AUROC after six answers", own["auroc_after_six"]],
             [f"composed, {domain}: AUROC after three", own["auroc_after_three"]],
         ]
+    for domain, own in measured.get("misplaced", {}).items():
+        rows.append([f"swapped answers, {domain}: AUROC after six answers", own["after_six"]])
     for domain, ways in measured["degraded"].items():
         for way, (end, soon) in ways.items():
             rows += [

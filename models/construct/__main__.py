@@ -27,7 +27,8 @@ from models.calibrate import Calibration, crossfitted, fitted
 from models.construct import figures
 from models.construct.bundled import bundled
 from models.construct.fit import Part, fit, labelled_answers
-from models.construct.material import Material, material
+from models.construct.material import DOMAINS_COMPOSED, Material, material
+from models.construct.plain import SPANS
 from models.construct.replayed import Watched, turn_features, watch
 from models.construct.scoring import Scored, score
 from models.data import load_for_command
@@ -54,6 +55,10 @@ PROTOCOL = {
     "included",
     "composed": "six exchanges of EPITOME; truth is the mean labelled total; low is the lowest "
     "quarter",
+    "misplaced": "two sessions of six strongly empathic answers of EPITOME swap their answers; the "
+    "control is the same sessions with their own answers, so that labels and lengths are the same",
+    "plain": "means of expected EPITOME totals of all, the last five and the last three counsellor "
+    "turns, from the scores known at that turn, on the same sessions",
     "degraded": "counsellor turns from the onset on replaced; the control has the same turns "
     "replaced by strongly empathic answers; all replacements are as long as the control's",
     "intervals": "95 %, sessions (pairs of sessions) resampled",
@@ -131,9 +136,9 @@ def evaluate(
         "folds": [fold.number for fold in loaded],
         "one_answer": one_answer(list(parts.values())),
         "rated": rated(list(parts.values())),
-        "composed": {d: figures.composed(watched, d) for d in ("peer-support", "counselling")},
-        "degraded": {d: figures.degraded(watched, d) for d in ("peer-support", "counselling")},
-        "alerts": {d: figures.alerts(watched, enter, d) for d in ("peer-support", "counselling")},
+        **by_measure(watched, figures.by_risk),
+        "plain": {span: by_measure(watched, figures.by_plain_mean(span)) for span in SPANS},
+        "alerts": {d: figures.alerts(watched, enter, d) for d in DOMAINS_COMPOSED},
         "annomi_quality": annomi_quality(loaded, parts, heard),
         "surveys": {
             source: figures.survey(
@@ -143,14 +148,23 @@ def evaluate(
             )
             for source in ("esconv", "esconv_failed")
         },
-        "confounds": {
-            d: figures.confounds(watched, d)
-            for d in ("peer-support", "counselling", "customer-service")
-        },
     }
     out.write_text(json.dumps(_without_nan(report), indent=1, allow_nan=False) + "\n")
     print(json.dumps(_without_nan(_short(report)), indent=1))
     print(f"written to {out}, {(time.monotonic() - started) / 60:.1f} minutes")
+
+
+def by_measure(watched: Sequence[Watched], measure: figures.Measure) -> dict[str, Any]:
+    """The figures that the risk and the plain means share."""
+    composed = DOMAINS_COMPOSED
+    return {
+        "composed": {d: figures.composed(watched, d, measure) for d in composed},
+        "misplaced": {d: figures.misplaced(watched, d, measure) for d in composed},
+        "degraded": {d: figures.degraded(watched, d, measure) for d in composed},
+        "confounds": {
+            d: figures.confounds(watched, d, measure) for d in (*composed, "customer-service")
+        },
+    }
 
 
 def one_answer(parts: Sequence[Part]) -> dict[str, Any]:
@@ -268,6 +282,10 @@ def _short(report: Mapping[str, Any]) -> dict[str, Any]:
                 for name in ("spearman", "auroc_after_six", "auroc_after_three")
             }
             for domain, found in report["composed"].items()
+        },
+        "misplaced": {
+            domain: {name: found[name]["value"] for name in ("after_six", "after_three")}
+            for domain, found in report.get("misplaced", {}).items()
         },
         "degraded": {
             domain: {

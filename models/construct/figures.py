@@ -30,20 +30,38 @@ PAIRS: tuple[tuple[Kind, Kind], ...] = (
     ("none", "strong"),
     ("task", "strong"),
     ("advice", "strong"),
-    ("misplaced", "strong"),
     ("none", "untouched"),
     ("task", "untouched"),
     ("advice", "untouched"),
 )
 
 
-def composed(found: Sequence[Watched], domain: str) -> dict[str, Any]:
+Measure = Callable[[Watched, int | None], float]
+"""How low the empathy of a session is after so many counsellor turns; None: at its end."""
+
+
+def by_risk(w: Watched, turns: int | None) -> float:
+    """By the service's risk."""
+    known = w.end.low_empathy_risk if turns is None else w.risk_after(turns)
+    return UNKNOWN if known is None else known
+
+
+def by_plain_mean(span: str) -> Measure:
+    """By a plain mean of expected levels (`models.construct.plain`), the lower the worse."""
+
+    def measure(w: Watched, turns: int | None) -> float:
+        return -w.plain[-1 if turns is None else turns - 1][span]
+
+    return measure
+
+
+def composed(found: Sequence[Watched], domain: str, measure: Measure = by_risk) -> dict[str, Any]:
     """Rank correlation with the labelled mean, and AUROC of the low sessions."""
     own = [w for w in found if w.known.kind == "composed" and w.known.domain == domain]
     truth = np.array([float(np.mean(w.known.totals)) for w in own])
     low = truth <= np.quantile(truth, LOW_SHARE)
-    end = np.array([w.risk_after(EXCHANGES) or 0.0 for w in own])
-    half = np.array([w.risk_after(EXCHANGES // 2) or 0.0 for w in own])
+    end = np.array([measure(w, EXCHANGES) for w in own])
+    half = np.array([measure(w, EXCHANGES // 2) for w in own])
     groups = np.arange(len(own))
     return {
         "sessions": len(own),
@@ -54,7 +72,33 @@ def composed(found: Sequence[Watched], domain: str) -> dict[str, Any]:
     }
 
 
-def degraded(found: Sequence[Watched], domain: str) -> list[dict[str, Any]]:
+def misplaced(found: Sequence[Watched], domain: str, measure: Measure = by_risk) -> dict[str, Any]:
+    """AUROC of sessions with each other's empathic answers against the same with their own.
+
+    Sessions that swapped their answers are resampled together.
+    """
+    own = [
+        w
+        for w in found
+        if w.known.kind in ("misplaced", "fitting") and w.known.domain == domain
+    ]  # fmt: skip
+    changed = np.array([w.known.kind == "misplaced" for w in own], bool)
+    groups = np.unique([w.known.origin for w in own], return_inverse=True)[1]
+
+    def told_apart(turns: int) -> dict[str, Any]:
+        low = np.array([measure(w, turns) for w in own])
+        return interval(groups, lambda rows: auroc(changed[rows], low[rows]))
+
+    return {
+        "sessions": int(changed.sum()),
+        "after_six": told_apart(EXCHANGES),
+        "after_three": told_apart(EXCHANGES // 2),
+    }
+
+
+def degraded(
+    found: Sequence[Watched], domain: str, measure: Measure = by_risk
+) -> list[dict[str, Any]]:
     """For every kind and its control: AUROC at the end and three turns after the onset."""
     by_way = _by_way(found, domain)
     rows = []
@@ -69,8 +113,8 @@ def degraded(found: Sequence[Watched], domain: str) -> list[dict[str, Any]]:
                         "changed": changed,
                         "control": control,
                         "sessions": len(both),
-                        "end": _told_apart(both, None),
-                        "soon": _told_apart(both, SOON),
+                        "end": _told_apart(both, None, measure),
+                        "soon": _told_apart(both, SOON, measure),
                     }
                 )
     return rows
@@ -96,19 +140,18 @@ def _by_way(found: Sequence[Watched], domain: str) -> dict[Way, list[dict[str, W
     return {way: list(sessions.values()) for way, sessions in sorted(ways.items(), reverse=False)}
 
 
-def _told_apart(both: Sequence[tuple[Watched, Watched]], turns: int | None) -> dict[str, Any]:
-    """AUROC of the changed sessions; whole pairs are resampled."""
-    risks = [[_risk(w, changed.known.onset or 0, turns) for w in (changed, control)]
-             for changed, control in both]  # fmt: skip
-    risk = np.array(risks).ravel()
+def _told_apart(
+    both: Sequence[tuple[Watched, Watched]], turns: int | None, measure: Measure
+) -> dict[str, Any]:
+    """AUROC of the changed sessions, so many turns after the onset; whole pairs are resampled."""
+    low = []
+    for pair in both:
+        after = None if turns is None else (pair[0].known.onset or 0) + turns
+        low += [measure(w, after) for w in pair]
+    value = np.array(low)
     is_changed = np.tile([True, False], len(both))
     groups = np.repeat(np.arange(len(both)), 2)
-    return interval(groups, lambda rows: auroc(is_changed[rows], risk[rows]))
-
-
-def _risk(w: Watched, onset: int, turns: int | None) -> float:
-    known = w.end.low_empathy_risk if turns is None else w.risk_after(onset + turns)
-    return UNKNOWN if known is None else known
+    return interval(groups, lambda rows: auroc(is_changed[rows], value[rows]))
 
 
 def fired_at(risks: Sequence[float], enter: float) -> int | None:
@@ -167,7 +210,7 @@ def quality(watched: Sequence[Watched], low: Mapping[str, bool]) -> dict[str, An
     """AUROC of AnnoMI's low-quality sessions by the risk at the end."""
     own = [w for w in watched if w.known.origin in low]
     truth = np.array([low[w.known.origin] for w in own])
-    risk = np.array([_risk(w, 0, None) for w in own])
+    risk = np.array([by_risk(w, None) for w in own])
     return {
         "sessions": len(own),
         "low_quality": int(truth.sum()),
@@ -207,15 +250,17 @@ def partial(x: Floats, y: Floats, given: Sequence[Floats]) -> float:
     return float(np.corrcoef(rest(x), rest(y))[0, 1])
 
 
-def confounds(watched: Sequence[Watched], domain: str) -> dict[str, Any]:
-    """Partial correlation of the risk with lengths, given the recent index and the index."""
+def confounds(
+    watched: Sequence[Watched], domain: str, measure: Measure = by_risk
+) -> dict[str, Any]:
+    """Correlation of the risk with lengths, alone and with the index held constant."""
     own = [
         w
         for w in watched
         if w.known.kind == "real" and w.known.domain == domain
         and w.end.low_empathy_risk is not None
     ]  # fmt: skip
-    risk = np.array([w.end.low_empathy_risk for w in own], float)
+    risk = np.array([measure(w, None) for w in own], float)
     index = np.array([w.end.empathy_index for w in own], float)
     measures: dict[str, Callable[[Watched], float]] = {
         "turns": lambda w: float(w.end.turns),
@@ -224,8 +269,8 @@ def confounds(watched: Sequence[Watched], domain: str) -> dict[str, Any]:
     }
     found: dict[str, Any] = {"sessions": len(own)}
     groups = np.arange(len(own))
-    for name, measure in measures.items():
-        values = np.array([measure(w) for w in own])
+    for name, length in measures.items():
+        values = np.array([length(w) for w in own])
         found[name] = {
             "alone": spearman(risk, values),
             "given_the_index": interval(

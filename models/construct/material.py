@@ -4,8 +4,10 @@
 people labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors
 do; its truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from
 an onset on are replaced by answers that people labelled as showing no mechanism, by answers of a
-task dialogue, by advice, or by empathic answers to somebody else; the control replaces the same
-turns by strongly empathic answers of like length. *Real*: the sessions as they are, for the
+task dialogue, or by advice; the control replaces the same turns by strongly empathic answers of
+like length. *Misplaced*: two sessions of strongly empathic answers of EPITOME that have swapped
+their answers; the control is the same two sessions with their own, *fitting* answers, so that
+labels and lengths are the same on both sides. *Real*: the sessions as they are, for the
 reference distributions. *Rated*: the conversations of EmpatheticExchanges, whose answers people
 rated for empathy.
 
@@ -30,7 +32,16 @@ from models.data.split import fold_of, key_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
 
 Kind = Literal[
-    "real", "rated", "composed", "untouched", "none", "task", "advice", "misplaced", "strong"
+    "real",
+    "rated",
+    "composed",
+    "untouched",
+    "none",
+    "task",
+    "advice",
+    "strong",
+    "misplaced",
+    "fitting",
 ]
 Onset = Literal["turn 3", "half"]
 Share = Literal["every", "every second"]
@@ -45,7 +56,11 @@ CONTROLS = 30
 FEWEST_COUNSELLOR_TURNS = 8
 STRONG_TOTAL = 3
 """Answers with at least this labelled total are strongly empathic: an eighth of EPITOME."""
-CHANGES: tuple[Kind, ...] = ("none", "task", "advice", "misplaced", "strong")
+CHANGES: tuple[Kind, ...] = ("none", "task", "advice", "strong")
+SWAPS_A_FOLD = 40
+"""Pairs of sessions that swap their strongly empathic answers."""
+KINDS_SWAPPED: tuple[Kind, ...] = ("misplaced", "fitting")
+DOMAINS_COMPOSED = ("peer-support", "counselling")
 SERVICE_A_FOLD = 120
 """Service dialogues of a fold that are part of the reference."""
 DOMAINS: dict[str, str] = {
@@ -73,9 +88,10 @@ class Answer:
 class Known:
     """What is known of a session of the benchmark.
 
-    `origin` names the session that was changed; `onset` is the place of the first changed
-    counsellor turn among the counsellor turns; `totals` are the labelled totals of a composed
-    session's answers, or the ratings 1-5 of a rated one's.
+    `origin` names the session that was changed, or the two that swapped their answers; `onset` is
+    the place of the first changed counsellor turn among the counsellor turns; `totals` are the
+    labelled totals of the answers of a session that is made of EPITOME, or the ratings 1-5 of a
+    rated one's.
     """
 
     kind: Kind
@@ -221,9 +237,44 @@ def composed(parts: Parts, fold: int, chance: random.Random) -> Material:
             )
         ]
         known = Known("composed", "", fold, totals=tuple(int(totals[place]) for place in drawn))
-        for domain in ("peer-support", "counselling"):
+        for domain in DOMAINS_COMPOSED:
             key = f"composed:{fold}:{number}:{domain}"
             made.add(HeardSession("esconv", key, turns), replace(known, domain=domain))
+    return made
+
+
+def swapped(parts: Parts, fold: int, chance: random.Random) -> Material:
+    """Sessions of strongly empathic answers, below their own posts and below another session's.
+
+    Twelve pairs of post and answer make two sessions of six. Of two answers that are neighbours in
+    length each session has one, and these are swapped: both kinds consist of the same answers.
+    """
+    strong = {post: answer for post, answer in parts.pairs if (answer.total or 0) >= STRONG_TOTAL}
+    made = Material()
+    if len(strong) < 2 * EXCHANGES:
+        return made
+    for number in range(SWAPS_A_FOLD):
+        drawn = chance.sample(sorted(strong.items(), key=lambda pair: pair[0]), 2 * EXCHANGES)
+        drawn.sort(key=lambda pair: pair[1].words)
+        couples = [chance.sample(drawn[i : i + 2], 2) for i in range(0, len(drawn), 2)]
+        chance.shuffle(couples)
+        for side in (0, 1):
+            for kind in KINDS_SWAPPED:
+                given = side if kind == "fitting" else 1 - side
+                answers = [couple[given][1] for couple in couples]
+                turns = [
+                    turn
+                    for couple, answer in zip(couples, answers, strict=True)
+                    for turn in (
+                        HeardTurn(CLIENT, couple[side][0]),
+                        HeardTurn(COUNSELLOR, answer.text),
+                    )
+                ]
+                totals = tuple(answer.total or 0 for answer in answers)
+                known = Known(kind, "", fold, f"swap:{fold}:{number}", totals=totals)
+                for domain in DOMAINS_COMPOSED:
+                    key = f"{kind}:{fold}:{number}:{side}:{domain}"
+                    made.add(HeardSession("esconv", key, turns), replace(known, domain=domain))
     return made
 
 
@@ -269,7 +320,6 @@ def _changed(
         "none": parts.none,
         "task": parts.task,
         "advice": parts.advice,
-        "misplaced": parts.strong,
         "strong": parts.strong,
     }[kind]
     for place in places:
@@ -295,6 +345,7 @@ def material(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
         real(parts, fold, dice(seed, fold, "real")),
         rated(data_dir, fold, folds, seed),
         composed(parts, fold, dice(seed, fold, "composed")),
+        swapped(parts, fold, dice(seed, fold, "swapped")),
         degraded(parts, fold, dice(seed, fold, "degraded")),
     ):
         made.join(part)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from models.batches import AFTER, BEFORE
 from models.construct.material import Known, Material
+from models.construct.plain import plain_means
 from models.construct.scoring import Scored
 from models.data.listeners import HeardSession
 from models.labels import COUNSELLOR, RATED
@@ -26,7 +27,8 @@ from stream_app.inference.bundle import HeadSpec
 class Watched:
     """What the service says of a session: the risk after each counsellor turn, and its end.
 
-    `places` are the counsellor turns that have a risk, counted from 0; `words` of all turns.
+    `places` are the counsellor turns that have a risk, counted from 0; `words` of all turns;
+    `plain` are the means of `models.construct.plain` after each counsellor turn and at the end.
     """
 
     session: int
@@ -36,6 +38,7 @@ class Watched:
     risks: tuple[float, ...]
     end: SessionScore
     words: int
+    plain: tuple[Mapping[str, float], ...] = ()
 
     def risk_after(self, counsellor_turns: int) -> float | None:
         """The risk known after so many counsellor turns; None before there is one."""
@@ -78,6 +81,7 @@ def watch(
                 tuple(risk for _, risk in risks),
                 result.session_scores[-1],
                 sum(len(turn.text.split()) for turn in session.turns),
+                plain_means(result.turn_scores),
             )
         )
     return found

@@ -20,7 +20,6 @@ WORDS = {
     "none": "no mechanism",
     "task": "task dialogue",
     "advice": "advice",
-    "misplaced": "another session's empathic answers",
     "strong": "strongly empathic (control)",
     "untouched": "untouched",
 }
@@ -38,9 +37,16 @@ turn of the second half is replaced. "After three turns" is three counsellor tur
 "Uncertain" marks a figure whose interval holds the target. Intervals of shares are Wilson's; the
 value for AnnoMI is the mean of the repetitions, its interval that of the first. Of the partial
 correlations, each domain's largest in absolute value is shown."""
-DEGRADED_NOTES = """\
-AUROC of the degraded sessions against the control of the same row. Answers from another session are
-empathic words that do not fit; telling them from fitting ones is not part of the targets."""
+DEGRADED_NOTES = "AUROC of the degraded sessions against the control of the same row."
+MISPLACED_NOTES = """\
+Empathic words that do not fit: sessions of six strongly empathic answers of EPITOME (labelled total
+of at least 3) that have swapped their answers with another session, against the same sessions with
+their own. Answers, labels and lengths are the same on both sides, so an AUROC above 0.5 can only
+come from how an answer fits its post. No target was set."""
+PLAIN_NOTES = """\
+The same figures from plain means of the expected EPITOME totals: over all counsellor turns, the
+last five and the last three, as known after the turn that a row names, with no opportunities,
+prior, reference or change of level. A low mean counts as a high risk."""
 ALERT_NOTES = """\
 The shipped rule on sessions whose second half is changed, counted from the onset on. Its threshold
 is the lowest one at which at most five of a hundred controls of the other folds fire
@@ -105,6 +111,7 @@ def low_empathy_section(report: Content, outcomes: Content | None = None) -> str
     """The whole section; `outcomes` is docs/evaluation/outcomes.json, for one of the targets."""
     numbers = ", ".join(map(str, report["folds"]))
     protocol = "\n".join(f"- {name}: {words}" for name, words in report["protocol"].items())
+    misplaced, means = report.get("misplaced"), report.get("plain")
     parts = [
         INTRODUCTION,
         f"Folds {numbers}.\n\n{protocol}",
@@ -115,6 +122,8 @@ def low_empathy_section(report: Content, outcomes: Content | None = None) -> str
             for domain, rows in report["degraded"].items()
         ),
         DEGRADED_NOTES,
+        *([f"### Empathic answers that do not fit\n\n{swapped(misplaced)}"] if misplaced else []),
+        *([f"### Plain means\n\n{plain(report, means)}"] if means else []),
         "### Alerts\n\n" + alerts(report["alerts"]),
         "### AnnoMI quality\n\n" + annomi(report["annomi_quality"]),
         "### Surveys of ESConv\n\n" + surveys(report["surveys"]),
@@ -228,8 +237,59 @@ def degraded(rows: list[Content]) -> str:
             *(str(row["sessions"]), figure(row["end"]), figure(row["soon"])),
         ]
         for row in rows
+        if row["changed"] in WORDS
     ]
     return table(header, cells, left=4)
+
+
+def swapped(found: Content) -> str:
+    """Whether the risk notices answers that do not fit."""
+    cells = [
+        [domain, str(own["sessions"]), figure(own["after_three"]), figure(own["after_six"])]
+        for domain, own in found.items()
+    ]
+    header = ["domain", "swapped sessions", "AUROC after three answers (95 %)", "after six (95 %)"]
+    return f"{MISPLACED_NOTES}\n\n{table(header, cells)}"
+
+
+def plain(report: Content, means: Content) -> str:
+    """The index's risk beside plain means, figure by figure; figures that lack one are left out."""
+    columns = [_named_figures(report), *(_named_figures(own) for own in means.values())]
+    cells = [
+        [what, *(column[what] for column in columns)]
+        for what in columns[0]
+        if all(what in column for column in columns)
+    ]
+    header = ["figure (95 %)", "`low_empathy_risk`", *(f"mean of {span}" for span in means)]
+    return f"{PLAIN_NOTES}\n\n{table(header, cells)}"
+
+
+def _named_figures(report: Content) -> dict[str, str]:
+    """What the risk and the plain means are both measured on, by name."""
+    found = {}
+    for domain, own in report.get("composed", {}).items():
+        name = f"composed, {domain}"
+        found[f"{name}: Spearman with labelled empathy, sign changed"] = figure(own["spearman"])
+        found[f"{name}: AUROC of low sessions after six answers"] = figure(own["auroc_after_six"])
+        found[f"{name}: AUROC after three answers"] = figure(own["auroc_after_three"])
+    for domain, own in report.get("misplaced", {}).items():
+        found[f"swapped answers, {domain}: AUROC after six answers"] = figure(own["after_six"])
+    for domain, rows in report.get("degraded", {}).items():
+        for row in rows:
+            if row["changed"] in WORDS:
+                name = (
+                    f"degraded, {domain}, {row['onset']}, {row['share']}: {WORDS[row['changed']]} "
+                    f"v {row['control']}"
+                )
+                found[f"{name}, AUROC at the end"] = figure(row["end"])
+                found[f"{name}, AUROC after three turns"] = figure(row["soon"])
+    for domain, own in report.get("confounds", {}).items():
+        for name, row in own.items():
+            if isinstance(row, dict):
+                what = f"{domain}: Spearman with {name}"
+                found[what] = _number(row["alone"])
+                found[f"{what}, index held constant"] = figure(row["given_the_index"])
+    return found
 
 
 def alerts(found: Content) -> str:

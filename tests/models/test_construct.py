@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +19,7 @@ pytest.importorskip("sklearn")
 from models.construct import figures, fit, material
 from models.construct.fit import CODED, LABELLED, Part, general_answer, motivational_answer
 from models.construct.material import Answer, Known, Material
+from models.construct.plain import SPANS, plain_means
 from models.construct.replayed import Features, Watched, turn_features, watch
 from models.construct.scoring import Scored
 from models.data.corpora import CORPORA
@@ -26,8 +28,10 @@ from models.data.split import fold_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, RATIONALE_ORDER
 from models.resampling import interval, spearman
 from models.turn_features import VIEWS
-from stream_app.contracts.scores import Stage
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Expressed, Level, Stage, TurnScore
 from stream_app.core.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, AnswerModel
+from tests import fakes
 from tests.models.tiny import write_rows
 
 FOLDS, SEED = 2, 17
@@ -103,6 +107,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(material, "COMPOSED_A_FOLD", 12)
     monkeypatch.setattr(material, "CHATS_A_FOLD", 4)
+    monkeypatch.setattr(material, "SWAPS_A_FOLD", 3)
     monkeypatch.setattr(material, "SERVICE_A_FOLD", 8)
 
 
@@ -112,8 +117,10 @@ def test_everything_of_a_session_is_from_one_fold(corpora: Path, fold: int) -> N
     made = material.material(corpora, fold, FOLDS, SEED)
     assert len(made.sessions) == len(made.known)
     kinds = Counter(known.kind for known in made.known)
-    assert {"real", "rated", "composed", "untouched", *material.CHANGES} == set(kinds)
+    expected = {"real", "rated", "composed", "untouched", "misplaced", "fitting"}
+    assert expected | set(material.CHANGES) == set(kinds)
     assert kinds["composed"] == 2 * 12
+    assert kinds["misplaced"] == kinds["fitting"] == 2 * 2 * 3
     for session, known in zip(made.sessions, made.known, strict=True):
         assert known.fold == fold
         origins = {turn.text.split()[0] for turn in session.turns}
@@ -151,6 +158,44 @@ def test_changes_are_as_long_as_their_controls_and_replace_the_same_turns(corpor
     assert {share for _, _, share in ways} == {"every", "every second"}
     assert max(gaps) <= 1
     assert float(np.mean(gaps)) < 0.1
+
+
+@pytest.mark.usefixtures("few")
+def test_swapped_sessions_have_the_answers_of_their_controls_below_other_posts(
+    corpora: Path,
+) -> None:
+    """In the corpus here an answer has the words of its post, so what fits can be seen."""
+    made = material.material(corpora, 0, FOLDS, SEED)
+    swaps: dict[tuple[str, str], dict[str, list[HeardSession]]] = {}
+    for session, known in zip(made.sessions, made.known, strict=True):
+        if known.kind in ("misplaced", "fitting"):
+            key = (known.origin, known.domain)
+            swaps.setdefault(key, {}).setdefault(known.kind, []).append(session)
+            assert len(known.totals) == material.EXCHANGES
+            assert min(known.totals) >= material.STRONG_TOTAL
+    assert {domain for _, domain in swaps} == {"peer-support", "counselling"}
+
+    def texts(sessions: list[HeardSession], role: int) -> list[list[str]]:
+        return [[s.turns[place].text for place in s.positions[role]] for s in sessions]
+
+    for kinds in swaps.values():
+        fitting, other = kinds["fitting"], kinds["misplaced"]
+        assert len(fitting) == len(other) == 2
+        assert texts(fitting, CLIENT) == texts(other, CLIENT)
+        assert texts(fitting, CLIENT) == texts(fitting, COUNSELLOR), "each below its own post"
+        assert texts(other, COUNSELLOR) == texts(fitting, COUNSELLOR)[::-1], "swapped"
+        posts = [text for session in texts(fitting, CLIENT) for text in session]
+        assert len(set(posts)) == 2 * material.EXCHANGES
+        for own, given in zip(*texts(fitting, COUNSELLOR), strict=True):
+            assert abs(len(own.split()) - len(given.split())) <= 1
+
+
+def test_too_few_strong_answers_make_no_swapped_sessions() -> None:
+    answers = [(f"post {n}", Answer("so sorry", 3)) for n in range(2 * material.EXCHANGES - 1)]
+    more = [*answers, ("post 0", Answer("another answer to the same post", 5))]
+    for pairs in (answers, more):
+        parts = material.Parts(pairs, [], [], [], [], [])
+        assert material.swapped(parts, 0, random.Random(0)).sessions == []
 
 
 def test_the_answer_nearest_in_length_is_taken() -> None:
@@ -219,16 +264,10 @@ def session_of(number: int, exchanges: int, source: Any = "esconv", **about: Any
     return HeardSession(source, f"{source}:{number}", turns, **about)
 
 
-PLANTED = {
-    "emotional_reactions": 2.0,
-    "interpretations": 1.6,
-    "explorations": 1.2,
-    "advice_unacknowledged": -1.5,
-    "rated_empathy": 0.8,
-}
+PLANTED = {"emotional_reactions": 2.0, "interpretations": 1.6, "explorations": 0.8}
 
 
-def test_answer_weights_have_the_planted_signs() -> None:
+def test_answer_weights_have_the_planted_proportions() -> None:
     chance = np.random.default_rng(0)
     sessions, count = 120, 6
     x = {name: chance.random(sessions * count) for name in LABELLED}
@@ -242,11 +281,9 @@ def test_answer_weights_have_the_planted_signs() -> None:
         for n in range(sessions)
     ]
     model, answered = general_answer([part_of(composed, x, 1.0)])
+    largest = model.weights["emotional_reactions"]
     for name, weight in PLANTED.items():
-        assert np.sign(model.weights[name]) == np.sign(weight), name
-    largest = max(model.weights.values())
-    assert model.weights["emotional_reactions"] == largest
-    assert abs(model.weights["open_question"]) < 0.15 * largest
+        assert model.weights[name] / largest == pytest.approx(weight / 2.0, abs=0.1), name
     answers = model.intercept + sum(w * x[name] for name, w in model.weights.items())
     assert 0.0 < answered < 1.0
     assert np.quantile(answers, 0.01) == pytest.approx(0.0, abs=0.01)
@@ -262,7 +299,7 @@ def test_an_answer_that_is_in_two_sessions_is_learned_once() -> None:
 
 
 def test_motivational_weights_follow_quality() -> None:
-    """Reflections are more in good sessions, advice in bad ones, explorations in neither."""
+    """Reflections are more in good sessions, advice in bad ones, open questions in neither."""
     chance = np.random.default_rng(1)
     exchanges, sessions = 8, 60
     high = np.repeat(np.arange(sessions) % 4 != 0, exchanges)
@@ -278,28 +315,53 @@ def test_motivational_weights_follow_quality() -> None:
     ]
     model, _ = motivational_answer([part_of(real, x, 1.0)], lambda _: True)
     assert model.weights["reflection"] > 0 > model.weights["advice"]
-    assert abs(model.weights["explorations"]) < 0.3 * model.weights["reflection"]
+    assert abs(model.weights["open_question"]) < 0.3 * model.weights["reflection"]
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (0.6, 0.6), (0.3, 1.0)])
+def test_planted_spreads_are_recovered_whatever_the_weights(weights: tuple[float, float]) -> None:
+    """Answers of weight w vary by within / sqrt(w), as the posterior of the index takes them."""
+    chance = np.random.default_rng(6)
+    mean, between, within = 0.52, 0.09, 0.24
+    sessions = []
+    for _ in range(4000):
+        weight = chance.uniform(*weights, chance.integers(4, 9))
+        level = chance.normal(mean, between)
+        sessions.append((weight, chance.normal(level, within / np.sqrt(weight))))
+    found = fit.spreads(sessions)
+    assert found == (
+        pytest.approx(mean, abs=0.005),
+        pytest.approx(between, abs=0.006),
+        pytest.approx(within, abs=0.004),
+    )
+
+
+def test_sessions_without_a_spread_between_them_have_none() -> None:
+    """The means differ by less than their noise alone explains: no root of a negative number."""
+    one = (np.array([1.0, 1.0]), np.array([0.2, 0.8]))
+    assert fit.spreads([one, one, one])[1] == 0.0
 
 
 @pytest.mark.parametrize("opportunity", [1.0, 0.0])
 def test_a_planted_reference_is_recovered(opportunity: float) -> None:
-    """The spread between sessions is exact where every exchange has its full weight."""
+    """Spreads above their floors, with full weights and with the weight of no opportunity."""
     chance = np.random.default_rng(2)
-    sessions, exchanges, mean, between, within = 300, 10, 0.52, 0.09, 0.12
-    level = chance.normal(mean, between, sessions)
-    answers = chance.normal(np.repeat(level, exchanges), within)
+    sessions, exchanges, mean, between, within = 400, 10, 0.5, 0.25, 0.3
+    weight = fit.FLOOR + (1 - fit.FLOOR) * opportunity
+    level = np.clip(chance.normal(mean, between, sessions), 0.05, 0.95)
+    answers = chance.normal(np.repeat(level, exchanges), within / weight**0.5)
     real = [(session_of(n, exchanges), Known("real", "peer-support", 0)) for n in range(sessions)]
-    part = part_of(real, {"rated_empathy": answers}, opportunity)
-    answer = AnswerModel(0.0, {"rated_empathy": 1.0})
+    part = part_of(real, {"reflection": answers}, opportunity)
+    # Half of the answer, so that none of them is cut off at 0 or 1.
+    answer = AnswerModel(0.25, {"reflection": 0.5})
     found = fit.reference("peer-support", answer, 0.5, [part], lambda _, known: known.fold == 0)
     assert found.mean == pytest.approx(mean, abs=0.02)
-    if opportunity == 1.0:
-        assert found.between == pytest.approx(between, abs=0.015)
-        assert found.low == pytest.approx(mean - 1.28 * between, abs=0.03)
-    assert found.within == pytest.approx(within, abs=0.01)
+    assert (found.between, found.within) == (fit.SPREAD, fit.NOISE), "the floors"
+    lowest, highest = found.quantiles[0], found.quantiles[-1]
     assert found.quantiles == sorted(found.quantiles)
-    assert found.quantiles[2] == pytest.approx(found.low)
-    share = float(np.mean(answers >= 0.5)) if opportunity else 0.0
+    assert found.low == pytest.approx(found.quantiles[2])
+    assert lowest < found.low < highest
+    share = float(np.mean(0.25 + 0.5 * answers >= 0.5)) if opportunity else 0.0
     assert found.answered_share == pytest.approx(share, abs=1e-3)
 
 
@@ -370,6 +432,93 @@ def test_degraded_sessions_stand_beside_their_own_controls() -> None:
     assert figures.degraded(found, "counselling") == []
 
 
+def of_means(means: list[float], **known: Any) -> Watched:
+    """A session whose plain means after each turn and at the end are these, over every span."""
+    plain = [dict.fromkeys(SPANS, value) for value in (*means, means[-1])]
+    return replace(watched([0.5] * len(means), **known), plain=tuple(plain))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_low_plain_mean_counts_as_low_empathy() -> None:
+    """The risk says nothing here; the mean after three turns is right, that after six wrong."""
+    found = []
+    for n in range(8):
+        w = of_means([0.0, 0.0, float(n), 0.0, 0.0, 9.0 - n], kind="composed", onset=None)
+        found.append(replace(w, known=replace(w.known, totals=(n,))))
+    low = figures.by_plain_mean("last five")
+    rows = figures.composed(found, "peer-support", low)
+    assert rows["auroc_after_three"]["value"] == 1.0
+    assert rows["auroc_after_six"]["value"] == 0.0
+    assert rows["spearman"]["value"] == pytest.approx(-1.0)
+    assert figures.composed(found, "peer-support")["auroc_after_three"]["value"] == 0.5
+
+
+@pytest.mark.usefixtures("quick")
+def test_plain_means_are_measured_on_degraded_sessions_and_on_length() -> None:
+    found = []
+    for number in range(6):
+        own = {"origin": f"esconv:{number}"}
+        found.append(of_means([3.0] * 6, kind="untouched", onset=None, **own))
+        found.append(of_means([3.0] * 6, onset=2, **own))
+        found.append(of_means([3.0, 3.0, 3.0, 3.0, 1.0, 4.0], kind="none", onset=2, **own))
+    [strong, untouched] = figures.degraded(
+        found, "peer-support", figures.by_plain_mean("last five")
+    )
+    for row in (strong, untouched):
+        assert row["soon"]["value"] == 1.0, "three turns after the onset"
+        assert row["end"]["value"] == 0.0
+    chance = np.random.default_rng(7)
+    real = []
+    for n in range(40):
+        w = of_means([float(n)] * 3, kind="real", onset=None)
+        end = SimpleNamespace(low_empathy_risk=0.5, empathy_index=chance.random(), turns=n)
+        real.append(replace(w, end=cast("Any", end), words=10 * n))
+    rows = figures.confounds(real, "peer-support", figures.by_plain_mean("all turns"))
+    assert rows["turns"]["alone"] == pytest.approx(-1.0)
+    assert rows["turns"]["given_the_index"]["value"] == pytest.approx(-1.0)
+
+
+@pytest.mark.usefixtures("quick")
+def test_swapped_sessions_are_told_from_their_controls() -> None:
+    found = []
+    for number in range(6):
+        own = {"origin": f"swap:{number}", "onset": None}
+        for _ in range(2):
+            found.append(watched([0.1, 0.1, 0.9, 0.9, 0.9, 0.2], kind="misplaced", **own))
+            found.append(watched([0.1, 0.1, 0.2, 0.2, 0.2, 0.2], kind="fitting", **own))
+    row = figures.misplaced(found, "peer-support")
+    assert row["sessions"] == 12
+    assert row["after_three"]["value"] == 1.0
+    assert row["after_six"]["value"] == 0.5
+    nothing = figures.misplaced(found, "counselling")
+    assert nothing["sessions"] == 0
+    assert np.isnan(nothing["after_six"]["value"])
+
+
+def test_plain_means_are_those_known_after_each_turn() -> None:
+    """A final score takes the place of the provisional one, and only from then on::
+
+    turn   1p  3p  1f  5p  3f  5f
+    total   0   6   3   6   0   3
+    """
+
+    def said(seq: int, total: int) -> TurnScore:
+        levels = [min(2, max(0, total - 2 * place)) for place in range(3)]
+        given = {
+            name: Level(level, [float(level == at) for at in range(3)], [])
+            for name, level in zip(RATIONALE_ORDER, levels, strict=True)
+        }
+        return fakes.scored(Role.COUNSELLOR, seq, expressed=Expressed(**given))
+
+    heard = fakes.scored(Role.CLIENT, 2)
+    scores = [said(1, 0), heard, said(3, 6), said(1, 3), said(5, 6), said(3, 0), said(5, 3)]
+    assert [means["all turns"] for means in plain_means(scores)] == [0.0, 3.0, 5.0, 2.0]
+    later = [said(1 + 2 * n, n) for n in range(7)]
+    last = plain_means(later)[-1]
+    assert last == {"all turns": 3.0, "last five": 4.0, "last three": 5.0}
+    assert plain_means([heard]) == ()
+
+
 # The direction: what people labelled, known exactly, through fit and service.
 
 
@@ -435,3 +584,6 @@ def test_the_risk_falls_with_labelled_empathy() -> None:
         found = figures.composed(seen, domain)
         assert found["auroc_after_six"]["value"] > 0.97
         assert found["auroc_after_three"]["value"] > 0.85
+        assert len(own[0].plain) == material.EXCHANGES + 1
+        plain = figures.composed(seen, domain, figures.by_plain_mean("all turns"))
+        assert plain["spearman"]["value"] > 0.99, "the truth is this mean"

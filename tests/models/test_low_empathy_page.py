@@ -113,7 +113,7 @@ def test_the_other_tables_follow() -> None:
     assert "- nesting: no session was seen by what scores it" in section
     assert section.count("### Degraded sessions, ") == 2
     assert "| turn 3 | every | no mechanism | strong | 40 | 0.11 (0.09 to 0.13) |" in section
-    assert "another session's empathic answers | strong | 40 | 0.61" in section
+    assert "misplaced" not in section, "controls of that kind came from other sessions, too"
     assert "0.61 to 0.65 by fold" in section
     assert "| counselling | untouched | 50 | 0 (0 to 7) | – |" in section
     assert "AUROC of low quality 0.87 (0.84 to 0.92) in 99 sessions" in section
@@ -121,6 +121,45 @@ def test_the_other_tables_follow() -> None:
     assert "over 200 answers" in section
     assert "| counselling | 90 | turns | 0.31 | -0.12 (-0.14 to -0.10) |" in section
     assert "will rate" not in section
+
+
+def test_figures_that_are_not_measured_yet_are_left_out() -> None:
+    section = low_empathy_section(REPORT)
+    assert "### Plain means" not in section
+    assert "### Empathic answers that do not fit" not in section
+
+
+def with_means() -> dict[str, Any]:
+    swaps = {"sessions": 80, "after_six": known(0.63), "after_three": known(0.58)}
+    names = ("composed", "degraded", "confounds")
+    report = {**copy.deepcopy(REPORT), "misplaced": dict.fromkeys(DOMAINS, swaps)}
+    plain = {name: copy.deepcopy(REPORT[name]) for name in names}
+    for value, span in ((0.71, "all turns"), (0.72, "last five"), (0.73, "last three")):
+        own = copy.deepcopy(plain)
+        own["composed"]["counselling"]["auroc_after_six"] = known(value)
+        own["confounds"]["counselling"]["turns"]["alone"] = value - 1
+        report.setdefault("plain", {})[span] = own
+    return report
+
+
+def test_swapped_answers_have_a_table() -> None:
+    section = low_empathy_section(with_means())
+    shown = section.split("### Empathic answers that do not fit")[1].split("###")[0]
+    assert "| counselling | 80 | 0.58 (0.56 to 0.60) | 0.63 (0.61 to 0.65) |" in shown
+
+
+def test_plain_means_stand_beside_the_risk() -> None:
+    section = low_empathy_section(with_means()).split("### Plain means")[1].split("### ")[0]
+    assert "| `low_empathy_risk` | mean of all turns | mean of last five | mean of last" in section
+    assert row(section, "composed, counselling: AUROC of low sessions after six").endswith(
+        "| 0.96 (0.94 to 0.98) | 0.71 (0.69 to 0.73) | 0.72 (0.70 to 0.74) | 0.73 (0.71 to 0.75) |"
+    )
+    none = row(section, "degraded, peer-support, half, every: no mechanism v strong, AUROC after")
+    assert none.count("0.94 (0.92 to 0.96)") == 4
+    assert row(section, "counselling: Spearman with turns |").endswith(
+        "| 0.31 | -0.29 | -0.28 | -0.27 |"
+    )
+    assert "swapped answers" not in section, "the means were not measured on these"
 
 
 def test_the_outcome_of_motivational_interviewing_is_one_of_the_targets() -> None:
