@@ -249,8 +249,6 @@ def _check(path: Path, manifest: Manifest) -> None:
         )
     if manifest.empathy is not None:
         _check_empathy(path, manifest.empathy)
-    if manifest.perceived is not None:
-        _check_perceived(path, manifest.heads, manifest.perceived)
     unknown = [
         head.name
         for head in manifest.heads
@@ -258,6 +256,8 @@ def _check(path: Path, manifest: Manifest) -> None:
     ]
     if unknown:
         raise BundleError(f"{path} has heads that the wire contract lacks: {', '.join(unknown)}")
+    if manifest.perceived is not None:
+        _check_perceived(path, manifest.heads, manifest.perceived)
     for name, expected in manifest.files.items():
         file = path / name
         if Path(name).name != name or not file.is_file():
