@@ -187,6 +187,7 @@ session_scores = Table(
     Column("reflection_to_question", Double),
     Column("complex_reflection_share", Double),
     Column("open_question_share", Double),
+    Column("miti", Json),
     Index(None, "status", "low_empathy_risk"),
 )
 

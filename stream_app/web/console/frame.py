@@ -98,6 +98,8 @@ templates.env.filters.update(
     pseudonym=words.pseudonym,
     segment=segment,
     number=words.number,
+    expected=words.count,
+    measured=words.measured,
 )
 templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=words.LEVELS)
 templates.env.trim_blocks = True
