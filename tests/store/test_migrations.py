@@ -197,3 +197,10 @@ def test_the_way_back_before_the_miti_summary_drops_it_alone(store: Store) -> No
     schema.upgrade(store)
     [again] = rows(store, tables.session_scores)
     assert again == {**new, "miti": None}
+
+
+def test_sessions_of_no_approach_have_null_and_no_json_null(store: Store) -> None:
+    store.commit(process([*counselling(4), turn(session_id="plain")]))
+    with store.engine.connect() as connection:
+        query = sa.text("SELECT session_id FROM session_scores WHERE miti IS NOT NULL")
+        assert connection.scalars(query).all() == ["s"]
