@@ -100,6 +100,7 @@ class FakeScorer:
                 empathy_total=sum(levels),
                 question={"none": 0.2, ("open", "closed")[digest[3] % 2]: 0.8},
                 reflection={"none": 0.2, ("simple", "complex")[digest[4] % 2]: 0.8},
+                input={"none": 0.2, ("information", "advice", "negotiation")[digest[6] % 3]: 0.8},
             ),
             {},
             {},

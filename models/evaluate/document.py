@@ -20,6 +20,7 @@ from models.data.corpora import REPOSITORY
 from models.evaluate import choices, sections, tables
 from models.evaluate.beside import beside
 from models.evaluate.low_empathy import low_empathy_section
+from models.evaluate.miti import miti_section
 from models.evaluate.outcomes import outcomes_section
 from models.evaluate.published import TARGETS, Target
 
@@ -39,6 +40,7 @@ COMMANDS = {
     "perceived": "python -m models.outcomes ratings",
     "outcomes": "python -m models.outcomes evaluate",
     "multitrait": "python -m models.multitrait",
+    "miti": "python -m models.miti --bundle stream_app/bundles/default",
     "probes": "python -m models.probes",
     "nano": "python -m models.distil compare",
     "ablation": "python -m models.ablation",
@@ -373,6 +375,7 @@ SECTIONS: tuple[Section, ...] = (
     ("Rated empathy (EmpatheticExchanges)", "baselines", _ratings),
     ("Calibration and confidence", "calibration", _alone(_calibration)),
     ("Perceived empathy", "perceived", _others(sections.perceived)),
+    ("MITI summary", "miti", _others(miti_section)),
     ("Outcome risks", "outcomes", _others(outcomes_section)),
     ("Do the perceived heads differ?", "multitrait", _others(sections.multitrait)),
     ("Context probe", "probes", _others(sections.probes)),

@@ -45,6 +45,14 @@ class AlertState(Enum):
     RESOLVED = "resolved"
 
 
+class Standing(Enum):
+    """Which of a manual's thresholds a measure reaches; ``below``: neither."""
+
+    BELOW = "below"
+    FAIR = "fair"
+    GOOD = "good"
+
+
 class Severity(Enum):
     """How much a rule's alert matters, in the words of the rule's author."""
 
@@ -112,6 +120,41 @@ class MechanismSummary(Struct, frozen=True):
     share: Annotated[Probability, Meta(description="Expected share of turns with a level above 0")]
 
 
+class MitiMeasure(Struct, frozen=True):
+    """One measure of the MITI with the thresholds of the manual that has them."""
+
+    value: Annotated[float | None, Meta(description="Null: too little to divide by")]
+    fair: float
+    good: float
+    manual: Annotated[str, Meta(description="The manual that states the thresholds")]
+    standing: Annotated[Standing | None, Meta(description="Null: too early to say")]
+
+
+class MitiSummary(Struct, frozen=True):
+    """Motivational interviewing by the MITI's codes, as classifiers would count them.
+
+    Expected counts over volleys (the counsellor's turns between two of the client's). The manual's
+    global ratings are not computed.
+    """
+
+    turns: Annotated[int, Meta(description="Counsellor turns that were counted")]
+    volleys: int
+    counts: Annotated[
+        dict[str, float], Meta(description="Expected number of volleys with a code, by code")
+    ]
+    measures: Annotated[
+        dict[str, MitiMeasure],
+        Meta(
+            description="reflection_to_question, complex_reflection_share and open_question_share"
+        ),
+    ]
+    mi_adherent: Annotated[
+        float | None, Meta(description="Expected number; seeking collaboration alone")
+    ]
+    mi_non_adherent: Annotated[float | None, Meta(description="Expected number; persuade alone")]
+    not_counted: Annotated[list[str], Meta(description="Codes that no classifier tells")]
+
+
 class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", kw_only=True):
     """Aggregates of one session so far; identified by (session_id, bundle)."""
 
@@ -165,6 +208,9 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     reflection_to_question: float | None
     complex_reflection_share: Probability | None
     open_question_share: Probability | None
+    miti: Annotated[
+        MitiSummary | None, Meta(description="Null unless it follows motivational interviewing")
+    ]
 
 
 class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):

@@ -23,7 +23,7 @@ from stream_app.contracts.scores import (
     Stage,
     TurnScore,
 )
-from stream_app.core import window
+from stream_app.core import miti, window
 from stream_app.core.aggregates import contribution
 from stream_app.core.alerting import Alerting
 from stream_app.core.alerts import Cause
@@ -397,6 +397,7 @@ class Pipeline:
         state = due.state
         after = self._policy.window.after
         state.aggregates.observe(contribution(score), after, score.late, score.role)
+        state.miti = miti.counted(state.miti, score, due.facts.approach, after)
         if self._scorer.empathy is not None and not score.late:
             here = self._scorer.empathy.of(due.facts.domain, due.facts.approach)
             value = turn_value(score, here)

@@ -15,6 +15,7 @@ from stream_app.core.alerts import AlertStatus
 from stream_app.core.baselines import Pinned
 from stream_app.core.empathy import EmpathyModel, session_empathy
 from stream_app.core.exchanges import Exchanges
+from stream_app.core.miti import MitiCounts, miti_summary
 from stream_app.core.watch import Facts, Watch
 from stream_app.core.window import WindowState
 
@@ -53,6 +54,7 @@ class SessionState(Struct):
     baselines: Pinned = Pinned()
     risk: float | None = None
     outcomes: dict[str, float] = field(default_factory=dict)
+    miti: MitiCounts | None = None
     slots: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -139,4 +141,5 @@ def session_score(
         reflection_to_question=figures.reflection_to_question,
         complex_reflection_share=figures.complex_reflection_share,
         open_question_share=figures.open_question_share,
+        miti=miti_summary(state.miti),
     )

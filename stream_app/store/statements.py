@@ -64,6 +64,8 @@ def _turn(column: Any, dialect: str) -> Turned | None:
     match column.type if column is not None else None:
         case UtcDateTime():
             return _as_text if dialect == "sqlite" else _in_utc
+        case JSON(none_as_null=True):
+            return lambda value: None if value is None else as_json(value)
         case JSON():
             return as_json
         case _:

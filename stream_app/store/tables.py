@@ -64,6 +64,8 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 Json = JSON().with_variant(JSONB(), "postgresql")
+OptionalJson = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+"""None is SQL's NULL and not the JSON value."""
 AutoId = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -187,6 +189,7 @@ session_scores = Table(
     Column("reflection_to_question", Double),
     Column("complex_reflection_share", Double),
     Column("open_question_share", Double),
+    Column("miti", OptionalJson),
     Index(None, "status", "low_empathy_risk"),
 )
 

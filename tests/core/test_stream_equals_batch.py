@@ -61,13 +61,15 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
     """One session: turns with holes, repeats, broken events, maybe an end and what comes after."""
     consent = draw(st.sampled_from([True, True, True, None, False]))
     yes_at = draw(st.integers(0, 2))
+    approach_at = draw(st.integers(0, 4))
     log = []
     for seq in range(draw(st.integers(1, 12))):
         kind = draw(st.sampled_from(["turn"] * 8 + ["hole", "twice", "broken", "other text", "no"]))
         if kind == "broken":
             log.append(b"broken")
         if kind != "hole":
-            log.append(turn(name, seq, consent=consent if seq == yes_at else None))
+            facts = {"approach": "motivational-interviewing"} if seq == approach_at else {}
+            log.append(turn(name, seq, consent=consent if seq == yes_at else None, **facts))
         if kind == "no":
             log[-1] = turn(name, seq, consent=False)
         if kind == "twice":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from alembic import command
@@ -169,3 +170,37 @@ def test_the_way_back_before_the_empathy_index_keeps_what_was_known_then(store: 
     schema.upgrade(store)
     [again] = rows(store, tables.session_scores)
     assert again == {**new, **dict.fromkeys(NEW_COLUMNS)}
+
+
+def counselling(turns: int) -> list[bytes]:
+    return [turn(seq, approach="motivational-interviewing") for seq in range(turns)]
+
+
+def test_scores_from_before_the_miti_summary_have_none(empty_url: str, opened: Opened) -> None:
+    store = opened(empty_url)
+    schema.upgrade(store, "0008")
+    with store.engine.begin() as connection:
+        connection.execute(sa.text(EARLIER_SCORE))
+    schema.upgrade(store)
+    [row] = rows(store, tables.session_scores)
+    assert (row["turns"], row["miti"]) == (8, None)
+
+
+def test_the_way_back_before_the_miti_summary_drops_it_alone(store: Store) -> None:
+    result = process(counselling(6))
+    store.commit(result)
+    [new] = rows(store, tables.session_scores)
+    assert new["miti"] == msgspec.to_builtins(result.session_scores[0].miti)
+    assert new["miti"]["volleys"] == 3
+    schema.downgrade(store, "0009")
+    assert "miti" not in columns_of_scores(store)
+    schema.upgrade(store)
+    [again] = rows(store, tables.session_scores)
+    assert again == {**new, "miti": None}
+
+
+def test_sessions_of_no_approach_have_null_and_no_json_null(store: Store) -> None:
+    store.commit(process([*counselling(4), turn(session_id="plain")]))
+    with store.engine.connect() as connection:
+        query = sa.text("SELECT session_id FROM session_scores WHERE miti IS NOT NULL")
+        assert connection.scalars(query).all() == ["s"]

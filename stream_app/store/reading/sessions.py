@@ -12,6 +12,7 @@ from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, SessionStatus
+from stream_app.store.reading.miti import Miti, miti_of
 from stream_app.store.reading.pages import Key, Page, after, cursor_of, place_of
 from stream_app.store.reading.scope import Scope
 from stream_app.store.repository import Store
@@ -131,6 +132,9 @@ class SessionCard:
     ]
     complex_reflection_share: Annotated[Share, Field(description="Of reflections")]
     open_question_share: Annotated[Share, Field(description="Of questions")]
+    miti: Annotated[
+        Miti | None, Field(description="Null unless it follows motivational interviewing")
+    ]
     risk_by_turn: Annotated[
         list[tuple[int, float]], Field(description="[seq, risk] after each counsellor turn")
     ]
@@ -255,6 +259,7 @@ def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[Se
                     "empathy_interval": _interval(row),
                     "missed_opportunities": row["missed_opportunities"] or [],
                     "outcome_risks": row["outcome_risks"] or {},
+                    "miti": miti_of(row["miti"]),
                     "mechanisms": {n: Mechanism(**m) for n, m in row["mechanisms"].items()},
                     "counsellors": who.get(row["session_id"], []),
                     "risk_by_turn": [(seq, risk) for seq, risk, _ in points],

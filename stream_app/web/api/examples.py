@@ -38,6 +38,33 @@ _SESSION: Final = {
     "reflection_to_question": 0.5,
     "complex_reflection_share": 0.25,
     "open_question_share": 0.67,
+    "miti": {
+        "turns": 16,
+        "volleys": 14,
+        "counts": {
+            "question": 6.1,
+            "open_question": 4.0,
+            "closed_question": 2.1,
+            "simple_reflection": 4.2,
+            "complex_reflection": 3.4,
+            "giving_information": 0.9,
+            "seeking_collaboration": 0.7,
+            "persuade_with_permission": 0.1,
+            "persuade": 0.4,
+        },
+        "measures": {
+            "reflection_to_question": {
+                "value": 1.25,
+                "fair": 1.0,
+                "good": 2.0,
+                "manual": "MITI 4.2.1",
+                "standing": "fair",
+            }
+        },
+        "mi_adherent": 0.7,
+        "mi_non_adherent": 0.4,
+        "not_counted": ["affirm", "emphasizing_autonomy", "confront"],
+    },
     "risk_by_turn": [[1, 0.31], [3, 0.42], [5, 0.61]],
     "at_risk_since": "2026-03-02T09:29:05Z",
     "firing": ["low-empathy-risk"],

@@ -99,6 +99,8 @@ templates.env.filters.update(
     segment=segment,
     number=words.number,
     validity=words.validity,
+    expected=words.count,
+    measured=words.measured,
 )
 templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=words.LEVELS)
 templates.env.trim_blocks = True

@@ -22,6 +22,9 @@ HEAD_NAMES: Final = {
     "understanding": "Understanding",
     "sympathy": "Sympathy",
     "helpfulness": "Helpfulness",
+    "reflection_to_question": "Reflections to questions",
+    "complex_reflection_share": "Complex reflections",
+    "open_question_share": "Open questions",
 }
 BADGES: Final = dict(zip(MECHANISMS, ("ER", "IP", "EX"), strict=True))
 LEVELS: Final = ("none", "weak", "strong")
@@ -61,6 +64,30 @@ def validity(found: Validity) -> str:
         f"r = {number(found.r)} ({number(found.low)} to {number(found.high)}) with {found.words}: "
         f"{found.rating}, {found.n} ratings of {found.sessions} sessions"
     )
+
+
+def count(value: float | None) -> str:
+    """One decimal, as of an expected number; a dash where there is none.
+
+    >>> count(6.13), count(None)
+    ('6.1', '–')
+    """
+    return "–" if value is None else f"{value:.1f}"
+
+
+def measured(value: float | None, name: str) -> str:
+    """A measure of the MITI: shares in per cent, ratios to one.
+
+    >>> measured(0.4, "open_question_share"), measured(1.25, "reflection_to_question")
+    ('40 %', '1.25 : 1')
+    >>> measured(None, "open_question_share")
+    '–'
+    """
+    if value is None:
+        return "–"
+    if name.endswith("_share"):
+        return f"{100 * value:.0f} %"
+    return f"{value:.2f}".rstrip("0").rstrip(".") + " : 1"
 
 
 def duration(seconds: float) -> str:

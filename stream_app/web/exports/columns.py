@@ -79,6 +79,15 @@ SESSIONS: Final = [
             ("share", "0-1, share of turns with a level above 0"),
         )
     ],
+    *_columns(
+        ("miti_volleys", Kind.INTEGER, "Volleys counted; empty unless motivational interviewing"),
+        ("miti_reflection_to_question", Kind.NUMBER, "Expected reflections for each question"),
+        ("miti_complex_reflection_share", Kind.NUMBER, "0-1, of expected reflections"),
+        ("miti_open_question_share", Kind.NUMBER, "0-1, of expected questions"),
+        ("miti_adherent", Kind.NUMBER, "Expected volleys that seek collaboration"),
+        ("miti_non_adherent", Kind.NUMBER, "Expected volleys that persuade"),
+        ("miti_counts", Kind.JSON, "Expected number of volleys with a code, by code"),
+    ),
 ]
 _TEXT: Final = Column("text", Kind.TEXT, "Redacted; for roles that may read transcripts")
 TURNS: Final = [
@@ -121,7 +130,19 @@ def session_row(card: SessionCard) -> Row:
     for name, mechanism in card.mechanisms.items():
         for part in ("mean", "recent_mean", "share"):
             row[f"{name}_{part}"] = getattr(mechanism, part)
-    return row
+    return row | _miti(card)
+
+
+def _miti(card: SessionCard) -> Row:
+    if (found := card.miti) is None:
+        return {}
+    return {
+        "miti_volleys": found.volleys,
+        **{f"miti_{name}": measure.value for name, measure in found.measures.items()},
+        "miti_adherent": found.mi_adherent,
+        "miti_non_adherent": found.mi_non_adherent,
+        "miti_counts": found.counts,
+    }
 
 
 def turn_row(card: SessionCard, turn: TurnRead, speaker: str) -> Row:

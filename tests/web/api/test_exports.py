@@ -60,6 +60,25 @@ def test_a_row_a_session(web: Web, chosen: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
+def test_the_miti_summary_has_columns_of_its_own(web: Web, chosen: str) -> None:
+    facts = {"session_id": "mi", "team": "mi", "approach": "motivational-interviewing"}
+    web.commit(*(turn(seq, occurred_at="2026-01-06T10:00:00Z", **facts) for seq in range(24)))
+    rows = read(chosen, taken(web, "sue", "sessions", format=chosen))
+    by_id = {row["session_id"]: row for row in rows}
+    with web.client() as sue:
+        miti = sue.get("/sessions/mi").json()["miti"]
+    row, other = by_id["mi"], by_id["north-1"]
+    assert int(row["miti_volleys"]) == 12
+    for name, measure in miti["measures"].items():
+        assert float(row[f"miti_{name}"]) == measure["value"]
+    assert float(row["miti_adherent"]) == miti["mi_adherent"]
+    assert float(row["miti_non_adherent"]) == miti["mi_non_adherent"]
+    counts = row["miti_counts"]
+    assert (json.loads(counts) if isinstance(counts, str) else counts) == miti["counts"]
+    assert {other[name] for name in other if name.startswith("miti_")} <= {None, ""}
+
+
+@pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
 def test_a_row_a_turn_with_its_final_score(web: Web, chosen: str) -> None:
     rows = read(chosen, taken(web, "nora", "turns", format=chosen, status="closed"))
     assert [(row["session_id"], int(row["seq"])) for row in rows] == [

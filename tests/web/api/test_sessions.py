@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from stream_app.inference.bundle import MANIFEST
@@ -61,6 +62,20 @@ def test_a_session_comes_with_its_index_and_what_it_rests_on(web: Web) -> None:
     assert card["outcome_risks"] == scored.outcome_risks
     assert card["outcome_risks"].keys() == {"chat_failed"}
     assert counselled["outcome_risks"] == {}
+
+
+def test_a_session_of_motivational_interviewing_comes_with_its_miti_summary(web: Web) -> None:
+    at = "2026-01-06T10:00:00Z"
+    facts = {"session_id": "mi", "team": "mi", "approach": "motivational-interviewing"}
+    [scored] = web.commit(*(turn(seq, occurred_at=at, **facts) for seq in range(24))).session_scores
+    with web.client() as sue:
+        found = sue.get("/sessions/mi").json()["miti"]
+        assert sue.get("/sessions/north-1").json()["miti"] is None
+    assert found == msgspec.to_builtins(scored.miti)
+    assert (found["turns"], found["volleys"]) == (12, 12)
+    measure = found["measures"]["reflection_to_question"]
+    assert (measure["fair"], measure["good"], measure["manual"]) == (1.0, 2.0, "MITI 4.2.1")
+    assert measure["standing"] in ("below", "fair", "good")
 
 
 def test_turns_come_with_all_scores_and_evidence(web: Web) -> None:

@@ -128,6 +128,7 @@ def news(number: int, seq: int) -> SessionScore:
         reflection_to_question=None,
         complex_reflection_share=None,
         open_question_share=None,
+        miti=None,
     )
 
 

@@ -20,6 +20,7 @@ PAGES = (
     "/sessions/marked",
     "/sessions/over",
     "/sessions/hostile",
+    "/sessions/interview",
     "/alerts?state=firing",
     "/alerts?state=resolved",
     "/sign-in",
@@ -42,6 +43,10 @@ def stage(new_stage: NewStage, live_broker: str) -> Stage:
         turn("hostile", 0, "<script>alert(1)</script>"),
         turn("hostile", 1, "I am so sorry. That sounds hard. What happened? " * 60),
         turn("hostile", 2, "מה אני אמור לעשות " * 400),
+        *(
+            turn("interview", seq, f"{seq}: what else?", approach="motivational-interviewing")
+            for seq in range(4)
+        ),
     )
     stage.go_live()
     return stage
@@ -64,6 +69,13 @@ def test_axe_finds_nothing_serious(stage: Stage, sit: Sit, look: str) -> None:
                 ]
                 found.append((path, violation["id"], nodes))
     assert found == []
+
+
+def test_the_measures_of_an_interview_are_a_table(stage: Stage, sit: Sit) -> None:
+    page = sit(stage, **LOOKS["light"]).open("/sessions/interview")
+    table = page.get_by_role("region", name="MITI measures")
+    expect(table.get_by_role("rowheader")).to_have_count(5)
+    expect(table.get_by_role("columnheader", name="Good from")).to_be_visible()
 
 
 @pytest.mark.parametrize("look", ["light", "phone"])

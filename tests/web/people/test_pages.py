@@ -21,6 +21,7 @@ from tests.web.people.conftest import As
 
 ER = MECHANISMS[0]
 HOSTILE = "<script>alert(1)</script> That must have been hard. How was it?"
+MI = "motivational-interviewing"
 THRESHOLD = '<line class="threshold"'
 ONES = dict.fromkeys(MECHANISMS, 1)
 
@@ -272,6 +273,65 @@ def test_a_session_says_its_index_and_what_was_missed(as_: As, filled: Store) ->
     outcomes = summary_of(page, "Predicted outcomes")
     assert f"chat failed {risk:.2f} predicted" in outcomes.lower()
     assert "not measures of empathy" in outcomes
+
+
+def words_of_miti(page: str) -> str:
+    found = re.search(r'<section class="summary miti".*?</section>', page, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", found[0]).split()) if found else ""
+
+
+def test_a_session_of_motivational_interviewing_shows_measures_and_the_manuals_thresholds(
+    as_: As, filled: Store
+) -> None:
+    log = [batches.turn(seq, session_id="mi", team="north", approach=MI) for seq in range(24)]
+    [score] = batches.process(log).session_scores
+    filled.commit(batches.process(log))
+    miti = score.miti
+    assert miti is not None
+    page = proper(as_("sue").get("/sessions/mi"))
+    told = words_of_miti(page)
+    ratio, share = (
+        miti.measures[name] for name in ("reflection_to_question", "open_question_share")
+    )
+    assert ratio.value is not None
+    assert ratio.standing is not None
+    assert share.value is not None
+    assert share.standing is not None
+    shown = f"{ratio.value:.2f}".rstrip("0").rstrip(".")
+    assert (
+        f"Reflections to questions {shown} : 1 1 : 1 2 : 1 {ratio.standing.value} MITI 4.2.1"
+    ) in told
+    assert (
+        f"Open questions {100 * share.value:.0f} % 50 % 70 % {share.standing.value} MITI 3.1.1"
+    ) in told
+    assert f"MI-adherent {miti.mi_adherent:.1f} no threshold" in told
+    assert f"MI-non-adherent {miti.mi_non_adherent:.1f} no threshold" in told
+    assert f"seeking collaboration {miti.counts['seeking_collaboration']:.1f}" in told
+    assert "12 volleys (12 counsellor turns)" in told
+    assert "affirm, emphasizing autonomy, confront are not counted" in told
+    assert "global ratings are not computed" in told
+    general = summary_of(page, "Expressed so far")
+    assert "Open questions" not in general
+    assert "a question" not in general
+
+
+def test_too_early_in_a_session_no_threshold_is_applied(as_: As, filled: Store) -> None:
+    filled.commit(
+        batches.process(
+            [batches.turn(seq, session_id="mi", team="north", approach=MI) for seq in range(2)]
+        )
+    )
+    told = words_of_miti(proper(as_("sue").get("/sessions/mi")))
+    assert "too early" in told
+    assert "1 volley (1 counsellor turn)" in told
+
+
+def test_a_session_of_another_approach_shows_no_miti(as_: As, filled: Store) -> None:
+    log = [batches.turn(seq, session_id="other", team="north") for seq in range(24)]
+    filled.commit(batches.process(log))
+    page = proper(as_("sue").get("/sessions/other"))
+    assert words_of_miti(page) == ""
+    assert "Open questions" in summary_of(page, "Expressed so far")
 
 
 def test_a_session_without_an_index_or_a_model_of_outcomes_says_nothing_of_them(

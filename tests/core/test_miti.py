@@ -1,0 +1,336 @@
+"""What a volley counts as, what the measures rest on, and which sessions have them."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Expressed, MitiSummary, Stage, Standing, TurnScore
+from stream_app.core import miti
+from stream_app.core.miti import (
+    CLOSED,
+    COMPLEX,
+    FEWEST_VOLLEYS,
+    INFORMATION,
+    MILLION,
+    NOT_COUNTED,
+    OPEN,
+    PERMITTED,
+    PERSUADE,
+    SEEKING,
+    SIMPLE,
+    MitiCounts,
+    merged,
+    miti_summary,
+)
+from stream_app.core.pipeline import BatchResult, Pipeline, Policy
+from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.window import WindowPolicy
+from tests.fakes import FakeScorer, end, received, scored, turn
+
+AFTER = 3
+MI = "motivational-interviewing"
+
+
+def said(seq: int, stage: Stage = Stage.PROVISIONAL, late: bool = False, **p: float) -> TurnScore:
+    """A counsellor turn with these probabilities of labels; the rest of each head is none."""
+    heads: dict[str, dict[str, float]] = {}
+    for head, labels in (
+        ("question", ("open", "closed")),
+        ("reflection", ("simple", "complex")),
+        ("input", ("information", "advice", "options", "negotiation")),
+    ):
+        found = {label: p.get(label, 0.0) for label in labels}
+        heads[head] = {"none": 1.0 - sum(found.values()), **found}
+    score = scored(Role.COUNSELLOR, seq, expressed=Expressed(**heads))
+    return msgspec.structs.replace(score, stage=stage, late=late)
+
+
+def observed(*turns: TurnScore) -> MitiCounts:
+    counts = MitiCounts()
+    for score in turns:
+        counts.observe(score, AFTER)
+    return counts
+
+
+def found(*turns: TurnScore) -> MitiSummary:
+    summary = miti_summary(observed(*turns))
+    assert summary is not None
+    return summary
+
+
+def test_expected_counts_are_sums_of_probabilities() -> None:
+    summary = found(
+        said(1, open=0.75, complex=0.5, simple=0.25),
+        said(3, closed=0.5, information=0.25),
+        said(5, complex=0.5),
+    )
+    assert (summary.turns, summary.volleys) == (3, 3)
+    assert summary.counts == {
+        "question": 1.25,
+        OPEN: 0.75,
+        CLOSED: 0.5,
+        SIMPLE: 0.25,
+        COMPLEX: 1.0,
+        INFORMATION: 0.25,
+        SEEKING: 0.0,
+        PERSUADE: 0.0,
+        PERMITTED: 0.0,
+    }
+    values = {name: measure.value for name, measure in summary.measures.items()}
+    assert values == {
+        "reflection_to_question": 1.0,
+        "complex_reflection_share": 0.8,
+        "open_question_share": 0.6,
+    }
+
+
+def test_a_volley_has_one_question_and_one_reflection_however_many_turns_it_has() -> None:
+    """
+    ::
+
+        client     0           4
+        counsellor    1  2  3     5
+    """
+    summary = found(
+        said(1, open=1.0, simple=1.0),
+        said(2, closed=1.0, complex=1.0),
+        said(3, open=1.0, simple=1.0),
+        said(5, closed=1.0),
+    )
+    assert (summary.turns, summary.volleys) == (4, 2)
+    assert summary.counts["question"] == 2.0
+    assert (summary.counts[OPEN], summary.counts[CLOSED]) == (1.0, 1.0)
+    assert (summary.counts[SIMPLE], summary.counts[COMPLEX]) == (0.0, 1.0)
+
+
+def test_advice_is_permitted_by_collaboration_that_was_sought_in_this_volley_or_before() -> None:
+    summary = found(
+        said(1, advice=1.0),  # nobody asked for permission
+        said(3, negotiation=0.75, options=0.25),
+        said(5, advice=0.5),
+        said(7, advice=1.0),  # the permission is two volleys old
+        said(9, negotiation=1.0),
+        said(10, advice=1.0),
+    )
+    assert summary.counts[PERMITTED] == 1.5
+    assert summary.counts[PERSUADE] == 2.0
+    assert summary.counts[SEEKING] == 2.0
+    assert (summary.mi_adherent, summary.mi_non_adherent) == (2.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("volleys", "simple", "expected"),
+    [
+        (FEWEST_VOLLEYS, 1.0, Standing.FAIR),
+        (FEWEST_VOLLEYS - 1, 1.0, None),
+        (FEWEST_VOLLEYS, 0.5, Standing.BELOW),
+    ],
+)
+def test_thresholds_are_the_manuals_and_apply_once_there_is_enough(
+    volleys: int, simple: float, expected: Standing | None
+) -> None:
+    turns = [said(2 * n + 1, open=1.0, simple=simple) for n in range(volleys)]
+    measure = found(*turns).measures["reflection_to_question"]
+    assert (measure.value, measure.standing) == (simple, expected)
+    assert (measure.fair, measure.good, measure.manual) == (1.0, 2.0, "MITI 4.2.1")
+
+
+def test_each_threshold_names_its_manual() -> None:
+    measures = found(said(1, open=1.0)).measures
+    assert {name: (m.fair, m.good, m.manual) for name, m in measures.items()} == {
+        "reflection_to_question": (1.0, 2.0, "MITI 4.2.1"),
+        "complex_reflection_share": (0.4, 0.5, "MITI 4.2.1"),
+        "open_question_share": (0.5, 0.7, "MITI 3.1.1"),
+    }
+
+
+def test_nothing_to_divide_by_is_none_and_has_no_standing() -> None:
+    turns = [said(2 * n + 1, open=0.04) for n in range(FEWEST_VOLLEYS)]
+    measures = found(*turns).measures.values()
+    assert {(measure.value, measure.standing) for measure in measures} == {(None, None)}
+
+
+def test_a_good_standing_begins_at_the_good_threshold() -> None:
+    turns = [said(2 * n + 1, closed=0.5, simple=0.5, complex=0.5) for n in range(FEWEST_VOLLEYS)]
+    measures = found(*turns).measures
+    assert {name: measure.standing for name, measure in measures.items()} == {
+        "reflection_to_question": Standing.GOOD,
+        "complex_reflection_share": Standing.GOOD,
+        "open_question_share": Standing.BELOW,
+    }
+
+
+def test_a_late_turn_is_a_volley_of_its_own() -> None:
+    counts = observed(said(1, open=1.0), said(3, open=1.0))
+    counts.observe(said(2, Stage.FINAL, late=True, open=1.0, advice=1.0), AFTER)
+    summary = miti_summary(counts)
+    assert summary is not None
+    assert (summary.turns, summary.volleys) == (3, 3)
+    assert (summary.counts["question"], summary.mi_non_adherent) == (3.0, 1.0)
+
+
+def test_a_bundle_without_a_head_leaves_its_codes_out() -> None:
+    expressed = said(1, open=1.0).expressed
+    bare = msgspec.structs.replace(expressed, input=None)
+    summary = found(msgspec.structs.replace(said(1), expressed=bare))
+    assert summary.counts.keys() == {"question", OPEN, CLOSED, SIMPLE, COMPLEX}
+    assert summary.mi_adherent is summary.mi_non_adherent is None
+    none = msgspec.structs.replace(expressed, question=None)
+    assert miti_summary(observed(msgspec.structs.replace(said(1), expressed=none))) is None
+
+
+PROBABILITIES = st.integers(0, 10).map(lambda tenths: tenths / 10)
+LABELS = ("open", "simple", "complex", "advice", "negotiation")
+
+
+@st.composite
+def saying(draw: st.DrawFn) -> dict[str, float]:
+    """What one turn says; simple and complex together at most 1."""
+    p = {label: draw(PROBABILITIES) for label in LABELS}
+    p["complex"] = min(p["complex"], round(1.0 - p["simple"], 1))
+    p["negotiation"] = min(p["negotiation"], round(1.0 - p["advice"], 1))
+    return p
+
+
+SAYINGS = st.lists(st.tuples(st.integers(1, 3), saying(), saying()), min_size=1, max_size=25)
+
+
+@given(SAYINGS, st.integers(0, 4))
+def test_replacing_provisional_scores_leaves_what_final_ones_alone_leave(
+    given_turns: list[tuple[int, dict[str, float], dict[str, float]]], after: int
+) -> None:
+    """A turn's final score comes ``after`` counsellor turns later at the latest."""
+    seqs = list(itertools.accumulate(step for step, _, _ in given_turns))
+    both, finals = MitiCounts(), MitiCounts()
+    for place, (seq, (_, first, final)) in enumerate(zip(seqs, given_turns, strict=True)):
+        both.observe(said(seq, **first), after)
+        finals.observe(said(seq, **final), after)
+        if place >= after:
+            both.observe(said(seqs[place - after], Stage.FINAL, **given_turns[place - after][2]), 0)
+    for seq, (_, _, final) in list(zip(seqs, given_turns, strict=True))[-after:]:
+        both.observe(said(seq, Stage.FINAL, **final), after)
+    assert miti_summary(both) == miti_summary(finals)
+
+
+def brute(seqs: Sequence[int], sayings: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The rule read from the manual: volley by volley, nothing kept between."""
+    volleys: list[list[dict[str, float]]] = []
+    for place, seq in enumerate(seqs):
+        if place and seqs[place - 1] == seq - 1:
+            volleys[-1].append(sayings[place])
+        else:
+            volleys.append([sayings[place]])
+    return {
+        OPEN: sum(max(p["open"] for p in volley) for volley in volleys),
+        COMPLEX: sum(max(p["complex"] for p in volley) for volley in volleys),
+        SIMPLE: sum(
+            max(p["simple"] + p["complex"] for p in volley) - max(p["complex"] for p in volley)
+            for volley in volleys
+        ),
+        SEEKING: sum(max(p["negotiation"] for p in volley) for volley in volleys),
+        "volleys": len(volleys),
+    }
+
+
+@given(SAYINGS, st.integers(0, 4))
+def test_volleys_are_the_same_however_few_turns_are_kept(
+    given_turns: list[tuple[int, dict[str, float], dict[str, float]]], after: int
+) -> None:
+    seqs = list(itertools.accumulate(step for step, _, _ in given_turns))
+    sayings = [first for _, first, _ in given_turns]
+    counts = MitiCounts()
+    for seq, p in zip(seqs, sayings, strict=True):
+        counts.observe(said(seq, **p), after)
+    summary = miti_summary(counts)
+    assert summary is not None
+    expected = brute(seqs, sayings)
+    assert summary.volleys == expected.pop("volleys")
+    for name, value in expected.items():
+        assert summary.counts[name] == pytest.approx(value, abs=1e-4), name
+    advice = sum(summary.counts[name] for name in (PERSUADE, PERMITTED))
+    assert 0.0 <= summary.counts[PERMITTED] <= advice <= summary.turns
+    assert len(counts.latest) <= after + 1
+
+
+@given(st.lists(saying(), min_size=3, max_size=3))
+def test_merging_turns_of_a_volley_does_not_depend_on_when_they_settle(
+    sayings: list[dict[str, float]],
+) -> None:
+    codes = [miti.turn_codes(said(seq, **p)) for seq, p in enumerate(sayings)]
+    one, two, three = (found for found in codes if found is not None)
+    assert merged(merged(one, two), three) == merged(one, merged(two, three))
+    assert merged(one, one) == one
+    assert all(0 <= value <= MILLION for value in merged(one, two).values())
+
+
+def run(log: list[bytes], states: dict[str, Versioned] | None = None) -> BatchResult:
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy()))
+    return pipeline.process(received(log), {} if states is None else states)
+
+
+def talk(seqs: Sequence[int], **changes: Any) -> list[bytes]:
+    return [turn(seq=seq, **changes) for seq in seqs]
+
+
+def test_only_sessions_of_the_approach_are_counted() -> None:
+    [plain] = run(talk(range(8))).session_scores
+    [score] = run(talk(range(8), approach=MI)).session_scores
+    assert plain.miti is None
+    assert score.miti is not None
+    assert (score.miti.turns, score.miti.volleys) == (4, 4)
+    assert score.miti.not_counted == list(NOT_COUNTED)
+
+
+def test_client_turns_are_not_counted() -> None:
+    [score] = run(talk(range(8), approach=MI, role="client")).session_scores
+    assert score.miti is None
+
+
+def test_an_approach_that_comes_later_counts_from_there() -> None:
+    """Of the turns before only final scores are still to come, and they replace nothing."""
+    log = [*talk(range(6)), *talk(range(6, 12), approach=MI), end()]
+    [score] = run(log).session_scores
+    assert score.miti is not None
+    assert score.miti.turns == 3
+    states: dict[str, Versioned] = {}
+    for event in log:
+        [last] = run([event], states).session_scores
+    assert last.miti == score.miti
+
+
+def test_the_end_leaves_final_scores_alone() -> None:
+    states: dict[str, Versioned] = {}
+    result = run([*talk(range(9), approach=MI), end()], states)
+    finals = [
+        each
+        for each in result.turn_scores
+        if each.stage is Stage.FINAL and each.role is Role.COUNSELLOR
+    ]
+    counts = MitiCounts()
+    for each in finals:
+        counts.observe(msgspec.structs.replace(each, stage=Stage.PROVISIONAL), AFTER)
+    assert result.session_scores[0].miti == miti_summary(counts)
+
+
+def test_states_keep_their_counts_and_earlier_ones_begin_anew() -> None:
+    states: dict[str, Versioned] = {}
+    run(talk(range(9), approach=MI), states)
+    state = states["s"].state
+    assert state.miti is not None
+    assert state.miti.boundary is not None or state.miti.latest
+    assert unpack(pack(state)).miti == state.miti
+    earlier = msgspec.msgpack.decode(pack(state))
+    del earlier["miti"]
+    found = unpack(msgspec.msgpack.encode(earlier))
+    assert isinstance(found, SessionState)
+    assert found.miti is None
+    again = {"s": Versioned(found)}
+    [score] = run(talk(range(9, 14), approach=MI), again).session_scores
+    assert score.miti is not None
+    assert score.miti.turns == 3
