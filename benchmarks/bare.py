@@ -20,7 +20,7 @@ from benchmarks.workload import Turn
 from stream_app import bootstrap
 from stream_app.contracts.events import decode
 from stream_app.core.pipeline import Pipeline, Received, Source
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.inference.providers import Provider
 from stream_app.settings import Settings
 

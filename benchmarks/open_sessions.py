@@ -16,7 +16,7 @@ from stream_app import bootstrap
 from stream_app.contracts.events import decode
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import Received, Source
-from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.settings import Settings
 from stream_app.store import rows, tables, windows
 

@@ -13,7 +13,7 @@ from stream_app.core.exchanges import Weighing
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.pipeline import Received, Source
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import Target
+from stream_app.core.window import ScoringRequest
 from stream_app.errors import ContractError
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -70,17 +70,17 @@ class FakeScorer:
             for text in texts
         ]
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Numbers from the hash of everything that the heads may see."""
-        return [self._score(target) for target in targets]
+        return [self._score(request) for request in requests]
 
-    def _score(self, target: Target) -> HeadScores:
-        seen = hashlib.sha256(target.turn.vectors + target.turn.role.value.encode())
-        for neighbour in target.context:
+    def _score(self, request: ScoringRequest) -> HeadScores:
+        seen = hashlib.sha256(request.turn.vectors + request.turn.role.value.encode())
+        for neighbour in request.context:
             seen.update(neighbour.turn.vectors)
             seen.update(f"{neighbour.turn.role.value}{neighbour.distance}".encode())
         digest = seen.digest()
-        if target.turn.role is Role.CLIENT:
+        if request.turn.role is Role.CLIENT:
             share = digest[0] / 255
             talk = {"change": share, "neutral": 1 - share, "sustain": 0.0}
             distress = digest[1] / 255
@@ -93,7 +93,7 @@ class FakeScorer:
                     name: Level(
                         level,
                         [0.8 if place == level else 0.1 for place in range(3)],
-                        target.turn.rationales[name] if level else [],
+                        request.turn.rationales[name] if level else [],
                     )
                     for name, level in zip(MECHANISMS, levels, strict=True)
                 },

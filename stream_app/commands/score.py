@@ -18,7 +18,7 @@ from stream_app.contracts import scores
 from stream_app.contracts.events import decode
 from stream_app.contracts.scores import DeadLetter, SessionScore
 from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.errors import ContractError
 
 
@@ -33,7 +33,7 @@ class Summary(Struct):
 def run(
     pipeline: Pipeline, events: Iterator[bytes], out: IO[bytes], batch: int, with_alerts: bool
 ) -> Summary:
-    """Score ``events`` and write JSON lines; sessions without an end are rested at the end."""
+    """Score ``events`` and write JSON lines; sessions without an end are flushed at the end."""
     summary = Summary()
     states: dict[str, Versioned] = {}
     points: dict[str, list[tuple[int, float]]] = {}
@@ -54,7 +54,9 @@ def run(
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
         take(pipeline.process([received(line, raw) for line, raw in chunk], states))
-    take(pipeline.rest({key: known for key, known in states.items() if not known.state.closed}))
+    take(
+        pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
+    )
     for session_id, session_score in latest.items():
         whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
         _line(out, scores.encode(whole))

@@ -8,7 +8,7 @@ from stream_app.core import alerts
 from stream_app.core.alerts import AlertStatus, Cause, Moment
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.rules import NO_RULES, RuleSet
-from stream_app.core.session import SessionState
+from stream_app.core.session_state import SessionState
 from stream_app.core.variables import Reading
 from stream_app.core.watch import Facts
 
@@ -28,7 +28,7 @@ class Alerting:
         self.rules = rules
         self._names = rules.names
 
-    def turn(self, state: SessionState, score: TurnScore, facts: Facts) -> list[Alert]:
+    def observe(self, state: SessionState, score: TurnScore, facts: Facts) -> list[Alert]:
         """After the first score of a turn has been added to the session."""
         clock = state.watch.reach(score.occurred_at)
         reading = self._reading(state, facts, clock)
@@ -41,7 +41,7 @@ class Alerting:
                 state.alerts[rule.name] = status
         return found
 
-    def passed(self, state: SessionState, now: datetime, facts: Facts) -> list[Alert]:
+    def fire_overdue(self, state: SessionState, now: datetime, facts: Facts) -> list[Alert]:
         """Fire what is due by ``now``; call before anything of ``now`` is added to the session."""
         due = [
             (status.due_at, place, rule, status)
@@ -50,7 +50,7 @@ class Alerting:
             and status.due_at is not None
             and status.due_at <= now
         ]
-        found = self._passed_unknown(state, now)
+        found = self._end_overdue_unknown(state, now)
         for due_at, _, rule, status in sorted(due, key=lambda item: item[:2]):
             clock = state.watch.reach(due_at)
             reading = self._reading(state, facts, due_at)
@@ -58,7 +58,7 @@ class Alerting:
             found += alerts.overdue(rule, status, reading, moment)
         return found
 
-    def _passed_unknown(self, state: SessionState, now: datetime) -> list[Alert]:
+    def _end_overdue_unknown(self, state: SessionState, now: datetime) -> list[Alert]:
         due = (
             status.due_at
             for name, status in state.alerts.items()

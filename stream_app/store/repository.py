@@ -26,7 +26,7 @@ from sqlalchemy.exc import (
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import BatchResult
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows

@@ -13,8 +13,8 @@ import msgspec
 import structlog
 from msgspec import Struct, structs
 
-from stream_app.core.session import SessionState, Versioned, pack, unpack
-from stream_app.core.window import EncodedTurn
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.window import WindowTurn
 from stream_app.store.rows import Row
 
 log = structlog.get_logger(__name__)
@@ -23,7 +23,7 @@ Slots = dict[int, int]
 """Where the turns of a window lie, by seq."""
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(EncodedTurn)
+_decoder: Final = msgspec.msgpack.Decoder(WindowTurn)
 
 
 class Apart(Struct, frozen=True):
@@ -85,5 +85,5 @@ def together(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Slot
     return state, {turn.seq: slots[turn.seq] for turn in held}
 
 
-def _seq(turn: EncodedTurn | None) -> int | None:
+def _seq(turn: WindowTurn | None) -> int | None:
     return turn.seq if turn is not None else None

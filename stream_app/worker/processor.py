@@ -26,7 +26,7 @@ from tenacity import (
 
 from stream_app.contracts import scores
 from stream_app.core.pipeline import BatchResult, Pipeline, Received
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import SessionState, Versioned
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
@@ -120,7 +120,7 @@ class BatchProcessor:
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
-        self._reader = BatchReader(pipeline, self._may_score, metrics)
+        self._reader = BatchReader(pipeline.encodings, self._in_memory, metrics)
 
     def read(self, records: Sequence[Record]) -> list[Received]:
         """Decode and encode a batch; in the order of the log, while others may be handled."""
@@ -148,7 +148,7 @@ class BatchProcessor:
         self.cache.refresh()
         if not self._quiet(before, partitions):
             return None
-        return self._committed(lambda: self._pipeline.rest(self._quiet(before, partitions)))
+        return self._committed(lambda: self._pipeline.flush_idle(self._quiet(before, partitions)))
 
     def tick(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
@@ -158,7 +158,7 @@ class BatchProcessor:
         if not self._due(due, active_since, partitions):
             return None
         committed = self._committed(
-            lambda: self._pipeline.tick(self._due(due, active_since, partitions), due)
+            lambda: self._pipeline.fire_due(self._due(due, active_since, partitions), due)
         )
         self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
@@ -190,10 +190,10 @@ class BatchProcessor:
         """Ask the store for an answer; raises StoreUnavailable at once when there is none."""
         self._store.ping()
 
-    def _may_score(self, session_id: str) -> bool:
-        """From any thread: whether consent covers a session, as far as is known in memory."""
-        known = self.cache.peek(session_id)
-        return known is not None and self._pipeline.may_score(known.state)
+    def _in_memory(self, session_id: str) -> SessionState | None:
+        """A session's cached state; may be called from any thread."""
+        cached = self.cache.peek(session_id)
+        return cached.state if cached is not None else None
 
     def _processed(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
         with self.metrics.timed("load"):

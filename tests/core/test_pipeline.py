@@ -1,8 +1,9 @@
 """What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
 
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy
-from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, outcome, received, turn
 from tests.rule_texts import EAGER
@@ -173,7 +174,7 @@ def test_resting_a_session_leaves_its_state_as_it_was() -> None:
     worker = pipeline()
     worker.process(received([turn(seq=n) for n in (0, 1, 3)]), states)
     before = pack(states["s"].state)
-    rested = worker.rest(states)
+    rested = worker.flush_idle(states)
     assert pack(states["s"].state) == before
     assert final_rows(rested) == [0, 1, 3]
     assert rested.session_scores[0].status is SessionStatus.IDLE
@@ -187,7 +188,7 @@ def test_a_session_that_goes_on_after_a_rest_ends_as_if_it_had_not_rested() -> N
     states: dict[str, Versioned] = {}
     worker = pipeline()
     found = rows(worker.process(received(first), states))
-    found |= rows(worker.rest(states))
+    found |= rows(worker.flush_idle(states))
     states = {key: Versioned(unpack(pack(value.state))) for key, value in states.items()}
     found |= rows(worker.process(received(second), states))
     assert found == undisturbed

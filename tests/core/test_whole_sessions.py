@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy
-from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, outcome, received, turn
 from tests.rule_texts import ALL, EAGER
@@ -158,7 +159,7 @@ def test_resting_changes_no_state_and_no_final_score_that_follows(log: list[byte
     states: dict[str, Versioned] = {}
     rested: dict[Any, Any] = {}
     for event in received([*log, end()]):
-        for result in (PIPELINE.process([event], states), PIPELINE.rest(states)):
+        for result in (PIPELINE.process([event], states), PIPELINE.flush_idle(states)):
             rested |= {(s.seq, s.stage): s for s in result.turn_scores}
     undisturbed = processed([*log, end()])
     assert pack(states["s"].state) == pack(undisturbed.sessions["s"].state)
@@ -187,7 +188,7 @@ def test_a_quiet_session_calls_nobody_for_a_turn_that_is_still_waiting() -> None
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
     states: dict[str, Versioned] = {}
     pipeline.process(received([turn(seq=0), turn(seq=3)]), states)
-    rested = pipeline.rest(states)
+    rested = pipeline.flush_idle(states)
     assert rested.session_scores[0].low_empathy_risk is not None
     assert rested.alerts == []
     assert len(pipeline.process(received([end()], first_offset=2), states).alerts) == 3

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 from stream_app.contracts.events import decode
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received, Source
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
 from stream_app.core.rules import RuleSet
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.core.window import WindowPolicy
 from stream_app.store.repository import Store
 from tests.fakes import FakeScorer

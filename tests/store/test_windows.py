@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from stream_app.core.pipeline import Pipeline, Policy
-from stream_app.core.session import Versioned, pack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import Pipeline
+from stream_app.core.session_state import Versioned, pack
 from stream_app.core.window import WindowPolicy
 from stream_app.store import schema, tables, windows
 from stream_app.store.repository import Store

@@ -204,7 +204,7 @@ class RecordBatch:
 
 
 def agent_of(app: Any, processor: Any) -> TurnAgent:
-    rules = RuleWatch(DEFAULT_RULES, pipeline().alerting, WorkerMetrics())
+    rules = RuleWatch(DEFAULT_RULES, pipeline().environment.alerting, WorkerMetrics())
     reload = getattr(processor, "reload_baselines", lambda: None)
     outdated = getattr(processor, "outdated", lambda now: iter(()))
     health, metrics = Health(Limits()), WorkerMetrics()
