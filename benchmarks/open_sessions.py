@@ -85,16 +85,16 @@ def _store(settings: Settings, template: SessionState, run: str, count: int) -> 
             Versioned(state, partition=number % settings.topic_partitions)
             for number, state in zip(numbers, states, strict=True)
         ]
-        apart = [windows.apart(one) for one in versioned]
+        split = [windows.split_state(one) for one in versioned]
         known = [
             rows.state_row(one, SessionStatus.OPEN, parts.state)
-            for one, parts in zip(versioned, apart, strict=True)
+            for one, parts in zip(versioned, split, strict=True)
         ]
         for row in known:
             del row["was"]
         with store.transaction() as connection:
             store.upsert(connection, tables.session_states, known, keep=False)
-            turns = [row for parts in apart for row in parts.turns]
+            turns = [row for parts in split for row in parts.turns]
             store.upsert(connection, tables.window_turns, turns, keep=False)
             facts = [rows.session_row(state) for state in states]
             store.upsert(connection, tables.sessions, facts, keep=False)

@@ -39,7 +39,7 @@ OPEN_AT_A_TIME = 2000
 UNFINISHED = 0.2
 AHEAD = 5000
 """Events that are sent before the worker has to have caught up."""
-REST_EVERY = 200
+FLUSH_EVERY = 200
 """Batches between two looks for idle sessions."""
 
 
@@ -116,13 +116,13 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
             worker.published(worker.handle(worker.read(batch)))
             batch = []
             batches += 1
-            if batches % REST_EVERY == 0:
-                _rest(worker, now - timedelta(minutes=30))
+            if batches % FLUSH_EVERY == 0:
+                _flush_idle(worker, now - timedelta(minutes=30))
             if offset >= turns * (len(memory) + 1) / 10:
                 memory.append(process.memory_info().rss / 2**20)
         if batch:
             worker.published(worker.handle(worker.read(batch)))
-        _rest(worker, now + timedelta(days=1))
+        _flush_idle(worker, now + timedelta(days=1))
         still_open = len(store.quiet_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
         memory.append(process.memory_info().rss / 2**20)
         store.close()
@@ -176,8 +176,8 @@ def _still_open(service: Service) -> int:
         return int(connection.scalar(query) or 0)
 
 
-def _rest(worker: BatchProcessor, before: datetime) -> None:
-    while (found := worker.rest(before, [0])) is not None:
+def _flush_idle(worker: BatchProcessor, before: datetime) -> None:
+    while (found := worker.flush_idle(before, [0])) is not None:
         worker.published(found)
 
 

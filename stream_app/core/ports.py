@@ -13,7 +13,7 @@ from stream_app.core.window import ScoringRequest
 
 
 class Encoding(Struct, frozen=True):
-    """What the encoder makes of one text; see ``core.window.WindowTurn``."""
+    """The two vectors of a turn, with its rationales; see ``core.window.WindowTurn``."""
 
     vectors: bytes
     rationales: dict[str, list[Span]]
@@ -21,7 +21,7 @@ class Encoding(Struct, frozen=True):
 
 
 class HeadScores(Struct, frozen=True):
-    """What the heads say of one request."""
+    """The heads' outputs for one request."""
 
     expressed: Expressed
     perceived: dict[str, float]

@@ -230,7 +230,7 @@ class Session:
             return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn)
         state.withheld_turns += 1
         if not late:
-            steps.append(ToEnd(turn.occurred_at, state.facts, Cause.UNSEEN))
+            steps.append(ToEnd(turn.occurred_at, state.facts, Cause.WITHHELD))
         return Accepted(Fate.WITHHELD, steps)
 
     @property

@@ -157,7 +157,7 @@ class OnnxScorer:
 
     @staticmethod
     def _answers(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_Answer]:
-        """What a head says of all requests."""
+        """A head's answers to all requests."""
         p = calibrated(head, logits)
         levels = decided(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
         return list(zip(p.tolist(), p.max(axis=-1).tolist(), levels, strict=True))

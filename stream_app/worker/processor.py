@@ -1,7 +1,7 @@
-"""One batch from events to the committed transaction; blocking, so that it runs in a thread.
+"""Takes a batch from its records to the committed transaction. Blocks: it runs in a thread.
 
-Also holds the session cache. It is dropped whenever partitions move and whenever something went
-wrong: the database knows better.
+Also holds the session cache, which is cleared whenever partitions move or something fails: the
+database is the source of truth.
 """
 
 import threading
@@ -46,7 +46,7 @@ class OutTopics(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """A batch that is in the database, and what remains to be published."""
+    """A batch that is committed, with the messages to publish."""
 
     result: BatchResult
     messages: list[Message]
@@ -65,18 +65,18 @@ class SessionCache:
         return len(self._states)
 
     def get(self, session_id: str) -> Versioned | None:
-        """The cached state, if any."""
+        """Return the cached state, if any."""
         found = self._states.get(session_id)
         if found is not None:
             self._states.move_to_end(session_id)
         return found
 
     def peek(self, session_id: str) -> Versioned | None:
-        """The same from any thread, without counting as a use."""
+        """Like ``get``, from any thread and without counting as a use."""
         return self._states.get(session_id)
 
     def put(self, states: dict[str, Versioned]) -> None:
-        """Remember these states and forget the least recently used ones."""
+        """Cache these states and evict the least recently used ones."""
         for session_id, versioned in states.items():
             self._states[session_id] = versioned
             self._states.move_to_end(session_id)
@@ -84,22 +84,22 @@ class SessionCache:
             self._states.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Evict everything."""
         self._states.clear()
 
     def outdate(self) -> None:
-        """From any thread: forget everything before the next batch."""
+        """Have the cache cleared before the next batch; may be called from any thread."""
         self._outdated.set()
 
     def refresh(self) -> None:
-        """Forget what was declared outdated."""
+        """Clear the cache if ``outdate`` was called."""
         if self._outdated.is_set():
             self._outdated.clear()
             self.clear()
 
 
 class BatchProcessor:
-    """Decodes, scores and commits. Not thread-safe, but for ``read``: one call at a time."""
+    """Decodes, scores and commits. Not thread-safe except for ``read``: one call at a time."""
 
     def __init__(
         self,
@@ -123,11 +123,11 @@ class BatchProcessor:
         self._reader = BatchReader(pipeline.encodings, self._in_memory, metrics)
 
     def read(self, records: Sequence[Record]) -> list[Received]:
-        """Decode and encode a batch; in the order of the log, while others may be handled."""
+        """Decode and encode a batch, in the order of the log; may run beside the other calls."""
         return self._reader.read(records)
 
     def handle(self, batch: list[Received]) -> Committed:
-        """Process one batch; when it returns, everything is in the database.
+        """Process and commit one batch.
 
         Raises:
             StoreUnavailable: the database stayed away for longer than the retry time.
@@ -143,28 +143,30 @@ class BatchProcessor:
             self.metrics.dead_letters.labels(item.letter.reason).inc()
         return committed
 
-    def rest(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
-        """Score what is due in sessions that were last active before ``before``."""
+    def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
+        """Flush and commit sessions that were last active before ``before``; None without any."""
         self.cache.refresh()
-        if not self._quiet(before, partitions):
+        if not self._idle_sessions(before, partitions):
             return None
-        return self._committed(lambda: self._pipeline.flush_idle(self._quiet(before, partitions)))
+        return self._committed(
+            lambda: self._pipeline.flush_idle(self._idle_sessions(before, partitions))
+        )
 
-    def tick(
+    def fire_due(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> Committed | None:
-        """Fire the rules of time that are due in sessions where nothing has been said since."""
+        """Fire the time rules that are due in silent sessions, and commit; None without any."""
         self.cache.refresh()
-        if not self._due(due, active_since, partitions):
+        if not self._due_sessions(due, active_since, partitions):
             return None
         committed = self._committed(
-            lambda: self._pipeline.fire_due(self._due(due, active_since, partitions), due)
+            lambda: self._pipeline.fire_due(self._due_sessions(due, active_since, partitions), due)
         )
         self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
 
     def left_behind(self, after: float) -> list[Committed]:
-        """Batches whose messages another worker committed and did not publish for so many seconds.
+        """Batches that another worker committed but has not published for ``after`` seconds.
 
         Counted from when this worker first saw them, by its own monotonic clock: wall clocks
         differ between machines, and jump.
@@ -177,17 +179,17 @@ class BatchProcessor:
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
     def published(self, committed: Committed) -> None:
-        """The messages are out."""
+        """Delete the outbox row of a batch whose messages are published."""
         outbox_id = committed.outbox_id
         if outbox_id is not None:
             self._retrying(lambda: self._store.sent([outbox_id]))
 
     def end(self) -> None:
-        """From any thread: wait for no database from now on; what is in hand is read again."""
+        """Stop retrying, as the worker is ending; may be called from any thread."""
         self._ending.set()
 
     def ping(self) -> None:
-        """Ask the store for an answer; raises StoreUnavailable at once when there is none."""
+        """Raise StoreUnavailable if the store does not answer; does not retry."""
         self._store.ping()
 
     def _in_memory(self, session_id: str) -> SessionState | None:
@@ -208,7 +210,7 @@ class BatchProcessor:
             return result
 
     def _erased(self, session_ids: list[str]) -> set[str]:
-        """Of sessions that nothing is known of: a state that is there was not erased."""
+        """Those of some sessions without a state that were erased; one with a state was not."""
         return self._retrying(lambda: self._store.erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
@@ -220,13 +222,13 @@ class BatchProcessor:
         loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
         return states | loaded
 
-    def _quiet(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
+    def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
         found = self._retrying(
             lambda: self._store.quiet_sessions(self._pipeline.bundle_id, before, partitions)
         )
         return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
 
-    def _due(
+    def _due_sessions(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> dict[str, Versioned]:
         bundle = self._pipeline.bundle_id
@@ -236,7 +238,7 @@ class BatchProcessor:
         return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
 
     def _committed(self, work: Callable[[], BatchResult]) -> Committed:
-        """Do the work and commit it; done again from the database when a state was stale."""
+        """Do the work and commit it; once more from the database if a cached state was stale."""
         try:
             try:
                 return self._commit(work())
@@ -270,7 +272,7 @@ class BatchProcessor:
                 yield Message(topic, output.session_id.encode(), scores.encode(output))
 
     def _retrying(self, call: Callable[[], T]) -> T:
-        """Wait for a database that is away, with back-off and jitter."""
+        """Retry while the database is unavailable, with back-off and jitter."""
         retrying = Retrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),

@@ -15,7 +15,7 @@ from stream_app.worker.metrics import WorkerMetrics
 
 
 class Record(Struct, frozen=True):
-    """One Kafka record as it came."""
+    """A Kafka record before it is decoded."""
 
     source: Source
     value: bytes
@@ -40,7 +40,7 @@ class BatchReader:
         self._metrics = metrics
 
     def read(self, records: Sequence[Record]) -> list[Received]:
-        """The events of a batch, turns with their encodings as far as they could be made."""
+        """Decode a batch, and encode the turns that consent is known to cover."""
         self._metrics.batch_events.observe(len(records))
         with self._metrics.timed("decode"):
             events = [_event(record.value, record.headers) for record in records]

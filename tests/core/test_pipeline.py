@@ -169,20 +169,20 @@ def test_outcomes_are_kept_with_consent_and_counted_without() -> None:
     assert result.counts["withheld"] == 1
 
 
-def test_resting_a_session_leaves_its_state_as_it_was() -> None:
+def test_flushing_an_idle_session_leaves_its_state_as_it_was() -> None:
     states: dict[str, Versioned] = {}
     worker = pipeline()
     worker.process(received([turn(seq=n) for n in (0, 1, 3)]), states)
     before = pack(states["s"].state)
-    rested = worker.flush_idle(states)
+    flushed = worker.flush_idle(states)
     assert pack(states["s"].state) == before
-    assert final_rows(rested) == [0, 1, 3]
-    assert rested.session_scores[0].status is SessionStatus.IDLE
-    assert rested.session_scores[0].turns == 3
-    assert rested.alerts == []
+    assert final_rows(flushed) == [0, 1, 3]
+    assert flushed.session_scores[0].status is SessionStatus.IDLE
+    assert flushed.session_scores[0].turns == 3
+    assert flushed.alerts == []
 
 
-def test_a_session_that_goes_on_after_a_rest_ends_as_if_it_had_not_rested() -> None:
+def test_a_session_that_goes_on_after_an_idle_flush_ends_as_if_it_had_not() -> None:
     first, second = [turn(seq=n) for n in (0, 1, 3)], [turn(seq=2), turn(seq=4), end()]
     undisturbed = rows(processed(first + second))
     states: dict[str, Versioned] = {}

@@ -43,8 +43,8 @@ class World:
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
         self.left: list[Committed] = []
-        self.rest_calls: list[tuple[datetime, list[int]]] = []
-        self.tick_calls: list[tuple[datetime, datetime, list[int]]] = []
+        self.idle_calls: list[tuple[datetime, list[int]]] = []
+        self.due_calls: list[tuple[datetime, datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
         self.unacked: set[Any] = set()
@@ -123,18 +123,18 @@ class World:
         assert after == agents.LEFT_BEHIND_AFTER
         return self.left
 
-    def rest(self, before: datetime, partitions: list[int]) -> Committed | None:
+    def flush_idle(self, before: datetime, partitions: list[int]) -> Committed | None:
         if self.problem is not None:
             raise self.problem
-        self.rest_calls.append((before, partitions))
+        self.idle_calls.append((before, partitions))
         return None
 
-    def tick(
+    def fire_due(
         self, due: datetime, active_since: datetime, partitions: list[int]
     ) -> Committed | None:
         if self.problem is not None:
             raise self.problem
-        self.tick_calls.append((due, active_since, partitions))
+        self.due_calls.append((due, active_since, partitions))
         return self.outcome
 
     def assignment(self) -> set[TP]:
@@ -349,20 +349,20 @@ async def test_idle_sessions_are_looked_for_in_event_time_while_the_log_is_read(
     world: World,
 ) -> None:
     agent = world.agent()
-    await agent._look_after_idle()
-    assert world.rest_calls == []
+    await agent._flush_idle_sessions()
+    assert world.idle_calls == []
     world.batch(turn())
     await agent._consume(world)
-    await agent._look_after_idle()
-    assert world.rest_calls == [(NEWEST - SETTINGS.idle_after, [2])]
+    await agent._flush_idle_sessions()
+    assert world.idle_calls == [(NEWEST - SETTINGS.idle_after, [2])]
 
 
 async def test_idle_sessions_are_looked_for_in_wall_time_when_the_log_is_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
-    await world.agent()._look_after_idle()
-    [(before, partitions)] = world.rest_calls
+    await world.agent()._flush_idle_sessions()
+    [(before, partitions)] = world.idle_calls
     assert abs(datetime.now(UTC) - SETTINGS.idle_after - before) < timedelta(seconds=30)
     assert partitions == [2]
 
@@ -372,8 +372,8 @@ async def test_a_worker_without_partitions_looks_after_nobody(
 ) -> None:
     monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
     world.partitions = {TP("another", 5)}
-    await world.agent()._look_after_idle()
-    assert world.rest_calls == []
+    await world.agent()._flush_idle_sessions()
+    assert world.idle_calls == []
 
 
 async def test_messages_that_were_left_behind_are_published_and_then_deleted(
@@ -381,7 +381,7 @@ async def test_messages_that_were_left_behind_are_published_and_then_deleted(
 ) -> None:
     monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
     world.left = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
-    await world.agent()._look_after_idle()
+    await world.agent()._flush_idle_sessions()
     assert world.journal == ["send late", "delivered late", "published 9"]
 
 
@@ -391,11 +391,11 @@ async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(
     monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
     world.problem = StoreUnavailable("away")
     agent = world.agent()
-    await agent._look_after_idle()
-    assert world.rest_calls == []
+    await agent._flush_idle_sessions()
+    assert world.idle_calls == []
     world.problem = None
-    await agent._look_after_idle()
-    assert len(world.rest_calls) == 1
+    await agent._flush_idle_sessions()
+    assert len(world.idle_calls) == 1
 
 
 async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(world: World) -> None:
@@ -408,8 +408,8 @@ async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(worl
         TP(SETTINGS.turns_topic, 4): None,
     }
     agent._read_to = {2: datetime.now(UTC), 4: datetime.now(UTC) - timedelta(minutes=1)}
-    await agent._look_after_time()
-    [(due, active_since, partitions)] = world.tick_calls
+    await agent._fire_due_rules()
+    [(due, active_since, partitions)] = world.due_calls
     assert partitions == [1, 2], "2 is read to what was sent just now, 4 is a minute behind"
     assert abs(datetime.now(UTC) - agents.TICK_AFTER - due) < timedelta(seconds=30)
     assert due - active_since == SETTINGS.idle_after - agents.TICK_AFTER
@@ -419,19 +419,19 @@ async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(worl
 async def test_while_the_log_is_not_read_no_time_passes(world: World) -> None:
     agent = world.agent()
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
-    await agent._look_after_time()
+    await agent._fire_due_rules()
     world.ends = {}
-    await agent._look_after_time()
-    assert world.tick_calls == []
+    await agent._fire_due_rules()
+    assert world.due_calls == []
 
 
 async def test_a_failing_look_at_the_time_does_not_end_the_worker(world: World) -> None:
     world.problem = StoreUnavailable("away")
     agent = world.agent()
-    await agent._look_after_time()
+    await agent._fire_due_rules()
     world.problem = None
-    await agent._look_after_time()
-    assert len(world.tick_calls) == 1
+    await agent._fire_due_rules()
+    assert len(world.due_calls) == 1
 
 
 async def test_where_the_log_was_read_to_is_what_was_sent_last(world: World) -> None:
@@ -448,10 +448,10 @@ async def test_baselines_are_read_again_from_time_to_time(
 ) -> None:
     world.reload_baselines = lambda: world.journal.append("baselines")
     agent = world.agent()
-    await agent._look_after_rules()
+    await agent._reload_rules()
     assert world.journal == []
     monkeypatch.setattr(agents, "BASELINES_EVERY", 0.0)
-    await agent._look_after_rules()
+    await agent._reload_rules()
     assert world.journal == ["baselines"]
 
 
@@ -468,7 +468,7 @@ async def test_a_rebalance_is_seen_by_the_health(world: World) -> None:
     agent = world.agent()
     assert "joining the consumer group" in agent.health.not_ready()
     await agent._on_assigned({TP(SETTINGS.turns_topic, 1)})
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == []
     await agent._on_revoked({TP(SETTINGS.turns_topic, 1)})
     assert agent.health.not_ready() == ["joining the consumer group"]
@@ -478,10 +478,10 @@ async def test_a_store_that_does_not_answer_is_said_and_forgiven(world: World) -
     agent = world.agent()
     await agent._on_assigned()
     world.problem = StoreUnavailable("the database does not answer")
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == ["store: the database does not answer"]
     world.problem = None
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == []
 
 
@@ -491,12 +491,12 @@ async def test_lag_is_what_the_log_has_and_the_group_has_not(world: World) -> No
     world.partitions = {TP(SETTINGS.turns_topic, p) for p in (1, 4)}
     world.ends = dict.fromkeys(world.partitions, 7)
     world._committed_offset = {TP(SETTINGS.turns_topic, 1): 5, TP(SETTINGS.turns_topic, 4): None}
-    await agent._look_after_health()
+    await agent._report_health()
     value = agent.metrics.registry.get_sample_value
     assert value("rapport_lag_events", {"partition": "1"}) == 2
     assert value("rapport_lag_events", {"partition": "4"}) == 7
     world.ends = {}
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == ["lag not known yet"]
 
 
@@ -510,7 +510,7 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
 
 
 def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
-    for name in ("handle", "rest", "tick", "left_behind", "published", "ping", "end"):
+    for name in ("handle", "flush_idle", "fire_due", "left_behind", "published", "ping", "end"):
         real: Callable[..., Any] = getattr(BatchProcessor, name)
         fake: Callable[..., Any] = getattr(World, name)
         assert list(signature(real).parameters) == list(signature(fake).parameters)
@@ -526,7 +526,7 @@ async def test_what_is_too_old_is_removed_piece_by_piece(world: World) -> None:
 
     world.outdated = outdated
     agent = world.agent()
-    await agent._look_after_outdated()
+    await agent._purge_expired()
     assert [now.tzinfo for now in asked] == [UTC]
     removed = {
         sample.labels["what"]: sample.value
@@ -544,6 +544,6 @@ async def test_a_removal_that_fails_does_not_end_the_worker(world: World) -> Non
 
     world.outdated = outdated
     agent = world.agent()
-    await agent._look_after_outdated()
+    await agent._purge_expired()
     assert world.journal == []
     assert agent.metrics.outdated.labels("texts")._value.get() == 1
