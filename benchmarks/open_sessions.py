@@ -13,9 +13,8 @@ from msgspec import structs
 from benchmarks import workload
 from benchmarks.workload import Turn
 from stream_app import bootstrap
-from stream_app.contracts.events import decode
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.pipeline import Received, Source
+from stream_app.core.pipeline import Source, receive
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.settings import Settings
 from stream_app.store import rows, tables, windows
@@ -65,10 +64,7 @@ def _template(settings: Settings) -> SessionState:
     ]
     states: dict[str, Versioned] = {}
     pipeline.process(
-        [
-            Received(Source("template", 0, offset), value, decode(value))
-            for offset, value in enumerate(values)
-        ],
+        [receive(Source("template", 0, offset), value) for offset, value in enumerate(values)],
         states,
     )
     return next(iter(states.values())).state

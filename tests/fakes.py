@@ -5,16 +5,15 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from stream_app.contracts.events import Role, decode
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Expressed, Level, Stage, TurnScore
 from stream_app.core.aggregates import MILLION, Contribution
 from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel
 from stream_app.core.exchanges import Weighing
 from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.pipeline import Received, Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.window import ScoringRequest
-from stream_app.errors import ContractError
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
@@ -189,8 +188,4 @@ def received(log: list[bytes], first_offset: int = 0) -> list[Received]:
 
 def one(raw: bytes, offset: int) -> Received:
     """One event of the log."""
-    source = Source("turns", 0, offset)
-    try:
-        return Received(source, raw, decode(raw))
-    except ContractError as problem:
-        return Received(source, raw, problem)
+    return receive(Source("turns", 0, offset), raw)

@@ -23,12 +23,11 @@ from pathlib import Path
 import psutil
 import sqlalchemy as sa
 
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.store import schema, tables
 from stream_app.store.repository import open_store
 from stream_app.worker.broker import free_port
 from stream_app.worker.processor import BatchProcessor
-from stream_app.worker.reader import Record
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer
 from tests.store.batches import pipeline, prepare
@@ -105,11 +104,11 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
         schema.upgrade(store)
         prepare(store)
         worker = processor(store, retry_for=0.0, cached=cached)
-        batch: list[Record] = []
+        batch: list[Received] = []
         offset = batches = 0
         now = datetime.now(UTC)
         for now, value in events(turns, sessions, seed):
-            batch.append(Record(Source("t", 0, offset), value, {}, now))
+            batch.append(receive(Source("t", 0, offset), value, {}, now))
             offset += 1
             if len(batch) < BATCH:
                 continue

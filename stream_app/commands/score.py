@@ -15,11 +15,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stream_app.commands.event_files import InputError
 from stream_app.contracts import scores
-from stream_app.contracts.events import decode
 from stream_app.contracts.scores import DeadLetter, SessionScore
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
 from stream_app.core.session_state import Versioned
-from stream_app.errors import ContractError
 
 
 class Summary(Struct):
@@ -95,11 +93,7 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
 
 def received(line: int, raw: bytes) -> Received:
     """A line of a file as if it had come from the log."""
-    source = Source("file", 0, line)
-    try:
-        return Received(source, raw, decode(raw))
-    except ContractError as problem:
-        return Received(source, raw, problem)
+    return receive(Source("file", 0, line), raw)
 
 
 def _line(out: IO[bytes], message: bytes) -> None:

@@ -1,11 +1,15 @@
 """The batch loop: sessions accept the events, one call scores what is due, the scores are added."""
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
+from typing import Final
 
 from msgspec import Struct, field
 
-from stream_app.contracts.events import Event, Outcome, Turn
+from stream_app.contracts import cloudevents
+from stream_app.contracts.events import Event, Outcome, Turn, decode
 from stream_app.contracts.scores import (
     Alert,
     DeadLetter,
@@ -22,6 +26,8 @@ from stream_app.core.session import Fate, Session, Step, ToScore
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowTurn
 from stream_app.errors import ContractError
+
+NO_HEADERS: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 class Source(Struct, frozen=True):
@@ -40,6 +46,23 @@ class Received(Struct, frozen=True):
     event: Event | ContractError
     produced_at: datetime | None = None
     encoding: Encoding | None = None
+
+
+def receive(
+    source: Source,
+    raw: bytes,
+    headers: Mapping[str, bytes] = NO_HEADERS,
+    produced_at: datetime | None = None,
+) -> Received:
+    """Decode a record of the log; a CloudEvent's headers must agree with its data."""
+    event: Event | ContractError
+    try:
+        event = decode(raw)
+        if cloudevents.is_cloud_event(headers):
+            cloudevents.check(headers, event)
+    except ContractError as problem:
+        event = problem
+    return Received(source, raw, event, produced_at)
 
 
 class SetAside(Struct, frozen=True):

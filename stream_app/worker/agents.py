@@ -23,7 +23,7 @@ from stream_app.contracts import scores
 from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
-from stream_app.core.pipeline import BatchResult, Received, SetAside, Source
+from stream_app.core.pipeline import BatchResult, Received, SetAside, Source, receive
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
@@ -32,7 +32,6 @@ from stream_app.worker.intake import batches
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import publish
-from stream_app.worker.reader import Record
 from stream_app.worker.rule_watch import RuleWatch
 
 log = structlog.get_logger(__name__)
@@ -143,7 +142,7 @@ class TurnAgent:
 
     async def _read(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
-        records = [_record(event) for event in events]
+        records = map(_received, events)  # decoded as they are read, in the reading thread
         self._last_record = time.monotonic()
         return await self._blocking(lambda: self._processor.read(records), self._reading)
 
@@ -340,11 +339,11 @@ class TurnAgent:
         return await asyncio.get_running_loop().run_in_executor(thread or self._working, call)
 
 
-def _record(event: Any) -> Record:
+def _received(event: Any) -> Received:
     message = event.message
-    return Record(
-        source=Source(message.topic, message.partition, message.offset),
-        value=event.value or b"",
-        headers=headers_of(message.headers),
+    return receive(
+        Source(message.topic, message.partition, message.offset),
+        event.value or b"",
+        headers_of(message.headers),
         produced_at=(datetime.fromtimestamp(message.timestamp, UTC) if message.timestamp else None),
     )

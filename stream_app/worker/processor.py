@@ -7,12 +7,12 @@ database is the source of truth.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -31,7 +31,6 @@ from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.reader import BatchReader, Record
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -120,11 +119,23 @@ class BatchProcessor:
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
-        self._reader = BatchReader(pipeline.encodings, self._in_memory, metrics)
 
-    def read(self, records: Sequence[Record]) -> list[Received]:
-        """Decode and encode a batch, in the order of the log; may run beside the other calls."""
-        return self._reader.read(records)
+    def read(self, records: Iterable[Received]) -> list[Received]:
+        """Encode a batch as far as consent is known, while the one before is being handled.
+
+        Call it in the order of the log; it may run beside the other calls. ``records`` may be an
+        iterator: then they are decoded here, in the calling thread.
+        """
+        with self.metrics.timed("decode"):
+            batch = list(records)
+        self.metrics.batch_events.observe(len(batch))
+        with self.metrics.timed("encode"):
+            events = [received.event for received in batch]
+            encodings = self._pipeline.encodings.ahead(events, self._in_memory)
+        return [
+            structs.replace(received, encoding=encoding) if encoding is not None else received
+            for received, encoding in zip(batch, encodings, strict=True)
+        ]
 
     def handle(self, batch: list[Received]) -> Committed:
         """Process and commit one batch.

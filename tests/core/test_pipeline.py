@@ -1,8 +1,11 @@
 """What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
 
+import pytest
+
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.ports import Encoding
 from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, outcome, received, turn
@@ -98,6 +101,28 @@ def test_without_consent_nothing_is_scored_or_kept_but_counted() -> None:
     assert result.session_scores[0].withheld_turns == 2
     assert result.counts["withheld"] == 3
     assert b"I say" not in pack(result.sessions["s"].state)
+
+
+def test_a_batch_is_encoded_in_one_call_and_never_a_withheld_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[list[str]] = []
+    encode = FakeScorer.encode
+
+    def encoded(scorer: FakeScorer, texts: list[str], roles: object = None) -> list[Encoding]:
+        calls.append(texts)
+        return encode(scorer, texts)
+
+    monkeypatch.setattr(FakeScorer, "encode", encoded)
+    log = [
+        turn(seq=0, text="one"),
+        turn("t", seq=0, text="two"),
+        turn(seq=0, text="one"),
+        turn(seq=1, text="withdrawn", consent=False),
+        turn(seq=2, text="withheld", consent=None),
+    ]
+    processed(log)
+    assert calls == [["one", "two"]]
 
 
 def test_consent_counts_from_the_turn_that_gives_it_to_the_turn_that_takes_it_back() -> None:

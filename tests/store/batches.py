@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-from stream_app.contracts.events import decode
 from stream_app.core.environment import Policy
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
 from stream_app.core.rules import RuleSet
 from stream_app.core.session_state import Versioned
 from stream_app.core.window import WindowPolicy
@@ -51,10 +50,7 @@ def pipeline(rules: RuleSet = EAGER) -> Pipeline:
 
 def received(values: list[bytes], partition: int = 0) -> list[Received]:
     """Events as they come from the log."""
-    return [
-        Received(Source("t", partition, offset), value, decode(value))
-        for offset, value in enumerate(values)
-    ]
+    return [receive(Source("t", partition, offset), value) for offset, value in enumerate(values)]
 
 
 def process(

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import signature
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from stream_app.core.pipeline import BatchResult, Received, Source
+from stream_app.core.pipeline import BatchResult, Received, Source, receive
 from stream_app.errors import ContractError, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.store.outbox import Message
@@ -23,7 +23,6 @@ from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.positions import Positions
 from stream_app.worker.processor import BatchProcessor, Committed, SessionCache
-from stream_app.worker.reader import Record
 from stream_app.worker.rule_watch import RuleWatch
 from tests.store.batches import pipeline, process, turn
 
@@ -90,14 +89,13 @@ class World:
             await asyncio.sleep(0)  # as a stream does before it breaks
             raise self.broken
 
-    def read(self, records: list[Record]) -> list[Received]:
+    def read(self, records: Iterable[Received]) -> list[Received]:
         if self.unreadable is not None:
             raise self.unreadable
         self.journal.append("read")
         if self.journal.count("read") == 2:
             self.second_read.set()
-        event = ContractError("schema", "nobody looks at it")
-        return [Received(r.source, r.value, event, r.produced_at) for r in records]
+        return list(records)
 
     def handle(self, batch: list[Received]) -> Committed:
         self.handled.append(batch)
@@ -273,6 +271,21 @@ async def test_records_carry_where_they_stood_and_when_they_were_produced(world:
     assert (record.source.topic, record.source.partition, record.source.offset) == ("t", 2, 0)
     assert record.produced_at == datetime.fromtimestamp(1.5, UTC)
     assert tombstone.raw == b""
+
+
+async def test_records_are_decoded_in_the_thread_that_reads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    def noted(*args: Any, **options: Any) -> Received:
+        threads.append(threading.current_thread().name)
+        return receive(*args, **options)
+
+    monkeypatch.setattr(agents, "receive", noted)
+    world.batch(turn(), b"broken")
+    await world.agent()._consume(world)
+    assert [name.split("_")[0] for name in threads] == ["read", "read"]
 
 
 async def test_nothing_is_acknowledged_when_the_processor_gives_up(world: World) -> None:

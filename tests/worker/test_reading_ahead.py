@@ -5,12 +5,10 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import Role, decode
 from stream_app.core.ports import Encoding
 from stream_app.core.session_state import SessionState
 from stream_app.store.repository import Store
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.reader import BatchReader
 from tests.fakes import FakeScorer
 from tests.store.batches import end, pipeline, turn
 from tests.worker.processors import handle, processor, records
@@ -40,7 +38,6 @@ def test_a_turn_is_encoded_where_this_batch_or_the_one_before_or_the_state_says_
     core = pipeline()
     encoder = Encoder(monkeypatch)
     known = SessionState("known", core.bundle_id, consent=True)
-    reader = BatchReader(core.encodings, {"known": known}.get, WorkerMetrics())
     batches = [
         [
             turn(0, session_id="new", text="first", consent=True),
@@ -58,10 +55,16 @@ def test_a_turn_is_encoded_where_this_batch_or_the_one_before_or_the_state_says_
             end(session_id="known"),
         ],
     ]
-    read = [reader.read(records(values)) for values in batches]
+    ahead = [
+        core.encodings.ahead([decode(value) for value in values], {"known": known}.get)
+        for values in batches
+    ]
     assert encoder.texts == ["first", "second", "third", "known"]
-    encoded = [[received.encoding is not None for received in batch] for batch in read]
-    assert encoded == [[True, True, False], [True, True, False, False], [False, False]]
+    assert [[encoding is not None for encoding in batch] for batch in ahead] == [
+        [True, True, False],
+        [True, True, False, False],
+        [False, False],
+    ]
 
 
 def test_what_was_read_ahead_is_not_encoded_again(
