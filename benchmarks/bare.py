@@ -18,9 +18,8 @@ from msgspec import Struct
 from benchmarks import processes, workload
 from benchmarks.workload import Turn
 from stream_app import bootstrap
-from stream_app.contracts.events import decode
-from stream_app.core.pipeline import Pipeline, Received, Source
-from stream_app.core.session import Versioned
+from stream_app.core.pipeline import Pipeline, Source, receive
+from stream_app.core.session_state import Versioned
 from stream_app.inference.providers import Provider
 from stream_app.settings import Settings
 
@@ -116,10 +115,7 @@ def process_all(pipeline: Pipeline, turns: list[Turn], batch: int) -> None:
     """The pipeline over turns, without broker and store."""
     states: dict[str, Versioned] = {}
     values = [workload.event(turn, "bare", time.time()) for turn in turns]
-    received = [
-        Received(Source("bare", 0, offset), value, decode(value))
-        for offset, value in enumerate(values)
-    ]
+    received = [receive(Source("bare", 0, offset), value) for offset, value in enumerate(values)]
     for start in range(0, len(received), batch):
         pipeline.process(received[start : start + batch], states)
 

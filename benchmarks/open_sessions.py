@@ -13,10 +13,9 @@ from msgspec import structs
 from benchmarks import workload
 from benchmarks.workload import Turn
 from stream_app import bootstrap
-from stream_app.contracts.events import decode
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.pipeline import Received, Source
-from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.pipeline import Source, receive
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.settings import Settings
 from stream_app.store import rows, tables, windows
 
@@ -65,10 +64,7 @@ def _template(settings: Settings) -> SessionState:
     ]
     states: dict[str, Versioned] = {}
     pipeline.process(
-        [
-            Received(Source("template", 0, offset), value, decode(value))
-            for offset, value in enumerate(values)
-        ],
+        [receive(Source("template", 0, offset), value) for offset, value in enumerate(values)],
         states,
     )
     return next(iter(states.values())).state
@@ -85,16 +81,16 @@ def _store(settings: Settings, template: SessionState, run: str, count: int) -> 
             Versioned(state, partition=number % settings.topic_partitions)
             for number, state in zip(numbers, states, strict=True)
         ]
-        apart = [windows.apart(one) for one in versioned]
+        split = [windows.split_state(one) for one in versioned]
         known = [
             rows.state_row(one, SessionStatus.OPEN, parts.state)
-            for one, parts in zip(versioned, apart, strict=True)
+            for one, parts in zip(versioned, split, strict=True)
         ]
         for row in known:
             del row["was"]
         with store.transaction() as connection:
             store.upsert(connection, tables.session_states, known, keep=False)
-            turns = [row for parts in apart for row in parts.turns]
+            turns = [row for parts in split for row in parts.turns]
             store.upsert(connection, tables.window_turns, turns, keep=False)
             facts = [rows.session_row(state) for state in states]
             store.upsert(connection, tables.sessions, facts, keep=False)

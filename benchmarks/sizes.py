@@ -24,7 +24,7 @@ from benchmarks.errors import Unavailable
 from benchmarks.workload import Turn
 from stream_app import bootstrap
 from stream_app.contracts.scores import Output
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
@@ -33,7 +33,6 @@ from stream_app.store.reading.facts import Facts
 from stream_app.web.live import Hub
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
-from stream_app.worker.reader import Record
 from tests.services import postgres
 
 FILE: Final = Path(__file__).with_name("sizes.json")
@@ -124,7 +123,7 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         postgresql=version,
         turns=counted,
         tokens=sum(turn.tokens for turn in turns[half:]) / (len(turns) - half),
-        turn_in=sum(len(r.value) + len(_key(r)) for batch in batches for r in batch) / len(turns),
+        turn_in=sum(len(r.raw) + len(_key(r)) for batch in batches for r in batch) / len(turns),
         topics={
             topic: Topic(len(sizes) / counted, sum(sizes) / max(1, len(sizes)))
             for topic in msgspec.structs.asdict(TOPICS).values()
@@ -159,23 +158,23 @@ def said(sessions: int, each: int) -> list[Turn]:
     return found
 
 
-def _records(turns: list[Turn]) -> list[list[Record]]:
+def _records(turns: list[Turn]) -> list[list[Received]]:
     """In the worker's batches."""
     start = datetime.now(UTC) - APART * (1 + max(turn.seq for turn in turns))
     records = []
     for offset, turn in enumerate(turns):
         at = start + APART * turn.seq
         value = workload.event(turn, "size", at.timestamp())
-        records.append(Record(Source("size", 0, offset), value, {}, at))
+        records.append(receive(Source("size", 0, offset), value, {}, at))
     size = Settings().batch_max
     return [records[i : i + size] for i in range(0, len(records), size)]
 
 
-def _key(record: Record) -> bytes:
-    return str(msgspec.json.decode(record.value)["session_id"]).encode()
+def _key(record: Received) -> bytes:
+    return str(msgspec.json.decode(record.raw)["session_id"]).encode()
 
 
-def _run(settings: Settings, batches: list[list[Record]]) -> list[Committed]:
+def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
     """A worker's processor over the batches; its connections are closed, so counts are complete."""
     scorer = bootstrap.scorer(settings)
     store = bootstrap.prepared_store(settings, scorer)

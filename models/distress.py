@@ -34,7 +34,7 @@ from models.labels import CLIENT
 from stream_app.commands.event_files import sample_events, sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.window import EncodedTurn, Target
+from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.distress import DistressProbe
 from stream_app.inference.scorer import OnnxScorer
@@ -92,11 +92,13 @@ class Encoded:
         found: dict[str, list[float]] = {name: [] for name in ("dissatisfaction", *TALK)}
         for start in range(0, len(texts), 256):
             encoded = self._scorer.encode(texts[start : start + 256])
-            targets = [
-                Target(EncodedTurn(0, Role.CLIENT, NOW, 0, 0, e.vectors, {}), Stage.PROVISIONAL, [])
+            requests = [
+                ScoringRequest(
+                    WindowTurn(0, Role.CLIENT, NOW, 0, 0, e.vectors, {}), Stage.PROVISIONAL, []
+                )
                 for e in encoded
             ]
-            for scores in self._scorer.score(targets):
+            for scores in self._scorer.score(requests):
                 found["dissatisfaction"].append(scores.client["satisfaction"]["no"])
                 for name in TALK:
                     found[name].append(scores.client["talk_type"][name])

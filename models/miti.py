@@ -32,7 +32,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, MitiSummary, Stage, TurnScore
 from stream_app.core.miti import FEWEST_VOLLEYS, THRESHOLDS, MitiCounts, miti_summary
 from stream_app.core.ports import Encoding, Scorer
-from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.rationale import sentences
 from stream_app.inference.scorer import OnnxScorer
@@ -145,7 +145,7 @@ def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
             if j != i
         ]
         alone = [_encoded(i, COUNSELLOR, text, known) for text in parts[i]]
-        targets += [Target(turn, Stage.FINAL, context) for turn in (encoded[i], *alone)]
+        targets += [ScoringRequest(turn, Stage.FINAL, context) for turn in (encoded[i], *alone)]
     found = iter(
         each.expressed
         for start in range(0, len(targets), AT_ONCE)
@@ -162,8 +162,8 @@ def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
     ]
 
 
-def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> EncodedTurn:
-    return EncodedTurn(
+def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> WindowTurn:
+    return WindowTurn(
         seq=seq,
         role=Role.COUNSELLOR if role == COUNSELLOR else Role.CLIENT,
         occurred_at=LONG_AGO,

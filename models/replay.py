@@ -21,12 +21,13 @@ from models.turn_features import View
 from stream_app.contracts.events import Approach, Domain, Role, SessionEnd, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
 from stream_app.core.empathy import EmpathyModel
+from stream_app.core.environment import Policy
 from stream_app.core.outcomes import OutcomeModel, features
-from stream_app.core.pipeline import Pipeline, Policy, Received, Source
+from stream_app.core.pipeline import Pipeline, Received, Source
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.core.watch import DISTRESS
-from stream_app.core.window import Target, WindowPolicy
+from stream_app.core.window import ScoringRequest, WindowPolicy
 from stream_app.inference.bundle import Dimension, HeadKind
 from stream_app.inference.bundle import HeadSpec as ServiceHead
 from stream_app.inference.scorer import calibrated, decided
@@ -86,13 +87,13 @@ class ReplayScorer:
         rows = [int(text.split(maxsplit=1)[0]) for text in texts]
         return [Encoding(row.to_bytes(ROW_BYTES, "big"), {}, truncated=False) for row in rows]
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """The known probabilities, as the ONNX scorer would have given them."""
-        return [self._score(target) for target in targets]
+        return [self._score(request) for request in requests]
 
-    def _score(self, target: Target) -> HeadScores:
+    def _score(self, request: ScoringRequest) -> HeadScores:
         return self.scores(
-            int.from_bytes(target.turn.vectors, "big"), target.stage, target.turn.role
+            int.from_bytes(request.turn.vectors, "big"), request.stage, request.turn.role
         )
 
     def scores(self, row: int, stage: Stage, role: Role) -> HeadScores:

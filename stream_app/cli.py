@@ -458,7 +458,7 @@ def try_rules(
     events = (event for path in sources for event in event_files.raw_events(path))
     shown = with_progress(events, show=sys.stderr.isatty())
     trial = rule_trial.run(pipeline, shown, settings.idle_after if live else None)
-    command.report(trial, pipeline.alerting.rules, Console(), low, good)
+    command.report(trial, pipeline.environment.alerting.rules, Console(), low, good)
     if trial.withheld or trial.set_aside:
         typer.echo(
             f"{trial.withheld} events were withheld for want of consent (--assume-consent), "

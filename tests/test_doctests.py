@@ -16,6 +16,7 @@ MODULES = [
     "benchmarks.schedule",
     "stream_app.commands.watch",
     "stream_app.core.approaches",
+    "stream_app.core.environment",
     "stream_app.core.outcomes",
     "stream_app.inference.batching",
     "stream_app.store.privacy",

@@ -15,7 +15,7 @@ from benchmarks.consumers import polling
 from benchmarks.consumers.job import Row, as_json, job
 from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Stage
-from stream_app.core.window import EncodedTurn, Target, WindowPolicy, WindowState, push
+from stream_app.core.window import ScoringRequest, WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
 from stream_app.inference.providers import Provider
 from stream_app.inference.scorer import OnnxScorer
@@ -36,12 +36,12 @@ class EncodeOnce:
 
     def __call__(self, turns: list[Turn]) -> list[Row]:
         """Provisional and final scores."""
-        due: list[tuple[str, Target]] = []
+        due: list[tuple[str, ScoringRequest]] = []
         encodings = self._scorer.encode(
             [turn.text for turn in turns], [turn.speaker_role for turn in turns]
         )
         for turn, encoding in zip(turns, encodings, strict=True):
-            encoded = EncodedTurn(
+            encoded = WindowTurn(
                 turn.seq,
                 turn.speaker_role,
                 turn.occurred_at,
@@ -50,12 +50,12 @@ class EncodeOnce:
                 encoding.vectors,
                 encoding.rationales,
             )
-            _, targets = push(self._windows[turn.session_id], encoded, self._policy)
-            due += [(turn.session_id, target) for target in targets]
-        scores = self._scorer.score([target for _, target in due])
+            _, requests = push(self._windows[turn.session_id], encoded, self._policy)
+            due += [(turn.session_id, request) for request in requests]
+        scores = self._scorer.score([request for _, request in due])
         return [
-            (session, target.turn.seq, target.stage.value, as_json(score))
-            for (session, target), score in zip(due, scores, strict=True)
+            (session, request.turn.seq, request.stage.value, as_json(score))
+            for (session, request), score in zip(due, scores, strict=True)
         ]
 
 
@@ -82,8 +82,8 @@ class EncodeWindow:
         encoded = self._scorer.encoder.encode(self._tokenizer.tokenize(texts))
         heads = self._scorer.score(
             [
-                Target(
-                    EncodedTurn(
+                ScoringRequest(
+                    WindowTurn(
                         turn.seq,
                         turn.speaker_role,
                         turn.occurred_at,

@@ -18,7 +18,7 @@ from benchmarks.clocks import ModelClock
 from benchmarks.commits import CommitWriter
 from benchmarks.consumers.job import INSERT, SCHEMA, Job, as_json, job
 from stream_app.contracts.events import Turn, decode
-from stream_app.core.window import EncodedTurn, WindowPolicy, WindowState, push
+from stream_app.core.window import WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
 from stream_app.inference.providers import Provider
 from stream_app.inference.scorer import OnnxScorer
@@ -79,7 +79,7 @@ def main() -> None:
         kept = state.get_bytes(WINDOW)
         window = msgspec.msgpack.decode(kept, type=WindowState) if kept else WindowState()
         encoding = scorer.encode([turn.text], [turn.speaker_role])[0]
-        encoded = EncodedTurn(
+        encoded = WindowTurn(
             turn.seq,
             turn.speaker_role,
             turn.occurred_at,
@@ -88,12 +88,12 @@ def main() -> None:
             encoding.vectors,
             encoding.rationales,
         )
-        _, targets = push(window, encoded, POLICY)
-        scores = scorer.score(targets)
+        _, requests = push(window, encoded, POLICY)
+        scores = scorer.score(requests)
         state.set_bytes(WINDOW, msgspec.msgpack.encode(window))
         rows = [
-            (turn.session_id, target.turn.seq, target.stage.value, as_json(found))
-            for target, found in zip(targets, scores, strict=True)
+            (turn.session_id, request.turn.seq, request.stage.value, as_json(found))
+            for request, found in zip(requests, scores, strict=True)
         ]
         return Scored(turn.session_id, turn.occurred_at.timestamp(), rows)
 

@@ -24,7 +24,7 @@ from benchmarks.workload import Turn
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.ports import Encoding
-from stream_app.core.window import EncodedTurn, Target
+from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.providers import Provider, open_session
@@ -134,15 +134,15 @@ def _difference(bundle: Path, provider: Provider, turns: list[Turn]) -> float:
 def _probabilities(scorer: OnnxScorer, encoded: list[Encoding]) -> list[np.ndarray]:
     """Of every head, for turns without neighbours."""
     now = datetime.now(UTC)
-    targets = [
-        Target(
-            EncodedTurn(seq, Role.COUNSELLOR, now, seq, 1, item.vectors, item.rationales),
+    requests = [
+        ScoringRequest(
+            WindowTurn(seq, Role.COUNSELLOR, now, seq, 1, item.vectors, item.rationales),
             Stage.PROVISIONAL,
             [],
         )
         for seq, item in enumerate(encoded)
     ]
-    logits = scorer.head.logits(targets)
+    logits = scorer.head.logits(requests)
     return [calibrated(head, logits[head.name]) for head in scorer.bundle.manifest.heads]
 
 

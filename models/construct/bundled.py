@@ -18,7 +18,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.empathy import client_features, counsellor_features
 from stream_app.core.ports import Encoding
-from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
 
@@ -40,7 +40,7 @@ def bundled(folder: Path, material: Material) -> Part:
     starts = np.cumsum([0, *(len(session.turns) for session in real.sessions)])
     tables: dict[int, dict[str, NDArray[np.float64]]] = {0: {}, 1: {}}
     for session, first in zip(real.sessions, starts, strict=False):
-        scores = scorer.score(_targets(session, encoded))
+        scores = scorer.score(_requests(session, encoded))
         for place, (turn, score) in enumerate(zip(session.turns, scores, strict=True)):
             counsellor = turn.role == COUNSELLOR
             values = counsellor_features(score) if counsellor else client_features(score)
@@ -50,9 +50,9 @@ def bundled(folder: Path, material: Material) -> Part:
     return Part(real, starts, Features(tables[0], tables[1]))
 
 
-def _targets(session: HeardSession, encoded: dict[str, Encoding]) -> list[Target]:
+def _requests(session: HeardSession, encoded: dict[str, Encoding]) -> list[ScoringRequest]:
     turns = [
-        EncodedTurn(
+        WindowTurn(
             seq=seq,
             role=Role.COUNSELLOR if turn.role == COUNSELLOR else Role.CLIENT,
             occurred_at=START,
@@ -64,7 +64,7 @@ def _targets(session: HeardSession, encoded: dict[str, Encoding]) -> list[Target
         for seq, turn in enumerate(session.turns)
     ]
     return [
-        Target(
+        ScoringRequest(
             turn,
             Stage.PROVISIONAL,
             [Neighbour(turns[j], j - i) for j in range(max(0, i - BEFORE), i)],

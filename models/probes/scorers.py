@@ -15,7 +15,7 @@ from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.ports import Encoding, Scorer
-from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle
 from stream_app.inference.scorer import OnnxScorer
 
@@ -58,22 +58,22 @@ class ServiceLevels:
             self._known.update(zip(some, self.scorer.encode(some), strict=True))
         rows: list[list[int]] = []
         for start in range(0, len(dialogues), AT_ONCE):
-            targets = [self._target(dialogue) for dialogue in dialogues[start : start + AT_ONCE]]
-            for scores in self.scorer.score(targets):
+            requests = [self._request(dialogue) for dialogue in dialogues[start : start + AT_ONCE]]
+            for scores in self.scorer.score(requests):
                 found = [getattr(scores.expressed, head) for head in RATIONALE_ORDER]
                 rows.append([level.level for level in found])
         return np.array(rows, np.int64).reshape(-1, len(RATIONALE_ORDER))
 
-    def _target(self, dialogue: Dialogue) -> Target:
+    def _request(self, dialogue: Dialogue) -> ScoringRequest:
         encoded = [self._turn(seq, turn) for seq, turn in enumerate(dialogue)]
         last = len(encoded) - 1
         before = encoded[max(0, last - self.scorer.window[0]) : last]
         context = [Neighbour(turn, turn.seq - last) for turn in before]
-        return Target(encoded[last], Stage.PROVISIONAL, context)
+        return ScoringRequest(encoded[last], Stage.PROVISIONAL, context)
 
-    def _turn(self, seq: int, turn: Turn) -> EncodedTurn:
+    def _turn(self, seq: int, turn: Turn) -> WindowTurn:
         encoding = self._known[turn.text]
-        return EncodedTurn(
+        return WindowTurn(
             seq=seq,
             role=ROLES[turn.role],
             occurred_at=LONG_AGO,

@@ -13,7 +13,7 @@ from stream_app.commands.score import received
 from stream_app.contracts.events import Outcome, OutcomeKind, Role
 from stream_app.contracts.scores import Alert, AlertState, Stage, TurnScore
 from stream_app.core.pipeline import BatchResult, Pipeline
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 
 BATCH: Final = 256
 
@@ -117,7 +117,7 @@ def run(pipeline: Pipeline, events: Iterator[bytes], live: timedelta | None = No
         for key, known in states.items():
             last = known.state.last_activity_at
             if last is not None:
-                trial.take(pipeline.tick({key: known}, last + live))
+                trial.take(pipeline.fire_due({key: known}, last + live))
     return trial
 
 

@@ -15,11 +15,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stream_app.commands.event_files import InputError
 from stream_app.contracts import scores
-from stream_app.contracts.events import decode
 from stream_app.contracts.scores import DeadLetter, SessionScore
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
-from stream_app.core.session import Versioned
-from stream_app.errors import ContractError
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
+from stream_app.core.session_state import Versioned
 
 
 class Summary(Struct):
@@ -33,7 +31,7 @@ class Summary(Struct):
 def run(
     pipeline: Pipeline, events: Iterator[bytes], out: IO[bytes], batch: int, with_alerts: bool
 ) -> Summary:
-    """Score ``events`` and write JSON lines; sessions without an end are rested at the end."""
+    """Score ``events`` and write JSON lines; sessions without an end are flushed at the end."""
     summary = Summary()
     states: dict[str, Versioned] = {}
     points: dict[str, list[tuple[int, float]]] = {}
@@ -54,7 +52,9 @@ def run(
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
         take(pipeline.process([received(line, raw) for line, raw in chunk], states))
-    take(pipeline.rest({key: known for key, known in states.items() if not known.state.closed}))
+    take(
+        pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
+    )
     for session_id, session_score in latest.items():
         whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
         _line(out, scores.encode(whole))
@@ -93,11 +93,7 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
 
 def received(line: int, raw: bytes) -> Received:
     """A line of a file as if it had come from the log."""
-    source = Source("file", 0, line)
-    try:
-        return Received(source, raw, decode(raw))
-    except ContractError as problem:
-        return Received(source, raw, problem)
+    return receive(Source("file", 0, line), raw)
 
 
 def _line(out: IO[bytes], message: bytes) -> None:

@@ -26,7 +26,7 @@ from sqlalchemy.exc import (
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import BatchResult
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
@@ -129,17 +129,17 @@ class Store:
             ),
         )
         found: dict[str, tuple[bytes, int, int]] = {}
-        lying: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+        turns_of: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
         with self.reading() as connection:
             for session_id, slot, version, partition, raw in connection.execute(both):
                 if slot is None:
                     found[session_id] = raw, version, partition
                 else:
-                    lying[session_id][slot] = raw
+                    turns_of[session_id][slot] = raw
         known: dict[str, Versioned] = {}
         for session_id in filter(found.__contains__, session_ids):
             raw, version, partition = found[session_id]
-            state, slots = windows.together(raw, lying[session_id])
+            state, slots = windows.join_state(raw, turns_of[session_id])
             known[session_id] = Versioned(state, version, partition, slots)
         return known
 
@@ -211,8 +211,8 @@ class Store:
         now = self._now()
         statuses = {score.session_id: score.status for score in result.session_scores}
         sessions = result.sessions
-        apart = {session_id: windows.apart(v) for session_id, v in sessions.items()}
-        states = [rows.state_row(v, statuses[key], apart[key].state) for key, v in sessions.items()]
+        split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
+        states = [rows.state_row(v, statuses[key], split[key].state) for key, v in sessions.items()]
         turns = [rows.turn_row(turn, self.privacy, now) for turn in result.turns]
         speakers = [
             rows.speaker_row(turn)
@@ -220,7 +220,7 @@ class Store:
             if _speaker(turn) not in sessions[turn["session_id"]].speakers
         ]
         written: list[tuple[Table, list[Row], bool]] = [
-            (tables.window_turns, [row for item in apart.values() for row in item.turns], False),
+            (tables.window_turns, [row for item in split.values() for row in item.turns], False),
             (tables.sessions, [rows.session_row(v.state) for v in sessions.values()], False),
             (tables.turns, turns, True),
             (tables.session_speakers, speakers, True),
@@ -240,7 +240,7 @@ class Store:
             outbox_id = self._write_outbox(connection, messages, now)
         for session_id, versioned in sessions.items():
             versioned.version += 1
-            versioned.slots = apart[session_id].slots
+            versioned.slots = split[session_id].slots
         for row in speakers:
             sessions[row["session_id"]].speakers.add(_speaker(row))
         return outbox_id

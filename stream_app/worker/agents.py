@@ -1,10 +1,9 @@
 """The agent on ``dialogue.turns``: take a batch, commit it, publish, acknowledge. In that order.
 
-While that goes on the next batch is read: its turns are encoded, which no state has a part in.
+Meanwhile the next batch is decoded and its turns are encoded, which needs no session state.
 
-An exception must not leave the agent's body: Faust would acknowledge, or skip, what was in hand.
-What cannot be retried crashes the process, and whoever supervises it starts it again; the batch is
-then read again.
+An exception must not leave the agent's body: Faust would acknowledge the batch, or skip it. What
+cannot be retried crashes the process; its supervisor restarts it, and the batch is read again.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from stream_app.contracts import scores
 from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
-from stream_app.core.pipeline import BatchResult, Received, SetAside, Source
+from stream_app.core.pipeline import BatchResult, Received, SetAside, Source, receive
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
@@ -33,7 +32,6 @@ from stream_app.worker.intake import batches
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import publish
-from stream_app.worker.reader import Record
 from stream_app.worker.rule_watch import RuleWatch
 
 log = structlog.get_logger(__name__)
@@ -44,12 +42,12 @@ QUIET_AFTER = 5.0
 HEALTH_EVERY = 1.0
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
-"""How long a deadline has passed before it is looked at, and how near the log's end is the end."""
+"""Grace period for deadlines; lag below which a partition counts as read to its end."""
 RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
 OUTDATED_EVERY = 600.0
 LEFT_BEHIND_AFTER = 60.0
-"""Seconds after which messages in the outbox count as left behind by whoever wrote them."""
+"""Seconds after which unpublished messages count as abandoned by the worker that wrote them."""
 
 
 class EventsLeftOut(RapportError):
@@ -97,11 +95,11 @@ class TurnAgent:
             value_serializer="raw",
         )
         self._app.agent(topic, name="turns", concurrency=1)(self._consume)
-        self._app.timer(self._settings.idle_check_every, on_leader=False)(self._look_after_idle)
-        self._app.timer(HEALTH_EVERY, on_leader=False)(self._look_after_health)
-        self._app.timer(TICK_EVERY, on_leader=False)(self._look_after_time)
-        self._app.timer(RULES_EVERY, on_leader=False)(self._look_after_rules)
-        self._app.timer(OUTDATED_EVERY, on_leader=False)(self._look_after_outdated)
+        self._app.timer(self._settings.idle_check_every, on_leader=False)(self._flush_idle_sessions)
+        self._app.timer(HEALTH_EVERY, on_leader=False)(self._report_health)
+        self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
+        self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
+        self._app.timer(OUTDATED_EVERY, on_leader=False)(self._purge_expired)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.when_stopping = self._processor.end
@@ -110,7 +108,7 @@ class TurnAgent:
         await self._guarded(self._taking(stream))
 
     async def _taking(self, stream: Any) -> None:
-        """At any time one batch is read and the one before is worked on."""
+        """Read a batch while the one before is processed."""
         working: asyncio.Task[bool | None] | None = None
         try:
             async with aclosing(batches(stream, self._settings.batch_max)) as taken:
@@ -129,7 +127,7 @@ class TurnAgent:
                 working.cancel()
 
     async def _guarded(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result, or None if the worker is ending because of a failure."""
+        """Return the result, or None if the worker is ending because of a failure."""
         try:
             return await work
         except asyncio.CancelledError:
@@ -144,12 +142,12 @@ class TurnAgent:
 
     async def _read(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
-        records = [_record(event) for event in events]
+        records = map(_received, events)  # decoded as they are read, in the reading thread
         self._last_record = time.monotonic()
         return await self._blocking(lambda: self._processor.read(records), self._reading)
 
     async def _finished(self, events: Sequence[Any], batch: list[Received]) -> bool:
-        """Work on a batch and acknowledge it; True, so that it differs from a failure."""
+        """Process and acknowledge a batch; returns True, as None stands for a failure."""
         await self._batch(batch)
         for event in events:
             self._app.positions.finish(event.message.tp, event.message.offset)
@@ -182,8 +180,8 @@ class TurnAgent:
                     f"{message.offset} did not come; they are read again after a new start"
                 )
 
-    async def _look_after_idle(self) -> None:
-        """Find idle sessions, and messages that a worker which died left in the outbox."""
+    async def _flush_idle_sessions(self) -> None:
+        """Publish what a dead worker left in the outbox, and flush idle sessions."""
         try:
             partitions = assigned_partitions(self._app, self._settings.turns_topic)
             now = self._now()
@@ -193,23 +191,22 @@ class TurnAgent:
                 left = await self._blocking(lambda: self._processor.left_behind(LEFT_BEHIND_AFTER))
                 for committed in left:
                     await self._publish(committed)
-                rested = await self._blocking(
-                    lambda: self._processor.rest(now - self._settings.idle_after, partitions)
+                flushed = await self._blocking(
+                    lambda: self._processor.flush_idle(now - self._settings.idle_after, partitions)
                 )
-                if rested is not None:
-                    await self._publish(rested)
+                if flushed is not None:
+                    await self._publish(flushed)
                     if self.on_batch is not None:
-                        self.on_batch(rested.result)
+                        self.on_batch(flushed.result)
         except asyncio.CancelledError:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("idle.failed", reason=type(problem).__name__, detail=str(problem))
 
-    async def _look_after_time(self) -> None:
-        """Fire rules of time where nothing is said, in partitions that are read to the present.
+    async def _fire_due_rules(self) -> None:
+        """Fire the time rules of silent sessions, in partitions that are read to their end.
 
-        A deadline is looked at some seconds after it has passed, so that a turn which was said
-        before it has had the time to arrive.
+        The grace period gives turns that were spoken before a deadline the time to arrive.
         """
         try:
             now = datetime.now(UTC)
@@ -218,20 +215,20 @@ class TurnAgent:
                 return
             due, active_since = now - TICK_AFTER, now - self._settings.idle_after
             async with self._turn_of:
-                ticked = await self._blocking(
-                    lambda: self._processor.tick(due, active_since, partitions)
+                fired = await self._blocking(
+                    lambda: self._processor.fire_due(due, active_since, partitions)
                 )
-                if ticked is not None:
-                    await self._publish(ticked)
+                if fired is not None:
+                    await self._publish(fired)
                     if self.on_batch is not None:
-                        self.on_batch(ticked.result)
+                        self.on_batch(fired.result)
         except asyncio.CancelledError:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("tick.failed", reason=type(problem).__name__, detail=str(problem))
 
     def _up_to_date(self, since: datetime) -> list[int]:
-        """Assigned partitions that are read to their end, or to what was sent after ``since``."""
+        """Assigned partitions that are read to their end, or to a record sent after ``since``."""
         lag = lag_of(self._app, self._settings.turns_topic) or {}
         return [
             partition
@@ -239,8 +236,8 @@ class TurnAgent:
             if events == 0 or self._read_to.get(partition, since) > since
         ]
 
-    async def _look_after_rules(self) -> None:
-        """Take a changed file of rules, and from time to time new baselines; between batches."""
+    async def _reload_rules(self) -> None:
+        """Reload the file of rules if it has changed, and baselines from time to time."""
         try:
             async with self._turn_of:
                 await self._blocking(self._rules.look)
@@ -252,8 +249,8 @@ class TurnAgent:
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("rules.failed", reason=type(problem).__name__, detail=str(problem))
 
-    async def _look_after_outdated(self) -> None:
-        """Remove what is too old to be kept, if it is this worker's turn; batches go in between."""
+    async def _purge_expired(self) -> None:
+        """Delete expired data if this worker claims today's purge; batches run in between."""
         try:
             removed: Counter[str] = Counter()
             pieces = self._outdated(datetime.now(UTC))
@@ -268,10 +265,10 @@ class TurnAgent:
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("outdated.failed", reason=type(problem).__name__, detail=str(problem))
 
-    async def _look_after_health(self) -> None:
-        """Say that the loop turns, how far behind the log this worker is, and what the store says.
+    async def _report_health(self) -> None:
+        """Report that the event loop runs, the lag, and whether the store answers.
 
-        The store is not asked while a batch holds it: that batch tells more than a ping.
+        The store is not pinged while a batch uses it: that batch is the better test.
         """
         self.health.beat()
         lag = lag_of(self._app, self._settings.turns_topic)
@@ -293,7 +290,7 @@ class TurnAgent:
         return self._newest
 
     async def _publish(self, committed: Committed) -> None:
-        """Send all messages and wait for the brokers; then the outbox row may go."""
+        """Send all messages and wait for the brokers; then delete the outbox row."""
         producer: Any = await self._app.maybe_start_producer()
         client = producer._ensure_producer()  # noqa: SLF001  # Faust sends no whole batches
         await publish(client, committed.messages)
@@ -342,11 +339,11 @@ class TurnAgent:
         return await asyncio.get_running_loop().run_in_executor(thread or self._working, call)
 
 
-def _record(event: Any) -> Record:
+def _received(event: Any) -> Received:
     message = event.message
-    return Record(
-        source=Source(message.topic, message.partition, message.offset),
-        value=event.value or b"",
-        headers=headers_of(message.headers),
+    return receive(
+        Source(message.topic, message.partition, message.offset),
+        event.value or b"",
+        headers_of(message.headers),
         produced_at=(datetime.fromtimestamp(message.timestamp, UTC) if message.timestamp else None),
     )

@@ -1,18 +1,18 @@
-"""One batch from events to the committed transaction; blocking, so that it runs in a thread.
+"""Takes a batch from its records to the committed transaction. Blocks: it runs in a thread.
 
-Also holds the session cache. It is dropped whenever partitions move and whenever something went
-wrong: the database knows better.
+Also holds the session cache, which is cleared whenever partitions move or something fails: the
+database is the source of truth.
 """
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -26,12 +26,11 @@ from tenacity import (
 
 from stream_app.contracts import scores
 from stream_app.core.pipeline import BatchResult, Pipeline, Received
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import SessionState, Versioned
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.reader import BatchReader, Record
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -46,7 +45,7 @@ class OutTopics(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """A batch that is in the database, and what remains to be published."""
+    """A batch that is committed, with the messages to publish."""
 
     result: BatchResult
     messages: list[Message]
@@ -65,18 +64,18 @@ class SessionCache:
         return len(self._states)
 
     def get(self, session_id: str) -> Versioned | None:
-        """The cached state, if any."""
+        """Return the cached state, if any."""
         found = self._states.get(session_id)
         if found is not None:
             self._states.move_to_end(session_id)
         return found
 
     def peek(self, session_id: str) -> Versioned | None:
-        """The same from any thread, without counting as a use."""
+        """Like ``get``, from any thread and without counting as a use."""
         return self._states.get(session_id)
 
     def put(self, states: dict[str, Versioned]) -> None:
-        """Remember these states and forget the least recently used ones."""
+        """Cache these states and evict the least recently used ones."""
         for session_id, versioned in states.items():
             self._states[session_id] = versioned
             self._states.move_to_end(session_id)
@@ -84,22 +83,22 @@ class SessionCache:
             self._states.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Evict everything."""
         self._states.clear()
 
     def outdate(self) -> None:
-        """From any thread: forget everything before the next batch."""
+        """Have the cache cleared before the next batch; may be called from any thread."""
         self._outdated.set()
 
     def refresh(self) -> None:
-        """Forget what was declared outdated."""
+        """Clear the cache if ``outdate`` was called."""
         if self._outdated.is_set():
             self._outdated.clear()
             self.clear()
 
 
 class BatchProcessor:
-    """Decodes, scores and commits. Not thread-safe, but for ``read``: one call at a time."""
+    """Decodes, scores and commits. Not thread-safe except for ``read``: one call at a time."""
 
     def __init__(
         self,
@@ -120,14 +119,26 @@ class BatchProcessor:
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
-        self._reader = BatchReader(pipeline, self._may_score, metrics)
 
-    def read(self, records: Sequence[Record]) -> list[Received]:
-        """Decode and encode a batch; in the order of the log, while others may be handled."""
-        return self._reader.read(records)
+    def read(self, records: Iterable[Received]) -> list[Received]:
+        """Encode a batch as far as consent is known, while the one before is being handled.
+
+        Call it in the order of the log; it may run beside the other calls. ``records`` may be an
+        iterator: then they are decoded here, in the calling thread.
+        """
+        with self.metrics.timed("decode"):
+            batch = list(records)
+        self.metrics.batch_events.observe(len(batch))
+        with self.metrics.timed("encode"):
+            events = [received.event for received in batch]
+            encodings = self._pipeline.encodings.ahead(events, self._in_memory)
+        return [
+            structs.replace(received, encoding=encoding) if encoding is not None else received
+            for received, encoding in zip(batch, encodings, strict=True)
+        ]
 
     def handle(self, batch: list[Received]) -> Committed:
-        """Process one batch; when it returns, everything is in the database.
+        """Process and commit one batch.
 
         Raises:
             StoreUnavailable: the database stayed away for longer than the retry time.
@@ -143,28 +154,30 @@ class BatchProcessor:
             self.metrics.dead_letters.labels(item.letter.reason).inc()
         return committed
 
-    def rest(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
-        """Score what is due in sessions that were last active before ``before``."""
+    def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
+        """Flush and commit sessions that were last active before ``before``; None without any."""
         self.cache.refresh()
-        if not self._quiet(before, partitions):
+        if not self._idle_sessions(before, partitions):
             return None
-        return self._committed(lambda: self._pipeline.rest(self._quiet(before, partitions)))
+        return self._committed(
+            lambda: self._pipeline.flush_idle(self._idle_sessions(before, partitions))
+        )
 
-    def tick(
+    def fire_due(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> Committed | None:
-        """Fire the rules of time that are due in sessions where nothing has been said since."""
+        """Fire the time rules that are due in silent sessions, and commit; None without any."""
         self.cache.refresh()
-        if not self._due(due, active_since, partitions):
+        if not self._due_sessions(due, active_since, partitions):
             return None
         committed = self._committed(
-            lambda: self._pipeline.tick(self._due(due, active_since, partitions), due)
+            lambda: self._pipeline.fire_due(self._due_sessions(due, active_since, partitions), due)
         )
         self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
 
     def left_behind(self, after: float) -> list[Committed]:
-        """Batches whose messages another worker committed and did not publish for so many seconds.
+        """Batches that another worker committed but has not published for ``after`` seconds.
 
         Counted from when this worker first saw them, by its own monotonic clock: wall clocks
         differ between machines, and jump.
@@ -177,23 +190,23 @@ class BatchProcessor:
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
     def published(self, committed: Committed) -> None:
-        """The messages are out."""
+        """Delete the outbox row of a batch whose messages are published."""
         outbox_id = committed.outbox_id
         if outbox_id is not None:
             self._retrying(lambda: self._store.sent([outbox_id]))
 
     def end(self) -> None:
-        """From any thread: wait for no database from now on; what is in hand is read again."""
+        """Stop retrying, as the worker is ending; may be called from any thread."""
         self._ending.set()
 
     def ping(self) -> None:
-        """Ask the store for an answer; raises StoreUnavailable at once when there is none."""
+        """Raise StoreUnavailable if the store does not answer; does not retry."""
         self._store.ping()
 
-    def _may_score(self, session_id: str) -> bool:
-        """From any thread: whether consent covers a session, as far as is known in memory."""
-        known = self.cache.peek(session_id)
-        return known is not None and self._pipeline.may_score(known.state)
+    def _in_memory(self, session_id: str) -> SessionState | None:
+        """A session's cached state; may be called from any thread."""
+        cached = self.cache.peek(session_id)
+        return cached.state if cached is not None else None
 
     def _processed(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
         with self.metrics.timed("load"):
@@ -208,7 +221,7 @@ class BatchProcessor:
             return result
 
     def _erased(self, session_ids: list[str]) -> set[str]:
-        """Of sessions that nothing is known of: a state that is there was not erased."""
+        """Those of some sessions without a state that were erased; one with a state was not."""
         return self._retrying(lambda: self._store.erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
@@ -220,13 +233,13 @@ class BatchProcessor:
         loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
         return states | loaded
 
-    def _quiet(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
+    def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
         found = self._retrying(
             lambda: self._store.quiet_sessions(self._pipeline.bundle_id, before, partitions)
         )
         return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
 
-    def _due(
+    def _due_sessions(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> dict[str, Versioned]:
         bundle = self._pipeline.bundle_id
@@ -236,7 +249,7 @@ class BatchProcessor:
         return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
 
     def _committed(self, work: Callable[[], BatchResult]) -> Committed:
-        """Do the work and commit it; done again from the database when a state was stale."""
+        """Do the work and commit it; once more from the database if a cached state was stale."""
         try:
             try:
                 return self._commit(work())
@@ -270,7 +283,7 @@ class BatchProcessor:
                 yield Message(topic, output.session_id.encode(), scores.encode(output))
 
     def _retrying(self, call: Callable[[], T]) -> T:
-        """Wait for a database that is away, with back-off and jitter."""
+        """Retry while the database is unavailable, with back-off and jitter."""
         retrying = Retrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),

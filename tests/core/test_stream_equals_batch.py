@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import SessionEnd, Turn
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received
-from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline, Received
+from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, one, outcome, turn
 from tests.rule_texts import ALL
@@ -38,7 +39,7 @@ class Database:
     def rest(self) -> "Database":
         """What is left when all have gone quiet."""
         states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
-        self.store(PIPELINE.rest({k: v for k, v in states.items() if not v.state.closed}))
+        self.store(PIPELINE.flush_idle({k: v for k, v in states.items() if not v.state.closed}))
         return self
 
     def store(self, result: BatchResult) -> None:
@@ -162,7 +163,7 @@ def test_ticks_before_the_next_event_do_not_matter(
         for name, raw in list(database.states.items()):
             now = next_time(log[start + every :], name)
             if now is not None:
-                database.store(PIPELINE.tick({name: Versioned(unpack(raw))}, now))
+                database.store(PIPELINE.fire_due({name: Versioned(unpack(raw))}, now))
     assert database.rest().rows == ended(log, [])
 
 

@@ -9,11 +9,11 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.window import (
     MAX_GAPS,
-    EncodedTurn,
     Placement,
-    Target,
+    ScoringRequest,
     WindowPolicy,
     WindowState,
+    WindowTurn,
     flush,
     push,
 )
@@ -23,7 +23,7 @@ POLICY = WindowPolicy(before=2, after=2, reorder_turns=2, reorder_wait=timedelta
 Drawing = list[tuple[str, list[tuple[int, int]]]]
 
 
-def encoded(seq: int, **changes: object) -> EncodedTurn:
+def encoded(seq: int, **changes: object) -> WindowTurn:
     values = {
         "seq": seq,
         "role": Role.CLIENT,
@@ -34,14 +34,14 @@ def encoded(seq: int, **changes: object) -> EncodedTurn:
         "rationales": {},
         **changes,
     }
-    return EncodedTurn(**values)
+    return WindowTurn(**values)
 
 
-def drawn(targets: list[Target]) -> Drawing:
-    """Each target as stage and seq, with the (seq, distance) pairs that it sees."""
+def drawn(requests: list[ScoringRequest]) -> Drawing:
+    """Each request as stage and seq, with the (seq, distance) pairs that it sees."""
     return [
         (f"{t.stage.value[0]}{t.turn.seq}", [(n.turn.seq, n.distance) for n in t.context])
-        for t in targets
+        for t in requests
     ]
 
 
@@ -114,9 +114,9 @@ def test_a_gap_is_given_up_when_the_wait_is_over_in_event_time() -> None:
     state = WindowState()
     pushed(state, 0, 2)
     late = encoded(3, occurred_at=START + timedelta(seconds=41))
-    placement, targets = push(state, late, POLICY)
+    placement, requests = push(state, late, POLICY)
     assert placement is Placement.WAITING
-    assert [t.turn.seq for t in targets if t.stage is Stage.PROVISIONAL] == [2, 3]
+    assert [t.turn.seq for t in requests if t.stage is Stage.PROVISIONAL] == [2, 3]
     assert state.gaps == [(1, 1)]
 
 
@@ -129,9 +129,9 @@ def test_a_late_turn_is_final_at_once_and_seen_by_nobody() -> None:
     policy = WindowPolicy(before=3, after=3, reorder_turns=2)
     state = WindowState()
     pushed(state, 0, 2, 3, 4, policy=policy)
-    placement, targets = push(state, encoded(1, late=True), policy)
+    placement, requests = push(state, encoded(1, late=True), policy)
     assert placement is Placement.LATE
-    assert drawn(targets) == [("f1", [(0, -1), (2, 1), (3, 2), (4, 3)])]
+    assert drawn(requests) == [("f1", [(0, -1), (2, 1), (3, 2), (4, 3)])]
     assert [turn.seq for turn in state.history] == [0, 2, 3, 4]
     assert push(state, encoded(1), policy) == (Placement.DUPLICATE, [])
 

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.rules import RuleSet
 from stream_app.store.repository import Store
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
-from stream_app.worker.reader import Record
 from tests.rule_texts import EAGER
 from tests.store.batches import pipeline
 
@@ -27,9 +26,9 @@ def processor(
     return BatchProcessor(pipeline(rules), store, TOPICS, cache, retry_for, WorkerMetrics(), clock)
 
 
-def records(values: Sequence[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
+def records(values: Sequence[bytes], headers: dict[str, bytes] | None = None) -> list[Received]:
     """The values as records of one partition."""
-    return [Record(Source("t", 0, i), value, headers or {}, None) for i, value in enumerate(values)]
+    return [receive(Source("t", 0, i), value, headers or {}) for i, value in enumerate(values)]
 
 
 def handle(

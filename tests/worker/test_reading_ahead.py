@@ -1,16 +1,15 @@
 """What is read ahead: decoded always, encoded where consent covers it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import pytest
 from msgspec import structs
 
-from stream_app.contracts.events import Turn
-from stream_app.core.pipeline import Pipeline
+from stream_app.contracts.events import Role, decode
 from stream_app.core.ports import Encoding
+from stream_app.core.session_state import SessionState
 from stream_app.store.repository import Store
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.reader import BatchReader
+from tests.fakes import FakeScorer
 from tests.store.batches import end, pipeline, turn
 from tests.worker.processors import handle, processor, records
 
@@ -18,25 +17,27 @@ Open = Callable[..., Store]
 
 
 class Encoder:
-    """Writes down which texts are encoded, and when the pipeline had to do it itself."""
+    """Writes down which texts are encoded."""
 
-    def __init__(self, core: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.texts: list[str] = []
-        encode = core.encode
+        encode = FakeScorer.encode
 
-        def encoded(turns: Collection[Turn]) -> list[Encoding]:
-            self.texts += [turn.text for turn in turns]
-            return encode(turns)
+        def encoded(
+            scorer: FakeScorer, texts: list[str], roles: list[Role] | None = None
+        ) -> list[Encoding]:
+            self.texts += texts
+            return encode(scorer, texts, roles)
 
-        monkeypatch.setattr(core, "encode", encoded)
+        monkeypatch.setattr(FakeScorer, "encode", encoded)
 
 
 def test_a_turn_is_encoded_where_this_batch_or_the_one_before_or_the_state_says_consent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     core = pipeline()
-    encoder = Encoder(core, monkeypatch)
-    reader = BatchReader(core, {"known": True}.get, WorkerMetrics())  # type: ignore[arg-type]
+    encoder = Encoder(monkeypatch)
+    known = SessionState("known", core.bundle_id, consent=True)
     batches = [
         [
             turn(0, session_id="new", text="first", consent=True),
@@ -54,17 +55,23 @@ def test_a_turn_is_encoded_where_this_batch_or_the_one_before_or_the_state_says_
             end(session_id="known"),
         ],
     ]
-    read = [reader.read(records(values)) for values in batches]
+    ahead = [
+        core.encodings.ahead([decode(value) for value in values], {"known": known}.get)
+        for values in batches
+    ]
     assert encoder.texts == ["first", "second", "third", "known"]
-    encoded = [[received.encoding is not None for received in batch] for batch in read]
-    assert encoded == [[True, True, False], [True, True, False, False], [False, False]]
+    assert [[encoding is not None for encoding in batch] for batch in ahead] == [
+        [True, True, False],
+        [True, True, False, False],
+        [False, False],
+    ]
 
 
 def test_what_was_read_ahead_is_not_encoded_again(
     open_prepared: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = processor(open_prepared())
-    encoder = Encoder(worker._pipeline, monkeypatch)
+    encoder = Encoder(monkeypatch)
     handle(worker, [turn(0, text="one"), turn(1, text="two")])
     assert encoder.texts == ["one", "two"]
 
