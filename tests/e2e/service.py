@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from pydantic import SecretStr
 
 from stream_app import bootstrap
@@ -25,7 +24,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import DEFAULT_BUNDLE, Settings
 from stream_app.store import tables
 from stream_app.worker import broker
-from stream_app.worker.topics import client_options
+from tests.services import log
 
 PATIENCE = 120.0
 ROUNDING = 0.0101
@@ -66,8 +65,8 @@ class Service:
 
     def start_worker(self, more: Mapping[str, str] = MappingProxyType({})) -> Any:
         """Start a worker process, with more in its environment."""
-        log = self.folder / "worker.log"
-        worker = self._stack.enter_context(child_process(self.settings, "worker", log, more))
+        output = self.folder / "worker.log"
+        worker = self._stack.enter_context(child_process(self.settings, "worker", output, more))
         self._workers.append(worker)
         return worker
 
@@ -104,22 +103,12 @@ class Service:
             time.sleep(0.1)
 
     def messages(self, topic: str) -> list[Any]:
-        """Everything that is in a topic."""
-        return asyncio.run(self._messages(topic))
+        """Everything that is in a topic, after what is stored has been sent.
 
-    async def _messages(self, topic: str) -> list[Any]:
-        consumer = AIOKafkaConsumer(**client_options(self.settings))
-        await consumer.start()
-        try:
-            partitions = [TopicPartition(topic, p) for p in range(self.settings.topic_partitions)]
-            consumer.assign(partitions)
-            await consumer.seek_to_beginning(*partitions)
-            found: list[Any] = []
-            while batch := await consumer.getmany(timeout_ms=1500):
-                found += [record for records in batch.values() for record in records]
-            return found
-        finally:
-            await consumer.stop()
+        Dead letters go out before their batch leaves the outbox.
+        """
+        self.wait_for(lambda: self.count(tables.outbox) == 0, "the outbox is empty")
+        return log.records(self.settings, topic)
 
 
 def key_of(value: bytes) -> bytes:

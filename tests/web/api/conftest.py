@@ -1,17 +1,15 @@
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from stream_app.worker import broker
+from tests.conftest import own_names
 from tests.store.batches import end, turn
 from tests.web.server import Web
 
 CLEO = "cleo@example.org"
 WORDS = "zanzibar"
-_NUMBERS = itertools.count(1)
 
 
 def filled(web: Web) -> Web:
@@ -47,14 +45,11 @@ def changes(request: pytest.FixtureRequest) -> Callable[[], dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def log_of_its_own(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, Any]]]:
+def log_of_its_own(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """A broker and the settings for topics that nobody else uses; Kafka with ``--services``."""
-    if request.config.getoption("--services"):
-        prefix = {"topic_prefix": f"web-{next(_NUMBERS)}"}
-        yield request.getfixturevalue("cluster").address, prefix
-        return
-    with broker.running() as address:
-        yield address, {}
+    real = request.config.getoption("--services")
+    where = request.getfixturevalue("cluster").address if real else None
+    return where or request.getfixturevalue("embedded_broker"), own_names()
 
 
 @pytest.fixture(scope="module")
