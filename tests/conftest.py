@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from stream_app.worker import broker
 from tests.e2e.service import Service
 from tests.services import kafka, postgres
+from tests.store import databases
 
 NewService = Callable[..., Service]
 
@@ -82,7 +83,7 @@ def new_service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NewS
         if request.config.getoption("--services"):
             changes = {
                 "kafka_brokers": request.getfixturevalue("cluster").address,
-                "database_url": SecretStr(request.getfixturevalue("server").new_database()),
+                "database_url": SecretStr(databases.postgresql(request.getfixturevalue("server"))),
                 **own_names(),
                 **changes,
             }

@@ -25,6 +25,7 @@ from stream_app.settings import DEFAULT_BUNDLE, Settings
 from stream_app.store import tables
 from stream_app.worker import broker
 from tests.services import log
+from tests.store import databases
 
 PATIENCE = 120.0
 ROUNDING = 0.0101
@@ -48,7 +49,7 @@ class Service:
         self.settings = Settings().model_copy(
             update={
                 "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
-                "database_url": SecretStr(f"sqlite:///{folder}/rapport.db"),
+                "database_url": SecretStr(databases.sqlite(folder / "rapport.db")),
                 "topic_partitions": 3,
                 "idle_check_every": 0.5,
                 **changes,

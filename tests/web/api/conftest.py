@@ -5,6 +5,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.conftest import own_names
+from tests.store import databases
 from tests.store.batches import end, turn
 from tests.web.server import Web
 
@@ -41,7 +42,7 @@ def changes(request: pytest.FixtureRequest) -> Callable[[], dict[str, Any]]:
     if not request.config.getoption("--services"):
         return dict
     server = request.getfixturevalue("server")
-    return lambda: {"database_url": SecretStr(server.new_database())}
+    return lambda: {"database_url": SecretStr(databases.postgresql(server))}
 
 
 @pytest.fixture(scope="module")
