@@ -70,7 +70,11 @@ class Web:
     def client(self, name: str | None = "sue", **options: Any) -> httpx.Client:
         """A client that asks as this person."""
         headers = {"Authorization": f"Bearer {self.tokens[name]}"} if name else {}
-        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=20, **options)
+        return self.visitor(path="/api/v1", headers=headers, **options)
+
+    def visitor(self, path: str = "", **options: Any) -> httpx.Client:
+        """A client that nothing is known of."""
+        return httpx.Client(base_url=self.url + path, timeout=20, **options)
 
     def commit(self, *events: bytes) -> BatchResult:
         """Events through the core into the database."""

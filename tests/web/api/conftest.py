@@ -7,6 +7,7 @@ from pydantic import SecretStr
 from tests.conftest import own_names
 from tests.store import databases
 from tests.store.batches import end, turn
+from tests.web.inside import WebInside
 from tests.web.server import Web
 
 CLEO = "cleo@example.org"
@@ -57,8 +58,8 @@ def log_of_its_own(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]
 def web(
     tmp_path_factory: pytest.TempPathFactory, changes: Callable[[], dict[str, Any]]
 ) -> Iterator[Web]:
-    """A web process over a filled database; nobody listens where its broker should be."""
-    running = filled(Web(tmp_path_factory.mktemp("web"), changes=changes()))
+    """The application in this process over a filled database; it has no broker."""
+    running = filled(WebInside(tmp_path_factory.mktemp("web"), changes=changes()))
     try:
         running.start()
         yield running
