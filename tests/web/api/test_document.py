@@ -85,6 +85,7 @@ def test_the_example_of_a_batch_is_one_that_is_taken(document: dict[str, Any]) -
     jsonschema.Draft202012Validator(schema).validate(body["example"])
 
 
+@pytest.mark.slow
 def test_fuzzing_as_a_supervisor_finds_no_mistake(tmp_path: Path) -> None:
     phases = "examples,coverage,fuzzing,stateful"
     served = filled(Web(tmp_path))

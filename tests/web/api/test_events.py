@@ -135,6 +135,7 @@ def test_a_full_batch_is_taken(taking: Web) -> None:
     assert sent(taking, *batch).json()["accepted"] == MOST_EVENTS
 
 
+@pytest.mark.slow
 def test_fuzzing_finds_no_mistake(taking: Web, tmp_path: Path) -> None:
     fuzz(taking, "pump", tmp_path, "examples,coverage,fuzzing", "--include-path=/events")
 
