@@ -17,6 +17,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from stream_app.inference.providers import CUDA, Provider
 
+pytestmark = pytest.mark.slow
 SMALLEST = Options(DEFAULT_BUNDLE, rounds=1, quick=True)
 
 

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from stream_app.worker.broker import die_with_parent, free_port
@@ -57,7 +57,8 @@ def jars() -> Path:
         )
         if found.returncode:
             raise KafkaMissing(f"Maven could not fetch Apache Kafka: {found.stdout[-500:]}")
-        Path(unfinished, "jars").rename(folder)
+        with suppress(OSError):  # another process may have been faster
+            Path(unfinished, "jars").rename(folder)
     return folder
 
 

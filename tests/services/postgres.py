@@ -62,13 +62,20 @@ class Server:
         """How SQLAlchemy reaches a database."""
         return f"postgresql://rapport@127.0.0.1:{self.port}/{database}"
 
-    def new_database(self) -> str:
-        """The URL of an empty database."""
+    def new_database(self, like: str | None = None) -> str:
+        """The URL of an empty database, or of a copy of one that nobody is connected to."""
         self._databases += 1
         name = f"test_{self._databases}"
+        template = like.rpartition("/")[2] if like else "template1"
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database: what is removed soon is never written to the disk."""
+        name = url.rpartition("/")[2]
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def start(self) -> None:
         """Start and wait until it answers."""

@@ -1,7 +1,7 @@
 """The web process's probes and metrics; and that guessing passwords gets slow."""
 
 import json
-from pathlib import Path
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -20,9 +20,9 @@ from tests.web.server import Web
 PASSWORD = "long enough to pass"
 
 
-@pytest.fixture
-def web(tmp_path: Path):
-    made = Web(tmp_path, changes={"health_port": free_port()})
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    made = Web(tmp_path_factory.mktemp("web"), changes={"health_port": free_port()})
     try:
         made.start()
         yield made
