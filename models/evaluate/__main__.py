@@ -40,7 +40,7 @@ def main(
         document.write_json(out / f"{name}.json", table)
     if pictures:
         # matplotlib belongs to the training extra; the tables do not need it.
-        from models.evaluate.pictures import draw_reliability  # noqa: PLC0415
+        from models.evaluate.plots import draw_reliability  # noqa: PLC0415
 
         draw_reliability(results["calibration"], out / "reliability.svg")
     page = document.write(out)
