@@ -1,7 +1,7 @@
-"""A database with many open sessions, and turns that come from all of them.
+"""A database with many open sessions, and turns from all of them.
 
-Their states are copies of one that the real pipeline has made of a session's first turns, so each
-has a full window; making all of them with the model would take hours.
+Their states are copies of one state computed by the real pipeline from a session's first turns, so
+each has a full window; computing all of them with the model would take hours.
 """
 
 import random
@@ -20,12 +20,12 @@ from stream_app.settings import Settings
 from stream_app.store import rows, tables, windows
 
 SPOKEN: Final = 8
-"""Turns that each session has behind it."""
+"""Number of earlier turns of each session."""
 ROWS_AT_A_TIME: Final = 2000
 
 
 class OpenSessions:
-    """Sessions of one run in the database of a deployment that has no worker yet."""
+    """Sessions of one run, in the database of a deployment without workers."""
 
     def __init__(self, settings: Settings, run: str, count: int) -> None:
         self.run = run
@@ -40,7 +40,7 @@ class OpenSessions:
         return self._said(list(range(self._count)), workload.fixed(self._count, tokens, 1))
 
     def turns(self, count: int) -> list[Turn]:
-        """Turns of sessions picked at random, of real lengths."""
+        """Turns of randomly chosen sessions, with real lengths."""
         picked = [self._chance.randrange(self._count) for _ in range(count)]
         return self._said(picked, workload.turns(count))
 

@@ -1,4 +1,4 @@
-"""The bundle folder: graphs, tokenizer and the manifest that explains them."""
+"""The bundle folder: graphs, tokenizer and manifest."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def manifest(
     metrics: dict[str, Any],
     name: str = NAME,
 ) -> dict[str, Any]:
-    """The content of bundle.json for the files in the folder."""
+    """Build bundle.json for the files in the folder."""
     known = [*TRAINING_KEYS, *(key for key in OPTIONAL_KEYS if key in training)]
     return {
         "format": FORMAT,
@@ -72,7 +72,7 @@ def manifest(
 
 
 def head_entry(head: HeadSpec, calibration: Calibration) -> dict[str, Any]:
-    """One head as the manifest describes it."""
+    """Build one head's entry of the manifest."""
     rationale = None
     if head.rationale_index is not None:
         rationale = {
@@ -95,7 +95,7 @@ def head_entry(head: HeadSpec, calibration: Calibration) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hexadecimal digest of a file."""
+    """Hexadecimal SHA-256 digest of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,6 +1,6 @@
-"""The model card, written from the manifest: no figure in it is typed by hand.
+"""The model card, generated from the manifest: no figure in it is typed by hand.
 
-`python -m export.card --bundle FOLDER` writes it anew, after an evaluation has written new figures.
+`python -m export.card --bundle FOLDER` regenerates it after an evaluation.
 """
 
 from __future__ import annotations
@@ -33,43 +33,42 @@ LICENCE_NOTE = """\
 The base encoder is under Apache-2.0. The corpora are offered for research or non-commercial use,
 and the weights were learned from them. Treat the weights as research and non-commercial material:
 before any commercial use, train on data whose terms allow it, or ask the corpora's publishers.
-The texts themselves are not part of this bundle."""
+The bundle does not contain the texts themselves."""
 
 LIMITS = """\
 - English only. The levels were learned from Reddit posts, the strategies from paid volunteers'
   chats, the motivational interviewing labels from acted demonstrations: live counselling,
   telephone transcripts and customer service differ from all three.
-- Each head knows only its own corpus. On conversations of another kind its probabilities may be
-  badly calibrated even where its labels are useful.
+- Each head is trained on its own corpus alone. On other kinds of conversations its probabilities
+  may be badly calibrated even where its labels are useful.
 - Rare labels (weak interpretations and explorations, options, negotiation) rest on few examples;
   look at macro-F1 rather than accuracy.
-- A turn is encoded without its context, so rationales are chosen from the turn alone; they are
-  shown only where the level is above none. Text beyond {max_tokens} tokens of a turn is not read.
-- Expressed empathy is not perceived empathy. The perceived heads are learned from what listeners
-  said of whole sessions, not of turns, and are weaker than the expressed ones (above).
-- Groups of speakers were not compared: the corpora do not say who is speaking."""
+- A turn is encoded without its context, so rationales depend on the turn alone; they are shown
+  only where the level is above none. A turn is truncated after {max_tokens} tokens.
+- Expressed empathy is not perceived empathy. The perceived heads are learned from listeners'
+  ratings of whole sessions, not of turns, and are weaker than the expressed ones (above).
+- Groups of speakers were not compared, because the corpora do not describe the speakers."""
 
 SHIPPED_NOTE = """\
-Levels are the most probable ones after the offsets in the manifest, which leave the probabilities
-as they are. Each strategy has a threshold of its own for the question whether it is there at all
-(`label_thresholds`): they are for analyses by strategy, the service reports the most probable one.
-A head abstains (`abstained` in a score) below the lowest confidence at which
-{right} % of the answered turns were right out of fold, but on {most} % of the turns at most. All of
-this, and the calibration (a temperature and a bias for each head), was fitted on out-of-fold
-predictions of the cross-validation, not on the turns that this bundle is measured on below."""
+Levels are the most probable ones after the offsets in the manifest, which do not change the
+reported probabilities. Each strategy also has its own detection threshold (`label_thresholds`), for
+analyses by strategy; the service reports the most probable one. A head abstains (`abstained` in a
+score) below the lowest confidence at which {right} % of the answered turns were correct out of
+fold, but on at most {most} % of the turns. All of this, and the calibration (a temperature and a
+bias for each head), was fitted on out-of-fold predictions of the cross-validation, not on the turns
+that this bundle is tested on below."""
 
 
 DISTILLED_NOTE = """\
-Levels are the most probable ones after the offsets in the manifest, which leave the probabilities
-as they are. Temperature and bias of each head were fitted on turns that were held out from both
-models, without their labels, so that probabilities are closest to those of the large bundle.
-Offsets, thresholds and the confidence below which a head abstains are the large bundle's, which
-were fitted on out-of-fold predictions of its cross-validation (`docs/evaluation.md`): no fold was
-distilled."""
+Levels are the most probable ones after the offsets in the manifest, which do not change the
+reported probabilities. Temperature and bias of each head were fitted on turns held out from both
+models, without their labels, so that probabilities are closest to the large bundle's. Offsets and
+thresholds (including abstention) are the large bundle's, fitted on out-of-fold predictions of its
+cross-validation (`docs/evaluation.md`), because no fold was distilled."""
 
 
 def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) -> str:
-    """The card as Markdown; `files`: the evaluation's JSON by name, by default what docs/ holds."""
+    """The card as Markdown; `files`: the evaluation's JSON by name, by default from docs/."""
     files = document.read_all(document.FOLDER) if files is None else files
     training, metrics = manifest["training"], manifest["metrics"]
     distilled = _is_distilled(manifest)
@@ -90,11 +89,11 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
         "## This bundle on its own held-out turns\n\n"
         f"Split: {training['split']}. Per cent; with the turns before and after the scored one, "
         "on the graphs of this bundle. Fewer turns than above, so look there first; majority is "
-        "the accuracy of always giving the commonest label.\n\n"
+        "the accuracy of always predicting the most frequent label.\n\n"
         + report.markdown(metrics["test"])
         + "\n\n"
         + _unproven(metrics["test"]),
-        "With the turns before only (provisional scores):\n\n"
+        "With preceding turns only (provisional scores):\n\n"
         + report.markdown(metrics["test_provisional"]),
         "## Export\n\n" + _export(manifest),
         "## Limits\n\n" + LIMITS.format(max_tokens=manifest["encoder"]["max_tokens"]),
@@ -126,7 +125,7 @@ def _opening(manifest: dict[str, Any]) -> str:
 
 
 def _trained(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
-    """What is known of a model with folds."""
+    """Sections on decisions and data of a cross-validated model."""
     return [
         "## Cross-validated results\n\n" + _cross_validated(files),
         "## Decisions and confidence\n\n"
@@ -141,17 +140,17 @@ def _trained(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
 
 
 def _distilled(manifest: dict[str, Any], files: dict[str, Any]) -> list[str]:
-    """What is known of a model that was distilled from another one."""
+    """Sections on decisions and data of a distilled model."""
     about = manifest["training"]["distillation"]
     taught = (
-        f"It learned from what the large model says of {about['turns']} turns: those that the "
-        f"large model learned from, {about['chats']} chats of EmpatheticDialogues and "
+        f"It was trained on the large model's outputs for {about['turns']} turns: the large "
+        f"model's training turns, {about['chats']} chats of EmpatheticDialogues and "
         f"{about['service']} service dialogues, without any label. Layers "
         f"{', '.join(str(layer + 1) for layer in about['layers'])} of the large model were kept, "
         f"with {about['units']} feed-forward units each."
     )
     return [
-        "## Beside the bundle it was distilled from\n\n"
+        "## Compared with the bundle it was distilled from\n\n"
         + taught
         + "\n\n"
         + document.section(files, "nano"),
@@ -167,11 +166,11 @@ def _reactions(found: dict[str, Any]) -> str:
              "spearman": "Spearman of the expected level"}  # fmt: skip
     rows = [[words, f"{before[key]:.3f}", f"{after[key]:.3f}"] for key, words in names.items()]
     return (
-        "After the export this head alone learned more context contrast, so that sympathy counts "
-        "for nothing after good news (`python -m export.reactions`); the cross-validated figures "
-        f"above are from before. On {after['n']} held-out responses:\n\n"
+        "After the export, this head alone was fine-tuned on more context contrast, so that "
+        "sympathy after good news is not classified as empathic (`python -m export.reactions`); "
+        f"the cross-validated figures above predate this. On {after['n']} held-out responses:\n\n"
         + tables.table(["", "before", "after"], rows)
-        + "\n\nThe expected level (0-2) of ordinary replies moved by "
+        + "\n\nThe expected level (0-2) of ordinary replies changed by "
         f"{found['ordinary_turns_moved']:.3f} on average."
     )
 
@@ -180,15 +179,15 @@ def _distress(metrics: dict[str, Any]) -> str:
     found = metrics["distress"]
     openings, service = found["openings"], found["service_turns"]
     return (
-        "A logistic regression over a client turn's vectors: is it worded in distress? Learned "
-        "from opening turns of EmpatheticDialogues (CC BY-NC 4.0) by the emotion that their "
-        "writers were given, and from users' turns in service dialogues; it sees the turn alone. "
-        f"On {openings['n']} openings that were kept apart its AUROC is {openings['auroc']:.2f}; "
-        f"from 0.8 on it finds {100 * openings['distress_found']:.0f} % of those in distress, and "
-        f"takes {100 * openings['no_distress_found']:.0f} % of the others and "
-        f"{100 * service['found']:.0f} % of {service['n']} service turns for it. It says how a "
-        "turn is worded, not how its writer feels: Spearman's correlation with the intensity of "
-        "emotion that seekers report before a chat is "
+        "A logistic regression that detects wording of distress from a client turn's vectors. It "
+        "is trained on opening turns of EmpatheticDialogues (CC BY-NC 4.0), labelled by the "
+        "emotion their writers were given, and on users' turns in service dialogues; it sees the "
+        f"turn alone. On {openings['n']} held-out openings its AUROC is {openings['auroc']:.2f}; "
+        f"at a threshold of 0.8 it detects {100 * openings['distress_found']:.0f} % of those in "
+        f"distress, with false positives on {100 * openings['no_distress_found']:.0f} % of the "
+        f"others and {100 * service['found']:.0f} % of {service['n']} service turns. It detects "
+        "wording, not feeling: Spearman's correlation with the intensity of emotion that seekers "
+        "report before a chat is "
         f"{found['esconv']['spearman_strongest_and_intensity']:.2f} "
         f"({found['esconv']['chats']} ESConv chats), with the distress that writers of "
         f"{found['essays']['n']} essays report of themselves {found['essays']['spearman']:.2f}. "
@@ -227,7 +226,7 @@ def _cross_validated(files: dict[str, Any]) -> str:
         )
     header = [
         *("head", "n", "majority", "accuracy", "macro-F1", "MCC", "ECE before", "ECE after"),
-        *("answered", "right of these"),
+        *("answered", "accuracy when answered"),
     ]
     mean = files["strategies"]["views"]["final"]["shipped"]["mean"]
     strategy_rows = [["this model", *(tables.spread(mean[key]) for key in MEASURES)]]
@@ -237,16 +236,16 @@ def _cross_validated(files: dict[str, Any]) -> str:
     ]
     parts = [
         tables.folds_line(files["levels"])
-        + " Per cent, with the turns before and after; every table with its protocol is in "
+        + " Per cent, with preceding and following turns; every table and its protocol are in "
         "`docs/evaluation.md` of the repository.",
         tables.table(header, rows),
-        "Levels beside the published figures (EPITOME):",
+        "Levels and published figures (EPITOME):",
         _beside_published(files),
-        "Rationales: on the responses in which annotators marked one, then on all responses, where "
-        "two empty rationales agree; always showing none gets the last column. Published figures "
-        "are not shown to be counted alike.",
+        "Rationales: on responses with a gold rationale, then on all responses, where two empty "
+        "rationales count as correct; the last column is the score of never predicting one. "
+        "Published figures may be computed differently.",
         _rationales(files),
-        "ESConv as seven yes-or-no tasks (Xu & Jiang), means over the tasks:",
+        "ESConv as seven binary tasks (Xu & Jiang), means over the tasks:",
         tables.table(
             ["model", "macro precision", "macro recall", "macro-F1", "accuracy"], strategy_rows
         ),
@@ -320,24 +319,24 @@ def _data(training: dict[str, Any]) -> str:
 def _unproven(test: report.Metrics) -> str:
     names = [name for name, v in test.items() if v["accuracy"] <= v["majority"]]
     if not names:
-        return "Every head is more accurate than its commonest label."
+        return "Every head is more accurate than always predicting the most frequent label."
     return (
-        f"**Not proven:** {', '.join(names)}. On this split always giving the commonest label is "
-        "at least as accurate; do not rely on these heads alone."
+        f"**Not proven:** {', '.join(names)}. On this split, always predicting the most frequent "
+        "label is at least as accurate; do not rely on these heads alone."
     )
 
 
 EMPATHY_NOTE = """\
 `empathy_index` is the mean of the counsellor's answers, weighted by how much each client turn calls
 for an empathic one; `low_empathy_risk` is the probability that the index since the session's last
-change of level lies below the tenth percentile of the reference's sessions. Both are about what the
-counsellor *expressed*; neither predicts what a client would say of the session. Weights and
+change of level lies below the tenth percentile of the reference's sessions. Both measure what
+the counsellor *expressed*; neither predicts a client's judgement of the session. Weights and
 references are in the manifest (`empathy`), definitions in `docs/low-empathy.md`."""
 NO_EMPATHY = "This bundle has no empathy index yet."
 
 
 def _empathy(manifest: dict[str, Any]) -> str:
-    """The references of the index, and how the benchmark came out."""
+    """The references of the index, and its benchmark."""
     empathy, measured = manifest.get("empathy"), manifest["metrics"].get("construct")
     if not empathy:
         return NO_EMPATHY
@@ -351,7 +350,9 @@ def _empathy(manifest: dict[str, Any]) -> str:
     if measured:
         parts.append(_construct(measured))
     elif _is_distilled(manifest):
-        parts.append("They are the large bundle's; the benchmark was not run on this bundle.")
+        parts.append(
+            "The figures are the large bundle's; the benchmark was not run on this bundle."
+        )
     else:
         parts.append("The benchmark was not run.")
     return "\n\n".join(parts)
@@ -393,8 +394,8 @@ def _construct(measured: dict[str, Any]) -> str:
     ]
     return "\n\n".join(
         [
-            "On sessions whose empathy is known (`python -m models.construct evaluate`), by models "
-            "that have seen none of them; protocol and intervals are in `docs/evaluation.md`.",
+            "On sessions of known empathy (`python -m models.construct evaluate`), by models "
+            "trained on none of them; protocol and intervals are in `docs/evaluation.md`.",
             tables.table(["figure", "value"], cells),
             " ".join(alerts),
         ]
@@ -402,15 +403,15 @@ def _construct(measured: dict[str, Any]) -> str:
 
 
 OUTCOME_NOTE = """\
-Correlates of what people said of whole sessions, each under its own name, for sessions of its own
-domain alone: additive models over the aggregates of both sides' turns so far
-(`stream_app/core/outcomes.py`). They are not measures of empathy (`docs/outcomes.md`). A session
-that has ended has a model of its own, of the same form, fitted on whole sessions."""
+Predictions of people's judgements of whole sessions, each for sessions of its own domain alone:
+additive models over the aggregates of both sides' turns so far (`stream_app/core/outcomes.py`).
+They do not measure empathy (`docs/outcomes.md`). Sessions that have ended use a separate model of
+the same form, fitted on whole sessions."""
 NO_OUTCOMES = "This bundle has no outcome models yet."
 
 
 def _outcomes(manifest: dict[str, Any]) -> str:
-    """Which outcomes the bundle has, and their AUROC on sessions held out."""
+    """The bundle's outcomes, and their AUROC on held-out sessions."""
     outcomes, measured = manifest.get("outcomes"), manifest["metrics"].get("outcomes")
     if not outcomes:
         return NO_OUTCOMES
@@ -427,7 +428,7 @@ def _outcomes(manifest: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             note,
-            "At the end of sessions held out from every fit (single sessions: whole topics are "
+            "At the end of sessions held out from every fit (single sessions; whole topics are "
             "harder, see `docs/evaluation.md`, which also compares sessions of equal length):",
             tables.table(["outcome", "sessions", "with it", "AUROC (95 %)"], rows),
         ]
@@ -452,10 +453,10 @@ def _export(manifest: dict[str, Any]) -> str:
         return text
     return (
         f"{text}\n\nEncoder in this bundle: {figures['chosen']}. Candidates were compared with "
-        "float32 on all held-out turns of each head's role; the gate asks for at least "
-        f"{100 * figures['least_agreement']:.0f} % equal labels in every head, and that no loss of "
-        f"more than {100 * figures['largest_macro_f1_loss']:.0f} point of macro-F1 is established: "
-        "intervals are of 95 %, by resampling the labelled turns. "
+        "float32 on all held-out turns of each head's role; the gate requires at least "
+        f"{100 * figures['least_agreement']:.0f} % equal labels in every head, and no significant "
+        f"loss of more than {100 * figures['largest_macro_f1_loss']:.0f} point of macro-F1: "
+        "95 % intervals, by resampling the labelled turns. "
         "Speeds are of one thread in one run, to be compared within the table.\n\n"
         + gate.markdown(figures)
     )
@@ -466,7 +467,7 @@ def main(
         "stream_app/bundles/default"
     ),
 ) -> None:
-    """Write the card of a bundle anew."""
+    """Regenerate the card of a bundle."""
     manifest = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     (bundle / CARD).write_text(model_card(manifest), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Is a quantised encoder good enough, and how fast is it? Always beside float32, in one run."""
+"""Compare quantised encoders with float32 in accuracy and speed, in one run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from models.resampling import interval
 
 LEAST_AGREEMENT = 0.98
 LARGEST_F1_LOSS = 0.01
-"""What must not be established: with 250 turns and eight of a rare label, one label that changes
-is three points of macro-F1, so the whole interval of the difference has to lie below."""
+"""A candidate fails when the whole interval of its macro-F1 difference lies below minus this.
+
+The whole interval, because with 250 turns and eight of a rare label, one changed label is already
+three points of macro-F1.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,10 @@ class Candidate:
 
 
 def compare(reference: Predictions, candidate: Predictions) -> dict[str, Any]:
-    """Share of equal labels and macro-F1 difference of every head, and whether the gate opens.
+    """Share of equal labels and macro-F1 difference of every head, and whether the gate passes.
 
-    Labels are compared on all held-out turns of the head's role (`turns`), macro-F1 (0-1,
-    candidate minus reference) on those with a label, with the 95 % interval over these turns.
+    Labels are compared on all held-out turns of the head's role (`turns`), macro-F1 (0-1, candidate
+    minus reference) on those with a label, with the 95 % interval over these turns.
     """
     heads = {}
     for name, outputs in reference.heads.items():
@@ -61,7 +64,7 @@ def compare(reference: Predictions, candidate: Predictions) -> dict[str, Any]:
 
 
 def f1_difference(gold: Ints, before: Ints, after: Ints) -> dict[str, Any]:
-    """How much macro-F1 the second predictions have more, with its 95 % interval over turns."""
+    """Macro-F1 difference (after − before) with its 95 % bootstrap interval over turns."""
     labels = max(int(values.max()) for values in (gold, before, after)) + 1
     pairs = [gold * labels + predicted for predicted in (before, after)]
 
@@ -76,7 +79,7 @@ def f1_difference(gold: Ints, before: Ints, after: Ints) -> dict[str, Any]:
 
 
 def _macro_f1(table: Ints) -> float:
-    """`metrics.macro_f1` of a table [gold, predicted], which resampling needs a thousand times."""
+    """`metrics.macro_f1` of a table [gold, predicted], vectorised for resampling."""
     both = table.sum(0) + table.sum(1)
     present = both > 0
     return float(np.mean(2 * table.diagonal()[present] / both[present]))
@@ -85,9 +88,9 @@ def _macro_f1(table: Ints) -> float:
 def throughput(
     candidates: list[Candidate], segments: list[Segment], turns: int = 192, rounds: int = 5
 ) -> dict[str, float]:
-    """Turns a second of each candidate's encoder at one thread: medians of interleaved rounds.
+    """Turns per second of each candidate's encoder at one thread: medians of interleaved rounds.
 
-    One turn at a time where the batch matters; else the better of that and batches of eight
+    Single turns if results depend on the batch; otherwise the better of that and batches of eight
     turns of similar length.
     """
     sample = [turn for segment in segments for turn in segment.turns]
@@ -122,7 +125,7 @@ def _elapsed(scorer: OnnxModel, chunks: list[EncoderChunk]) -> float:
 
 
 def report(candidates: list[Candidate], segments: list[Segment]) -> dict[str, Any]:
-    """Figures of every candidate against the first, which is float32."""
+    """Figures of every candidate compared with the first, which is float32."""
     reference, *others = candidates
     speeds = throughput(candidates, segments)
     return {
@@ -146,7 +149,7 @@ def report(candidates: list[Candidate], segments: list[Segment]) -> dict[str, An
 
 
 def fastest_passing(figures: dict[str, Any]) -> str | None:
-    """Name of the fastest candidate that passes the gate, None when none does."""
+    """Name of the fastest candidate that passes the gate, or None."""
     passing = {
         name: values["speed_ratio"]
         for name, values in figures["candidates"].items()
@@ -156,7 +159,7 @@ def fastest_passing(figures: dict[str, Any]) -> str | None:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """The candidates as Markdown tables."""
+    """Format the candidates as Markdown tables."""
     lines = [
         "| encoder | passes | same in any batch | turns/s | × float32 | MB |",
         "| --- | --- | --- | ---: | ---: | ---: |",

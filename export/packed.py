@@ -1,9 +1,9 @@
-"""The turn encoder without padding: the tokens of a batch stand end to end.
+"""The turn encoder without padding: the tokens of a batch are concatenated.
 
-Nearly all of an encoder's work is done token by token, and does not care which turn a token is of.
-Only attention looks across a turn: there, and there alone, the tokens are laid out as
-[turns, tokens] with padding between them. Turns of different lengths then share a call at the
-price of what attention costs, which is little for turns as short as these.
+Nearly all of an encoder's work is per token and independent of the turn. Only attention needs whole
+turns: there, and only there, the tokens are laid out as [turns, tokens] with padding. Turns of
+different lengths can therefore share a call at the price of padded attention, which is cheap for
+turns as short as these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from models.encoder import ABSENT, TurnEncoder
 
 
 class PackedEncoder(nn.Module):
-    """Says what ``encoder`` says, of the same inputs; where the mask is 0, logits mean nothing."""
+    """Computes the same as ``encoder``; where the mask is 0, logits are undefined."""
 
     def __init__(self, encoder: TurnEncoder) -> None:
         super().__init__()
@@ -28,8 +28,8 @@ class PackedEncoder(nn.Module):
         """As `TurnEncoder.forward`."""
         batch, longest = input_ids.shape
         flat = attention_mask.flatten()
-        place = flat.nonzero().squeeze(1)  # of each token in the padded layout
-        slot = (flat.cumsum(0) - 1).clamp(min=0)  # of each place among the tokens
+        place = flat.nonzero().squeeze(1)  # by token: its index in the padded layout
+        slot = (flat.cumsum(0) - 1).clamp(min=0)  # by padded position: its index among the tokens
         turn = torch.arange(batch).unsqueeze(1).expand(batch, longest).flatten()[place]
         position = torch.arange(longest).unsqueeze(0).expand(batch, longest).flatten()[place]
 
@@ -59,7 +59,7 @@ class PackedEncoder(nn.Module):
     ) -> Tensor:
         """``states`` [1, tokens, hidden]; ``spread`` [batch, heads, longest], ``gather`` back.
 
-        A row of ``head_size`` numbers moves at a time: into its turn and head, and back.
+        Rows of ``head_size`` numbers are gathered into their turn and head, and back.
         """
         query, key, value = (
             rows(part(states).view(-1, self.head_size), spread)
@@ -83,5 +83,5 @@ class PackedEncoder(nn.Module):
 
 
 def rows(table: Tensor, index: Tensor) -> Tensor:
-    """Rows [*index, width] of a table [n, width]; the graph's Gather copies them whole."""
+    """Rows [*index, width] of a table [n, width]; the graph's Gather copies whole rows."""
     return nn.functional.embedding(index, table)

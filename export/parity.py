@@ -1,4 +1,4 @@
-"""Does the exported graph say what the PyTorch model says? Shapes, ragged masks, no context."""
+"""Compare the exported graph with the PyTorch model over many shapes and masks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ TURN_SHAPES = tuple(itertools.product((1, 2, 5), (1, 2, 17, 64, 192)))
 
 
 class ParityError(RuntimeError):
-    """An exported graph differs from the model it came from."""
+    """An exported graph differs from its PyTorch model."""
 
 
 class OnnxModel:
     """A bundle's two graphs as a scorer of steps (see `models.evaluate.predict.Scorer`).
 
-    With `alone` every turn is encoded by itself, as the service does with an encoder whose
-    results depend on the batch.
+    With `alone` every turn is encoded singly, as in the service if results depend on the batch.
     """
 
     def __init__(self, encoder: Path, head: Path, *, threads: int = 1, alone: bool = False) -> None:
@@ -70,7 +69,7 @@ class OnnxModel:
 
 
 def session(graph: Path | bytes, threads: int = 1) -> ort.InferenceSession:
-    """A CPU session with this many threads; of a file, or of a model's bytes."""
+    """A CPU session with this many threads, of a file or of a model's bytes."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
@@ -141,7 +140,7 @@ def random_windows(vectors: Tensor, generator: torch.Generator) -> dict[str, Ten
 def difference(expected: Tensor, given: Tensor) -> float:
     """Largest absolute difference; ParityError when it is too large or not finite."""
     if not torch.isfinite(given).all():
-        message = "the exported graph gave a value that is not finite"
+        message = "the exported graph returned a value that is not finite"
         raise ParityError(message)
     worst = float((expected - given).abs().max())
     if worst > TOLERANCE:

@@ -1,9 +1,8 @@
-"""`python -m models.masked_language`: read the corpora before any label.
+"""`python -m models.masked_language`: domain-adaptive pre-training on the corpora's text.
 
-Domain-adaptive pre-training (Gururangan et al. 2020, section 3): the masked-language task of Devlin
-et al. 2019 (section 3.1) goes on, on the turns of all corpora, each by itself as the service reads
-it. Of conversations that are held out from the model nothing is read. The ablation
-(`models.ablation`) has a row that starts from the result.
+Continues the masked-language task of Devlin et al. 2019 (section 3.1) on the turns of all corpora
+(Gururangan et al. 2020, section 3), each turn by itself as in the service. Conversations held out
+from the model are excluded. The ablation (`models.ablation`) has a row that starts from the result.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from models.batches import dice
+from models.batches import seeded_random
 from models.data.corpora import resolve_data_dir
 from models.distil.turns import Amount, conversations, material
 from models.encoder import ADAPTED, base_model_dir, load_tokenizer
@@ -34,7 +33,7 @@ EVERY = 50
 
 
 def model() -> nn.Module:
-    """The base model with a fresh output layer, tied to the word embeddings; those are kept."""
+    """The base model with a new output layer, tied to the frozen word embeddings."""
     found: nn.Module = AutoModelForMaskedLM.from_pretrained(
         base_model_dir(), local_files_only=True, dtype=torch.float32
     )
@@ -44,8 +43,8 @@ def model() -> nn.Module:
 
 
 def steps(texts: list[list[int]], tokens: int, *parts: object) -> list[list[list[int]]]:
-    """Texts in steps of about so many tokens with padding, of like lengths, in a drawn order."""
-    chance = dice(*parts)
+    """Shuffle texts into steps of similar lengths, each of about `tokens` tokens with padding."""
+    chance = seeded_random(*parts)
     drawn = chance.sample(texts, len(texts))
     drawn.sort(key=len)
     found: list[list[list[int]]] = [[]]
@@ -58,7 +57,7 @@ def steps(texts: list[list[int]], tokens: int, *parts: object) -> list[list[list
 
 
 def masking(tokenizer: Tokenizer, seed: int) -> DataCollatorForLanguageModeling:
-    """Hides 15 % of the tokens: 8 of 10 behind the mask, 1 behind another word, 1 as it is."""
+    """Masks 15 % of the tokens: 80 % by [MASK], 10 % by a random word, 10 % unchanged."""
     special = {
         f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk", "mask")
     }
@@ -69,9 +68,10 @@ def masking(tokenizer: Tokenizer, seed: int) -> DataCollatorForLanguageModeling:
 def loss_of(
     adapted: nn.Module, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
 ) -> Tensor:
-    """Mean cross-entropy of the hidden tokens, in nats; `labels` [n, tokens] is -100 elsewhere.
+    """Mean cross-entropy of the masked tokens, in nats; `labels` [n, tokens] is -100 elsewhere.
 
-    Only hidden tokens go through the output layer: over all words it costs as much as the encoder.
+    Only masked tokens go through the output layer, which costs as much as the encoder for all
+    tokens.
     """
     states = adapted.base_model(input_ids, attention_mask).last_hidden_state
     hidden = labels >= 0
@@ -127,7 +127,7 @@ def fit(
 def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="File for the weights.")] = ADAPTED,
-    fold: Annotated[int, typer.Option(help="Nothing of this fold is read.")] = 0,
+    fold: Annotated[int, typer.Option(help="Fold to exclude.")] = 0,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     chats: Annotated[int, typer.Option(help="Chats of EmpatheticDialogues.")] = Amount.chats,
     service: Annotated[int, typer.Option(help="Service dialogues.")] = Amount.service,
@@ -136,9 +136,11 @@ def main(
     tokens_a_step: int = 4096,
     seed: int = 17,
     threads: int = 2,
-    max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Stop after this many steps, for trial runs.")
+    ] = None,
 ) -> None:
-    """Go on with the pre-training of the base model on what may be learned from."""
+    """Continue the pre-training of the base model on the training part."""
     torch.set_num_threads(threads)
     tokenizer = load_tokenizer()
     share = Share(seed, fold, folds)

@@ -1,7 +1,7 @@
-"""Sessions run through the service's own pipeline, with scores that were computed before.
+"""Run sessions through the service's pipeline with precomputed scores.
 
-Training and service then see the same features: windows, stages, what a final score replaces and
-what is rounded to integers are the service's.
+Training then uses the service's own features: windows, stages, replacement of provisional by final
+scores, and rounding to integers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.batches import AFTER, BEFORE
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
 from stream_app.contracts.events import Approach, Domain, Role, SessionEnd, Turn, WireRole
@@ -39,9 +39,9 @@ ROW_BYTES = 8
 
 @dataclass
 class Trajectory:
-    """The inputs of the outcome models [counsellor turns, features] after each counsellor turn.
+    """Inputs of the outcome models [counsellor turns, features] after each counsellor turn.
 
-    `closing` [features]: the same when the session has ended.
+    `closing` [features]: the inputs after the session's end.
     """
 
     session: int
@@ -50,7 +50,7 @@ class Trajectory:
 
 
 class ReplayScorer:
-    """The core's `Scorer` with known logits: a turn's text begins with its row."""
+    """A core `Scorer` with precomputed logits: a turn's text begins with its row number."""
 
     bundle_id = "replay"
     window = (BEFORE, AFTER)
@@ -83,7 +83,7 @@ class ReplayScorer:
         }
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:  # noqa: ARG002
-        """The rows as bytes."""
+        """Encode each text as its row number in bytes."""
         rows = [int(text.split(maxsplit=1)[0]) for text in texts]
         return [Encoding(row.to_bytes(ROW_BYTES, "big"), {}, truncated=False) for row in rows]
 
@@ -97,7 +97,7 @@ class ReplayScorer:
         )
 
     def scores(self, row: int, stage: Stage, role: Role) -> HeadScores:
-        """The scores of the turn with this row, if this side speaks it."""
+        """The scores of this row's turn from the heads of its role."""
         known = self._probabilities[stage]
         values = {
             head.name: (head, known[head.name][row].tolist()) for head in self._heads[role.value]
@@ -130,7 +130,7 @@ class ReplayScorer:
 
 
 def service_head(head: HeadSpec) -> ServiceHead:
-    """The head as a bundle states it, without calibration."""
+    """The head in a bundle's format, without calibration."""
     return ServiceHead(
         head.name,
         Dimension(head.dimension),
@@ -141,16 +141,16 @@ def service_head(head: HeadSpec) -> ServiceHead:
 
 
 def trajectories(
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     starts: NDArray[np.int64],
     chosen: list[int],
     logits: Logits,
     manifest: Mapping[str, ServiceHead],
 ) -> tuple[list[str], list[Trajectory]]:
-    """Names of the features, and the chosen sessions' points; sessions without any are left out.
+    """Names of the features, and the trajectories of the chosen sessions that have any.
 
-    `manifest` has a bundle's heads by name: their calibration and offsets are applied as in the
-    service; heads that are not in it are taken as they are.
+    `manifest` has a bundle's heads by name, whose calibration and offsets are applied as in the
+    service; heads that are not in it are uncalibrated.
     """
     scorer = ReplayScorer(logits, manifest)
     policy = Policy(WindowPolicy(BEFORE, AFTER), require_consent=False)
@@ -183,7 +183,7 @@ def trajectories(
     names = sorted({name for point in closing.values() for name in point})
 
     def row(point: dict[str, float]) -> list[float]:
-        # A head of the client's has no output before its first turn: 0 then, as in the service.
+        # A client head has no output before the first client turn: 0 then, as in the service.
         return [point.get(name, 0.0) for name in names]
 
     return names, [
@@ -195,14 +195,14 @@ def trajectories(
     ]
 
 
-def session_end(session: HeardSession) -> SessionEnd:
-    """The event that ends a session of known turns."""
+def session_end(session: RatedSession) -> SessionEnd:
+    """The event that ends a replayed session."""
     at = START + timedelta(seconds=20 * len(session.turns))
     return SessionEnd(session_id=session.key, occurred_at=at)
 
 
 def session_turn(
-    session: HeardSession,
+    session: RatedSession,
     seq: int,
     row: int,
     domain: Domain | None = None,

@@ -1,8 +1,8 @@
-"""The same bundle in a plain loop: no Faust, and of Rapport only the windows.
+"""The same bundle in a plain loop: no Faust, and only the windows of Rapport.
 
-``once``: a turn is encoded once, windows of vectors are kept in a dict. ``window``: the texts of
-the window are concatenated into one input and encoded anew for every turn, as most models are
-used; one score a turn. Both with Rapport's settings for the window, 3 turns before and 3 after.
+``once``: a turn is encoded once, and windows of vectors are kept in a dict. ``window``: the texts
+of the window are joined into one input and re-encoded for every turn, as most models are used; one
+score per turn. Both with Rapport's window of 3 turns before and 3 after.
 """
 
 import os
@@ -27,7 +27,7 @@ LONGEST = 512
 
 
 class EncodeOnce:
-    """Encodes a poll's turns, then scores what is due in the windows."""
+    """Encodes a poll's turns, then scores the turns that are due."""
 
     def __init__(self, scorer: OnnxScorer) -> None:
         self._scorer = scorer
@@ -60,7 +60,7 @@ class EncodeOnce:
 
 
 class EncodeWindow:
-    """Encodes the whole window again for every turn."""
+    """Re-encodes the whole window for every turn."""
 
     def __init__(self, scorer: OnnxScorer) -> None:
         bundle = scorer.bundle
@@ -71,7 +71,7 @@ class EncodeWindow:
         )
 
     def __call__(self, turns: list[Turn]) -> list[Row]:
-        """One score for each turn that comes: of the one in the middle of its window."""
+        """For each new turn, score the turn in the median of its window."""
         targets: list[Turn] = []
         texts: list[str] = []
         for turn in turns:
@@ -105,7 +105,7 @@ class EncodeWindow:
 
 
 def main() -> None:
-    """Run until a signal comes."""
+    """Run until a signal arrives."""
     work = job()
     clock = ModelClock()
     scorer: Any = OnnxScorer(bundles.load(work.bundle), Provider.CPU)

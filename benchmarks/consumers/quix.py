@@ -1,10 +1,10 @@
-"""The same job on Quix Streams, as its documentation would have it.
+"""The same job on Quix Streams, following its documentation.
 
-A stateful function keeps the window of each session in the engine's state, a batching sink writes
-to SQLite at each checkpoint. The engine hands over one message at a time, so turns are encoded one
-by one, which on a CPU costs what well sorted batches cost, within a few percent.
+A stateful function keeps the window of each session in the engine's state; a batching sink writes
+to SQLite at each checkpoint. The engine passes one message at a time, so turns are encoded singly,
+which on a CPU costs the same as well-sorted batches within a few percent.
 
-Needs Apache Kafka: the embedded broker does not answer what the engine asks about topics.
+Needs Apache Kafka: the embedded broker does not support the engine's topic requests.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ WINDOW = "window"
 
 
 class Scored(msgspec.Struct):
-    """What goes to the sink for one turn."""
+    """The sink's record of one turn."""
 
     session_id: str
     occurred_at: float
@@ -38,7 +38,7 @@ class Scored(msgspec.Struct):
 
 
 class SqliteSink(BatchingSink):  # type: ignore[misc]  # not typed where the rest is
-    """One transaction for each checkpoint."""
+    """Writes one transaction per checkpoint."""
 
     def __init__(self, work: Job, clock: ModelClock) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class SqliteSink(BatchingSink):  # type: ignore[misc]  # not typed where the res
             self._database.execute(statement)
 
     def write(self, batch: SinkBatch) -> None:
-        """Write what came since the last checkpoint."""
+        """Write the records since the last checkpoint."""
         if self._database is None:
             raise RuntimeError("the sink was not set up")
         scored: list[Scored] = [item.value for item in batch]
@@ -65,7 +65,7 @@ class SqliteSink(BatchingSink):  # type: ignore[misc]  # not typed where the res
 
 
 def main() -> None:
-    """Run until a signal comes."""
+    """Run until a signal arrives."""
     work = job()
     clock = ModelClock()
     scorer: Any = OnnxScorer(bundles.load(work.bundle), Provider.CPU)

@@ -1,7 +1,7 @@
-"""What a small bundle loses against the one it was distilled from, on turns that neither learned.
+"""Compare a distilled bundle with its teacher on turns that neither was trained on.
 
-Both bundles as they are shipped: the same held-out part, the same windows, each with its own
-calibration. Cost is CPU time of one thread, both in turn in one run.
+Both bundles are used as shipped: the same held-out part and windows, each with its own calibration.
+Cost is CPU time of one thread, measured in alternating rounds of one run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from export.parity import OnnxModel
 from models.batches import FINAL, Segment, Window, tokenise
 from models.calibrate import Calibration
 from models.data.corpora import Conversation
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.encoder import load_tokenizer
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import Metrics, measure, rounded
@@ -35,7 +35,7 @@ from stream_app.inference.bundle import Bundle, Manifest
 from stream_app.inference.scorer import OnnxScorer
 
 BATCH = 256
-"""Turns at a time, as in a worker."""
+"""Turns per call, as in a worker."""
 TIMED_TURNS = 1024
 FIGURES = ("accuracy", "macro_f1")
 SPANS = ("token_f1", "iou_f1")
@@ -43,7 +43,7 @@ SPANS = ("token_f1", "iou_f1")
 
 @dataclass(frozen=True)
 class Measured:
-    """What one bundle says of the held-out turns."""
+    """One bundle's predictions and metrics on the held-out turns."""
 
     predictions: Predictions
     metrics: Metrics
@@ -51,7 +51,7 @@ class Measured:
 
 
 def calibration_of(manifest: Manifest) -> Calibration:
-    """The manifest's calibration as training has it."""
+    """Convert the manifest's calibration to the training code's type."""
     heads = manifest.heads
     return Calibration(
         temperatures={head.name: head.temperature for head in heads},
@@ -65,7 +65,7 @@ def calibration_of(manifest: Manifest) -> Calibration:
 def measured(
     bundle: Bundle, test: list[Conversation], window: Window = FINAL, threads: int = 1
 ) -> Measured:
-    """The bundle's graphs on the test part."""
+    """Run the bundle's graphs on the test part."""
     manifest = bundle.manifest
     tokenizer = load_tokenizer(bundle.file(manifest.tokenizer.file))
     segments: list[Segment] = tokenise(test, tokenizer)
@@ -81,7 +81,7 @@ def measured(
 
 
 def heads(large: Measured, small: Measured) -> dict[str, Any]:
-    """By head: the figures of both on labelled turns, and how far they agree on all turns.
+    """By head: both bundles' metrics on labelled turns, and their agreement on all turns.
 
     `equal_labels` and `distance` (mean total variation of the calibrated probabilities, 0-1) are
     over all turns of the head's role, labelled or not.
@@ -106,8 +106,8 @@ def heads(large: Measured, small: Measured) -> dict[str, Any]:
     return rows
 
 
-def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, Any]:
-    """AUROC of `chat_failed` after the last turn, and how far the scorers agree on it."""
+def risk(scorers: list[OnnxScorer], sessions: list[RatedSession]) -> dict[str, Any]:
+    """AUROC of `chat_failed` after the last turn, and the scorers' agreement on it."""
     [spec] = [spec for spec in SPECS if spec.name == CHAT_FAILED]
     rated = [session for session in sessions if spec.truth(session) is not None]
     low = np.array([bool(spec.truth(session)) for session in rated])
@@ -128,8 +128,8 @@ def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, A
     }
 
 
-def _risk_of(scorer: OnnxScorer, session: HeardSession) -> float:
-    """The risk after the last turn; NaN before the least number of counsellor turns."""
+def _risk_of(scorer: OnnxScorer, session: RatedSession) -> float:
+    """The risk after the last turn; NaN below the minimum number of counsellor turns."""
     states: dict[str, Versioned] = {}
     pipeline = Pipeline(scorer, Policy(WindowPolicy(*scorer.window), require_consent=False))
     batch = [
@@ -154,7 +154,7 @@ def _risk_of(scorer: OnnxScorer, session: HeardSession) -> float:
 
 
 def cost(scorers: list[OnnxScorer], test: list[Conversation], rounds: int) -> dict[str, Any]:
-    """Microseconds of CPU a turn that encoding takes (tokeniser, encoder, rationales)."""
+    """CPU microseconds per turn for encoding (tokeniser, encoder, rationales)."""
     turns = [turn for item in test for turn in item.turns]
     turns = turns[:: max(1, len(turns) // TIMED_TURNS)][:TIMED_TURNS]
     texts = [turn.text for turn in turns]
@@ -183,10 +183,10 @@ def _encoding(scorer: OnnxScorer, texts: list[str], roles: list[Role]) -> float:
 def report(
     bundles: tuple[Bundle, Bundle],
     test: list[Conversation],
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     rounds: int,
 ) -> dict[str, Any]:
-    """Everything, the large bundle's figure first in every pair."""
+    """The whole comparison; in every pair the large bundle's figure comes first."""
     large, small = (measured(bundle, test) for bundle in bundles)
     scorers = [OnnxScorer(bundle) for bundle in bundles]
     about = bundles[1].manifest.training["distillation"]

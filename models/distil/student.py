@@ -1,4 +1,4 @@
-"""The student: some of the teacher's layers, each with a part of its feed-forward units."""
+"""The student: some of the teacher's layers, each with a subset of its feed-forward units."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from models.multitask import MultitaskModel
 def from_teacher(
     teacher: MultitaskModel, layers: list[int], units: int, sample: list[list[int]]
 ) -> MultitaskModel:
-    """A smaller model that starts from the teacher's weights.
+    """Initialise a smaller model from the teacher's weights.
 
-    Embeddings, context head and rationale layers are the teacher's. Of each kept layer (counted
-    from 0) the `units` feed-forward units stay that add most to its output on the token ids of
+    Embeddings, context head and rationale layers are copied. Each kept layer (counted from 0)
+    retains the `units` feed-forward units that contribute most to its output on the token ids of
     the sample.
     """
     config = copy.deepcopy(teacher.config)
@@ -51,9 +51,9 @@ def _narrow(source: nn.Module, target: nn.Module, units: Tensor) -> None:
 
 @torch.inference_mode()
 def unit_weights(model: MultitaskModel, sample: list[list[int]]) -> Tensor:
-    """What each feed-forward unit adds to its layer's output, [layers, units].
+    """Contribution of each feed-forward unit to its layer's output, [layers, units].
 
-    The mean size of its activation times the length of its outgoing weights.
+    This is its mean absolute activation times the norm of its outgoing weights.
     """
     model.eval()
     layers = model.encoder.backbone.encoder.layer
@@ -79,7 +79,7 @@ def unit_weights(model: MultitaskModel, sample: list[list[int]]) -> Tensor:
 
 
 def flops_a_token(model: MultitaskModel) -> int:
-    """Floating-point operations of the encoder's matrix products with weights, for one token."""
+    """Floating-point operations per token in the encoder's weight matrix products."""
     per_turn = model.encoder.turn_projection
     return sum(
         2 * module.weight.numel()

@@ -1,4 +1,4 @@
-"""Run a model over segments and keep what the metrics need."""
+"""Run a model over segments and collect the inputs of the metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from models.batches import Segment, Step, Window, collate, dice, overlaps
+from models.batches import Segment, Step, Window, collate, overlaps, seeded_random
 from models.data.corpora import Turn
 from models.labels import HEADS, RATIONALE_ORDER
 from models.multitask import MultitaskModel
@@ -41,7 +41,7 @@ class HeadOutputs:
 
     @property
     def gold(self) -> Ints:
-        """The label most annotators chose, [n]."""
+        """The label that most annotators chose, [n]."""
         return self.target.argmax(-1)
 
     @property
@@ -55,7 +55,7 @@ class HeadOutputs:
 
 
 def softmax(logits: Floats) -> Floats:
-    """Over the last axis."""
+    """Softmax over the last axis."""
     powers = np.exp(logits - logits.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
 
@@ -64,8 +64,8 @@ def softmax(logits: Floats) -> Floats:
 class RationaleOutput:
     """One mechanism's rationale in one response: probability, gold mask and sentence of its tokens.
 
-    Every token of the response counts; the encoder did not read those beyond its length, and
-    their probability is 0. `row` is the response's row in the mechanism's head.
+    All tokens of the response count; those beyond the encoder's length have probability 0. `row` is
+    the response's row in the mechanism's head.
     """
 
     probabilities: Floats
@@ -75,7 +75,7 @@ class RationaleOutput:
 
     @cached_property
     def scores(self) -> Floats:
-        """Each token's sentence's score, as the service has it from what was read; [tokens]."""
+        """Each token's sentence score, computed from the encoded tokens as in the service."""
         scores = np.zeros(len(self.gold))
         read = self.probabilities > 0
         scores[read] = sentence_scores(self.probabilities[read], self.sentences[read])
@@ -86,8 +86,8 @@ class RationaleOutput:
 class Predictions:
     """Outputs by head on its labelled turns, and rationale outputs by mechanism.
 
-    `everywhere` has each head's logits [turns, labels] on all turns of the head's role, labelled
-    for it or not: what the service will ask of it.
+    `everywhere` has each head's logits [turns, labels] on all turns of the head's role, labelled or
+    not, as in the service.
     """
 
     heads: dict[str, HeadOutputs]
@@ -99,7 +99,7 @@ class Predictions:
 def predict(
     scorer: Scorer, segments: list[Segment], window: Window, tokenizer: Tokenizer
 ) -> Predictions:
-    """Predictions for every labelled turn of the segments, seen through the given window."""
+    """Predict every labelled turn of the segments, seen through the given window."""
     gathered = _Gathered(tokenizer)
     for members, step in _steps(segments, window):
         gathered.add(members, step, *scorer(step))
@@ -113,7 +113,7 @@ def predict_views(
     windows: dict[str, Window],
     tokenizer: Tokenizer,
 ) -> dict[str, Predictions]:
-    """As `predict`, through several windows: every turn is encoded once for all of them."""
+    """As `predict`, through several windows; every turn is encoded once for all of them."""
     gathered = {view: _Gathered(tokenizer) for view in windows}
     steps = {view: _steps(segments, window) for view, window in windows.items()}
     for together in zip(*steps.values(), strict=True):
@@ -125,7 +125,7 @@ def predict_views(
 
 
 def _steps(segments: list[Segment], window: Window) -> Iterator[tuple[list[Segment], Step]]:
-    chance = dice("prediction")
+    chance = seeded_random("prediction")
     for start in range(0, len(segments), SEGMENTS_A_STEP):
         members = segments[start : start + SEGMENTS_A_STEP]
         step = collate(members, window, chance, chunk_tokens=1024)
@@ -134,7 +134,7 @@ def _steps(segments: list[Segment], window: Window) -> Iterator[tuple[list[Segme
 
 
 class _Gathered:
-    """Outputs of step after step."""
+    """Outputs accumulated over steps."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -222,7 +222,7 @@ def save(predictions: Predictions, path: Path) -> None:
 
 
 def load(path: Path) -> Predictions:
-    """What `save` wrote."""
+    """Load a file written by `save`."""
     with np.load(path, allow_pickle=False) as stored:
         arrays = dict(stored)
     heads = {

@@ -1,4 +1,4 @@
-"""Anything that judges responses, behind one interface: levels [dialogues, mechanisms]."""
+"""Scorers behind one interface for the context probe: levels [dialogues, mechanisms]."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from models.multitask import MultitaskModel
 
 Dialogue = Sequence[Turn]
-"""Turns in order; the last one is the response that is judged."""
+"""Turns in order; the last one is the response to score."""
 Levels = NDArray[np.int64]
 
 ROLES = {CLIENT: Role.CLIENT, COUNSELLOR: Role.COUNSELLOR}
@@ -36,14 +36,14 @@ CHUNK_TOKENS = 1024
 
 
 class LevelScorer(Protocol):
-    """Judges the last turn of each dialogue."""
+    """Scores the last turn of each dialogue."""
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
         """Levels 0-2 as int64 [dialogues, 3], in the order of `RATIONALE_ORDER`."""
 
 
 class ServiceLevels:
-    """The service's own scorer: provisional scores, as after the response has come in."""
+    """The service's own scorer with provisional scores, where no turn follows the response."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
@@ -85,13 +85,13 @@ class ServiceLevels:
 
 
 def of_bundle(folder: Path, threads: int) -> ServiceLevels:
-    """A bundle through the service's scorer."""
+    """Load a bundle into the service's scorer."""
     return ServiceLevels(OnnxScorer(bundle.load(folder), threads=threads))
 
 
 def of_model(folder: Path, calibration: Path | None = None) -> ModelLevels:
-    """A model folder of `models.train`, with the level offsets of a calibration if there is one."""
-    # Torch is needed for this scorer alone.
+    """Load a model folder of `models.train`, with a calibration's level offsets if there is one."""
+    # Only this scorer needs torch.
     from models import multitask  # noqa: PLC0415
     from models.calibrate import Calibration  # noqa: PLC0415
 
@@ -100,13 +100,13 @@ def of_model(folder: Path, calibration: Path | None = None) -> ModelLevels:
 
 
 class ModelLevels:
-    """A torch model, ready to score, its tokenizer and the calibration of its levels."""
+    """A torch model in evaluation mode, its tokenizer and its calibration."""
 
     def __init__(self, model: MultitaskModel, tokenizer: Tokenizer, given: Calibration) -> None:
         self.model, self.tokenizer, self.calibration = model, tokenizer, given
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
-        """As `LevelScorer`; every text is encoded once, and nothing that follows is seen."""
+        """As `LevelScorer`; every text is encoded once, without following turns."""
         import torch  # noqa: PLC0415
 
         from models.batches import (  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A bundle's head is read back from its graph, and one task of it learns more."""
+"""Reading a bundle's head from its graph, and fine-tuning one of its tasks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def folder(built: Path, tmp_path: Path) -> Path:
 
 
 def distinct_model() -> MultitaskModel:
-    """No two weights are alike: the exporter keeps equal ones once."""
+    """A model without two equal weights, because the exporter deduplicates equal ones."""
     model = tiny_model(seed=5).eval()
     with torch.no_grad():
         for weights in model.head.parameters():
@@ -185,5 +185,5 @@ def test_a_bundle_of_another_split_is_refused(folder: Path, data_dir: Path) -> N
     content = json.loads((folder / bundle.MANIFEST).read_text(encoding="utf-8"))
     content["training"]["split"] = "fold 0 of 5"
     (folder / bundle.MANIFEST).write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(SystemExit, match="left out a tenth"):
+    with pytest.raises(SystemExit, match="without a held-out tenth"):
         reactions.main(folder, data_dir)

@@ -1,8 +1,8 @@
-"""A teacher for training: another model's answers are learned beside the labels.
+"""Knowledge distillation in training: a teacher's outputs as targets beside the labels.
 
-Two encoders that were pretrained on different data make different mistakes, so the answers of a
-larger one are worth more than a second run of the same one (Hinton et al. 2015). The teacher's
-vectors are computed once; its heads read them through the very window that the student sees.
+Encoders that were pretrained on different data make different mistakes, so a larger one's outputs
+help more than a second run of the same one (Hinton et al. 2015). The teacher's vectors are computed
+once; its heads read them through the same window as the student's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TAUGHT = tuple(head for head in HEADS if head.corpus != "outcomes")
 
 
 class TeacherError(ValueError):
-    """The teacher may have seen what the student is tested on."""
+    """The teacher may have been trained on the student's test data."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Teacher:
         return cls(*load(folder), name=str(about["base_model"]))
 
     def prepare(self, segments: list[Segment]) -> None:
-        """Give every turn of the segments the teacher's vectors."""
+        """Set the teacher's vectors of every turn of the segments."""
         turns = list({id(turn): turn for segment in segments for turn in segment.turns}.values())
         vectors = encode_texts(self.model, self.tokenizer, [turn.turn.text for turn in turns])
         for turn, row in zip(turns, torch.from_numpy(vectors), strict=True):
@@ -54,7 +54,7 @@ class Teacher:
 
     @torch.no_grad()
     def answers(self, step: Step) -> dict[str, Tensor]:
-        """The teacher's logits [targets, labels] by head, through the step's windows."""
+        """The teacher's logits [targets, labels] by head, with the step's windows."""
         if step.taught is None:
             message = "the step's turns have no vectors of the teacher: call prepare() first"
             raise TeacherError(message)
@@ -66,7 +66,7 @@ class Teacher:
 def divergence(own: dict[str, Tensor], aim: dict[str, Tensor], role: Tensor) -> Tensor:
     """Weighted sum over the heads of KL(teacher | student), each a mean over its role's targets.
 
-    `own` and `aim` are logits [targets, labels]; `role` [targets] says who speaks.
+    `own` and `aim` are logits [targets, labels]; `role` [targets] is the speaker.
     """
     total = torch.zeros((), device=role.device)
     for head in TAUGHT:

@@ -15,7 +15,7 @@ from models.batches import FINAL, Segment, collate, tokenise  # noqa: E402
 from models.data import load_corpora  # noqa: E402
 from models.data.split import DESCRIPTION, split  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS, HeadSpec  # noqa: E402
-from models.teaching import TAUGHT, Teacher, TeacherError, divergence  # noqa: E402
+from models.teacher import TAUGHT, Teacher, TeacherError, divergence  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 RECIPE = train.Recipe(

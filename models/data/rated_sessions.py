@@ -1,14 +1,14 @@
-"""Whole sessions with what the people who were listened to said of them.
+"""Whole sessions with the ratings of the people who were listened to.
 
-Three sources, and no label that an annotator gave for what the words show:
+The three sources contain no expert annotation of expressed empathy:
 
 - ESConv (Liu et al. 2021, section 4): the seeker's survey after the chat (`empathy` and `relevance`
   1-5, emotion intensity before and after 1-5); in the file of failed chats, `feedback` 1-5 on a
-  seeker's turn for the supporter's last turns.
+  seeker's turn rates the supporter's last turns.
 - User satisfaction simulation (Sun et al. 2021, section 3): several raters give each user turn of
   a service dialogue 1-5, 3 being neutral.
 - AnnoMI (Wu et al. 2022): whether a session shows high or low quality of motivational interviewing
-  (the publisher's judgement of the recording, not a client's).
+  (judged by the publisher of the recording, not by a client).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from models.labels import CLIENT, COUNSELLOR
 Source = Literal["esconv", "esconv_failed", "sgd", "mwoz", "ccpe", "redial", "annomi"]
 SERVICE: tuple[Source, ...] = ("sgd", "mwoz", "ccpe", "redial")
 OVERALL = "OVERALL"
-"""Text of the row that closes a service dialogue with a rating of the whole."""
+"""Text of the final row of a service dialogue, which rates the whole dialogue."""
 LOW, GOOD = (1, 2), (4, 5)
 
 
 @dataclass
-class HeardTurn:
-    """One utterance; `feedback` 1-5 stands on seeker turns, `satisfaction` on users' turns."""
+class RatedTurn:
+    """One utterance; seeker turns may have `feedback` 1-5, users' turns `satisfaction`."""
 
     role: int
     text: str
@@ -39,12 +39,12 @@ class HeardTurn:
 
 
 @dataclass
-class HeardSession:
-    """A session; what is not known is None. `key` is what folds are drawn by."""
+class RatedSession:
+    """A session; unknown values are None. Folds are assigned by `key`."""
 
     source: Source
     key: str
-    turns: list[HeardTurn]
+    turns: list[RatedTurn]
     empathy: int | None = None
     relevance: int | None = None
     fall: int | None = None
@@ -61,7 +61,7 @@ class HeardSession:
 
     @property
     def low(self) -> bool | None:
-        """Failed or rated 1-2, against rated 4-5; None for what is neither (3, or no rating)."""
+        """True if failed or rated 1-2, False if rated 4-5; None otherwise (3, or no rating)."""
         if self.source == "esconv_failed":
             return True
         if self.source != "esconv" or self.empathy is None or self.empathy == 3:
@@ -69,8 +69,8 @@ class HeardSession:
         return self.empathy in LOW
 
 
-def load_sessions(data_dir: Path, service_dialogues: int | None = None) -> list[HeardSession]:
-    """All sessions in file order; the first `service_dialogues` of each service file, or all."""
+def load_sessions(data_dir: Path, service_dialogues: int | None = None) -> list[RatedSession]:
+    """Load all sessions in file order; `service_dialogues` limits each service file."""
     return [
         *_esconv(data_dir),
         *_service(data_dir, service_dialogues),
@@ -78,7 +78,7 @@ def load_sessions(data_dir: Path, service_dialogues: int | None = None) -> list[
     ]
 
 
-def _esconv(data_dir: Path) -> Iterator[HeardSession]:
+def _esconv(data_dir: Path) -> Iterator[RatedSession]:
     corpus = CORPORA["esconv"]
     for file in corpus.files:
         source: Source = "esconv_failed" if "failed" in file else "esconv"
@@ -86,11 +86,11 @@ def _esconv(data_dir: Path) -> Iterator[HeardSession]:
             survey = row.get("survey_score", {}).get("seeker", {})
             before = _number(survey.get("initial_emotion_intensity"))
             after = _number(survey.get("final_emotion_intensity"))
-            yield HeardSession(
+            yield RatedSession(
                 source,
                 f"esconv:{row['conversation_id']}",
                 [
-                    HeardTurn(
+                    RatedTurn(
                         COUNSELLOR if entry["speaker"] == "supporter" else CLIENT,
                         entry["text"],
                         feedback=_number(entry.get("feedback")),
@@ -104,7 +104,7 @@ def _esconv(data_dir: Path) -> Iterator[HeardSession]:
             )
 
 
-def _service(data_dir: Path, most: int | None) -> Iterator[HeardSession]:
+def _service(data_dir: Path, most: int | None) -> Iterator[RatedSession]:
     corpus = CORPORA["service"]
     for file, source in zip(corpus.files, SERVICE, strict=True):
         for number, row in enumerate(read_rows(corpus, file, data_dir)):
@@ -118,21 +118,21 @@ def _service(data_dir: Path, most: int | None) -> Iterator[HeardSession]:
                 elif entry["text"].strip():
                     user = entry["speaker"] == "user"
                     role = CLIENT if user else COUNSELLOR
-                    turns.append(HeardTurn(role, entry["text"], satisfaction=given))
+                    turns.append(RatedTurn(role, entry["text"], satisfaction=given))
             if turns:
                 key = f"service:{row['conversation_id']}"
-                yield HeardSession(source, key, turns, overall=overall)
+                yield RatedSession(source, key, turns, overall=overall)
 
 
-def _annomi(data_dir: Path) -> Iterator[HeardSession]:
+def _annomi(data_dir: Path) -> Iterator[RatedSession]:
     corpus = CORPORA["annomi"]
     for file in corpus.files:
         for row in read_rows(corpus, file, data_dir):
-            yield HeardSession(
+            yield RatedSession(
                 "annomi",
                 f"annomi:{row['conversation_id']}",
                 [
-                    HeardTurn(
+                    RatedTurn(
                         COUNSELLOR if entry["speaker"] == "therapist" else CLIENT, entry["text"]
                     )
                     for entry in row["utterances"]
@@ -148,7 +148,7 @@ def _number(value: Any) -> int | None:
 
 
 def soft(rating: float) -> float:
-    """A rating of 1-5 as a target in [0, 1].
+    """Scale a rating of 1-5 to a target in [0, 1].
 
     >>> soft(1), soft(4)
     (0.0, 0.75)
@@ -157,7 +157,7 @@ def soft(rating: float) -> float:
 
 
 def above_neutral(ratings: tuple[int, ...]) -> float:
-    """Share of raters above neutral, those at neutral counting half; in [0, 1].
+    """Share of raters above neutral, in [0, 1]; neutral raters count half.
 
     >>> above_neutral((3, 3, 2)), above_neutral((4, 3, 4))
     (0.3333333333333333, 0.8333333333333334)

@@ -1,7 +1,7 @@
-"""A 16-bit version of the encoder graph for accelerators, to be measured against the float32 one.
+"""A float16 version of the encoder graph for accelerators.
 
-Operators are fused first, as ONNX Runtime's own tool for transformers does it. Inputs and outputs
-stay as they are: ids and masks in, float32 vectors and logits out.
+Operators are fused first, by ONNX Runtime's own tool for transformers. Inputs and outputs keep
+their types: ids and masks in, float32 vectors and logits out.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from onnx import helper
 from onnxruntime.transformers import optimizer
 
 FUSED = ("SkipLayerNormalization", "BiasGelu")
-"""What must have been found in every layer; attention is left as it is exported."""
+"""Fused operators that must occur in every layer; attention stays as exported."""
 
 
 class FusionError(RuntimeError):
-    """The graph is not one that the fuser knows."""
+    """The graph's structure is not supported by the fuser."""
 
 
 def float16(source: Path, target: Path) -> None:
-    """Fused, computing in 16-bit floats; on a CPU the runtime computes in 32 bits between casts.
+    """Write a fused float16 graph; on a CPU the runtime casts and computes in float32.
 
     Raises:
-        FusionError: a kind of operator that every layer holds was not found.
+        FusionError: an operator expected in every layer was not found.
     """
     fused = optimizer.optimize_model(str(source), model_type="bert", opt_level=0)
     found = fused.get_fused_operator_statistics()
@@ -33,6 +33,8 @@ def float16(source: Path, target: Path) -> None:
         raise FusionError(message)
     fused.convert_float_to_float16(keep_io_types=True)
     fused.topological_sort()
-    fused.model.opset_import.append(helper.make_opsetid("com.microsoft", 1))  # the fused ones'
+    fused.model.opset_import.append(
+        helper.make_opsetid("com.microsoft", 1)
+    )  # weights of the fused operators
     onnx.checker.check_model(fused.model)
     fused.save_model_to_file(str(target))

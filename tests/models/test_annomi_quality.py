@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models import quality
+from models import annomi_quality
 from models.data.corpora import Conversation, Turn, votes
-from models.data.listeners import HeardSession, HeardTurn
+from models.data.rated_sessions import RatedSession, RatedTurn
 from models.data.split import key_of
 from models.labels import CLIENT, COUNSELLOR, HEADS
 from models.perceived import Outcomes, Share
@@ -31,7 +31,7 @@ def test_codes_are_the_shares_of_what_the_annotators_voted() -> None:
         Turn(CLIENT, "hm"),
     ]
     conversation = Conversation("annomi", "1", said)
-    codes = quality.annotated_codes([conversation])[key_of(conversation)]
+    codes = annomi_quality.annotated_codes([conversation])[key_of(conversation)]
     assert codes["behaviour.reflection"] == pytest.approx(2 / 3)
     assert codes["behaviour.question"] == pytest.approx(1 / 3)
     assert codes["talk_type.change"] == codes["talk_type.neutral"] == 0.5
@@ -45,9 +45,9 @@ def test_every_yardstick_is_measured_on_sessions_and_on_topics() -> None:
     for number in range(SESSIONS):
         low = number % 4 == 0
         words = "you should stop" if low else "you feel torn"
-        turns = [HeardTurn(CLIENT, "i drink"), HeardTurn(COUNSELLOR, words)] * 2
+        turns = [RatedTurn(CLIENT, "i drink"), RatedTurn(COUNSELLOR, words)] * 2
         sessions.append(
-            HeardSession(
+            RatedSession(
                 "annomi",
                 f"annomi:{number}",
                 turns,
@@ -70,7 +70,7 @@ def test_every_yardstick_is_measured_on_sessions_and_on_topics() -> None:
         session.key: {"behaviour.reflection": float(session.quality == "high")}
         for session in sessions
     }
-    found = quality.report(sessions, folds, codes)
+    found = annomi_quality.report(sessions, folds, codes)
     assert (found["sessions"], found["low"], found["topics"]) == (SESSIONS, SESSIONS // 4, 7)
     for held in ("sessions held out", "topics held out"):
         assert found["the annotators' own codes"][held]["value"] == 1.0

@@ -1,4 +1,4 @@
-"""Pictures for the documentation, as SVG that is the same for the same figures."""
+"""SVG diagrams for the documentation, byte-identical for equal figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEFORE, AFTER, GRID = "#b5651d", "#1f6f8b", "#cccccc"
 
 
 def draw_reliability(content: dict[str, Any], path: Path) -> None:
-    """Accuracy over confidence, a small diagram for each head; `content`: calibration.json."""
+    """Draw accuracy over confidence, one small diagram per head; `content`: calibration.json."""
     rows = content["rows"]
     height = -(-len(rows) // COLUMNS)
     with mpl.rc_context({"svg.hashsalt": "rapport", "svg.fonttype": "none", "font.size": 8}):
@@ -33,5 +33,5 @@ def draw_reliability(content: dict[str, Any], path: Path) -> None:
             plot.set_visible(False)
         figure.axes[0].legend(loc="upper left", frameon=False)
         figure.supxlabel("confidence")
-        figure.supylabel("share that is right")
+        figure.supylabel("accuracy")
         figure.savefig(path, format="svg", metadata={"Date": None})

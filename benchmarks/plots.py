@@ -1,6 +1,6 @@
-"""Plots of the figures as SVG, drawn in the training environment, which has matplotlib.
+"""Plot the figures as SVG, in the training environment, which has matplotlib.
 
-The same figures give the same file.
+Equal figures give identical files.
 """
 
 import json
@@ -16,13 +16,13 @@ OURS, OTHER, GRID = "#1f6f8b", "#b5651d", "#cccccc"
 
 
 def drawn(results: Path, folder: Path) -> list[Path]:
-    """Draw what there are figures for; returns the files.
+    """Draw all available figures; return the files.
 
     Raises:
         Unavailable: there is no training environment.
     """
     done = subprocess.run(  # noqa: S603  # no shell
-        [environments.train(), "-m", "benchmarks.pictures", results, folder],
+        [environments.train(), "-m", "benchmarks.plots", results, folder],
         cwd=processes.REPOSITORY,
         capture_output=True,
         text=True,
@@ -32,7 +32,7 @@ def drawn(results: Path, folder: Path) -> list[Path]:
 
 
 def latency(axes: Any, result: dict[str, Any]) -> None:
-    """Percentiles against the share of the sustained rate."""
+    """Percentiles by share of the sustained rate."""
     for deployment, colour in zip(result["deployments"], (OURS, OTHER), strict=False):
         loads = [load for load in deployment["loads"] if load["rounds"]]
         shares = [100 * load["share"] for load in loads]
@@ -48,7 +48,7 @@ def latency(axes: Any, result: dict[str, Any]) -> None:
 
 
 def window(axes: Any, result: dict[str, Any]) -> None:
-    """Cost of a turn against the window, without one = 1."""
+    """Cost of a turn by window length, relative to no window."""
     points = result["points"]
     lengths = [point["length"] for point in points]
     for name, label, colour in (
@@ -58,12 +58,12 @@ def window(axes: Any, result: dict[str, Any]) -> None:
         rates = [statistics.median(point[name]) for point in points]
         costs = [rates[0] / rate for rate in rates]
         axes.plot(lengths, costs, color=colour, marker="o", markersize=3, label=label)
-    axes.set(xlabel="turns around the one that is scored", ylabel="cost of a turn", ylim=(0, None))
+    axes.set(xlabel="turns around the scored one", ylabel="cost of a turn", ylim=(0, None))
     axes.legend(frameon=False)
 
 
 def length(axes: Any, result: dict[str, Any]) -> None:
-    """Milliseconds of a turn against its tokens."""
+    """Milliseconds per turn by its tokens."""
     fixed = [item for item in result["lengths"] if not item["mixture"]]
     tokens = [item["tokens"] for item in fixed]
     for name, label, colour in (("bare", "ONNX sessions", OTHER), ("ours", "one worker", OURS)):
@@ -74,7 +74,7 @@ def length(axes: Any, result: dict[str, Any]) -> None:
 
 
 def sessions(axes: Any, result: dict[str, Any]) -> None:
-    """Turns per second and memory against open sessions."""
+    """Turns per second and memory by open sessions."""
     counts = result["counts"]
     open_now = [count["sessions"] for count in counts]
     rates = [statistics.median(count["rates"]) for count in counts]
@@ -86,7 +86,7 @@ def sessions(axes: Any, result: dict[str, Any]) -> None:
 
 
 def workers(axes: Any, result: dict[str, Any]) -> None:
-    """Turns per second against workers."""
+    """Turns per second by number of workers."""
     counts = result["counts"]
     rates = [statistics.median(count["rates"]) for count in counts]
     numbers = [count["workers"] for count in counts]
@@ -104,7 +104,7 @@ DRAWINGS: Final = {
 
 
 def main(results: Path, folder: Path) -> None:
-    """Draw into a folder and print the names of the files."""
+    """Draw into a folder and print the file names."""
     import matplotlib as mpl  # noqa: PLC0415  # only in the training environment
     from matplotlib.figure import Figure  # noqa: PLC0415
 

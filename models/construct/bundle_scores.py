@@ -1,4 +1,4 @@
-"""Real sessions as a bundle scores them, through its own graphs."""
+"""Score real sessions with an exported bundle's ONNX graphs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.batches import BEFORE
+from models.construct.benchmark import BenchmarkSessions
 from models.construct.fit import Part
-from models.construct.material import Material
-from models.construct.replayed import Features
-from models.data.listeners import HeardSession
+from models.construct.traces import Features
+from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR
 from models.replay import START
 from stream_app.contracts.events import Role
@@ -25,11 +25,11 @@ from stream_app.inference.scorer import OnnxScorer
 AT_A_TIME = 256
 
 
-def bundled(folder: Path, material: Material) -> Part:
-    """The material's real sessions, each turn scored with what precedes it."""
+def score_with_bundle(folder: Path, benchmark: BenchmarkSessions) -> Part:
+    """Score the real sessions of the benchmark, each turn with the turns before it."""
     scorer = OnnxScorer(bundles.load(folder))
-    real = Material()
-    for session, known in zip(material.sessions, material.known, strict=True):
+    real = BenchmarkSessions()
+    for session, known in zip(benchmark.sessions, benchmark.known, strict=True):
         if known.kind == "real":
             real.add(session, known)
     texts = list({turn.text: None for session in real.sessions for turn in session.turns})
@@ -50,7 +50,7 @@ def bundled(folder: Path, material: Material) -> Part:
     return Part(real, starts, Features(tables[0], tables[1]))
 
 
-def _requests(session: HeardSession, encoded: dict[str, Encoding]) -> list[ScoringRequest]:
+def _requests(session: RatedSession, encoded: dict[str, Encoding]) -> list[ScoringRequest]:
     turns = [
         WindowTurn(
             seq=seq,

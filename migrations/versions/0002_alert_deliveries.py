@@ -1,4 +1,4 @@
-"""Deliveries of alerts to notification targets; the outbox is no longer read by time.
+"""Add deliveries of alerts to notification targets; drop the outbox's time index.
 
 Revision: 0002
 """

@@ -1,9 +1,8 @@
-"""AnnoMI: do the turn outputs tell sessions of high from those of low quality?
+"""AnnoMI: can head outputs separate sessions of high and low quality?
 
-Seventeen of 99 sessions are of low quality, and some topics have no other. So the topic is held
-out: no session of a topic, in the fit, tells about another one of the same. Two yardsticks stand
-beside our outputs: the codes that AnnoMI's annotators gave the same turns (what outputs without a
-mistake would tell), and the counsellor's words.
+Seventeen of 99 sessions are of low quality, and some topics have no others, so whole topics are
+held out. Two baselines accompany our outputs: the codes that AnnoMI's annotators gave the same
+turns (an upper bound for flawless heads), and the counsellor's words.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from models.data.corpora import Conversation
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.data.split import key_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, HEADS_BY_NAME, OUTCOME_HEADS
 from models.ratings import Fold
 from models.resampling import auroc, interval
-from models.words import regression_on_words, said_by
+from models.text_baseline import regression_on_words, said_by
 
 SPLITS, REPEATS = 5, 10
 STRENGTH = 0.03
 
 
-def session_features(session: HeardSession, number: int, fold: Fold) -> dict[str, float]:
-    """Mean probability of every label over the turns of its side, and how much each side says."""
+def session_features(session: RatedSession, number: int, fold: Fold) -> dict[str, float]:
+    """Mean probability of every label over the turns of its role, and each side's share of talk."""
     first = int(fold.outcomes.starts[number])
     found: dict[str, float] = {}
     for head in HEADS:
@@ -55,7 +54,7 @@ def session_features(session: HeardSession, number: int, fold: Fold) -> dict[str
 
 
 def annotated_codes(conversations: Iterable[Conversation]) -> dict[str, dict[str, float]]:
-    """Mean votes of AnnoMI's annotators for every code, by the key of the session."""
+    """Mean votes of AnnoMI's annotators for every code, by session key."""
     found = {}
     for conversation in conversations:
         labels = [turn.labels for turn in conversation.turns]
@@ -71,13 +70,13 @@ def annotated_codes(conversations: Iterable[Conversation]) -> dict[str, dict[str
     return found
 
 
-def topic_of(session: HeardSession) -> str:
-    """The first topic named, so that "smoking cessation; …" is held out with its like."""
+def topic_of(session: RatedSession) -> str:
+    """The first topic named, so that "smoking cessation; …" is held out with similar ones."""
     return (session.topic or "unknown").split(";")[0].strip().lower()
 
 
 def report(
-    sessions: list[HeardSession], folds: list[Fold], codes: Mapping[str, Mapping[str, float]]
+    sessions: list[RatedSession], folds: list[Fold], codes: Mapping[str, Mapping[str, float]]
 ) -> dict[str, Any]:
     """AUROC of low quality, with sessions and with topics held out; `codes` by session key."""
     rows, numbers = [], []

@@ -11,7 +11,7 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import TensorProto  # noqa: E402
 
-from export.half import FUSED, FusionError, float16  # noqa: E402
+from export.float16 import FUSED, FusionError, float16  # noqa: E402
 from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
 from export.parity import OnnxModel  # noqa: E402
 from tests.models.tiny import tiny_model  # noqa: E402

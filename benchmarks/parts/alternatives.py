@@ -1,4 +1,4 @@
-"""Rapport beside the bare sessions and beside what else could be run, in one run."""
+"""Compare Rapport with the bare ONNX sessions and with alternatives, in one run."""
 
 import subprocess
 import sys
@@ -9,19 +9,27 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import bare, environments, group, markdown, offline, testbed, workload
+from benchmarks import (
+    consumer_group,
+    environments,
+    markdown,
+    offline,
+    onnx_only,
+    testbed,
+    workload,
+)
 from benchmarks.options import Options
-from benchmarks.rounds import middle, ratio, spread
+from benchmarks.rounds import median, ratio, spread
 from benchmarks.testbed import Testbed
 from benchmarks.workload import Turn
 from stream_app.errors import RapportError
 
-NAME: Final = "lines"
-TITLE: Final = "Side by side"
+NAME: Final = "alternatives"
+TITLE: Final = "Comparison with alternatives"
 
 
 class Sample(Struct, frozen=True):
-    """One round of one line; ``overhead``: µs of CPU a turn outside the model, where known."""
+    """One round of one line; ``overhead``: µs of CPU per turn outside the model, if known."""
 
     rate: float
     overhead: float | None = None
@@ -40,7 +48,7 @@ class Line(Struct):
 
 
 class Ratio(Struct, frozen=True):
-    """A ratio that matters and what it should reach; 0: nothing is promised."""
+    """A ratio and its target; 0: no target."""
 
     over: str
     under: str
@@ -48,7 +56,7 @@ class Ratio(Struct, frozen=True):
 
 
 class Result(Struct):
-    """``tokens``: on average of a turn."""
+    """``tokens``: mean number per turn."""
 
     tokens: float
     lines: list[Line]
@@ -59,7 +67,7 @@ Measure = Callable[[], Sample]
 
 
 def measure(options: Options) -> Result:
-    """All lines in turn, round by round."""
+    """Measure all lines in turn, round by round."""
     many = options.cores
     turns = workload.turns(options.size(4000, 240))
     few = workload.turns(options.size(600, 40))
@@ -73,7 +81,7 @@ def measure(options: Options) -> Result:
                 _bare(stack, options.bundle, turns, 1),
             ),
             (
-                Line(f"bare x{many}", "the same, a process a core", many, len(turns)),
+                Line(f"bare x{many}", "the same, one process per core", many, len(turns)),
                 _bare(stack, options.bundle, turns, many),
             ),
             *(
@@ -88,7 +96,7 @@ def measure(options: Options) -> Result:
                 for database, title in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
             ),
             (
-                Line("ours, offline", "`rapport score`, start-up taken off", 1, len(turns)),
+                Line("ours, offline", "`rapport score`, without start-up", 1, len(turns)),
                 lambda: _offline(bed, turns),
             ),
             (
@@ -145,7 +153,7 @@ def _round(options: Options, number: int, line: Line, run: Measure) -> None:
     try:
         sample = run()
     except (RapportError, subprocess.SubprocessError) as problem:
-        line.missing = str(problem).partition("\n")[0]  # the other lines are worth keeping
+        line.missing = str(problem).partition("\n")[0]  # keep the other lines' results
         line.rates.clear()
         line.overheads.clear()
         options.say(f"{line.name}: {problem}")
@@ -157,13 +165,13 @@ def _round(options: Options, number: int, line: Line, run: Measure) -> None:
 
 
 def _bare(stack: ExitStack, bundle: Path, turns: list[Turn], count: int) -> Measure:
-    limit = stack.enter_context(bare.limit(bundle, turns, count))
-    return lambda: Sample(limit.rate())
+    processes = stack.enter_context(onnx_only.model_processes(bundle, turns, count))
+    return lambda: Sample(processes.rate())
 
 
 def _ours(bed: Testbed, database: str, count: int, turns: list[Turn]) -> Measure:
     def run() -> Sample:
-        with group.workers(bed.deployment(database), count) as workers:
+        with consumer_group.workers(bed.deployment(database), count) as workers:
             burst = workers.burst("run", turns)
         return Sample(burst.rate, burst.overhead)
 
@@ -171,7 +179,7 @@ def _ours(bed: Testbed, database: str, count: int, turns: list[Turn]) -> Measure
 
 
 def _consumer(bed: Testbed, command: Sequence[str | Path], turns: list[Turn]) -> Sample:
-    with group.running(bed.topics(), [command]) as consumer:
+    with consumer_group.running(bed.topics(), [command]) as consumer:
         burst = consumer.burst("run", turns)
     return Sample(burst.rate, burst.overhead)
 
@@ -184,7 +192,7 @@ def _hugging_face(bed: Testbed, batch: int, turns: list[Turn]) -> Measure:
             "benchmarks.consumers.hugging_face",
             str(batch),
         ]
-        with group.running(bed.topics(), [command], warm_turns=batch) as consumer:
+        with consumer_group.running(bed.topics(), [command], warm_turns=batch) as consumer:
             return Sample(consumer.burst("run", turns).rate)
 
     return run
@@ -204,7 +212,7 @@ def _offline(bed: Testbed, turns: list[Turn]) -> Sample:
 
 
 def table(result: Result) -> str:
-    """Ratios first: machines are noisy."""
+    """Ratios first, because machines are noisy."""
     by_name = {line.name: line for line in result.lines}
     ratios = []
     for item in result.ratios:
@@ -218,9 +226,9 @@ def table(result: Result) -> str:
         [
             line.name,
             line.what if not line.missing else f"{line.what}: {line.missing}",
-            f"{middle(line.rates):.1f}" if line.rates else "not measured",
+            f"{median(line.rates):.1f}" if line.rates else "not measured",
             spread(line.rates) if line.rates else "",
-            f"{middle(line.overheads):.0f}" if line.overheads else "",
+            f"{median(line.overheads):.0f}" if line.overheads else "",
             str(line.turns),
         ]
         for line in result.lines

@@ -1,7 +1,7 @@
-"""The ONNX sessions alone: one process that is told when to run, and answers with what it took.
+"""The ONNX sessions alone, in a child process that runs a round on command and reports its time.
 
-It records the calls that the pipeline makes for the turns, batch by batch as a worker would, with
-their inputs ready; a round is these calls again and nothing else.
+It records the model calls of the pipeline for the given turns, in a worker's batches, with their
+inputs ready; a round repeats exactly these calls.
 """
 
 import subprocess
@@ -25,14 +25,14 @@ from stream_app.settings import Settings
 
 
 class Order(Struct, frozen=True):
-    """What to record: turns in the worker's batches, with a bundle."""
+    """The turns to record, in the worker's batches, and the bundle."""
 
     bundle: str
     turns: list[Turn]
 
 
 class Call(Struct, frozen=True):
-    """One run of a session with its inputs."""
+    """One recorded run of a session, with its inputs."""
 
     session: Any
     outputs: Any
@@ -40,14 +40,14 @@ class Call(Struct, frozen=True):
 
 
 class Recorder:
-    """Stands in for a session: runs it and writes down what it was asked."""
+    """Wraps a session: runs it and records its inputs."""
 
     def __init__(self, session: Any, calls: list[Call]) -> None:
         self._session = session
         self._calls = calls
 
     def run(self, outputs: Any, feeds: Any) -> Any:
-        """Record and run."""
+        """Run the session and record the call."""
         self._calls.append(Call(self._session, outputs, feeds))
         return self._session.run(outputs, feeds)
 
@@ -56,21 +56,21 @@ class Recorder:
 
 
 class Timed(Struct, frozen=True):
-    """Seconds of all calls, by the wall and of CPU."""
+    """Wall and CPU seconds of all calls."""
 
     seconds: float
     cpu: float
 
 
-class Limit:
-    """Processes that run the sessions side by side, one round at a time."""
+class ModelProcesses:
+    """Processes that run the sessions concurrently, one round at a time."""
 
     def __init__(self, turns: int, pipes: Sequence[subprocess.Popen[bytes]]) -> None:
         self._turns = turns
         self._pipes = pipes
 
     def round(self) -> list[Timed]:
-        """All processes run once at the same time."""
+        """Run one round in all processes at once."""
         for process in self._pipes:
             _pipe(process.stdin).write(b"\n")
             _pipe(process.stdin).flush()
@@ -80,13 +80,13 @@ class Limit:
         ]
 
     def rate(self) -> float:
-        """Turns per second of one round of all processes together."""
+        """Total turns per second of one round."""
         return sum(self._turns / timed.seconds for timed in self.round())
 
 
 @contextmanager
-def limit(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator[Limit]:
-    """``count`` processes that have recorded the calls for these turns and wait."""
+def model_processes(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator[ModelProcesses]:
+    """Start ``count`` processes that have recorded the calls for these turns and wait."""
     order = msgspec.json.encode(Order(str(bundle), turns))
     with ExitStack() as stack:
         pipes = [stack.enter_context(_process()) for _ in range(count)]
@@ -94,14 +94,14 @@ def limit(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator[Limit]:
             _pipe(process.stdin).write(order + b"\n")
             _pipe(process.stdin).flush()
         for process in pipes:
-            _pipe(process.stdout).readline()  # it has recorded
-        yield Limit(len(turns), pipes)
+            _pipe(process.stdout).readline()  # recording is done
+        yield ModelProcesses(len(turns), pipes)
 
 
 def recorded(
     bundle: Path, turns: list[Turn], provider: Provider = Provider.AUTO, batch: int | None = None
 ) -> list[Call]:
-    """The calls of the pipeline for these turns, in batches of a worker's size by default."""
+    """The pipeline's model calls for these turns, by default in batches of a worker's size."""
     settings = Settings().model_copy(update={"bundle": bundle, "provider": provider})
     scorer: Any = bootstrap.scorer(settings)
     calls: list[Call] = []
@@ -112,7 +112,7 @@ def recorded(
 
 
 def process_all(pipeline: Pipeline, turns: list[Turn], batch: int) -> None:
-    """The pipeline over turns, without broker and store."""
+    """Run the pipeline over turns, without broker and store."""
     states: dict[str, Versioned] = {}
     values = [workload.event(turn, "bare", time.time()) for turn in turns]
     received = [receive(Source("bare", 0, offset), value) for offset, value in enumerate(values)]
@@ -123,7 +123,7 @@ def process_all(pipeline: Pipeline, turns: list[Turn], batch: int) -> None:
 @contextmanager
 def _process() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(  # no shell
-        [sys.executable, "-m", "benchmarks.bare"],
+        [sys.executable, "-m", "benchmarks.onnx_only"],
         cwd=processes.REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -135,13 +135,13 @@ def _process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:  # made by us a moment ago
+    if pipe is None:  # created with PIPE above
         raise RuntimeError("the process has no pipes")
     return pipe
 
 
 def main() -> None:
-    """Record once, then run at each line of standard input."""
+    """Record once, then run a round for each line on standard input."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     calls = recorded(Path(order.bundle), order.turns)
     print(flush=True)

@@ -1,6 +1,6 @@
-"""Turns of windows lie apart from the states, so that a state is small enough to be written often.
+"""Store window turns separately from session state, so that the state written per batch is small.
 
-A state that is there keeps its turns in itself until it is written the next time.
+An existing state keeps its turns until its next write.
 
 Revision: 0008
 """
@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back into the states: an older release looks for the turns there."""
+    """Move the turns back into the states, where an older release reads them."""
     connection = op.get_bind()
     last: tuple[str, str] | None = None
     while found := _states(connection, last):

@@ -1,9 +1,9 @@
-"""Bags of turns with what a listener said of them, and the fit of the outcome heads.
+"""Multiple-instance learning of the outcome heads, from listeners' ratings of bags of turns.
 
-Nobody rates single turns for perceived empathy. What listeners did rate is a set of turns: a bag,
-in the sense of multiple-instance learning (Dietterich et al. 1997; Carbonneau et al. 2018). A
-turn's output is a log-odds; a bag's is the mean over its turns, which is what the session keeps
-(`stream_app.core.aggregates`); its target is the rating, as a number in [0, 1].
+Nobody rates single turns for perceived empathy; listeners rated sets of turns, which are bags in
+the sense of multiple-instance learning (Dietterich et al. 1997; Carbonneau et al. 2018). A turn's
+output is a log-odds; a bag's is the mean over its turns, as in the session state
+(`stream_app.core.aggregates`); its target is the rating scaled to [0, 1].
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from models.data.listeners import SERVICE, HeardSession, above_neutral, soft
+from models.data.rated_sessions import SERVICE, RatedSession, above_neutral, soft
 from models.labels import CLIENT, COUNSELLOR, OUTCOME_HEADS
 from models.turn_features import VIEWS, TurnFeatures, View
 
@@ -30,26 +30,26 @@ POOLINGS: tuple[Pooling, ...] = ("mean_log_odds", "mean_probability", "noisy_or"
 
 LARGEST_FALL = 4
 FAILED_UNRATED = 2.0
-"""Stands for the rating of a failed chat whose seeker left before the survey."""
+"""Assumed rating of a failed chat whose seeker left before the survey."""
 FEEDBACK_TURNS = 2
-"""Feedback in the failed chats was asked for after every two turns of the supporter."""
+"""In the failed chats, feedback was requested after every two supporter turns."""
 SESSION_RATINGS = ("empathy", "relevance", "fall", "failed")
 WHOLE_CHATS_ONLY = ("satisfaction",)
 """Learned from whole chats alone; ratings of single turns test it.
 
-Learned from the service dialogues and the feedback as well, its mean tells low from good chats
-much less well.
+Adding the service dialogues and the feedback makes its mean much worse at separating poor from good
+chats.
 """
 PROVISIONAL_ONLY = ("engagement",)
-"""Learned without the turns that follow: its target is made of them."""
+"""Learned without the following turns, because its target is computed from them."""
 
 
 @dataclass(frozen=True)
 class Bag:
     """Turns (rows of the features) with one rating.
 
-    `kind` names where the rating comes from, `rating` is in the units it was given in, `target`
-    in [0, 1]; `session` is the position of the session.
+    `kind` is the source of the rating, `rating` is in its original units, `target` in [0, 1];
+    `session` is the index of the session.
     """
 
     head: str
@@ -60,8 +60,8 @@ class Bag:
     session: int
 
 
-def bags_of(sessions: list[HeardSession], starts: NDArray[np.int64]) -> list[Bag]:
-    """All bags of the sessions. AnnoMI has none: it is for testing alone."""
+def bags_of(sessions: list[RatedSession], starts: NDArray[np.int64]) -> list[Bag]:
+    """All bags of the sessions, without AnnoMI, which is for testing alone."""
     bags: list[Bag] = []
     for number, session in enumerate(sessions):
         first = int(starts[number])
@@ -75,11 +75,12 @@ def bags_of(sessions: list[HeardSession], starts: NDArray[np.int64]) -> list[Bag
     return bags
 
 
-def _survey(session: HeardSession, number: int, first: int) -> list[Bag]:
-    """What the seeker said of the whole chat.
+def _survey(session: RatedSession, number: int, first: int) -> list[Bag]:
+    """Bags from the seeker's survey of the whole chat.
 
-    `satisfaction` learns whether the chat went well (4 or 5) or not (1, 2, failed), for whether a
-    seeker gives a 4 or a 5 says more of the seeker; the perceived heads learn the rating itself.
+    `satisfaction` learns whether the chat went well (4 or 5) or not (1, 2, failed), because the
+    difference between 4 and 5 depends more on the seeker than on the chat; the perceived heads
+    learn the rating itself.
     """
     counsellor = tuple(first + i for i in session.positions[COUNSELLOR])
     client = tuple(first + i for i in session.positions[CLIENT])
@@ -105,7 +106,7 @@ def _survey(session: HeardSession, number: int, first: int) -> list[Bag]:
     return found
 
 
-def _feedback(session: HeardSession, number: int, first: int) -> list[Bag]:
+def _feedback(session: RatedSession, number: int, first: int) -> list[Bag]:
     found = []
     since: list[int] = []
     for position, turn in enumerate(session.turns):
@@ -123,7 +124,7 @@ def _feedback(session: HeardSession, number: int, first: int) -> list[Bag]:
     return found
 
 
-def _service(session: HeardSession, number: int, first: int) -> list[Bag]:
+def _service(session: RatedSession, number: int, first: int) -> list[Bag]:
     found = []
     kind = f"{session.source}:satisfaction"
     for position, turn in enumerate(session.turns):
@@ -137,10 +138,10 @@ def _service(session: HeardSession, number: int, first: int) -> list[Bag]:
     return found
 
 
-def _engagement(session: HeardSession, number: int, first: int) -> list[Bag]:
-    """Target w / (w + u): words of the reply that follows against the client's usual reply.
+def _engagement(session: RatedSession, number: int, first: int) -> list[Bag]:
+    """Target w / (w + u): words w of the next reply, u of the client's median reply.
 
-    0 when the client does not go on, 1/2 for a reply of the usual length.
+    0 if the client does not reply, 1/2 for a reply of median length.
     """
     replies = replies_after(session)
     lengths = [words for words in replies.values() if words]
@@ -160,7 +161,7 @@ def _engagement(session: HeardSession, number: int, first: int) -> list[Bag]:
     ]
 
 
-def replies_after(session: HeardSession) -> dict[int, int]:
+def replies_after(session: RatedSession) -> dict[int, int]:
     """Words of the client's next reply (all its turns until the counsellor's next), by position."""
     found: dict[int, int] = {}
     words, answering = 0, False
@@ -176,10 +177,10 @@ def replies_after(session: HeardSession) -> dict[int, int]:
 
 
 def pool(log_odds: Tensor, bag: Tensor, count: int, pooling: Pooling = "mean_log_odds") -> Tensor:
-    """Log-odds [count] of the bags from those of their turns; `bag` [turns] says whose each is.
+    """Pool turn log-odds to bag log-odds [count]; `bag` [turns] is the bag index of each turn.
 
-    `mean_log_odds` lets every turn add its part; `mean_probability` bounds what one turn can do;
-    `noisy_or` takes one strong turn for enough (Maron & Lozano-Pérez 1998).
+    `mean_log_odds` lets every turn contribute; `mean_probability` bounds the influence of a turn;
+    `noisy_or` can be satisfied by one strong turn (Maron & Lozano-Pérez 1998).
     """
     size = torch.zeros(count).index_add(0, bag, torch.ones_like(log_odds)).clamp(min=1.0)
     if pooling == "mean_log_odds":
@@ -194,10 +195,10 @@ def pool(log_odds: Tensor, bag: Tensor, count: int, pooling: Pooling = "mean_log
 
 @dataclass(frozen=True)
 class Fit:
-    """How the outcome heads are learned.
+    """Hyper-parameters of the outcome heads.
 
-    A bag that rates a whole session weighs 1; those of a kind that rates turns weigh together at
-    most as much as `most` sessions. `strength` is the inverse of the ridge penalty.
+    A bag that rates a whole session has weight 1; bags of a kind that rates turns have at most the
+    weight of `most` sessions together. `strength` is the inverse of the ridge penalty.
     """
 
     strength: float = 1e-3
@@ -210,11 +211,11 @@ def fit_heads(
     recipe: Fit,
     heads: Sequence[str] = OUTCOME_HEADS,
 ) -> dict[str, Linear]:
-    """What each head learned from its bags.
+    """Fit each head to its bags.
 
-    A bag's log-odds is the mean over its turns, and a turn's is linear in its features: so it is a
-    logistic regression on mean features. Ratings are few (a thousand chats): networks with a hidden
-    layer learned the same ratings less well (`docs/decisions/0003-evaluation.md`).
+    A bag's log-odds is the mean over its turns, and a turn's is linear in its features, so this is
+    a logistic regression on mean features. With only a thousand rated chats, networks with a hidden
+    layer did worse (`docs/decisions/0003-evaluation.md`).
     """
     fitted = {}
     for head in heads:
@@ -226,17 +227,17 @@ def fit_heads(
 
 @dataclass(frozen=True)
 class Linear:
-    """Log-odds of "yes": `weights` [features] times a turn's features, plus `intercept`."""
+    """Log-odds of "yes": a turn's features times `weights` [features], plus `intercept`."""
 
     weights: NDArray[np.float32]
     intercept: float
 
     def log_odds(self, fused: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
-        """Of turns, [turns], from their features [turns, features]."""
+        """Log-odds [turns] from features [turns, features]."""
         return np.asarray(fused @ self.weights + np.float32(self.intercept), np.float32)
 
     def write(self, layer: nn.Linear) -> None:
-        """Put it into a layer with the outputs (no, yes): the log-odds of "no" stay 0."""
+        """Copy the weights into a layer with outputs (no, yes); the log-odds of "no" stay 0."""
         with torch.no_grad():
             layer.weight.copy_(torch.from_numpy(np.stack([0 * self.weights, self.weights])))
             layer.bias.copy_(torch.tensor([0.0, self.intercept]))
@@ -251,7 +252,7 @@ def _fit_one(features: TurnFeatures, bags: list[Bag], recipe: Fit) -> Linear:
     weight = np.tile(worth, len(views)) / len(views)
     scaler = StandardScaler().fit(x, sample_weight=weight)
     z = scaler.transform(x)
-    # A target between 0 and 1 is a "yes" and a "no" that share the weight.
+    # Split a target between 0 and 1 into a weighted "yes" and a weighted "no".
     regression = LogisticRegression(C=recipe.strength, max_iter=1000)
     regression.fit(
         np.concatenate([z, z]),
@@ -278,5 +279,5 @@ def rates_session(bag: Bag) -> bool:
 
 
 def learns_from(bag: Bag) -> bool:
-    """Whether the bag's head learns from it, or is only tested on it."""
+    """Whether the bag's head is trained on it, as opposed to only tested."""
     return rates_session(bag) or bag.head not in WHOLE_CHATS_ONLY

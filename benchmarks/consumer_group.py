@@ -1,4 +1,4 @@
-"""Consumer processes under measurement, and the two ways to send turns through them."""
+"""Consumer processes under measurement, with bursts and scheduled flows of turns."""
 
 import itertools
 import subprocess
@@ -31,7 +31,7 @@ LOOK_EVERY: Final = 0.02
 class Burst(Struct, frozen=True):
     """Turns produced all at once, timed from the first send to the last commit.
 
-    ``cpu``: CPU seconds of all consumers; ``model_cpu``: those in model sessions.
+    ``cpu``: CPU seconds of all consumers; ``model_cpu``: those in ONNX sessions.
     """
 
     turns: int
@@ -46,15 +46,15 @@ class Burst(Struct, frozen=True):
 
     @property
     def overhead(self) -> float:
-        """Microseconds of CPU for a turn, all but the model."""
+        """Microseconds of CPU per turn outside the ONNX sessions."""
         return (self.cpu - self.model_cpu) / self.turns * 1e6
 
 
 class Flow(Struct, frozen=True):
     """Turns sent on a schedule.
 
-    ``sender_late``: milliseconds, 99th percentile; contained in the latency. ``backlog``: turns
-    that were due and not committed, at the end of each tenth of the time.
+    ``sender_late``: 99th percentile in milliseconds, included in the latency. ``backlog``: turns
+    due but not committed at the end of each tenth of the time.
     """
 
     rate: float
@@ -64,7 +64,7 @@ class Flow(Struct, frozen=True):
 
 
 class Group:
-    """Processes that read one topic and write their commits down in ``folder``."""
+    """Processes that consume one topic and record their commits in ``folder``."""
 
     def __init__(
         self, settings: Settings, folder: Path, started: Sequence[subprocess.Popen[bytes]]
@@ -76,7 +76,7 @@ class Group:
         self._model_cpu: dict[str, float] = {}
 
     def warm(self, count: int) -> None:
-        """Send turns until every process has committed some: all are in the group and at work."""
+        """Send turns until every process has committed some, so that all have joined the group."""
         at_work: set[str] = set()
         turns = workload.turns(count, sessions=count)
         for number in itertools.count():
@@ -143,7 +143,7 @@ class Group:
         return generator.send(job, PATIENCE + (at[-1] if at else 0.0))
 
     def _await(self, run: str, sent: Sent, patience: float) -> dict[str, list[Commit]]:
-        """The commits that hold turns of a run, by process, once all turns are there."""
+        """Commits with turns of a run, by process, once all turns are committed."""
         give_up = time.monotonic() + patience
         commits: dict[str, list[Commit]] = {}
         missing = sent.turns
@@ -162,13 +162,13 @@ class Group:
     def _check(self, give_up: float, what: str) -> None:
         ended = [process.returncode for process in self._started if process.poll() is not None]
         if ended or time.monotonic() > give_up:
-            state = f"a consumer ended with status {ended[0]}" if ended else "it takes too long"
+            state = f"a consumer ended with status {ended[0]}" if ended else "timed out"
             raise RapportError(f"{state}: {what}\n{processes.tail(self._folder / 'log')}")
 
 
 @contextmanager
 def workers(settings: Settings, count: int = 1) -> Iterator[Group]:
-    """Rapport's workers, ready; stopped at the end."""
+    """Start Rapport's workers, wait until they are ready, and stop them at the end."""
     commands = [[sys.executable, "-m", "benchmarks.worker"]] * count
     with running(settings, commands) as group:
         yield group
@@ -178,10 +178,10 @@ def workers(settings: Settings, count: int = 1) -> Iterator[Group]:
 def running(
     settings: Settings, commands: Sequence[Sequence[str | Path]], warm_turns: int = WARM_TURNS
 ) -> Iterator[Group]:
-    """One consumer process for each command, ready; stopped at the end.
+    """Start one consumer process per command, wait until ready, and stop them at the end.
 
-    Each is called with the folder for its commits as its last argument, and with the settings in
-    its environment.
+    Each command gets the folder for its commits as its last argument, and the settings in its
+    environment.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rapport-group-")))

@@ -7,20 +7,20 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models.data.listeners import HeardSession, HeardTurn
+from models.data.rated_sessions import RatedSession, RatedTurn
 from models.labels import CLIENT, COUNSELLOR
 from models.resampling import auroc
-from models.words import cross_fitted_words, said_by
+from models.text_baseline import cross_fitted_words, said_by
 
 
-def chat(number: int, *, low: bool) -> HeardSession:
+def chat(number: int, *, low: bool) -> RatedSession:
     """Low chats show in what the client says after the seventh counsellor turn, not before."""
     turns = []
     for position in range(12):
-        turns.append(HeardTurn(COUNSELLOR, f"how is that {position}"))
+        turns.append(RatedTurn(COUNSELLOR, f"how is that {position}"))
         late = "you do not listen" if low else "thank you so much"
-        turns.append(HeardTurn(CLIENT, late if position >= 7 else "it is hard"))
-    return HeardSession("esconv", f"esconv:{number}", turns)
+        turns.append(RatedTurn(CLIENT, late if position >= 7 else "it is hard"))
+    return RatedSession("esconv", f"esconv:{number}", turns)
 
 
 def test_what_is_said_ends_with_the_counsellor_turn() -> None:

@@ -1,4 +1,4 @@
-"""The usual yardstick: a regression on the words alone, tf-idf of single words and pairs."""
+"""Text baseline: a regression on tf-idf of single words and word pairs."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR
 
 STRENGTH = 10.0
-"""The inverse of the ridge penalty."""
+"""Inverse of the ridge penalty."""
 
 
 def regression_on_words() -> Pipeline:
-    """From texts to a class, both classes weighing the same."""
+    """A pipeline from texts to a class, with balanced class weights."""
     return make_pipeline(
         TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, 2)),
         LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=2000),
     )
 
 
-def said_by(session: HeardSession, role: int, turns: int | None = None) -> str:
-    """What one side said up to a number of counsellor turns (None: all of it)."""
+def said_by(session: RatedSession, role: int, turns: int | None = None) -> str:
+    """Text of one side up to a number of counsellor turns (None: all of it)."""
     spoken = session.positions[COUNSELLOR]
     end = len(session.turns) if turns is None or turns > len(spoken) else spoken[turns - 1] + 1
     return " ".join(session.turns[i].text for i in session.positions[role] if i < end)
@@ -35,7 +35,7 @@ def cross_fitted_words(
 ) -> NDArray[np.float64] | None:
     """Log-odds [texts] from the words, each by a regression on the other folds.
 
-    None where a fold leaves one class alone.
+    None if a fold leaves only one class.
     """
     score = np.zeros(len(texts))
     for k in np.unique(fold):

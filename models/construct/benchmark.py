@@ -1,4 +1,4 @@
-"""Sessions whose empathy is known: composed of rated answers, or degraded from real ones.
+"""Sessions of known empathy: composed of rated answers, or degraded from real ones.
 
 *Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that
 people labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors
@@ -11,7 +11,7 @@ labels and lengths are the same on both sides. *Real*: the sessions as they are,
 reference distributions. *Rated*: the conversations of EmpatheticExchanges, whose answers people
 rated for empathy.
 
-Everything of a session comes from one fold, so that the model of that fold has seen none of it.
+All parts of a session come from one fold, so that this fold's model has seen none of it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import Literal
 
 import numpy as np
 
-from models.batches import dice
+from models.batches import seeded_random
 from models.data import empathetic_exchanges, epitome, esconv
 from models.data.corpora import Conversation
-from models.data.listeners import SERVICE, HeardSession, HeardTurn, load_sessions
+from models.data.rated_sessions import SERVICE, RatedSession, RatedTurn, load_sessions
 from models.data.split import fold_of, key_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
 
@@ -52,7 +52,7 @@ LEAN = 1.2
 COMPOSED_A_FOLD = 240
 CHATS_A_FOLD = 50
 CONTROLS = 30
-"""A control is drawn from so many strongly empathic answers, those nearest in length."""
+"""A control is drawn from this many strongly empathic answers, those nearest in length."""
 FEWEST_COUNSELLOR_TURNS = 8
 STRONG_TOTAL = 3
 """Answers with at least this labelled total are strongly empathic: an eighth of EPITOME."""
@@ -62,7 +62,7 @@ SWAPS_A_FOLD = 40
 KINDS_SWAPPED: tuple[Kind, ...] = ("misplaced", "fitting")
 DOMAINS_COMPOSED = ("peer-support", "counselling")
 SERVICE_A_FOLD = 120
-"""Service dialogues of a fold that are part of the reference."""
+"""Service dialogues per fold in the reference."""
 DOMAINS: dict[str, str] = {
     "esconv": "peer-support",
     "esconv_failed": "peer-support",
@@ -73,7 +73,7 @@ DOMAINS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """A text that may stand as a counsellor turn; `total` is the labelled total, if it has one."""
+    """A text that can serve as a counsellor turn; `total` is its labelled total, if any."""
 
     text: str
     total: int | None = None
@@ -86,7 +86,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a session of the benchmark.
+    """Ground truth of a session of the benchmark.
 
     `origin` names the session that was changed, or the two that swapped their answers; `onset` is
     the place of the first changed counsellor turn among the counsellor turns; `totals` are the
@@ -104,42 +104,42 @@ class Known:
 
 
 @dataclass
-class Material:
-    """Sessions of the benchmark with what is known of them, side by side."""
+class BenchmarkSessions:
+    """Sessions of the benchmark with their ground truth, as parallel lists."""
 
-    sessions: list[HeardSession] = field(default_factory=list)
+    sessions: list[RatedSession] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
 
-    def add(self, session: HeardSession, known: Known) -> None:
+    def add(self, session: RatedSession, known: Known) -> None:
         """Add one session."""
         self.sessions.append(session)
         self.known.append(known)
 
-    def join(self, other: Material) -> None:
-        """Add the sessions of another one."""
+    def join(self, other: BenchmarkSessions) -> None:
+        """Append the sessions of another collection."""
         self.sessions += other.sessions
         self.known += other.known
 
 
 @dataclass
 class Parts:
-    """What one fold's sessions are made of."""
+    """Source material of one fold's sessions."""
 
     pairs: list[tuple[str, Answer]]
-    heard: list[HeardSession]
-    chats: list[HeardSession]
-    counselling: list[HeardSession]
+    heard: list[RatedSession]
+    chats: list[RatedSession]
+    counselling: list[RatedSession]
     task: list[Answer]
     advice: list[Answer]
 
     @property
     def none(self) -> list[Answer]:
-        """Answers that people labelled as showing none of the three mechanisms."""
+        """Answers labelled as showing none of the three mechanisms."""
         return [answer for _, answer in self.pairs if answer.total == 0]
 
     @property
     def strong(self) -> list[Answer]:
-        """Answers that people labelled as strongly empathic."""
+        """Answers labelled as strongly empathic."""
         return [answer for _, answer in self.pairs if (answer.total or 0) >= STRONG_TOTAL]
 
 
@@ -150,7 +150,7 @@ def total_of(response: Conversation) -> int:
 
 
 def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
-    """Everything of one fold."""
+    """Collect the source material of one fold."""
 
     def own(key: str) -> bool:
         return fold_of(key, seed, folds) == fold
@@ -185,24 +185,24 @@ def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
     )
 
 
-def _long(session: HeardSession) -> bool:
+def _long(session: RatedSession) -> bool:
     return len(session.positions[COUNSELLOR]) >= FEWEST_COUNSELLOR_TURNS
 
 
-def real(parts: Parts, fold: int, chance: random.Random) -> Material:
-    """The fold's sessions as they are, of the service corpora a sample."""
+def real(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
+    """The fold's unchanged sessions, with a sample of the service corpora."""
     service = [session for session in parts.heard if session.source in SERVICE]
     chosen = [session for session in parts.heard if session.source not in SERVICE]
     chosen += chance.sample(service, min(SERVICE_A_FOLD, len(service)))
-    made = Material()
+    made = BenchmarkSessions()
     for session in chosen:
         made.add(session, Known("real", DOMAINS[session.source], fold, session.key))
     return made
 
 
-def rated(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
+def rated(data_dir: Path, fold: int, folds: int, seed: int) -> BenchmarkSessions:
     """The fold's conversations of EmpatheticExchanges."""
-    made = Material()
+    made = BenchmarkSessions()
     for item in empathetic_exchanges.load(data_dir):
         if fold_of(key_of(item), seed, folds) == fold:
             ratings = tuple(
@@ -210,17 +210,17 @@ def rated(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
                 for turn in item.turns
                 if turn.labels
             )
-            turns = [HeardTurn(turn.role, turn.text) for turn in item.turns]
+            turns = [RatedTurn(turn.role, turn.text) for turn in item.turns]
             made.add(
-                HeardSession("esconv", key_of(item), turns),
+                RatedSession("esconv", key_of(item), turns),
                 Known("rated", "peer-support", fold, totals=ratings),
             )
     return made
 
 
-def composed(parts: Parts, fold: int, chance: random.Random) -> Material:
-    """Sessions of six exchanges, each in both domains."""
-    made = Material()
+def composed(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
+    """Compose sessions of six exchanges, each in both domains."""
+    made = BenchmarkSessions()
     totals = np.array([answer.total or 0 for _, answer in parts.pairs])
     for number in range(COMPOSED_A_FOLD):
         lean = chance.uniform(-LEAN, LEAN)
@@ -232,25 +232,25 @@ def composed(parts: Parts, fold: int, chance: random.Random) -> Material:
             turn
             for place in drawn
             for turn in (
-                HeardTurn(CLIENT, parts.pairs[place][0]),
-                HeardTurn(COUNSELLOR, parts.pairs[place][1].text),
+                RatedTurn(CLIENT, parts.pairs[place][0]),
+                RatedTurn(COUNSELLOR, parts.pairs[place][1].text),
             )
         ]
         known = Known("composed", "", fold, totals=tuple(int(totals[place]) for place in drawn))
         for domain in DOMAINS_COMPOSED:
             key = f"composed:{fold}:{number}:{domain}"
-            made.add(HeardSession("esconv", key, turns), replace(known, domain=domain))
+            made.add(RatedSession("esconv", key, turns), replace(known, domain=domain))
     return made
 
 
-def swapped(parts: Parts, fold: int, chance: random.Random) -> Material:
+def swapped(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
     """Sessions of strongly empathic answers, below their own posts and below another session's.
 
     Twelve pairs of post and answer make two sessions of six. Of two answers that are neighbours in
     length each session has one, and these are swapped: both kinds consist of the same answers.
     """
     strong = {post: answer for post, answer in parts.pairs if (answer.total or 0) >= STRONG_TOTAL}
-    made = Material()
+    made = BenchmarkSessions()
     if len(strong) < 2 * EXCHANGES:
         return made
     for number in range(SWAPS_A_FOLD):
@@ -266,21 +266,21 @@ def swapped(parts: Parts, fold: int, chance: random.Random) -> Material:
                     turn
                     for couple, answer in zip(couples, answers, strict=True)
                     for turn in (
-                        HeardTurn(CLIENT, couple[side][0]),
-                        HeardTurn(COUNSELLOR, answer.text),
+                        RatedTurn(CLIENT, couple[side][0]),
+                        RatedTurn(COUNSELLOR, answer.text),
                     )
                 ]
                 totals = tuple(answer.total or 0 for answer in answers)
                 known = Known(kind, "", fold, f"swap:{fold}:{number}", totals=totals)
                 for domain in DOMAINS_COMPOSED:
                     key = f"{kind}:{fold}:{number}:{side}:{domain}"
-                    made.add(HeardSession("esconv", key, turns), replace(known, domain=domain))
+                    made.add(RatedSession("esconv", key, turns), replace(known, domain=domain))
     return made
 
 
-def degraded(parts: Parts, fold: int, chance: random.Random) -> Material:
+def degraded(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
     """Real sessions as they are and changed in every way, with their controls."""
-    made = Material()
+    made = BenchmarkSessions()
     chosen = (
         *(("peer-support", s) for s in chance.sample(parts.chats, len(parts.chats))[:CHATS_A_FOLD]),
         *(("counselling", session) for session in parts.counselling),
@@ -297,25 +297,25 @@ def degraded(parts: Parts, fold: int, chance: random.Random) -> Material:
                 changed = _changed(session, places, kind, parts, chance)
                 name = f"{kind}:{onset}:{share}"
                 made.add(
-                    HeardSession(session.source, f"{session.key}:{name}", changed),
+                    RatedSession(session.source, f"{session.key}:{name}", changed),
                     Known(kind, domain, fold, session.key, first, share),
                 )
     return made
 
 
-def _named(session: HeardSession, name: str) -> HeardSession:
-    turns = [HeardTurn(turn.role, turn.text) for turn in session.turns]
-    return HeardSession(session.source, f"{session.key}:{name}", turns)
+def _named(session: RatedSession, name: str) -> RatedSession:
+    turns = [RatedTurn(turn.role, turn.text) for turn in session.turns]
+    return RatedSession(session.source, f"{session.key}:{name}", turns)
 
 
 def _changed(
-    session: HeardSession,
+    session: RatedSession,
     places: Sequence[int],
     kind: Kind,
     parts: Parts,
     chance: random.Random,
-) -> list[HeardTurn]:
-    turns = [HeardTurn(turn.role, turn.text) for turn in session.turns]
+) -> list[RatedTurn]:
+    turns = [RatedTurn(turn.role, turn.text) for turn in session.turns]
     pool = {
         "none": parts.none,
         "task": parts.task,
@@ -323,30 +323,31 @@ def _changed(
         "strong": parts.strong,
     }[kind]
     for place in places:
-        # The control is about as long as the turn it replaces, everything else as the control.
+        # The control matches the length of the turn it replaces; all other replacements match the
+        # control.
         words = len(session.turns[place].text.split())
         control = _alike(parts.strong, words, chance, CONTROLS)
         given = control if kind == "strong" else _alike(pool, control.words, chance)
-        turns[place] = HeardTurn(COUNSELLOR, given.text)
+        turns[place] = RatedTurn(COUNSELLOR, given.text)
     return turns
 
 
 def _alike(pool: Sequence[Answer], words: int, chance: random.Random, among: int = 12) -> Answer:
-    """One of the answers nearest in length."""
+    """Draw one of the answers nearest in length."""
     nearest = sorted(pool, key=lambda answer: abs(answer.words - words))[:among]
     return chance.choice(nearest)
 
 
-def material(data_dir: Path, fold: int, folds: int, seed: int) -> Material:
+def build_benchmark(data_dir: Path, fold: int, folds: int, seed: int) -> BenchmarkSessions:
     """All sessions of the benchmark that belong to one fold."""
     parts = parts_of(data_dir, fold, folds, seed)
-    made = Material()
+    made = BenchmarkSessions()
     for part in (
-        real(parts, fold, dice(seed, fold, "real")),
+        real(parts, fold, seeded_random(seed, fold, "real")),
         rated(data_dir, fold, folds, seed),
-        composed(parts, fold, dice(seed, fold, "composed")),
-        swapped(parts, fold, dice(seed, fold, "swapped")),
-        degraded(parts, fold, dice(seed, fold, "degraded")),
+        composed(parts, fold, seeded_random(seed, fold, "composed")),
+        swapped(parts, fold, seeded_random(seed, fold, "swapped")),
+        degraded(parts, fold, seeded_random(seed, fold, "degraded")),
     ):
         made.join(part)
     return made

@@ -1,4 +1,4 @@
-"""Sessions of the benchmark through the service's own pipeline, with scores computed before."""
+"""Run sessions of the benchmark through the service's pipeline with precomputed scores."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.batches import AFTER, BEFORE
-from models.construct.material import Known, Material
+from models.construct.benchmark import BenchmarkSessions, Known
 from models.construct.plain import plain_means
 from models.construct.scoring import Scored
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR, RATED
 from models.replay import ReplayScorer, session_end, session_turn
 from stream_app.contracts.events import Approach, Domain, Role
@@ -25,8 +25,8 @@ from stream_app.inference.bundle import HeadSpec
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What the service says of a session: the risk after each counsellor turn, and its end.
+class SessionTrace:
+    """The service's output for a session.
 
     `places` are the counsellor turns that have a risk, counted from 0; `words` of all turns;
     `plain` are the means of `models.construct.plain` after each counsellor turn and at the end.
@@ -42,29 +42,29 @@ class Watched:
     plain: tuple[Mapping[str, float], ...] = ()
 
     def risk_after(self, counsellor_turns: int) -> float | None:
-        """The risk known after so many counsellor turns; None before there is one."""
+        """The last risk within the first `counsellor_turns` turns; None before there is one."""
         found = [r for place, r in zip(self.places, self.risks, strict=True)
                  if place < counsellor_turns]  # fmt: skip
         return found[-1] if found else None
 
 
-def watch(
-    material: Material,
+def trace_sessions(
+    benchmark: BenchmarkSessions,
     scored: Scored,
     manifest: Mapping[str, HeadSpec],
     empathy: EmpathyModel,
     chosen: Sequence[int] | None = None,
     approach: Approach | None = None,
-) -> list[Watched]:
-    """Run sessions (those `chosen`, or all), their turns one after another.
+) -> list[SessionTrace]:
+    """Run the sessions (`chosen`, or all), one turn after another.
 
-    `manifest` has the heads' calibration; `approach` is what their events declare.
+    `manifest` has the heads' calibration; `approach` is declared in their events.
     """
     scorer = ReplayScorer(scored.logits, manifest, empathy, scored.distress)
     pipeline = Pipeline(scorer, Policy(WindowPolicy(BEFORE, AFTER), require_consent=False))
     found = []
-    for number in range(len(material.sessions)) if chosen is None else chosen:
-        session, known = material.sessions[number], material.known[number]
+    for number in range(len(benchmark.sessions)) if chosen is None else chosen:
+        session, known = benchmark.sessions[number], benchmark.known[number]
         events = _events(session, known, int(scored.starts[number]), approach)
         result = pipeline.process(events, {})
         spoken = {seq: place for place, seq in enumerate(session.positions[COUNSELLOR])}
@@ -74,7 +74,7 @@ def watch(
             if score.low_empathy_risk is not None
         ]
         found.append(
-            Watched(
+            SessionTrace(
                 number,
                 known,
                 session.source,
@@ -89,7 +89,7 @@ def watch(
 
 
 def _events(
-    session: HeardSession, known: Known, first: int, approach: Approach | None
+    session: RatedSession, known: Known, first: int, approach: Approach | None
 ) -> list[Received]:
     domain = Domain(known.domain)
     turns = [
@@ -102,18 +102,18 @@ def _events(
 
 @dataclass(frozen=True)
 class Features:
-    """Features of all turns of a material, by name [turns], NaN where the other side speaks."""
+    """Features of all turns of the sessions, by name [turns]; NaN for turns of the other role."""
 
     client: dict[str, NDArray[np.float64]]
     counsellor: dict[str, NDArray[np.float64]]
 
 
 def turn_features(
-    material: Material, scored: Scored, manifest: Mapping[str, HeadSpec], stage: Stage
+    benchmark: BenchmarkSessions, scored: Scored, manifest: Mapping[str, HeadSpec], stage: Stage
 ) -> Features:
-    """What `core.empathy` makes of every turn, by the scores of one stage."""
+    """Compute `core.empathy`'s turn features from the scores of one stage."""
     scorer = ReplayScorer(scored.logits, manifest, None, scored.distress)
-    roles = [turn.role for session in material.sessions for turn in session.turns]
+    roles = [turn.role for session in benchmark.sessions for turn in session.turns]
     tables: dict[int, dict[str, NDArray[np.float64]]] = {0: {}, 1: {}}
     for row, role in enumerate(roles):
         counsellor = role == COUNSELLOR

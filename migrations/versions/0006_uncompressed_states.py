@@ -1,4 +1,4 @@
-"""PostgreSQL stores states of sessions as they are: vectors do not compress, trying costs CPU.
+"""Store session states uncompressed on PostgreSQL: vectors do not compress, and trying costs CPU.
 
 Revision: 0006
 """
