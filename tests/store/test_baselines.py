@@ -168,7 +168,7 @@ def test_an_alert_quotes_the_channel_once_the_channel_is_the_reference(
 
     def reason() -> str:
         core = pipeline(rules_of(text))
-        core.baselines = StoredBaselines(filled, BUNDLE)
+        core.environment.baselines = StoredBaselines(filled, BUNDLE)
         alerts = core.process(log, {}).alerts
         return next(alert.reason for alert in alerts if alert.state is AlertState.FIRING)
 
