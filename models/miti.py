@@ -137,7 +137,7 @@ def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
     known = dict(zip(texts, scorer.encode(texts), strict=True))
     encoded = [_encoded(i, turn.role, turn.text, known) for i, turn in enumerate(turns)]
     before, after = scorer.window
-    targets = []
+    requests = []
     for i in coded:
         context = [
             Neighbour(encoded[j], j - i)
@@ -145,11 +145,11 @@ def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
             if j != i
         ]
         alone = [_encoded(i, COUNSELLOR, text, known) for text in parts[i]]
-        targets += [ScoringRequest(turn, Stage.FINAL, context) for turn in (encoded[i], *alone)]
+        requests += [ScoringRequest(turn, Stage.FINAL, context) for turn in (encoded[i], *alone)]
     found = iter(
         each.expressed
-        for start in range(0, len(targets), AT_ONCE)
-        for each in scorer.score(targets[start : start + AT_ONCE])
+        for start in range(0, len(requests), AT_ONCE)
+        for each in scorer.score(requests[start : start + AT_ONCE])
     )
     return [
         Read(

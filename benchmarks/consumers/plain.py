@@ -50,7 +50,7 @@ class EncodeOnce:
                 encoding.vectors,
                 encoding.rationales,
             )
-            _, requests = push(self._windows[turn.session_id], encoded, self._policy)
+            requests = push(self._windows[turn.session_id], encoded, self._policy)
             due += [(turn.session_id, request) for request in requests]
         scores = self._scorer.score([request for _, request in due])
         return [

@@ -88,7 +88,7 @@ def main() -> None:
             encoding.vectors,
             encoding.rationales,
         )
-        _, requests = push(window, encoded, POLICY)
+        requests = push(window, encoded, POLICY)
         scores = scorer.score(requests)
         state.set_bytes(WINDOW, msgspec.msgpack.encode(window))
         rows = [

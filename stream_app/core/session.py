@@ -225,7 +225,7 @@ class Session:
             withheld=not self._is_covered,
         )
         self._note_facts(event, turn.occurred_at)
-        _, requests = window.push(state.window, turn, self._env.policy.window)
+        requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
         if not turn.withheld:
             return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn)

@@ -78,8 +78,7 @@ class ScoringRequest(Struct, frozen=True):
 class Placement(Enum):
     """Where a turn stands in its window."""
 
-    ACCEPTED = "accepted"
-    WAITING = "waiting"
+    NEW = "new"
     LATE = "late"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"
@@ -97,30 +96,25 @@ class WindowState(Struct):
 
 
 def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
-    """Where ``push`` would put this turn; changes nothing."""
+    """Find a turn's place before it is pushed."""
     known = state.waiting[seq].digest if seq in state.waiting else state.digests.get(seq)
     if known is not None:
         return Placement.DUPLICATE if known == digest else Placement.CONFLICT
     if seq < state.next_seq:
         return Placement.LATE if _gap_of(state, seq) is not None else Placement.DUPLICATE
-    return Placement.ACCEPTED if seq == state.next_seq else Placement.WAITING
+    return Placement.NEW
 
 
-def push(
-    state: WindowState, turn: WindowTurn, policy: WindowPolicy
-) -> tuple[Placement, list[ScoringRequest]]:
-    """Add a turn; returns its placement and the scores that are due, in order."""
-    placement = placement_of(state, turn.seq, turn.digest)
-    if placement in (Placement.DUPLICATE, Placement.CONFLICT):
-        return placement, []
-    if placement is Placement.LATE:
-        return placement, _take_late(state, turn, policy)
+def push(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
+    """Add a new turn, or a late one (``turn.late``); returns the scores that are due, in order."""
+    if turn.late:
+        return _take_late(state, turn, policy)
     state.waiting[turn.seq] = turn
     requests = _drain(state, policy)
     while state.waiting and _bound_reached(state, turn.occurred_at, policy):
         _give_up_gap(state)
         requests += _drain(state, policy)
-    return placement, requests
+    return requests
 
 
 def flush(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:

@@ -36,7 +36,7 @@ class Database:
             states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
             self.store(PIPELINE.process(log[start:stop], states))
 
-    def rest(self) -> "Database":
+    def flush_idle(self) -> "Database":
         """What is left when all have gone quiet."""
         states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
         self.store(PIPELINE.flush_idle({k: v for k, v in states.items() if not v.state.closed}))
@@ -103,7 +103,7 @@ def interleaved(sessions: list[list[bytes]], seed: int) -> list[Received]:
 def ended(log: list[Received], cuts: list[int]) -> dict[Any, Any]:
     database = Database()
     database.run(log, cuts)
-    return database.rest().rows
+    return database.flush_idle().rows
 
 
 @RELAXED
@@ -126,7 +126,7 @@ def test_reading_a_part_of_the_log_again_does_not_matter(
     database = Database()
     database.run(log[:stop], cuts)
     database.run(log[max(0, stop - back) :], cuts)
-    assert database.rest().rows == ended(log, [])
+    assert database.flush_idle().rows == ended(log, [])
 
 
 @RELAXED
@@ -136,8 +136,8 @@ def test_idle_checks_in_between_do_not_matter(sessions: list[list[bytes]], every
     database = Database()
     for start in range(0, len(log), every):
         database.run(log[start : start + every], [])
-        database.rest()
-    assert database.rest().rows == ended(log, [])
+        database.flush_idle()
+    assert database.flush_idle().rows == ended(log, [])
 
 
 def next_time(log: list[Received], session_id: str) -> datetime | None:
@@ -164,7 +164,7 @@ def test_ticks_before_the_next_event_do_not_matter(
             now = next_time(log[start + every :], name)
             if now is not None:
                 database.store(PIPELINE.fire_due({name: Versioned(unpack(raw))}, now))
-    assert database.rest().rows == ended(log, [])
+    assert database.flush_idle().rows == ended(log, [])
 
 
 @RELAXED
