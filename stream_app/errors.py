@@ -29,7 +29,7 @@ RapportError
 ├── TooManyAttempts      too many wrong passwords [web.attempts]
 ├── TooManyClients       too many live connections [web.live]
 ├── LogChanged           a topic was recreated while it was read [web.topics]
-├── TooEarly             feedback was requested for an open session [core.feedback]
+├── TooEarly             feedback was requested for an open session [web.feedback.composition]
 ├── InputError           an input file cannot be read [commands.event_files]
 └── ChildDied            a process of `rapport up` ended [commands.up]
 """
