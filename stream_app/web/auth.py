@@ -15,6 +15,7 @@ from pwdlib import PasswordHash
 from starlette.datastructures import URL
 
 from stream_app.contracts.events import MAX_ID_CHARS
+from stream_app.errors import RapportError
 from stream_app.store import audit
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person, PersonRole
@@ -34,7 +35,7 @@ _verifying = threading.BoundedSemaphore(4)
 """Each takes 64 MiB while it runs."""
 
 
-class SignInNeeded(Exception):
+class SignInNeeded(RapportError):
     """Nobody is signed in; pages send to the sign-in page, the API answers 401."""
 
 

@@ -8,8 +8,6 @@ import msgspec
 
 from stream_app.contracts.events import Domain, Role
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
-from stream_app.core import feedback
-from stream_app.core.feedback import CounsellorTurn, Feedback, Points, TooEarly
 from stream_app.store import audit
 from stream_app.store.audit import Audited
 from stream_app.store.judged import NotThere
@@ -19,6 +17,8 @@ from stream_app.store.reading.levels import LevelsOfTurn
 from stream_app.store.reading.scope import Scope
 from stream_app.store.reading.transcripts import TurnRead
 from stream_app.store.repository import Store
+from stream_app.web.feedback import composition
+from stream_app.web.feedback.composition import CounsellorTurn, Feedback, Points, TooEarly
 
 AT_ONCE: Final = 1000
 RECENT_SESSIONS: Final = 10
@@ -44,7 +44,9 @@ def of_session(store: Store, person: Person, session_id: str) -> list[Feedback]:
         spoken = {name: turns for name, turns in spoken.items() if name == person.speaker}
     domain = Domain(card.domain) if card.domain else None
     return [
-        feedback.of_session(session_id, counsellor, card.status, turns, domain, card.withheld_turns)
+        composition.of_session(
+            session_id, counsellor, card.status, turns, domain, card.withheld_turns
+        )
         for counsellor, turns in sorted(spoken.items())
     ]
 
@@ -64,7 +66,7 @@ def of_recent(levels: Sequence[LevelsOfTurn]) -> tuple[int, Points]:
         for turn in levels
         if turn.session_id in recent
     ]
-    return len(recent), feedback.points(turns)
+    return len(recent), composition.points(turns)
 
 
 def levels_of(expressed: Mapping[str, Any]) -> dict[str, Level]:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
-from stream_app.core import feedback
-from stream_app.core.feedback import CounsellorTurn, Feedback, TurnRef
+from stream_app.web.feedback import composition
+from stream_app.web.feedback.composition import CounsellorTurn, Feedback, TurnRef
 
 RATING_WORDS = re.compile(
     r"\b(good|bad|poor|weak|strong|excellent|great|fail\w*|wrong(?!\?)|better|worse|score\w*)\b",
@@ -36,7 +36,7 @@ def turn(
 
 
 def of(*turns: CounsellorTurn, status: SessionStatus = SessionStatus.CLOSED) -> Feedback:
-    return feedback.of_session("s", "h", status, turns)
+    return composition.of_session("s", "h", status, turns)
 
 
 levels = st.builds(
@@ -71,7 +71,7 @@ def sentences(given: Feedback) -> list[str]:
 def test_says_nothing_that_the_scores_do_not_hold(
     turns: list[CounsellorTurn], domain: Domain | None, withheld: int
 ) -> None:
-    told = feedback.of_session("s", "h", SessionStatus.IDLE, turns, domain, withheld)
+    told = composition.of_session("s", "h", SessionStatus.IDLE, turns, domain, withheld)
     by_seq = {item.seq: item for item in turns}
 
     def judged(name: str, seq: int) -> Level:
@@ -99,7 +99,7 @@ def test_says_nothing_that_the_scores_do_not_hold(
         assert text is not None
         assert quote.words == text[quote.start : quote.end]
         assert quote.words.strip()
-        assert len(quote.words) <= feedback.LONGEST_QUOTE
+        assert len(quote.words) <= composition.LONGEST_QUOTE
 
 
 @given(counsellor_turns, st.none() | st.sampled_from(Domain), st.randoms())
@@ -108,15 +108,15 @@ def test_is_the_same_whatever_the_order_of_the_turns(
 ) -> None:
     shuffled = list(turns)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    once = feedback.of_session("s", "h", SessionStatus.CLOSED, turns, domain)
-    assert once == feedback.of_session("s", "h", SessionStatus.CLOSED, shuffled, domain)
+    once = composition.of_session("s", "h", SessionStatus.CLOSED, turns, domain)
+    assert once == composition.of_session("s", "h", SessionStatus.CLOSED, shuffled, domain)
 
 
 @given(counsellor_turns, st.none() | st.sampled_from(Domain))
 def test_no_sentence_rates_and_all_are_short(
     turns: list[CounsellorTurn], domain: Domain | None
 ) -> None:
-    told = feedback.of_session("s", "h", SessionStatus.CLOSED, turns, domain)
+    told = composition.of_session("s", "h", SessionStatus.CLOSED, turns, domain)
     for sentence in sentences(told):
         assert not RATING_WORDS.search(sentence), sentence
         assert len(sentence) < 320
@@ -124,7 +124,7 @@ def test_no_sentence_rates_and_all_are_short(
 
 
 def test_comes_after_the_session_only() -> None:
-    with pytest.raises(feedback.TooEarly):
+    with pytest.raises(composition.TooEarly):
         of(turn(1), status=SessionStatus.OPEN)
 
 
@@ -195,7 +195,7 @@ def test_a_mechanism_whose_head_abstained_everywhere_is_not_spoken_about() -> No
 
 def test_late_and_withheld_turns_are_counted_and_left_out() -> None:
     late = [turn(seq, er=2, late=True) for seq in (1, 3, 5)]
-    told = feedback.of_session("s", "h", SessionStatus.CLOSED, late, withheld=1)
+    told = composition.of_session("s", "h", SessionStatus.CLOSED, late, withheld=1)
     assert told.mechanisms == []
     assert told.notes == [
         "3 turns that arrived late were left out.",
@@ -218,6 +218,6 @@ def test_a_long_rationale_is_quoted_up_to_a_word() -> None:
 
 def test_a_service_conversation_gets_its_own_examples() -> None:
     turns = [turn(seq) for seq in (1, 3, 5)]
-    plain = feedback.of_session("s", "h", SessionStatus.CLOSED, turns)
-    service = feedback.of_session("s", "h", SessionStatus.CLOSED, turns, Domain.CUSTOMER_SERVICE)
+    plain = composition.of_session("s", "h", SessionStatus.CLOSED, turns)
+    service = composition.of_session("s", "h", SessionStatus.CLOSED, turns, Domain.CUSTOMER_SERVICE)
     assert plain.mechanisms[0].typical != service.mechanisms[0].typical

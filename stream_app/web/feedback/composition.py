@@ -2,7 +2,7 @@
 
 The pattern is that of Sharma et al. 2020, appendix D: for each of EPITOME's mechanisms what was
 there and in which words, what is missing, and how it typically sounds. The sentences are this
-project's own (``feedback_words``). What is chosen as the strength and as the suggestion follows
+project's own (``words``). What is chosen as the strength and as the suggestion follows
 the rule in ``points``; the same turns always give the same feedback.
 
 A head that abstained on a turn is not spoken about for that turn. A late turn is left out: it was
@@ -20,8 +20,8 @@ from typing import Final
 
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
-from stream_app.core import feedback_words as words
 from stream_app.errors import RapportError
+from stream_app.web.feedback import words
 
 FEWEST_TURNS: Final = 3
 """With fewer judged turns no strength and no suggestion is named."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.core.suppression import Place, Size, hidden
+from stream_app.web.suppression import Place, Size, hidden
 
 ENOUGH = Size(40, 10)
 FEW = Size(3, 2)
