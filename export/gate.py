@@ -107,8 +107,8 @@ def throughput(
                     elapsed = _elapsed(candidate.scorer, chunks)
                     times.setdefault((candidate.name, size), []).append(elapsed)
     best: dict[str, float] = {}
-    for (name, _), elapsed in times.items():
-        speed = len(sample) / statistics.median(elapsed)
+    for (name, _), rounds_of_it in times.items():
+        speed = len(sample) / statistics.median(rounds_of_it)
         best[name] = max(best.get(name, 0.0), round(speed, 1))
     return best
 

@@ -51,7 +51,9 @@ class OnnxModel:
         return torch.cat(rows), padded
 
     def _run(self, ids: np.ndarray, mask: np.ndarray) -> list[np.ndarray]:
-        return self.encoder.run(ENCODER_OUTPUTS, {"input_ids": ids, "attention_mask": mask})
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        outputs: list[np.ndarray] = self.encoder.run(ENCODER_OUTPUTS, inputs)
+        return outputs
 
     def score(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Logits [n, labels] by head for named inputs of the head graph."""

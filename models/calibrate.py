@@ -73,7 +73,7 @@ class Calibration:
     def labels(self, head: str, probabilities: Floats) -> Ints:
         """The label that is shown, [n]: the most probable one, after a level head's offsets."""
         offsets = np.array(self.offsets.get(head, 0.0))
-        return (np.log(probabilities + 1e-12) + offsets).argmax(-1)
+        return np.asarray((np.log(probabilities + 1e-12) + offsets).argmax(-1))
 
     def strategies(self, probabilities: Floats) -> Ints:
         """Yes or no for each of the seven tasks, [n, 7]."""
@@ -220,7 +220,7 @@ def fit_abstention(confidence: Floats, right: Ints) -> float:
 
     At most three tenths of the turns are left unanswered; 0 answers everything.
     """
-    points = metrics.risk_coverage(confidence, right)
+    points = metrics.risk_coverage(confidence, right.astype(bool))
     allowed = [point for point in points if point.coverage >= 1 - LARGEST_ABSTENTION]
     for point in allowed:
         if point.accuracy >= RIGHT_SHARE:

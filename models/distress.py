@@ -209,7 +209,8 @@ def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
 
 def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str, Any]:
     """The seeker's intensity of emotion before the chat, 1-5, and the first turns of the chat."""
-    intensity, chats = [], []
+    intensity: list[int] = []
+    chats: list[list[str]] = []
     for row in read_rows(CORPORA["esconv"], "esconv_train.jsonl.gz", data_dir):
         given = row["survey_score"]["seeker"].get("initial_emotion_intensity")
         said = [turn["text"] for turn in row["dialog"] if turn["speaker"] == "seeker"]

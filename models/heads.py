@@ -74,7 +74,8 @@ class ContextAttention(nn.Module):
         self.dropout = nn.Dropout(0.1)
 
     def _by_head(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        parts: Tensor = x.unflatten(-1, (self.heads, -1))
+        return parts.transpose(1, 2)
 
     def forward(self, target: Tensor, context: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """What the context adds, [batch, 2, hidden], and what was looked at, [batch, 1, slots].

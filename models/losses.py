@@ -6,13 +6,12 @@ returns the mean over the rows, so that annotator votes can be used as they are.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 LossName = Literal["cross_entropy", "weighted", "focal", "ldam", "ordinal"]
-LOSSES: tuple[str, ...] = get_args(LossName)
 
 
 def inverse_sqrt_weights(counts: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import (
     AutoModelForMaskedLM,
+    BertForMaskedLM,
     DataCollatorForLanguageModeling,
     PreTrainedTokenizerFast,
 )
@@ -33,12 +34,12 @@ MASKED = 0.15
 EVERY = 50
 
 
-def model() -> nn.Module:
+def model() -> BertForMaskedLM:
     """The base model with a fresh output layer, tied to the word embeddings; those are kept."""
-    found: nn.Module = AutoModelForMaskedLM.from_pretrained(
+    found: BertForMaskedLM = AutoModelForMaskedLM.from_pretrained(
         base_model_dir(), local_files_only=True, dtype=torch.float32
     )
-    for parameter in found.base_model.embeddings.parameters():
+    for parameter in found.bert.embeddings.parameters():
         parameter.requires_grad = False
     return found
 
@@ -67,19 +68,19 @@ def masking(tokenizer: Tokenizer, seed: int) -> DataCollatorForLanguageModeling:
 
 
 def loss_of(
-    adapted: nn.Module, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
+    adapted: BertForMaskedLM, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
 ) -> Tensor:
     """Mean cross-entropy of the hidden tokens, in nats; `labels` [n, tokens] is -100 elsewhere.
 
     Only hidden tokens go through the output layer: over all words it costs as much as the encoder.
     """
-    states = adapted.base_model(input_ids, attention_mask).last_hidden_state
+    states = adapted.bert(input_ids, attention_mask).last_hidden_state
     hidden = labels >= 0
     return nn.functional.cross_entropy(adapted.cls(states[hidden]).float(), labels[hidden])
 
 
 def fit(
-    adapted: nn.Module,
+    adapted: BertForMaskedLM,
     texts: list[list[int]],
     tokenizer: Tokenizer,
     *,
@@ -157,7 +158,7 @@ def main(
         most_steps=max_steps,
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(adapted.base_model.state_dict(), out)
+    torch.save(adapted.bert.state_dict(), out)
     print(f"weights written to {out}")
 
 

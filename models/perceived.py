@@ -15,12 +15,13 @@ import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
+from torch import nn
 
 from models import multitask
 from models.data.corpora import resolve_data_dir
@@ -125,7 +126,7 @@ def second_stage(
         bag for bag in bags_of(sessions, features.starts) if share.trains(sessions[bag.session].key)
     ]
     for head, learned in fit_heads(features, bags, recipe).items():
-        learned.write(model.head.tasks[head])
+        learned.write(cast("nn.Linear", model.head.tasks[head]))
     roles = np.array([turn.role for session in sessions for turn in session.turns])
     logits = {view: all_logits(model, features, view, roles) for view in VIEWS}
     unseen: dict[View, dict[str, NDArray[np.float32]]] = {
@@ -168,8 +169,8 @@ def all_logits(
         own = np.flatnonzero(roles == role)
         for first in range(0, len(own), 8192):
             rows = own[first : first + 8192]
-            inputs = (torch.from_numpy(part[rows]).float() for part in (fused, features.alone))
-            for name, logits in model.head.read(*inputs, role=role).items():
+            both, alone = (torch.from_numpy(part[rows]).float() for part in (fused, features.alone))
+            for name, logits in model.head.read(both, alone, role).items():
                 found[name][rows] = logits.numpy()
     return found
 

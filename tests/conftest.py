@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app.worker import broker
+from tests import training
 from tests.e2e.service import Service
 from tests.services import kafka, postgres
 from tests.store import databases
@@ -21,6 +22,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the service on Apache Kafka and PostgreSQL instead of the embedded parts",
     )
+
+
+def pytest_report_header() -> str | None:
+    if training.is_here():
+        return None
+    return "torch is not here: the tests of models/ and export/ run with `make test-models`"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -198,6 +198,10 @@ def rated(parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
+def _outside(held: set[str]) -> Callable[[HeardSession], bool]:
+    return lambda session: session.key not in held
+
+
 def annomi_quality(
     loaded: Sequence[Loaded], parts: Mapping[int, Part], heard: Sequence[HeardSession]
 ) -> dict[str, Any]:
@@ -212,7 +216,7 @@ def annomi_quality(
         found: list[Watched] = []
         for _, test in splitter.split(truth, truth, topics):
             held = {own[i].key for i in test}
-            model = fit(list(parts.values()), 0.5, 0.4, lambda s, held=held: s.key not in held)
+            model = fit(list(parts.values()), 0.5, 0.4, _outside(held))
             for fold in loaded:
                 chosen = [
                     place

@@ -71,7 +71,7 @@ def train(
     large, tokenizer = multitask.load(teacher)
     about = json.loads((teacher / "training.json").read_text(encoding="utf-8"))
     amount, recipe = Amount(chats, service), Recipe(epochs, seed, encoder_rate, bf16=bf16)
-    kept = layers or [0, len(large.encoder.backbone.encoder.layer) - 1]
+    kept = layers or [0, len(large.encoder.layers) - 1]
     found = material(*conversations(resolve_data_dir(data_dir), share_of(about), amount), tokenizer)
     turns = sum(len(piece.texts) for piece in found.training)
     print(f"{turns} turns, {len(found.texts)} texts with what is held out", flush=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from textwrap import fill
 from typing import Any
 
@@ -78,7 +78,8 @@ def baseline(files: Files, head: str) -> dict[str, Table]:
 
 def micromodels(files: Files, name: str) -> Table | None:
     """The figures of the micromodels that were run here for a mechanism."""
-    return files.get("micromodels", {}).get("micromodels", {}).get(name)
+    found: Table | None = files.get("micromodels", {}).get("micromodels", {}).get(name)
+    return found
 
 
 def mean_sd(figure: dict[str, float]) -> str:
@@ -396,7 +397,7 @@ def coverage(content: Table) -> str:
 
 def everything(results: dict[str, Table]) -> str:
     """All tables one after the other, for the terminal."""
-    makers = {
+    makers: dict[str, Callable[[Table, Files], str]] = {
         "levels": levels,
         "rationales": rationales,
         "strategies": strategies,

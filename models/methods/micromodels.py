@@ -127,7 +127,7 @@ class Response:
 
     def mask(self, mechanism: int, theta: float) -> NDArray[np.int64]:
         """Tokens of the sentences above theta, [tokens]."""
-        return (self.similarity[self.sentence_of, mechanism] > theta).astype(np.int64)
+        return np.asarray(self.similarity[self.sentence_of, mechanism] > theta, np.int64)
 
     def gold(self, head: str) -> NDArray[np.int64] | None:
         """Tokens that annotators marked, [tokens]; None where that is not known."""
