@@ -9,7 +9,7 @@ NANO ?= build/nano
 JOBS ?= logical
 PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder
 SERVICE := --ignore=tests/models --ignore=tests/export
-PACKAGES := stream_app benchmarks models export
+PACKAGES := stream_app benchmarks servers models export
 
 .DEFAULT_GOAL := help
 
@@ -102,7 +102,7 @@ evaluate: train-env ## Write docs/evaluation from the folds
 	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default --name ours $(DATA_DIR)
 	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
-	$(TRAIN_PY) -m export.card
+	$(TRAIN_PY) -m models.card
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)

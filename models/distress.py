@@ -25,8 +25,8 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from export.bundle import CARD, MANIFEST, sha256, write_manifest
-from export.card import model_card
+from models.bundle import CARD, MANIFEST, sha256, write_manifest
+from models.card import model_card
 from models.data.corpora import CORPORA, Corpus, read_rows, resolve_data_dir
 from models.data.listeners import load_sessions
 from models.data.split import part_of

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from models import multitask
-from models.data.corpora import resolve_data_dir
+from models.data.corpora import Conversation, resolve_data_dir
 from models.data.listeners import HeardSession, load_sessions
-from models.data.split import DESCRIPTION, fold_of, fold_part, part_of
+from models.data.split import DESCRIPTION, fold_of, fold_part, key_of, part_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
 from models.listening import Bag, Fit, bags_of, fit_heads
 from models.multitask import MultitaskModel
@@ -70,6 +70,16 @@ def share_of(about: dict[str, Any]) -> Share:
     if found:
         return Share(seed, int(found[1]), int(found[2]))
     return Share(seed, tenth=words == DESCRIPTION)
+
+
+def left_out_of(conversations: list[Conversation], training: dict[str, Any]) -> list[Conversation]:
+    """What the model did not learn from: its fold, or the tenth that `models.train` leaves out."""
+    share = share_of(training)
+    return [
+        item
+        for item in conversations
+        if item.part == "test" or (item.part is None and not share.trains(key_of(item)))
+    ]
 
 
 @dataclass

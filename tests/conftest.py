@@ -7,10 +7,10 @@ from typing import Any, NoReturn
 import pytest
 from pydantic import SecretStr
 
+from servers import kafka, postgres
 from stream_app.worker import broker
 from tests import training
 from tests.e2e.service import Service
-from tests.services import kafka, postgres
 from tests.store import databases
 
 NewService = Callable[..., Service]

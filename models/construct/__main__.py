@@ -21,9 +21,9 @@ import numpy as np
 import typer
 from sklearn.model_selection import StratifiedGroupKFold
 
-from export.bundle import CARD, MANIFEST, head_entry, write_manifest
-from export.card import model_card
+from models.bundle import CARD, MANIFEST, head_entry, write_manifest
 from models.calibrate import Calibration, crossfitted, fitted
+from models.card import model_card
 from models.construct import figures
 from models.construct.bundled import bundled
 from models.construct.fit import Part, fit, labelled_answers

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from export.parity import OnnxModel
 from models.batches import FINAL, Segment, Window, tokenise
 from models.calibrate import Calibration
 from models.data.corpora import Conversation
@@ -24,6 +23,7 @@ from models.encoder import load_tokenizer
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import Metrics, measure, rounded
 from models.labels import CLIENT, ROLE_NAMES
+from models.onnx_model import OnnxModel
 from models.outcomes.labels import CHAT_FAILED, SPECS
 from models.replay import START
 from models.resampling import auroc, interval

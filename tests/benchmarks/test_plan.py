@@ -12,10 +12,10 @@ from benchmarks.parts import sessions
 from benchmarks.parts.length import Length, OtherBundle
 from benchmarks.parts.length import Result as Lengths
 from benchmarks.sizes import Sizes, Table, Topic
+from servers import postgres
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from tests.benchmarks.test_tables import report
 from tests.conftest import _missing
-from tests.services import postgres
 
 SIZES = Sizes(
     bundle="bundle-1",
