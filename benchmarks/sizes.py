@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from benchmarks import workload
 from benchmarks.errors import Unavailable
 from benchmarks.workload import Turn
+from servers import postgres
 from stream_app import bootstrap
 from stream_app.contracts.scores import Output
 from stream_app.core.pipeline import Received, Source, receive
@@ -33,7 +34,6 @@ from stream_app.store.reading.facts import Facts
 from stream_app.web.live import Hub
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
-from tests.services import postgres
 
 FILE: Final = Path(__file__).with_name("sizes.json")
 SESSIONS: Final = 256

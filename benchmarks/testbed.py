@@ -14,11 +14,11 @@ from typing import Any, Final
 from pydantic import SecretStr
 
 from benchmarks.errors import Unavailable
+from servers import kafka, postgres
 from stream_app.commands import up
 from stream_app.settings import Settings
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
-from tests.services import kafka, postgres
 
 PARTITIONS: Final = 12
 POSTGRES: Final = {"fsync": "on", "shared_buffers": "256MB", "synchronous_commit": "on"}

@@ -20,21 +20,21 @@ import torch
 import typer
 from tokenizers import Tokenizer
 
-from export import bundle, gate
-from export.card import model_card
+from export import gate
 from export.float16 import FusionError, float16
 from export.int8_products import static_int8, tokens_int8
 from export.onnx_graphs import export_graphs
-from export.parity import OnnxModel, ParityError, check_parity
+from export.parity import ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
-from models import multitask
+from models import bundle, multitask
 from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
+from models.card import encoders, model_card
 from models.data import Conversation, load_for_command
-from models.data.split import key_of
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
-from models.perceived import share_of
+from models.onnx_model import OnnxModel
+from models.perceived import left_out_of
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
 """By name: the writer of an encoder version, and whether a turn's result is batch-independent."""
@@ -71,7 +71,7 @@ def main(
     torch.set_num_threads(threads)
     training = json.loads((model / "training.json").read_text(encoding="utf-8"))
     conversations = load_for_command(data_dir)
-    test = held_out(conversations, training)
+    test = left_out_of(conversations, training)
     left_out = {id(item) for item in test}
     learnt = [item for item in conversations if id(item) not in left_out]
     try:
@@ -80,16 +80,6 @@ def main(
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")
-
-
-def held_out(conversations: list[Conversation], training: dict[str, Any]) -> list[Conversation]:
-    """The model's test part: its fold, or the tenth that `models.train` leaves out."""
-    share = share_of(training)
-    return [
-        item
-        for item in conversations
-        if item.part == "test" or (item.part is None and not share.trains(key_of(item)))
-    ]
 
 
 def build(
@@ -198,7 +188,7 @@ def quantised(
         write(source, path)
         candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
     figures = gate.report(candidates, held_out.segments)
-    print(gate.markdown(figures), flush=True)
+    print(encoders(figures), flush=True)
     chosen = gate.fastest_passing(figures)
     if chosen is None:
         message = "no smaller encoder passes the gate (figures above): use --profile fp32"

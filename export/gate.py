@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from export.parity import OnnxModel
 from models.batches import EncoderChunk, Segment, encoder_chunks
 from models.evaluate.predict import Ints, Predictions
+from models.onnx_model import OnnxModel
 from models.resampling import interval
 
 LEAST_AGREEMENT = 0.98
@@ -110,8 +110,8 @@ def throughput(
                     elapsed = _elapsed(candidate.scorer, chunks)
                     times.setdefault((candidate.name, size), []).append(elapsed)
     best: dict[str, float] = {}
-    for (name, _), elapsed in times.items():
-        speed = len(sample) / statistics.median(elapsed)
+    for (name, _), rounds_of_it in times.items():
+        speed = len(sample) / statistics.median(rounds_of_it)
         best[name] = max(best.get(name, 0.0), round(speed, 1))
     return best
 
@@ -156,37 +156,3 @@ def fastest_passing(figures: dict[str, Any]) -> str | None:
         if values["passes"]
     }
     return max(passing, key=passing.__getitem__) if passing else None
-
-
-def markdown(figures: dict[str, Any]) -> str:
-    """Format the candidates as Markdown tables."""
-    lines = [
-        "| encoder | passes | same in any batch | turns/s | × float32 | MB |",
-        "| --- | --- | --- | ---: | ---: | ---: |",
-    ]
-    reference = figures["reference"]
-    lines.append(
-        f"| float32 | – | yes | {reference['turns_per_second']:.0f} | 1.00 "
-        f"| {reference['encoder_bytes'] / 1e6:.1f} |"
-    )
-    for name, values in figures["candidates"].items():
-        words = ["yes" if values[key] else "no" for key in ("passes", "batch_independent")]
-        lines.append(
-            f"| {name} | {words[0]} | {words[1]} | {values['turns_per_second']:.0f} "
-            f"| {values['speed_ratio']:.2f} | {values['encoder_bytes'] / 1e6:.1f} |"
-        )
-    names = list(figures["candidates"])
-    lines += [
-        "",
-        "| head | " + " | ".join(f"{name}: equal labels, macro-F1 change" for name in names) + " |",
-        "| --- |" + " ---: |" * len(names),
-    ]
-    for head in figures["candidates"][names[0]]["heads"]:
-        cells = [figures["candidates"][name]["heads"][head] for name in names]
-        shown = " | ".join(
-            f"{100 * cell['agreement']:.1f} %, {100 * cell['macro_f1_difference']:+.1f} "
-            f"({' to '.join(f'{100 * end:+.1f}' for end in cell['macro_f1_interval'])})"
-            for cell in cells
-        )
-        lines.append(f"| {head} | {shown} |")
-    return "\n".join(lines)

@@ -20,9 +20,9 @@ import numpy.typing as npt
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from export.parity import session
 from export.quantize import quantize_embeddings
 from export.rounding import Doubles, Floats, rounded
+from models.onnx_model import session
 
 CONTRIB = "com.microsoft"
 SMALLEST_PRODUCT = 4096

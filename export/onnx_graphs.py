@@ -14,12 +14,11 @@ from torch.export import Dim
 from export.packed import PackedEncoder
 from models.batches import SLOTS
 from models.heads import ContextHead
-from models.labels import HEADS
 from models.multitask import MultitaskModel
+from models.onnx_model import ENCODER_OUTPUTS, HEAD_OUTPUTS
 
 OPSET = 20
 ENCODER_INPUTS = ("input_ids", "attention_mask")
-ENCODER_OUTPUTS = ("vectors", "rationale_logits")
 HEAD_INPUTS = (
     "target",
     "target_role",
@@ -28,7 +27,6 @@ HEAD_INPUTS = (
     "context_distance",
     "context_mask",
 )
-HEAD_OUTPUTS = tuple(head.name for head in HEADS)
 
 
 class Graphs(NamedTuple):

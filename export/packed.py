@@ -8,10 +8,15 @@ turns as short as these.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from models.encoder import ABSENT, TurnEncoder
+
+if TYPE_CHECKING:
+    from transformers.models.bert.modeling_bert import BertCrossAttention, BertSelfAttention
 
 
 class PackedEncoder(nn.Module):
@@ -20,9 +25,9 @@ class PackedEncoder(nn.Module):
     def __init__(self, encoder: TurnEncoder) -> None:
         super().__init__()
         self.encoder = encoder
-        config = encoder.backbone.config
-        self.heads = config.num_attention_heads
-        self.head_size = config.hidden_size // self.heads
+        config = encoder.bert.config
+        self.heads: int = config.num_attention_heads
+        self.head_size: int = config.hidden_size // self.heads
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         """As `TurnEncoder.forward`."""
@@ -39,23 +44,29 @@ class PackedEncoder(nn.Module):
         absent = (1 - attention_mask[:, None, None, :]).to(torch.float32) * ABSENT
 
         states = self._embedded(input_ids.flatten()[place], position)
-        for layer in self.encoder.backbone.encoder.layer:
+        for layer in self.encoder.layers:
             seen = self._attended(layer.attention.self, states, spread, gather, absent)
             states = layer.attention.output(seen, states)
             states = layer.output(layer.intermediate(states), states)
         return self._read(states, attention_mask, slot.view(batch, longest), turn)
 
     def _embedded(self, words: Tensor, position: Tensor) -> Tensor:
-        known = self.encoder.backbone.embeddings
-        total = (
+        known = self.encoder.bert.embeddings
+        total: Tensor = (
             known.word_embeddings(words)
             + known.token_type_embeddings.weight[0]
             + known.position_embeddings(position)
         )
-        return known.LayerNorm(total).unsqueeze(0)
+        normal: Tensor = known.LayerNorm(total)
+        return normal.unsqueeze(0)
 
     def _attended(
-        self, attention: nn.Module, states: Tensor, spread: Tensor, gather: Tensor, absent: Tensor
+        self,
+        attention: BertSelfAttention | BertCrossAttention,
+        states: Tensor,
+        spread: Tensor,
+        gather: Tensor,
+        absent: Tensor,
     ) -> Tensor:
         """``states`` [1, tokens, hidden]; ``spread`` [batch, heads, longest], ``gather`` back.
 

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from export.bundle import CARD, ENCODER, HEAD, MANIFEST, TOKENIZER, VERSION, sha256, write_manifest
-from export.card import model_card
 from export.head_graph import read_head, write_task
-from export.parity import OnnxModel
 from models.batches import AFTER, BEFORE, FINAL, PROVISIONAL, tokenise
+from models.bundle import CARD, ENCODER, HEAD, MANIFEST, TOKENIZER, VERSION, sha256, write_manifest
 from models.calibrate import Calibration
+from models.card import model_card
 from models.data import epitome, esconv, load_for_command
 from models.data.contrast import REACTIONS, Mix
 from models.data.contrast import load as contrast_pairs
@@ -40,6 +39,7 @@ from models.evaluate.predict import predict
 from models.evaluate.report import measure
 from models.heads import ContextHead, tempered
 from models.labels import COUNSELLOR
+from models.onnx_model import OnnxModel
 from models.resampling import spearman
 from models.turn_features import fuse
 from stream_app.contracts.events import Role

@@ -14,7 +14,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from tokenizers import Tokenizer
@@ -117,7 +117,7 @@ Part = TypeVar("Part", EncoderChunk, Targets)
 
 
 def _on(device: torch.device, item: Part) -> Part:
-    tensors = {
+    tensors: dict[str, Any] = {
         field.name: value.to(device)
         for field in fields(item)
         if isinstance(value := getattr(item, field.name), Tensor)
@@ -263,7 +263,8 @@ def encoder_chunks(
     """
     indices = range(len(turns)) if chosen is None else chosen
     order = sorted(indices, key=lambda index: len(turns[index].ids))
-    chunks, current = [], []
+    chunks: list[EncoderChunk] = []
+    current: list[int] = []
     for index in order:
         if current and len(turns[index].ids) * (len(current) + 1) > chunk_tokens:
             chunks.append(_chunk(turns, current, context_only))

@@ -74,7 +74,7 @@ class Calibration:
     def labels(self, head: str, probabilities: Floats) -> Ints:
         """Predicted labels [n]: the most probable one, after adding a level head's offsets."""
         offsets = np.array(self.offsets.get(head, 0.0))
-        return (np.log(probabilities + 1e-12) + offsets).argmax(-1)
+        return np.asarray((np.log(probabilities + 1e-12) + offsets).argmax(-1))
 
     def strategies(self, probabilities: Floats) -> Ints:
         """Binary predictions for the seven tasks, [n, 7]."""
@@ -221,7 +221,7 @@ def fit_abstention(confidence: Floats, right: Ints) -> float:
 
     At most three tenths of the turns abstain; 0 answers everything.
     """
-    points = metrics.risk_coverage(confidence, right)
+    points = metrics.risk_coverage(confidence, right.astype(bool))
     allowed = [point for point in points if point.coverage >= 1 - LARGEST_ABSTENTION]
     for point in allowed:
         if point.accuracy >= RIGHT_SHARE:

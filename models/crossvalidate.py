@@ -18,7 +18,7 @@ from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
 from models.data.split import split_fold
 from models.frozen import LowerStates
-from models.losses import LOSSES
+from models.losses import LossName
 from models.train import Recipe, train
 
 
@@ -32,7 +32,7 @@ def main(
     epochs: int = Recipe.epochs,
     seed: int = Recipe.seed,
     threads: int = 2,
-    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = Recipe.loss,
+    loss: LossName = Recipe.loss,
     frozen_layers: Annotated[
         int, typer.Option(help="Number of lowest layers to freeze.")
     ] = Recipe.frozen_layers,

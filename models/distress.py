@@ -25,8 +25,8 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from export.bundle import CARD, MANIFEST, sha256, write_manifest
-from export.card import model_card
+from models.bundle import CARD, MANIFEST, sha256, write_manifest
+from models.card import model_card
 from models.data.corpora import CORPORA, Corpus, read_rows, resolve_data_dir
 from models.data.rated_sessions import load_sessions
 from models.data.split import part_of
@@ -208,8 +208,9 @@ def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
 
 
 def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str, Any]:
-    """Figures for the seeker's 1-5 intensity of emotion before the chat, from its first turns."""
-    intensity, chats = [], []
+    """The seeker's intensity of emotion before the chat, 1-5, and the first turns of the chat."""
+    intensity: list[int] = []
+    chats: list[list[str]] = []
     for row in read_rows(CORPORA["esconv"], "esconv_train.jsonl.gz", data_dir):
         given = row["survey_score"]["seeker"].get("initial_emotion_intensity")
         said = [turn["text"] for turn in row["dialog"] if turn["speaker"] == "seeker"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -15,6 +16,10 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
 
 from models.labels import RATIONALE_ORDER
+
+if TYPE_CHECKING:
+    from transformers import BertModel
+    from transformers.models.bert.modeling_bert import BertLayer
 
 ABSENT = -1e4
 """Added to attention scores of padding; finite in every number format."""
@@ -68,13 +73,16 @@ def encoder_name(encoder: str | None) -> str:
 
 
 def base_config(encoder: str | None = None) -> PretrainedConfig:
-    """Load a pretrained encoder's configuration, with an attention that exports cleanly."""
-    return AutoConfig.from_pretrained(encoder or base_model_dir(), attn_implementation="eager")
+    """Configuration of a pretrained encoder, with the attention that exports cleanly."""
+    found: PretrainedConfig = AutoConfig.from_pretrained(
+        encoder or base_model_dir(), attn_implementation="eager"
+    )
+    return found
 
 
 def load_backbone(adapted: Path | None = None, encoder: str | None = None) -> nn.Module:
-    """Load the pretrained transformer in float32, or the weights of `models.masked_language`."""
-    backbone = AutoModel.from_pretrained(
+    """The pretrained transformer in float32, or what `models.masked_language` made of it."""
+    backbone: nn.Module = AutoModel.from_pretrained(
         encoder or base_model_dir(),
         attn_implementation="eager",
         dtype=torch.float32,
@@ -95,7 +103,8 @@ def _options(config: PretrainedConfig) -> dict[str, object]:
 def random_backbone(config: PretrainedConfig) -> nn.Module:
     """A transformer of this shape with random weights, for loading checkpoints and for tests."""
     pooling = {"add_pooling_layer": False} if "add_pooling_layer" in _options(config) else {}
-    return AutoModel.from_config(config, attn_implementation="eager", **pooling)
+    backbone: nn.Module = AutoModel.from_config(config, attn_implementation="eager", **pooling)
+    return backbone
 
 
 class TurnEncoder(nn.Module):
@@ -134,27 +143,36 @@ class TurnEncoder(nn.Module):
         hidden = nn.functional.gelu(self.token_projection(self.dropout(states)) + turn)
         return vectors, self.rationale_output(hidden)
 
+    @property
+    def bert(self) -> BertModel:
+        """The backbone as one that is laid out like BERT's; another fails where they differ."""
+        return cast("BertModel", self.backbone)
+
+    @property
+    def layers(self) -> list[BertLayer]:
+        """Its layers, the lowest first."""
+        return [cast("BertLayer", layer) for layer in self.bert.encoder.layer]
+
     def lower(self, input_ids: Tensor, attention_mask: Tensor, layers: int) -> Tensor:
         """Token states [batch, tokens, hidden] above the lowest `layers` layers."""
-        states = self.backbone.embeddings(input_ids=input_ids)
-        return self._through(self.backbone.encoder.layer[:layers], states, attention_mask)
+        states = self.bert.embeddings(input_ids=input_ids)
+        return self._through(self.layers[:layers], states, attention_mask)
 
     def upper(self, states: Tensor, attention_mask: Tensor, layers: int) -> tuple[Tensor, Tensor]:
-        """As `forward`, starting from the token states above the lowest `layers` layers."""
-        layers_above = self.backbone.encoder.layer[layers:]
-        states = self._through(layers_above, states.float(), attention_mask)
+        """As `forward`, from the token states above the lowest `layers` layers."""
+        states = self._through(self.layers[layers:], states.float(), attention_mask)
         return self._read(states.float(), attention_mask)
 
     @staticmethod
-    def _through(layers: nn.ModuleList, states: Tensor, attention_mask: Tensor) -> Tensor:
+    def _through(layers: list[BertLayer], states: Tensor, attention_mask: Tensor) -> Tensor:
         absent = (1 - attention_mask[:, None, None, :]).to(states.dtype) * ABSENT
         for layer in layers:
             states = layer(states, absent)
         return states
 
     def freeze_embeddings(self) -> None:
-        """Freeze the word embeddings: half the parameters, few of which occur in training."""
-        for parameter in self.backbone.embeddings.parameters():
+        """Keep the word embeddings as pretrained: half the parameters, and few are seen."""
+        for parameter in self.bert.embeddings.parameters():
             parameter.requires_grad = False
 
     def freeze_layers(self, count: int) -> None:
@@ -169,6 +187,6 @@ class TurnEncoder(nn.Module):
             message = f"layers of {kind} cannot be frozen one by one: use --frozen-layers 0"
             raise ValueError(message)
         self.frozen_layers = count
-        for layer in self.backbone.encoder.layer[:count]:
+        for layer in self.layers[:count]:
             for parameter in layer.parameters():
                 parameter.requires_grad = False

@@ -73,7 +73,8 @@ class ContextAttention(nn.Module):
         self.dropout = nn.Dropout(0.1)
 
     def _by_head(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        parts: Tensor = x.unflatten(-1, (self.heads, -1))
+        return parts.transpose(1, 2)
 
     def forward(self, target: Tensor, context: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The context's contribution, [batch, 2, hidden], and attention weights, [batch, 1, slots].

@@ -6,13 +6,12 @@ the mean over the rows, so annotator votes can be used directly.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 LossName = Literal["cross_entropy", "weighted", "focal", "ldam", "ordinal"]
-LOSSES: tuple[str, ...] = get_args(LossName)
 
 
 def inverse_sqrt_weights(counts: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import (
     AutoModelForMaskedLM,
+    BertForMaskedLM,
     DataCollatorForLanguageModeling,
     PreTrainedTokenizerFast,
 )
@@ -32,12 +33,12 @@ MASKED = 0.15
 EVERY = 50
 
 
-def model() -> nn.Module:
-    """The base model with a new output layer, tied to the frozen word embeddings."""
-    found: nn.Module = AutoModelForMaskedLM.from_pretrained(
+def model() -> BertForMaskedLM:
+    """The base model with a fresh output layer, tied to the word embeddings; those are kept."""
+    found: BertForMaskedLM = AutoModelForMaskedLM.from_pretrained(
         base_model_dir(), local_files_only=True, dtype=torch.float32
     )
-    for parameter in found.base_model.embeddings.parameters():
+    for parameter in found.bert.embeddings.parameters():
         parameter.requires_grad = False
     return found
 
@@ -66,20 +67,20 @@ def masking(tokenizer: Tokenizer, seed: int) -> DataCollatorForLanguageModeling:
 
 
 def loss_of(
-    adapted: nn.Module, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
+    adapted: BertForMaskedLM, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
 ) -> Tensor:
     """Mean cross-entropy of the masked tokens, in nats; `labels` [n, tokens] is -100 elsewhere.
 
     Only masked tokens go through the output layer, which costs as much as the encoder for all
     tokens.
     """
-    states = adapted.base_model(input_ids, attention_mask).last_hidden_state
+    states = adapted.bert(input_ids, attention_mask).last_hidden_state
     hidden = labels >= 0
     return nn.functional.cross_entropy(adapted.cls(states[hidden]).float(), labels[hidden])
 
 
 def fit(
-    adapted: nn.Module,
+    adapted: BertForMaskedLM,
     texts: list[list[int]],
     tokenizer: Tokenizer,
     *,
@@ -159,7 +160,7 @@ def main(
         most_steps=max_steps,
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(adapted.base_model.state_dict(), out)
+    torch.save(adapted.bert.state_dict(), out)
     print(f"weights written to {out}")
 
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from msgspec import structs
 from numpy.typing import NDArray
 
 from models.data import annomi
@@ -75,12 +76,13 @@ Parts = Callable[[Read], Sequence[Expressed]]
 
 def most_probable(expressed: Expressed) -> Expressed:
     """All of each head's probability on its most probable label."""
-    return Expressed(
+    return structs.replace(
+        Expressed(),
         **{
             head: {max(p, key=p.__getitem__): 1.0}
             for head in HEADS
             if (p := getattr(expressed, head)) is not None
-        }
+        },
     )
 
 
@@ -176,11 +178,12 @@ def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> W
 
 def coded_by_people(turn: Turn) -> Expressed:
     """The annotators' votes in the place of a head's probabilities."""
-    return Expressed(
+    return structs.replace(
+        Expressed(),
         **{
             head: dict(zip(HEADS_BY_NAME[head].labels, turn.labels[head], strict=True))
             for head in HEADS
-        }
+        },
     )
 
 

@@ -237,8 +237,8 @@ def _rated(
 def write_groups(bundle: Path, figures: Path) -> PerceivedValues:
     """Decide from the figures which heads are shown as one value; write that into the bundle."""
     # These bring the export, which the functions above do without.
-    from export.bundle import CARD, MANIFEST, write_manifest  # noqa: PLC0415
-    from export.card import model_card  # noqa: PLC0415
+    from models.bundle import CARD, MANIFEST, write_manifest  # noqa: PLC0415
+    from models.card import model_card  # noqa: PLC0415
 
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     heads = [head["name"] for head in content["heads"] if head["dimension"] == "perceived"]

@@ -14,17 +14,18 @@ import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
+from torch import nn
 
 from models import multitask
-from models.data.corpora import resolve_data_dir
+from models.data.corpora import Conversation, resolve_data_dir
 from models.data.rated_sessions import RatedSession, load_sessions
-from models.data.split import DESCRIPTION, fold_of, fold_part, part_of
+from models.data.split import DESCRIPTION, fold_of, fold_part, key_of, part_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
 from models.multiple_instance import Bag, Fit, bags_of, fit_heads
 from models.multitask import MultitaskModel
@@ -69,6 +70,16 @@ def share_of(about: dict[str, Any]) -> Share:
     if found:
         return Share(seed, int(found[1]), int(found[2]))
     return Share(seed, tenth=words == DESCRIPTION)
+
+
+def left_out_of(conversations: list[Conversation], training: dict[str, Any]) -> list[Conversation]:
+    """What the model did not learn from: its fold, or the tenth that `models.train` leaves out."""
+    share = share_of(training)
+    return [
+        item
+        for item in conversations
+        if item.part == "test" or (item.part is None and not share.trains(key_of(item)))
+    ]
 
 
 @dataclass
@@ -124,7 +135,7 @@ def second_stage(
         bag for bag in bags_of(sessions, features.starts) if share.trains(sessions[bag.session].key)
     ]
     for head, learned in fit_heads(features, bags, recipe).items():
-        learned.write(model.head.tasks[head])
+        learned.write(cast("nn.Linear", model.head.tasks[head]))
     roles = np.array([turn.role for session in sessions for turn in session.turns])
     logits = {view: all_logits(model, features, view, roles) for view in VIEWS}
     unseen: dict[View, dict[str, NDArray[np.float32]]] = {
@@ -167,8 +178,8 @@ def all_logits(
         own = np.flatnonzero(roles == role)
         for first in range(0, len(own), 8192):
             rows = own[first : first + 8192]
-            inputs = (torch.from_numpy(part[rows]).float() for part in (fused, features.alone))
-            for name, logits in model.head.read(*inputs, role=role).items():
+            both, alone = (torch.from_numpy(part[rows]).float() for part in (fused, features.alone))
+            for name, logits in model.head.read(both, alone, role).items():
                 found[name][rows] = logits.numpy()
     return found
 

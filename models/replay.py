@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from stream_app.inference.bundle import Dimension, HeadKind
 from stream_app.inference.bundle import HeadSpec as ServiceHead
 from stream_app.inference.scorer import calibrated, decided
 
+VIEW_OF: dict[Stage, View] = {Stage.PROVISIONAL: "provisional", Stage.FINAL: "final"}
 Logits = Mapping[View, Mapping[str, NDArray[np.float32]]]
 START = datetime(2024, 1, 1, tzinfo=UTC)
 ROW_BYTES = 8
@@ -73,10 +75,7 @@ class ReplayScorer:
                 head.name: calibrated(self._manifest[head.name], logits[view][head.name])
                 for head in HEADS
             }
-            for stage, view in (
-                (Stage.PROVISIONAL, "provisional"),
-                (Stage.FINAL, "final"),
-            )
+            for stage, view in VIEW_OF.items()
         }
         self._heads = {
             role: [head for head in HEADS if ROLE_NAMES[head.role] == role] for role in ROLE_NAMES
@@ -102,7 +101,7 @@ class ReplayScorer:
         values = {
             head.name: (head, known[head.name][row].tolist()) for head in self._heads[role.value]
         }
-        expressed = {
+        expressed: dict[str, Any] = {
             name: self._expressed(head, p)
             for name, (head, p) in values.items()
             if head.dimension == "expressed"

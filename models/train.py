@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import torch
 import typer
@@ -23,7 +23,7 @@ from models.data.split import DESCRIPTION, split, split_fold
 from models.encoder import encoder_name
 from models.frozen import LowerStates
 from models.labels import HEADS
-from models.losses import LOSSES, HeadLoss, LossName, rationale_loss
+from models.losses import HeadLoss, LossName, rationale_loss
 from models.teacher import Teacher, divergence
 
 REPEATS = {
@@ -55,6 +55,14 @@ class Recipe:
     contrast: bool = True
     taught: float = 1.0
     """Weight of the divergence from the teacher, if there is one."""
+
+
+class Resumed(Protocol):
+    """What a checkpoint keeps the state of."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> object: ...
 
 
 def label_counts(segments: list[Segment]) -> dict[str, Tensor]:
@@ -179,7 +187,7 @@ def fit(
     steps = min(sum(map(len, plan)), max_steps or math.inf)
     optimiser = optimiser_for(model, recipe)
     schedule = schedule_for(optimiser, int(steps), recipe.warm_up)
-    parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
+    parts: dict[str, Resumed] = {"model": model, "optimiser": optimiser, "schedule": schedule}
     progress = Progress()
     if resume and checkpoint is not None and checkpoint.is_file():
         progress = _restore(checkpoint, parts)
@@ -208,7 +216,7 @@ def fit(
     model.cpu()
 
 
-def _restore(checkpoint: Path, parts: dict[str, Any]) -> Progress:
+def _restore(checkpoint: Path, parts: dict[str, Resumed]) -> Progress:
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     for name, part in parts.items():
         part.load_state_dict(state[name])
@@ -285,7 +293,7 @@ def train(
         max_steps=max_steps,
         teacher=guide,
     )
-    about = {
+    about: dict[str, object] = {
         "base_model": encoder_name(encoder),
         "teacher": guide.name if guide else None,
         "data": describe([*conversations, *made]),
@@ -309,7 +317,7 @@ def main(
     epochs: int = Recipe.epochs,
     seed: int = Recipe.seed,
     threads: int = 2,
-    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = Recipe.loss,
+    loss: LossName = Recipe.loss,
     frozen_layers: Annotated[
         int, typer.Option(help="Number of lowest layers to freeze.")
     ] = Recipe.frozen_layers,

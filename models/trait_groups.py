@@ -110,7 +110,7 @@ def _group(members: list[str], multitrait: Content) -> PerceivedGroup:
 
 
 def _validity(cell: Content) -> Validity:
-    name, found = cell["rating"], cell["partial"]
+    name, found = str(cell["rating"]), cell["partial"]
     return Validity(
         rating=name,
         words=WORDS.get(name.rpartition(" ")[2], name),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -131,7 +131,8 @@ def turn_features(
         alone = model.head.alone(torch.from_numpy(vectors).float()).half().numpy()
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(file, **fused, alone=alone)
+        arrays: dict[str, Any] = {str(view): vectors for view, vectors in fused.items()}
+        np.savez(file, **arrays, alone=alone)
     return TurnFeatures(starts, fused, alone)
 
 

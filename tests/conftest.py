@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 import pytest
 from pydantic import SecretStr
 
+from servers import kafka, postgres
 from stream_app.worker import broker
+from tests import training
 from tests.e2e.service import Service
-from tests.services import kafka, postgres
 from tests.store import databases
 
 NewService = Callable[..., Service]
@@ -21,6 +22,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the service on Apache Kafka and PostgreSQL instead of the embedded parts",
     )
+
+
+def pytest_report_header() -> str | None:
+    if training.is_here():
+        return None
+    return "torch is not here: the tests of models/ and export/ run with `make test-models`"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -37,7 +37,9 @@ class Classify:
             unk_token="[UNK]",  # noqa: S106
             mask_token="[MASK]",  # noqa: S106
         )
-        model = BertForSequenceClassification(BertConfig(num_labels=LABELS)).eval()
+        shape = BertConfig()
+        shape.num_labels = LABELS
+        model = BertForSequenceClassification(shape).eval()
         self._classify = transformers.pipeline(
             "text-classification", model=model, tokenizer=tokenizer, device="cpu", top_k=None
         )

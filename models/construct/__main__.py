@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,10 +21,10 @@ import numpy as np
 import typer
 from sklearn.model_selection import StratifiedGroupKFold
 
-from export.bundle import CARD, MANIFEST, head_entry, write_manifest
-from export.card import model_card
 from models.annomi_quality import topic_of
+from models.bundle import CARD, MANIFEST, head_entry, write_manifest
 from models.calibrate import Calibration, crossfitted, fitted
+from models.card import model_card
 from models.construct import figures
 from models.construct.benchmark import (
     DOMAINS_COMPOSED,
@@ -202,6 +202,10 @@ def rated(parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
+def _outside(held: set[str]) -> Callable[[RatedSession], bool]:
+    return lambda session: session.key not in held
+
+
 def annomi_quality(
     loaded: Sequence[Loaded], parts: Mapping[int, Part], heard: Sequence[RatedSession]
 ) -> dict[str, Any]:
@@ -216,7 +220,7 @@ def annomi_quality(
         found: list[SessionTrace] = []
         for _, test in splitter.split(truth, truth, topics):
             held = {own[i].key for i in test}
-            model = fit(list(parts.values()), 0.5, 0.4, lambda s, held=held: s.key not in held)
+            model = fit(list(parts.values()), 0.5, 0.4, _outside(held))
             for fold in loaded:
                 chosen = [
                     place

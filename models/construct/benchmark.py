@@ -288,8 +288,8 @@ def degraded(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSession
     for domain, session in chosen:
         made.add(_named(session, "untouched"), Known("untouched", domain, fold, session.key))
         spoken = session.positions[COUNSELLOR]
-        ways: list[tuple[Onset, Share]] = [("half", "every")]
-        ways.append(chance.choice([("turn 3", "every"), ("half", "every second")]))
+        others: list[tuple[Onset, Share]] = [("turn 3", "every"), ("half", "every second")]
+        ways: list[tuple[Onset, Share]] = [("half", "every"), chance.choice(others)]
         for onset, share in ways:
             first = 2 if onset == "turn 3" else len(spoken) // 2
             places = spoken[first :: 1 if share == "every" else 2]

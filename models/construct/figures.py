@@ -286,8 +286,10 @@ def confounds(
         values = np.array([length(w) for w in own])
         found[name] = {
             "alone": spearman(risk, values),
-            "given_the_index": interval(
-                groups, lambda r, values=values: partial(risk[r], values[r], [index[r]])
-            ),
+            "given_the_index": interval(groups, _given(risk, values, index)),
         }
     return found
+
+
+def _given(x: Floats, y: Floats, held: Floats) -> Callable[[NDArray[np.int64]], float]:
+    return lambda rows: partial(x[rows], y[rows], [held[rows]])

@@ -255,7 +255,7 @@ def reference(
     )
     probe = EmpathyModel({name: here}, {}, name, CHANGE, MIN_ANSWERS, 0.5, 0.5)
     indices = [
-        found.index for whole, _ in sessions if (found := summary(whole, probe, here)) is not None
+        told.index for whole, _ in sessions if (told := summary(whole, probe, here)) is not None
     ]
     quantiles = np.quantile(indices, QUANTILES)
     return _with(
@@ -301,19 +301,17 @@ def fit(
     """
     usual_parts = references or parts
     general, answered = general_answer(parts)
-    domains = {
-        domain: reference(
-            domain,
-            general,
-            answered,
-            usual_parts,
-            lambda session, known, domain=domain: (
-                known.kind == "real"
-                and known.domain == domain
-                and session.source != "esconv_failed"
-                and keeps(session)
-            ),
+
+    def real(domain: str) -> Callable[[RatedSession, Known], bool]:
+        return lambda session, known: (
+            known.kind == "real"
+            and known.domain == domain
+            and session.source != "esconv_failed"
+            and keeps(session)
         )
+
+    domains = {
+        domain: reference(domain, general, answered, usual_parts, real(domain))
         for domain in OPPORTUNITIES
         if domain != MOTIVATIONAL
     }

@@ -15,7 +15,7 @@ from models.construct.scoring import Scored
 from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR, RATED
 from models.replay import ReplayScorer, session_end, session_turn
-from stream_app.contracts.events import Approach, Domain, Role
+from stream_app.contracts.events import Approach, Domain, Event, Role
 from stream_app.contracts.scores import SessionScore, Stage
 from stream_app.core.empathy import EmpathyModel, client_features, counsellor_features
 from stream_app.core.environment import Policy
@@ -96,7 +96,7 @@ def _events(
         session_turn(session, seq, first + seq, domain, approach)
         for seq in range(len(session.turns))
     ]
-    events = [*turns, session_end(session)]
+    events: list[Event] = [*turns, session_end(session)]
     return [Received(Source("replay", 0, seq), b"", event) for seq, event in enumerate(events)]
 
 

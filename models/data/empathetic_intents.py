@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.data.corpora import CORPORA, Conversation, Turn, one_hot, read_rows
+from models.data.corpora import CORPORA, Conversation, Part, Turn, one_hot, read_rows
 from models.data.phrases import normal
 from models.labels import COUNSELLOR, EMPATHIC_INTENTS
 
@@ -39,7 +39,7 @@ def load(data_dir: Path) -> Iterator[Conversation]:
                 continue
             taken[intent] += 1
         turn = Turn(COUNSELLOR, text, {HEAD: one_hot(HEAD, intent)})
-        part = "test" if by_people else "train"
+        part: Part = "test" if by_people else "train"
         yield Conversation("empathetic_intents", str(number), [turn], part=part)
 
 

@@ -110,7 +110,8 @@ def _service(data_dir: Path, most: int | None) -> Iterator[RatedSession]:
         for number, row in enumerate(read_rows(corpus, file, data_dir)):
             if number == most:
                 break
-            turns, overall = [], ()
+            turns: list[RatedTurn] = []
+            overall: tuple[int, ...] = ()
             for entry in row["turns"]:
                 given = tuple(int(value) for value in entry["satisfaction"])
                 if entry["text"] == OVERALL:

@@ -15,11 +15,10 @@ from typing import Annotated
 import torch
 import typer
 
-from export.__main__ import held_out
-from export.bundle import CARD, MANIFEST, write_manifest
-from export.card import model_card
 from models import multitask
+from models.bundle import CARD, MANIFEST, write_manifest
 from models.calibrate import Calibration
+from models.card import model_card
 from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import load_sessions
@@ -30,7 +29,7 @@ from models.distil.training import Recipe, Teacher, check, fit
 from models.distil.turns import Amount, conversations, material
 from models.evaluate import document
 from models.evaluate.bundle_comparison import comparison_tables
-from models.perceived import share_of
+from models.perceived import left_out_of, share_of
 from models.train import command_line
 from stream_app.inference import bundle as bundles
 
@@ -73,7 +72,7 @@ def train(
     large, tokenizer = multitask.load(teacher)
     about = json.loads((teacher / "training.json").read_text(encoding="utf-8"))
     amount, recipe = Amount(chats, service), Recipe(epochs, seed, encoder_rate, bf16=bf16)
-    kept = layers or [0, len(large.encoder.backbone.encoder.layer) - 1]
+    kept = layers or [0, len(large.encoder.layers) - 1]
     found = material(*conversations(resolve_data_dir(data_dir), share_of(about), amount), tokenizer)
     turns = sum(len(piece.texts) for piece in found.training)
     print(f"{turns} turns, {len(found.texts)} texts including the held-out part", flush=True)
@@ -161,7 +160,7 @@ def compare_bundles(
     torch.set_num_threads(1)
     pair = bundles.load(bundles.find(teacher)), bundles.load(bundles.find(bundle))
     training = pair[1].manifest.training
-    test = held_out(load_for_command(data_dir), training)
+    test = left_out_of(load_for_command(data_dir), training)
     share = share_of(training)
     chats = [
         session

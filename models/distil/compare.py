@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from export.parity import OnnxModel
 from models.batches import FINAL, Segment, Window, tokenise
 from models.calibrate import Calibration
 from models.data.corpora import Conversation
@@ -22,6 +23,7 @@ from models.encoder import load_tokenizer
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import Metrics, measure, rounded
 from models.labels import CLIENT, ROLE_NAMES
+from models.onnx_model import OnnxModel
 from models.outcomes.labels import CHAT_FAILED, SPECS
 from models.replay import START
 from models.resampling import auroc, interval
@@ -118,7 +120,7 @@ def risk(scorers: list[OnnxScorer], sessions: list[RatedSession]) -> dict[str, A
     return {
         "sessions": len(low),
         "low": int(low.sum()),
-        "auroc": [interval(places, lambda rows, r=r: auroc(low[rows], r[rows])) for r in given],
+        "auroc": [interval(places, _auroc_of(low, risks)) for risks in given],
         "difference": interval(
             places,
             lambda rows: auroc(low[rows], given[1][rows]) - auroc(low[rows], given[0][rows]),
@@ -180,6 +182,12 @@ def _encoding(scorer: OnnxScorer, texts: list[str], roles: list[Role]) -> float:
     return time.process_time() - started
 
 
+def _auroc_of(
+    low: NDArray[np.bool_], risks: NDArray[np.float64]
+) -> Callable[[NDArray[np.int64]], float]:
+    return lambda rows: auroc(low[rows], risks[rows])
+
+
 def report(
     bundles: tuple[Bundle, Bundle],
     test: list[Conversation],
@@ -190,7 +198,7 @@ def report(
     large, small = (measured(bundle, test) for bundle in bundles)
     scorers = [OnnxScorer(bundle) for bundle in bundles]
     about = bundles[1].manifest.training["distillation"]
-    return rounded(
+    found: dict[str, Any] = rounded(
         {
             "bundles": [bundle.manifest.bundle_id for bundle in bundles],
             "split": bundles[1].manifest.training["split"],
@@ -207,3 +215,4 @@ def report(
             "cost": cost(scorers, test, rounds),
         }
     )
+    return found

@@ -33,9 +33,8 @@ def from_teacher(
     }
     student.load_state_dict(own | kept)
     weight = unit_weights(teacher, sample)
-    for new, old in zip(student.encoder.backbone.encoder.layer, layers, strict=True):
-        source = teacher.encoder.backbone.encoder.layer[old]
-        _narrow(source, new, weight[old].topk(units).indices.sort().values)
+    for new, old in zip(student.encoder.layers, layers, strict=True):
+        _narrow(teacher.encoder.layers[old], new, weight[old].topk(units).indices.sort().values)
     student.encoder.freeze_embeddings()
     return student
 
@@ -56,7 +55,7 @@ def unit_weights(model: MultitaskModel, sample: list[list[int]]) -> Tensor:
     This is its mean absolute activation times the norm of its outgoing weights.
     """
     model.eval()
-    layers = model.encoder.backbone.encoder.layer
+    layers = model.encoder.layers
     total = torch.zeros(len(layers), model.config.intermediate_size)
     mask = torch.empty(0)
 

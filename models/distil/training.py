@@ -28,7 +28,7 @@ from models.heads import through_half
 from models.labels import COUNSELLOR, HEADS
 from models.multitask import MultitaskModel
 from models.train import Recipe as Rates
-from models.train import optimiser_for, schedule_for
+from models.train import Resumed, optimiser_for, schedule_for
 
 CHUNK_TOKENS = 1024
 CHECKED_PIECES = 160
@@ -191,7 +191,7 @@ def fit(
     )
     optimiser = optimiser_for(student, rates)
     schedule = schedule_for(optimiser, len(plan), recipe.warm_up)
-    parts = {"model": student, "optimiser": optimiser, "schedule": schedule}
+    parts: dict[str, Resumed] = {"model": student, "optimiser": optimiser, "schedule": schedule}
     done = 0
     if resume and checkpoint is not None and checkpoint.is_file():
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)

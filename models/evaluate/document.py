@@ -305,8 +305,8 @@ def generic_tables(content: Any, depth: int = 3) -> str:
         return _rows([(str(i + 1), row) for i, row in enumerate(content)], number=True)
     if not isinstance(content, dict):
         return _scalar(content)
-    if isinstance(content.get("markdown"), str):
-        return content["markdown"]
+    if isinstance(text := content.get("markdown"), str):
+        return text
     plain = {key: value for key, value in content.items() if not isinstance(value, dict | list)}
     words = [str(plain.pop(key)) for key in ("description", "note", "notes") if key in plain]
     parts = words

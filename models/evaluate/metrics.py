@@ -68,8 +68,8 @@ def binary_task(gold: ArrayLike, predicted: ArrayLike) -> BinaryTask:
         recall = shared / max(1, np.sum(truth == label))
         f1 = 2 * precision * recall / (precision + recall) if shared else 0.0
         rows.append((precision, recall, f1))
-    means = np.mean(rows, axis=0).tolist()
-    return BinaryTask(*means, accuracy=float(np.mean(truth == given)))
+    precision, recall, f1 = np.mean(rows, axis=0).tolist()
+    return BinaryTask(precision, recall, f1, accuracy=float(np.mean(truth == given)))
 
 
 class ReliabilityBin(NamedTuple):

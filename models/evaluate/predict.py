@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -41,13 +41,13 @@ class HeadOutputs:
 
     @property
     def gold(self) -> Ints:
-        """The label that most annotators chose, [n]."""
-        return self.target.argmax(-1)
+        """The label most annotators chose, [n]."""
+        return np.asarray(self.target.argmax(-1))
 
     @property
     def predicted(self) -> Ints:
         """The most likely label, [n]."""
-        return self.logits.argmax(-1)
+        return np.asarray(self.logits.argmax(-1))
 
     def probabilities(self, temperature: float = 1.0) -> Floats:
         """Softmax of the logits divided by the temperature, [n, labels]."""
@@ -57,7 +57,7 @@ class HeadOutputs:
 def softmax(logits: Floats) -> Floats:
     """Softmax over the last axis."""
     powers = np.exp(logits - logits.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
 
 
 @dataclass(eq=False)
@@ -207,7 +207,7 @@ class _Gathered:
 
 def save(predictions: Predictions, path: Path) -> None:
     """Write the outputs on labelled turns as one `.npz`; `everywhere` is left out."""
-    arrays: dict[str, Floats | Ints] = {}
+    arrays: dict[str, Any] = {}
     for name, outputs in predictions.heads.items():
         arrays[f"{name}/logits"], arrays[f"{name}/target"] = outputs.logits, outputs.target
     for name, rationales in predictions.rationales.items():
@@ -237,7 +237,7 @@ def load(path: Path) -> Predictions:
         cuts = arrays[f"{name}/sizes"].cumsum()[:-1]
         columns = [np.split(arrays[f"{name}/{key}"], cuts) for key in TOKEN_ARRAYS]
         rationales[name] = [
-            RationaleOutput(*parts, row=int(row))
-            for *parts, row in zip(*columns, arrays[f"{name}/rows"], strict=True)
+            RationaleOutput(given, gold, sentences, row=int(row))
+            for given, gold, sentences, row in zip(*columns, arrays[f"{name}/rows"], strict=True)
         ]
     return Predictions(heads, rationales)

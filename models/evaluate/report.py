@@ -98,7 +98,8 @@ def measure(predictions: Predictions, calibration: Calibration | None = None) ->
             masks = calibration.masks(name, responses, predicted)
             figures = rationale([item.gold for item in responses], masks)
             report[name]["rationale"] = {"n": len(responses), **figures}
-    return rounded(report, 4)
+    found: Metrics = rounded(report, 4)
+    return found
 
 
 def over_folds(figures: list[Figures], pooled: Figures) -> dict[str, dict[str, Any]]:
@@ -285,8 +286,7 @@ class CrossValidation:
                 )
             else:
                 answers = np.eye(outputs.logits.shape[1], dtype=int)[outputs.predicted]
-            every = with_failed or fold.failed is None
-            kept = slice(None) if every else ~fold.failed
+            kept = slice(None) if with_failed or fold.failed is None else ~fold.failed
             gold.append(outputs.gold[kept])
             given.append(answers[kept])
         tasks = {

@@ -173,7 +173,9 @@ def multitrait(content: Content) -> str:
             f"Heads with each other, over {every['n']} {every['over']}:",
             table(["heads", "Spearman", "file held constant"], pairs),
             difference,
-            table(["head", "other", "rating", "difference (95 %)", "distinguishable"], apart, left=3),
+            table(
+                ["head", "other", "rating", "difference (95 %)", "distinguishable"], apart, left=3
+            ),
             f"{SHOWN_VALUES}:\n\n{shown_values(perceived_values(content, {}, heads))}",
         ]
     )

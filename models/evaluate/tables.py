@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from textwrap import fill
 from typing import Any
 
@@ -77,8 +77,9 @@ def baseline(files: Files, head: str) -> dict[str, Table]:
 
 
 def micromodels(files: Files, name: str) -> Table | None:
-    """Our figures of the micromodels for a mechanism."""
-    return files.get("micromodels", {}).get("micromodels", {}).get(name)
+    """The figures of the micromodels that were run here for a mechanism."""
+    found: Table | None = files.get("micromodels", {}).get("micromodels", {}).get(name)
+    return found
 
 
 def mean_sd(figure: dict[str, float]) -> str:
@@ -396,8 +397,8 @@ def coverage(content: Table) -> str:
 
 
 def everything(results: dict[str, Table]) -> str:
-    """All tables, for the terminal."""
-    makers = {
+    """All tables one after the other, for the terminal."""
+    makers: dict[str, Callable[[Table, Files], str]] = {
         "levels": levels,
         "rationales": rationales,
         "strategies": strategies,

@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 import typer
 
-from export.bundle import CARD, MANIFEST, write_manifest
-from export.card import model_card
 from models import annomi_quality
+from models.bundle import CARD, MANIFEST, write_manifest
+from models.card import model_card
 from models.data import annomi
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession

@@ -61,7 +61,8 @@ def main(
             scorer = fit_levels(parts["train"])
     entry = report.measure(scorer, given)
     entry["heldout"] = "test part" if fold is None else f"fold {fold} of {FOLDS}"
-    title = name or (str((bundle or model).name) if bundle or model else "micromodels")
+    folder_given = bundle or model
+    title = name or (folder_given.name if folder_given else "micromodels")
     content = report.store(out, title, entry, {"size": size, "seed": SEED})
     print(report.markdown(content))
     print(f"\n{title}, phrase by phrase:\n\n{report.phrases_markdown(entry)}")

@@ -7,7 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from scipy.stats import binomtest
 
@@ -20,7 +20,7 @@ from models.probes.scorers import Levels, LevelScorer
 
 Figures = dict[str, Any]
 
-PUBLISHED = {
+PUBLISHED: Final[dict[str, Any]] = {
     "source": "Lee et al. 2023, Table 3: EPITOME's model, 1,000 dialogues each, phrases of Table 2",
     "persona_chat": {"emotional_reactions": 997, "interpretations": 695, "explorations": 969},
     "ubuntu": {"emotional_reactions": 992, "interpretations": 444, "explorations": 994},

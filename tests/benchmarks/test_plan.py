@@ -12,9 +12,10 @@ from benchmarks.parts import sessions
 from benchmarks.parts.length import Length, OtherBundle
 from benchmarks.parts.length import Result as Lengths
 from benchmarks.sizes import Sizes, Table, Topic
+from servers import postgres
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from tests.benchmarks.test_tables import report
-from tests.services import postgres
+from tests.conftest import _missing
 
 SIZES = Sizes(
     bundle="bundle-1",
@@ -183,7 +184,7 @@ def test_turns_for_the_sizes_come_from_all_sessions_in_turn() -> None:
 
 def test_sizes_are_counted_on_a_real_database() -> None:
     if postgres.binaries() is None:
-        pytest.skip("PostgreSQL's server (initdb, postgres) is not installed")
+        _missing("PostgreSQL's server (initdb, postgres) is not installed")
     found = sizes.measure(DEFAULT_BUNDLE, sessions=64, each=8)
     assert found.turns == 256
     assert found.tables["turns"].inserted == found.tables["turns"].kept == 1.0

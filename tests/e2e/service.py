@@ -24,7 +24,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import DEFAULT_BUNDLE, Settings
 from stream_app.store import tables
 from stream_app.worker import broker
-from tests.services import log
+from tests import topic_log
 from tests.store import databases
 
 PATIENCE = 120.0
@@ -109,7 +109,7 @@ class Service:
         Dead letters go out before their batch leaves the outbox.
         """
         self.wait_for(lambda: self.count(tables.outbox) == 0, "the outbox is empty")
-        return log.records(self.settings, topic)
+        return topic_log.records(self.settings, topic)
 
 
 def key_of(value: bytes) -> bytes:

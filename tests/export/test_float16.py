@@ -13,7 +13,7 @@ from onnx import TensorProto  # noqa: E402
 
 from export.float16 import FUSED, FusionError, float16  # noqa: E402
 from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
-from export.parity import OnnxModel  # noqa: E402
+from models.onnx_model import OnnxModel  # noqa: E402
 from tests.models.tiny import tiny_model  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")

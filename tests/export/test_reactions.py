@@ -14,11 +14,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
 from export import __main__ as command  # noqa: E402
-from export import bundle, parity, reactions  # noqa: E402
+from export import reactions  # noqa: E402
 from export.head_graph import HeadGraphError, read_head, write_task  # noqa: E402
 from export.onnx_graphs import HEAD_INPUTS, example_windows, export_head  # noqa: E402
 from export.quantize import half_weights  # noqa: E402
-from models import multitask, train  # noqa: E402
+from models import bundle, multitask, onnx_model, train  # noqa: E402  # noqa: E402
 from models.batches import tokenise  # noqa: E402
 from models.calibrate import Calibration  # noqa: E402
 from models.data import load_corpora  # noqa: E402
@@ -77,7 +77,7 @@ def distinct_model() -> MultitaskModel:
 
 
 def head_outputs(folder: Path) -> dict[str, np.ndarray]:
-    graph = parity.session(folder / bundle.HEAD)
+    graph = onnx_model.session(folder / bundle.HEAD)
     chance = np.random.default_rng(3)
     window = {name: value.numpy() for name, value in example_windows(48).items()}
     for name in ("target", "context"):

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from servers.postgres import Server
 from stream_app.store.repository import Store, open_store
-from tests.services.postgres import Server
 from tests.store import databases
 from tests.store.batches import prepare
 

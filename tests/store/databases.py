@@ -4,9 +4,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from servers.postgres import Server
 from stream_app.store import schema
 from stream_app.store.repository import open_store
-from tests.services.postgres import Server
 
 
 def sqlite(file: Path) -> str:

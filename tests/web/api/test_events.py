@@ -13,7 +13,7 @@ import pytest
 from stream_app.web.api.events import MOST_BYTES, MOST_EVENTS
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
-from tests.services import log
+from tests import topic_log
 from tests.store.batches import end, outcome, turn
 from tests.web.api.fuzzing import fuzz
 from tests.web.server import Web
@@ -45,7 +45,7 @@ def sent(web: Web, *events: bytes, name: str = "pump", **options: Any) -> httpx.
 
 def log_of(web: Web) -> dict[tuple[int, int], tuple[bytes, bytes]]:
     """Key and value of everything in the topic of turns, by partition and offset."""
-    found = log.records(web.settings, web.settings.turns_topic)
+    found = topic_log.records(web.settings, web.settings.turns_topic)
     return {(r.partition, r.offset): (r.key, r.value) for r in found}
 
 

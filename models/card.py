@@ -1,6 +1,6 @@
 """The model card, generated from the manifest: no figure in it is typed by hand.
 
-`python -m export.card --bundle FOLDER` regenerates it after an evaluation.
+`python -m models.card --bundle FOLDER` writes it anew, after an evaluation has written new figures.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from export import gate
-from export.bundle import CARD, MANIFEST
+from models.bundle import CARD, MANIFEST
 from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.evaluate import document, report, sections, tables
 from models.evaluate.outcomes import figure
@@ -458,8 +457,42 @@ def _export(manifest: dict[str, Any]) -> str:
         f"loss of more than {100 * figures['largest_macro_f1_loss']:.0f} point of macro-F1: "
         "95 % intervals, by resampling the labelled turns. "
         "Speeds are of one thread in one run, to be compared within the table.\n\n"
-        + gate.markdown(figures)
+        + encoders(figures)
     )
+
+
+def encoders(figures: dict[str, Any]) -> str:
+    """The encoders that the gate compared, as Markdown tables."""
+    lines = [
+        "| encoder | passes | same in any batch | turns/s | × float32 | MB |",
+        "| --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    reference = figures["reference"]
+    lines.append(
+        f"| float32 | – | yes | {reference['turns_per_second']:.0f} | 1.00 "
+        f"| {reference['encoder_bytes'] / 1e6:.1f} |"
+    )
+    for name, values in figures["candidates"].items():
+        words = ["yes" if values[key] else "no" for key in ("passes", "batch_independent")]
+        lines.append(
+            f"| {name} | {words[0]} | {words[1]} | {values['turns_per_second']:.0f} "
+            f"| {values['speed_ratio']:.2f} | {values['encoder_bytes'] / 1e6:.1f} |"
+        )
+    names = list(figures["candidates"])
+    lines += [
+        "",
+        "| head | " + " | ".join(f"{name}: equal labels, macro-F1 change" for name in names) + " |",
+        "| --- |" + " ---: |" * len(names),
+    ]
+    for head in figures["candidates"][names[0]]["heads"]:
+        cells = [figures["candidates"][name]["heads"][head] for name in names]
+        shown = " | ".join(
+            f"{100 * cell['agreement']:.1f} %, {100 * cell['macro_f1_difference']:+.1f} "
+            f"({' to '.join(f'{100 * end:+.1f}' for end in cell['macro_f1_interval'])})"
+            for cell in cells
+        )
+        lines.append(f"| {head} | {shown} |")
+    return "\n".join(lines)
 
 
 def main(

@@ -36,12 +36,13 @@ class Server:
         self._bin = bin_folder
         self._more = dict(more)
         self._process: subprocess.Popen[bytes] | None = None
-        self._as: dict[str, int] = {}
+        self._user: int | None = None
+        self._group: int | None = None
         self._databases = 0
         self.folder = Path(tempfile.mkdtemp(prefix="rapport-pg-"))
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             user = pwd.getpwnam("postgres")
-            self._as = {"user": user.pw_uid, "group": user.pw_gid}
+            self._user, self._group = user.pw_uid, user.pw_gid
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         self.port = free_port()
         subprocess.run(
@@ -54,7 +55,8 @@ class Server:
             cwd=self.folder,
             check=True,
             stdout=subprocess.DEVNULL,
-            **self._as,
+            user=self._user,
+            group=self._group,
         )
         self.start()
 
@@ -90,12 +92,15 @@ class Server:
         }
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self.folder / "data"]
-                + [f"--{name}={value}" for name, value in settings.items()],
+                [
+                    *(self._bin / "postgres", "-D", self.folder / "data"),
+                    *(f"--{name}={value}" for name, value in settings.items()),
+                ],
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
-                **self._as,
+                user=self._user,
+                group=self._group,
             )
         give_up = time.monotonic() + PATIENCE
         while True:

@@ -1,4 +1,4 @@
-"""Apache Kafka on loopback: `python -m tests.services.kafka --brokers 3 --folder build/kafka-data`.
+"""Apache Kafka on loopback: `python -m servers.kafka --brokers 3 --folder build/kafka-data`.
 
 KRaft, one to three nodes that are broker and controller at once, data on disk. The server's jars
 are an ordinary Maven dependency set (pom.xml beside this file), fetched once into build/kafka.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from stream_app.worker.broker import die_with_parent, free_port
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[1]
 POM = Path(__file__).with_name("pom.xml")
 CLUSTER_ID = "cmFwcG9ydC10ZXN0cy0wMQ"
 PATIENCE = 90.0
