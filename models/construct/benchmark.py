@@ -17,7 +17,7 @@ All parts of a session come from one fold, so that this fold's model has seen no
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ from models.batches import seeded_random
 from models.data import empathetic_exchanges, epitome, esconv
 from models.data.corpora import Conversation
 from models.data.rated_sessions import SERVICE, RatedSession, RatedTurn, load_sessions
-from models.data.split import fold_of, key_of
+from models.data.split import fold_of, key_of, part_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
 
 Kind = Literal[
@@ -149,12 +149,22 @@ def total_of(response: Conversation) -> int:
     return sum(labels[head].index(1.0) for head in RATIONALE_ORDER)
 
 
-def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
+Own = Callable[[str], bool]
+"""Tells from a conversation's key whether it may be used."""
+
+
+def of_fold(fold: int, folds: int, seed: int) -> Own:
+    """The conversations that the model of one fold did not train on."""
+    return lambda key: fold_of(key, seed, folds) == fold
+
+
+def of_held_out_tenth(seed: int) -> Own:
+    """The conversations that a shipped model did not train on."""
+    return lambda key: part_of(key, seed) == "test"
+
+
+def parts_of(data_dir: Path, own: Own) -> Parts:
     """Collect the source material of one fold."""
-
-    def own(key: str) -> bool:
-        return fold_of(key, seed, folds) == fold
-
     pairs = [
         (item.turns[0].text, Answer(item.turns[1].text, total_of(item)))
         for item in epitome.load(data_dir)
@@ -200,11 +210,11 @@ def real(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
     return made
 
 
-def rated(data_dir: Path, fold: int, folds: int, seed: int) -> BenchmarkSessions:
+def rated(data_dir: Path, own: Own, fold: int) -> BenchmarkSessions:
     """The fold's conversations of EmpatheticExchanges."""
     made = BenchmarkSessions()
     for item in empathetic_exchanges.load(data_dir):
-        if fold_of(key_of(item), seed, folds) == fold:
+        if own(key_of(item)):
             ratings = tuple(
                 round(1 + 4 * turn.labels[empathetic_exchanges.HEAD][1])
                 for turn in item.turns
@@ -338,13 +348,13 @@ def _alike(pool: Sequence[Answer], words: int, chance: random.Random, among: int
     return chance.choice(nearest)
 
 
-def build_benchmark(data_dir: Path, fold: int, folds: int, seed: int) -> BenchmarkSessions:
-    """All sessions of the benchmark that belong to one fold."""
-    parts = parts_of(data_dir, fold, folds, seed)
+def build_benchmark(data_dir: Path, own: Own, fold: int, seed: int) -> BenchmarkSessions:
+    """All sessions of the benchmark that are made of a fold's own conversations."""
+    parts = parts_of(data_dir, own)
     made = BenchmarkSessions()
     for part in (
         real(parts, fold, seeded_random(seed, fold, "real")),
-        rated(data_dir, fold, folds, seed),
+        rated(data_dir, own, fold),
         composed(parts, fold, seeded_random(seed, fold, "composed")),
         swapped(parts, fold, seeded_random(seed, fold, "swapped")),
         degraded(parts, fold, seeded_random(seed, fold, "degraded")),

@@ -168,21 +168,22 @@ def targets(report: Content, outcomes: Content | None) -> str:
                 most=True, digits=1),
             _share(f"alert, {domain}: false alarms with empathic answers", 5, strong, most=True),
         ]  # fmt: skip
-    quality = report["annomi_quality"]
-    rows.append(
-        Row(
-            "AnnoMI low quality, topics held out: AUROC of the risk",
-            0.85,
-            quality["mean_of_repeats"],
-            _limits(quality),
+    if quality := report.get("annomi_quality"):
+        rows.append(
+            Row(
+                "AnnoMI low quality, topics held out: AUROC of the risk",
+                0.85,
+                quality["mean_of_repeats"],
+                _limits(quality),
+            )
         )
-    )
     if mi := (outcomes or {}).get("outcomes", {}).get("low_mi_quality"):
         rows.append(_row("the same: AUROC of the outcome `low_mi_quality`", 0.93, mi["auroc"]))
-    rows += [
-        _row("rated exchanges: Spearman with the rating 1-5", 0.35, report["rated"]["spearman"]),
-        _row("the same at equal length", 0.30, report["rated"]["at_equal_length"]),
-    ]
+    if ratings := report.get("rated"):
+        rows += [
+            _row("rated exchanges: Spearman with the rating 1-5", 0.35, ratings["spearman"]),
+            _row("the same at equal length", 0.30, ratings["at_equal_length"]),
+        ]
     for domain, own in report["confounds"].items():
         name, worst = max(
             (
