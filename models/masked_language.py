@@ -34,7 +34,7 @@ EVERY = 50
 
 
 def model() -> BertForMaskedLM:
-    """The base model with a fresh output layer, tied to the word embeddings; those are kept."""
+    """The base model with a new output layer, tied to the frozen word embeddings."""
     found: BertForMaskedLM = AutoModelForMaskedLM.from_pretrained(
         base_model_dir(), local_files_only=True, dtype=torch.float32
     )
