@@ -89,14 +89,14 @@ def misplaced(
     changed = np.array([w.known.kind == "misplaced" for w in own], bool)
     groups = np.unique([w.known.origin for w in own], return_inverse=True)[1]
 
-    def told_apart(turns: int) -> dict[str, Any]:
+    def at(turns: int) -> dict[str, Any]:
         low = np.array([measure(w, turns) for w in own])
         return interval(groups, lambda rows: auroc(changed[rows], low[rows]))
 
     return {
         "sessions": int(changed.sum()),
-        "after_six": told_apart(EXCHANGES),
-        "after_three": told_apart(EXCHANGES // 2),
+        "after_six": at(EXCHANGES),
+        "after_three": at(EXCHANGES // 2),
     }
 
 
