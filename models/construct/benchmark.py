@@ -1,15 +1,14 @@
 """Sessions of known empathy: composed of rated answers, or degraded from real ones.
 
-*Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that
-people labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors
-do; its truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from
-an onset on are replaced by answers that people labelled as showing no mechanism, by answers of a
-task dialogue, or by advice; the control replaces the same turns by strongly empathic answers of
-like length. *Misplaced*: two sessions of strongly empathic answers of EPITOME that have swapped
-their answers; the control is the same two sessions with their own, *fitting* answers, so that
-labels and lengths are the same on both sides. *Real*: the sessions as they are, for the
-reference distributions. *Rated*: the conversations of EmpatheticExchanges, whose answers people
-rated for empathy.
+*Composed*: six exchanges of EPITOME, each a seeker post and a response with three human-labelled
+levels. A session leans towards more or less empathic answers (see `LEAN`), as counsellors do; its
+ground truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from
+an onset onwards are replaced by answers labelled as showing no mechanism, by answers of a task
+dialogue, or by advice; the control replaces the same turns by strongly empathic answers of similar
+length. *Misplaced*: two sessions of strongly empathic EPITOME answers that have swapped their
+answers; the control is the same two sessions with their own, *fitting* answers, so that labels and
+lengths are the same on both sides. *Real*: unchanged sessions, for the reference distributions.
+*Rated*: the conversations of EmpatheticExchanges, with human ratings of empathy.
 
 All parts of a session come from one fold, so that this fold's model has seen none of it.
 """
@@ -89,9 +88,9 @@ class Known:
     """Ground truth of a session of the benchmark.
 
     `origin` names the session that was changed, or the two that swapped their answers; `onset` is
-    the place of the first changed counsellor turn among the counsellor turns; `totals` are the
-    labelled totals of the answers of a session that is made of EPITOME, or the ratings 1-5 of a
-    rated one's.
+    the index of the first changed counsellor turn among the counsellor turns; `totals` are the
+    labelled totals of the answers of a session made of EPITOME, or the 1-5 ratings of a rated
+    session's.
     """
 
     kind: Kind
@@ -254,10 +253,10 @@ def composed(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSession
 
 
 def swapped(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
-    """Sessions of strongly empathic answers, below their own posts and below another session's.
+    """Sessions of strongly empathic answers, with their own posts and with another session's.
 
-    Twelve pairs of post and answer make two sessions of six. Of two answers that are neighbours in
-    length each session has one, and these are swapped: both kinds consist of the same answers.
+    Twelve pairs of post and answer make two sessions of six. Each two answers nearest in length
+    are split between the sessions, and swapped, so that both kinds consist of the same answers.
     """
     strong = {post: answer for post, answer in parts.pairs if (answer.total or 0) >= STRONG_TOTAL}
     made = BenchmarkSessions()

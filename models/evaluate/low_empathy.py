@@ -39,14 +39,14 @@ the value for AnnoMI is the mean of the repetitions, its interval that of the fi
 correlations, each domain's largest in absolute value is shown."""
 DEGRADED_NOTES = "AUROC of the degraded sessions against the control of the same row."
 MISPLACED_NOTES = """\
-Empathic words that do not fit: sessions of six strongly empathic answers of EPITOME (labelled total
-of at least 3) that have swapped their answers with another session, against the same sessions with
-their own. Answers, labels and lengths are the same on both sides, so an AUROC above 0.5 can only
-come from how an answer fits its post. No target was set."""
+Misplaced empathy: sessions of six strongly empathic EPITOME answers (labelled total of at least 3)
+that have swapped their answers with another session, against the same sessions with their own.
+Answers, labels and lengths are the same on both sides, so an AUROC above 0.5 can only come from the
+fit of answer and post. No target was set."""
 PLAIN_NOTES = """\
-The same figures from plain means of the expected EPITOME totals: over all counsellor turns, the
-last five and the last three, as known after the turn that a row names, with no opportunities,
-prior, reference or change of level. A low mean counts as a high risk."""
+The same figures from plain means of the expected EPITOME totals over all, the last five and the
+last three counsellor turns, without opportunities, prior, reference or change of level. A low mean
+counts as a high risk."""
 ALERT_NOTES = """\
 Alerts of the shipped rule after the onset, in sessions whose second half is changed. Its threshold
 is the lowest one at which at most five of a hundred controls of the other folds fire
