@@ -9,7 +9,7 @@ RapportError
 ├── ProviderError        the requested execution provider is not in use
 ├── StoreError           the database refused the work; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
-│   └── StaleState       another worker has updated the session [store.repository]
+│   └── StaleState       another worker has updated the session since it was read
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
@@ -66,6 +66,10 @@ class StoreError(RapportError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached at the moment; the work can be retried."""
+
+
+class StaleState(StoreError):
+    """Another worker has updated a session since its state was read; read it again."""
 
 
 class BrokerUnavailable(RapportError):

@@ -16,7 +16,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from stream_app.commands.event_files import InputError
 from stream_app.contracts import scores
 from stream_app.contracts.scores import DeadLetter, SessionScore
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
+from stream_app.core.batch import BatchResult
+from stream_app.core.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.session_state import Versioned
 
 

@@ -23,7 +23,8 @@ from stream_app.contracts import scores
 from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
-from stream_app.core.pipeline import BatchResult, Received, SetAside, Source, receive
+from stream_app.core.batch import BatchResult, SetAside
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of

@@ -25,11 +25,11 @@ from tenacity import (
 )
 
 from stream_app.contracts import scores
-from stream_app.core.pipeline import BatchResult, Pipeline, Received
+from stream_app.core.batch import BatchResult
+from stream_app.core.pipeline import Pipeline, Received
+from stream_app.core.ports import Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
-from stream_app.errors import ContractError, StoreError, StoreUnavailable
-from stream_app.store.outbox import Message
-from stream_app.store.repository import StaleState, Store
+from stream_app.errors import ContractError, StaleState, StoreError, StoreUnavailable
 from stream_app.worker.metrics import WorkerMetrics
 
 log = structlog.get_logger(__name__)
@@ -103,7 +103,7 @@ class BatchProcessor:
     def __init__(
         self,
         pipeline: Pipeline,
-        store: Store,
+        store: SessionStore,
         topics: OutTopics,
         cache: SessionCache,
         retry_for: float,

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from stream_app.commands.children import environment
 from stream_app.contracts import scores
-from stream_app.core.pipeline import BatchResult
+from stream_app.core.batch import BatchResult
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store, open_store

@@ -11,9 +11,9 @@ from msgspec import structs
 
 from stream_app.contracts.cloudevents import binary_headers
 from stream_app.contracts.events import decode
-from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store import tables
-from stream_app.store.repository import StaleState, Store
+from stream_app.store.repository import Store
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, handle, processor
