@@ -89,14 +89,14 @@ def misplaced(
     changed = np.array([w.known.kind == "misplaced" for w in own], bool)
     groups = np.unique([w.known.origin for w in own], return_inverse=True)[1]
 
-    def told_apart(turns: int) -> dict[str, Any]:
+    def distinguished(turns: int) -> dict[str, Any]:
         low = np.array([measure(w, turns) for w in own])
         return interval(groups, lambda rows: auroc(changed[rows], low[rows]))
 
     return {
         "sessions": int(changed.sum()),
-        "after_six": told_apart(EXCHANGES),
-        "after_three": told_apart(EXCHANGES // 2),
+        "after_six": distinguished(EXCHANGES),
+        "after_three": distinguished(EXCHANGES // 2),
     }
 
 
@@ -117,8 +117,8 @@ def degraded(
                         "changed": changed,
                         "control": control,
                         "sessions": len(both),
-                        "end": _told_apart(both, None, measure),
-                        "soon": _told_apart(both, SOON, measure),
+                        "end": _distinguished(both, None, measure),
+                        "soon": _distinguished(both, SOON, measure),
                     }
                 )
     return rows
@@ -149,7 +149,7 @@ def _by_variant(
     }
 
 
-def _told_apart(
+def _distinguished(
     both: Sequence[tuple[SessionTrace, SessionTrace]], turns: int | None, measure: Measure
 ) -> dict[str, Any]:
     """AUROC of the changed sessions, so many turns after the onset; whole pairs are resampled."""
