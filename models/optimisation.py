@@ -50,7 +50,7 @@ class Optimisation:
 
     def step(self, loss: Tensor) -> None:
         """Change the weights along the clipped gradients of this loss."""
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(self._model.parameters(), LONGEST_GRADIENT)
         self._optimiser.step()
         self._schedule.step()
