@@ -31,6 +31,11 @@ of known empathy. Figures are correlations and areas under the ROC curve from 0 
 an inverted risk has an AUROC below 0.5. The fold models here are trained with the current recipe of
 `models.train`; the shipped graphs, and the sections on single heads, are from the longer training
 of bundle 1.6.0."""
+SHIPPED_INTRODUCTION = """\
+The benchmark of the section above, on sessions made of the tenth of each corpus that the bundle's
+training left out (`python -m models.construct shipped`). Its encoder learned longer than those of
+the folds. The weights of answers and the alert's threshold come from the folds, so the labels of
+this tenth had a part in six numbers; there are fewer sessions, and intervals are wider."""
 TARGET_NOTES = """\
 Targets were set before the benchmark was run. Degraded sessions in this table: every counsellor
 turn of the second half is replaced. "After three turns" is three counsellor turns after the onset.
@@ -130,6 +135,19 @@ def low_empathy_section(report: Content, outcomes: Content | None = None) -> str
         "### Rated exchanges\n\n" + rated(report["rated"]),
         "### Length\n\n" + confounds(report["confounds"]),
     ]
+    return "\n\n".join(parts)
+
+
+def shipped_section(report: Content) -> str:
+    """The figures of a bundle as it ships, on the conversations that its training left out."""
+    misplaced, means = report.get("misplaced"), report.get("plain")
+    parts = [
+        f"Bundle {report['bundle']}. {SHIPPED_INTRODUCTION}",
+        targets(report, None),
+        *([f"### Empathic answers that do not fit, as shipped\n\n{swapped(misplaced)}"]
+          if misplaced else []),
+        *([f"### Plain means, as shipped\n\n{plain(report, means)}"] if means else []),
+    ]  # fmt: skip
     return "\n\n".join(parts)
 
 
