@@ -16,7 +16,7 @@ PACKAGES := stream_app benchmarks servers models export
 .PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
 
 help: ## Show the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 $(STAMP): requirements/service.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,10 +33,10 @@ install: $(STAMP) ## Create .venv with the rapport command (the service, no torc
 demo: install ## Run broker, worker, store and sample sessions on this machine; Ctrl-C stops it
 	$(BIN)/rapport up
 
-test: $(DEV_STAMP) check ## Lint, types, import directions and the tests on the embedded parts, but the slow ones
+test: $(DEV_STAMP) check ## Lint, types, import directions and all but the slow tests
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
-test-slow: $(DEV_STAMP) ## The slow ones: fuzzing, soak, emulated processors, benchmarks, pictures
+test-slow: $(DEV_STAMP) ## Fuzzing, soak, emulated processors, benchmarks, screenshots
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
@@ -81,7 +81,7 @@ train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and
 test-models: check-models ## Types and tests of models/ and export/
 	OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
 
-check-models: train-env ## Types of everything, those of models/ and export/ among it
+check-models: train-env ## Types, with those of models/ and export/
 	$(TRAIN)/bin/mypy --cache-dir .mypy_cache/train $(addprefix -p ,$(PACKAGES))
 
 DATA_DIR := $(if $(DATA),--data-dir $(DATA))

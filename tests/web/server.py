@@ -27,7 +27,7 @@ from stream_app.worker.broker import free_port
 from stream_app.worker.topics import client_options
 from tests.store import batches, databases
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 PERSONS = (
     Person("sue", PersonRole.SUPERVISOR),
     Person("nora", PersonRole.SUPERVISOR, team="north"),
