@@ -1,3 +1,3 @@
 """Export a trained model to an ONNX bundle for the service."""
 
-__all__ = ["__main__", "bundle", "card", "parity"]
+__all__ = ["__main__", "parity"]

@@ -2,13 +2,16 @@
 
 __all__ = [
     "batches",
+    "bundle",
     "calibrate",
+    "card",
     "data",
     "encoder",
     "evaluate",
     "heads",
     "labels",
     "multitask",
+    "onnx_model",
     "perceived",
     "resampling",
     "turn_features",

@@ -4,6 +4,7 @@ __all__ = [
     "bundle_comparison",
     "document",
     "folds",
+    "low_empathy",
     "metrics",
     "miti",
     "outcomes",

@@ -11,6 +11,7 @@ __all__ = [
     "alerting",
     "approaches",
     "baselines",
+    "batch",
     "empathy",
     "environment",
     "exchanges",
