@@ -131,7 +131,9 @@ LEVERS = (
         orders=(18, 19),
     ),
     Lever("epitome_once", "EPITOME once per epoch", recipe={"repeats": REPEATS | {"epitome": 1}}),
-    Lever("epitome_twice", "EPITOME twice per epoch", recipe={"repeats": REPEATS | {"epitome": 2}}),
+    Lever(
+        "epitome_thrice", "EPITOME thrice per epoch", recipe={"repeats": REPEATS | {"epitome": 3}}
+    ),
 )
 BY_NAME = {lever.name: lever for lever in LEVERS}
 

@@ -433,7 +433,7 @@ def test_percent_and_spread() -> None:
 def test_an_ablation_row_is_added_once(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multitask, "from_base", lambda *_: (tiny_model(), tiny_tokenizer()))
+    monkeypatch.setattr(multitask, "from_base", lambda **_: (tiny_model(), tiny_tokenizer()))
     monkeypatch.setattr(ablation.torch, "set_num_threads", lambda count: None)
     app = ablation.typer.Typer()
     app.command()(ablation.main)
