@@ -60,7 +60,7 @@ class ServiceLevels:
         for start in range(0, len(dialogues), AT_ONCE):
             requests = [self._request(dialogue) for dialogue in dialogues[start : start + AT_ONCE]]
             for scores in self.scorer.score(requests):
-                found = [getattr(scores.expressed, head) for head in RATIONALE_ORDER]
+                found = [scores.expressed.level(head) for head in RATIONALE_ORDER]
                 rows.append([level.level for level in found])
         return np.array(rows, np.int64).reshape(-1, len(RATIONALE_ORDER))
 

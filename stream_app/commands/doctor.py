@@ -65,7 +65,7 @@ def _bundle(settings: Settings) -> str:
 
 
 def _rules(settings: Settings) -> str:
-    rules = load_rules(settings.rules)
+    rules = load_rules(settings.rules, bundles.load(settings.bundle).manifest.heads)
     names = ", ".join(rule.name for rule in rules.rules) or "none"
     return f"{settings.rules}, digest {rules.digest}: {names}"
 

@@ -27,11 +27,30 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
 
 def build(name: str) -> dict[str, Any]:
     """The schema of one message."""
-    body = msgspec.json.schema(MESSAGES[name])
+    body = msgspec.json.schema(MESSAGES[name], schema_hook=_expressed)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:rapport:{name}:v{VERSION}",
         **body,
+    }
+
+
+def _expressed(kind: type) -> dict[str, Any]:
+    """The heads of EPITOME and their total by name; the bundle's manifest names the others."""
+    if kind is not scores.Expressed:
+        raise NotImplementedError(f"no schema for {kind.__name__}")
+    _, parts = msgspec.json.schema_components([scores.Level])
+    level, distribution = parts["Level"], msgspec.json.schema(scores.Distribution)
+    return {
+        "title": "Expressed",
+        "description": "What the counsellor expressed, by head of the bundle's manifest. A head of "
+        "levels has a level, any other the probability of each label.",
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(scores.MECHANISMS, level),
+            scores.TOTAL: msgspec.json.schema(scores.Total),
+        },
+        "additionalProperties": {"anyOf": [level, distribution]},
     }
 
 

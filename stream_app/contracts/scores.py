@@ -6,7 +6,7 @@ turned into rows by the store. Probabilities lie in [0, 1], levels in {0, 1, 2}.
 
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,6 +16,7 @@ from stream_app.contracts.events import Role
 Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 Distribution = dict[str, Probability]
 Span = tuple[int, int]
+Total = Annotated[int, Meta(ge=0, le=6)]
 
 MECHANISMS: Final = ("emotional_reactions", "interpretations", "explorations")
 """EPITOME's three communication mechanisms (Sharma et al. 2020, section 3)."""
@@ -71,20 +72,43 @@ class Level(Struct, frozen=True):
     ] = []
 
 
-class Expressed(Struct, frozen=True, omit_defaults=True):
-    """What the counsellor expressed. A head that the bundle lacks is left out."""
+TOTAL: Final = "empathy_total"
+"""The sum of the mechanisms' levels; stands among the expressed heads, and is none."""
 
-    emotional_reactions: Level | None = None
-    interpretations: Level | None = None
-    explorations: Level | None = None
-    empathy_total: Annotated[int, Meta(ge=0, le=6)] | None = None
-    strategy: Distribution | None = None
-    behaviour: Distribution | None = None
-    question: Distribution | None = None
-    reflection: Distribution | None = None
-    input: Distribution | None = None
-    empathic_intent: Distribution | None = None
-    service_intents: Distribution | None = None
+
+class Expressed(dict[str, Level | Distribution | int]):
+    """What the counsellor expressed, by head, and the total of EPITOME's levels.
+
+    The bundle's manifest says which heads there are. A head of levels has a ``Level``, any other
+    the probability of each label.
+
+    >>> expressed = Expressed(strategy={"question": 0.9, "others": 0.1}, empathy_total=0)
+    >>> expressed.distribution("strategy"), expressed.level("explorations"), expressed.total
+    ({'question': 0.9, 'others': 0.1}, None, 0)
+    """
+
+    __slots__ = ()
+
+    def level(self, head: str) -> Level | None:
+        """The level of a head; None where the bundle lacks such a head."""
+        found = self.get(head)
+        return found if isinstance(found, Level) else None
+
+    def distribution(self, head: str) -> Distribution | None:
+        """The probability of each label; None where the bundle lacks such a head."""
+        found = self.get(head)
+        return found if isinstance(found, dict) else None
+
+    @property
+    def total(self) -> int | None:
+        """The sum of the mechanisms' levels, 0-6; None without any of them."""
+        found = self.get(TOTAL)
+        return found if isinstance(found, int) else None
+
+    @property
+    def levels(self) -> dict[str, Level]:
+        """All heads that have levels."""
+        return {name: found for name, found in self.items() if isinstance(found, Level)}
 
 
 class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only=True):
@@ -273,3 +297,44 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 def encode(message: Output | DeadLetter) -> bytes:
     """One message as JSON bytes."""
     return _encoder.encode(message)
+
+
+def decode(raw: bytes) -> Output:
+    """A message from JSON bytes.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+    """
+    return _decoder.decode(raw)
+
+
+class _Parts(Struct):
+    """Heads by what they look like; a struct, as msgspec prepares a struct's types once."""
+
+    levels: dict[str, Level]
+    distributions: dict[str, Distribution]
+    total: Total | None
+
+
+def _expressed(kind: type, found: Any) -> Expressed:
+    """Sort the heads: msgspec cannot choose between a struct and a dict."""
+    if kind is not Expressed:
+        raise NotImplementedError(f"no way to read {kind.__name__}")
+    if not isinstance(found, dict):
+        raise msgspec.ValidationError(f"Expected `object`, got `{type(found).__name__}`")
+    levels, distributions = {}, {}
+    for name, part in found.items():
+        if isinstance(part, dict) and isinstance(part.get("probabilities"), list):
+            levels[name] = part
+        elif name != TOTAL:
+            distributions[name] = part
+    given = {"levels": levels, "distributions": distributions, "total": found.get(TOTAL)}
+    parts = msgspec.convert(given, _Parts)
+    expressed = Expressed(parts.levels)
+    expressed.update(parts.distributions)
+    if parts.total is not None:
+        expressed[TOTAL] = parts.total
+    return expressed
+
+
+_decoder: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output, dec_hook=_expressed)

@@ -5,12 +5,22 @@ what a run with only final scores would have left; probabilities and log-odds co
 """
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, MechanismSummary, TurnScore
+from stream_app.core.heads import (
+    CONDUCT,
+    PERCEIVED,
+    SATISFACTION,
+    STRATEGY,
+    TALK,
+    Dimension,
+    Kept,
+)
 
 RECENT = 5
 RECENT_WORDS = 3
@@ -18,16 +28,13 @@ SHORT_TURN = 4
 """A turn of at most so many words is short."""
 MILLION: Final = 1_000_000
 LARGEST_LOG_ODDS: Final = 8.0
-PERCEIVED: Final = ("engagement", "understanding", "sympathy", "helpfulness")
-SATISFACTION: Final = "satisfaction"
-CONDUCT: Final = {
-    "question": ("open", "closed"),
-    "reflection": ("simple", "complex"),
-    "input": ("advice", "information"),
-}
-"""Labels whose probabilities the session keeps, by head of the counsellor's turns."""
 UNASKED_ADVICE: Final = "input.advice_unasked"
 """Probability of advice times that of no question in the counsellor's turn before."""
+_EXPECTED: Final = [(name, f"expected.{name}") for name in MECHANISMS]
+_CONDUCT: Final = [
+    (head, [(label, f"{head}.{label}") for label in labels]) for head, labels in CONDUCT.items()
+]
+"""Names in the evidence, by head and label."""
 
 
 class Contribution(Struct, frozen=True):
@@ -262,54 +269,81 @@ class Summary(Figures, frozen=True):
     evidence: dict[str, EvidenceSummary]
 
 
-def contribution(score: TurnScore) -> Contribution:
-    """What a scored turn adds to its session."""
-    expressed = score.expressed
+def contribution(score: TurnScore, kept: Sequence[Kept] = ()) -> Contribution:
+    """What a scored turn adds to its session; ``kept``: of heads that are not read by name."""
+    expressed, known = score.expressed, evidence(score, kept)
     levels: list[int | None] = []
     expected, shown = [], []
-    for name in MECHANISMS:
-        found = getattr(expressed, name)
-        _, weak, strong = found.probabilities if found is not None else (1.0, 0.0, 0.0)
-        known = found is not None and name not in score.abstained
-        levels.append(found.level if known else None)
-        expected.append(round((weak + 2 * strong) * MILLION))
-        shown.append(round((weak + strong) * MILLION))
+    for name, key in _EXPECTED:
+        found = expressed.level(name)
+        levels.append(found.level if found and name not in score.abstained else None)
+        expected.append(known.get(key, 0))
+        shown.append(round(sum(found.probabilities[1:]) * MILLION) if found else 0)
     return Contribution(
         seq=score.seq,
         levels=(levels[0], levels[1], levels[2]),
         expected=(expected[0], expected[1], expected[2]),
         shown=(shown[0], shown[1], shown[2]),
-        question=_top(expressed.question),
-        reflection=_top(expressed.reflection),
-        evidence=evidence(score),
+        question=_top(expressed.distribution("question")),
+        reflection=_top(expressed.distribution("reflection")),
+        evidence=known,
     )
 
 
-def evidence(score: TurnScore) -> dict[str, int]:
+def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:
     """The head outputs that the session keeps, in millionths.
 
     Log-odds for what is pooled by its mean (`models.perceived`): perceived empathy and the client's
     satisfaction; probabilities for strategies and the client's talk. Mechanisms by their expected
-    level, which moves before the most likely level does.
+    level, which moves before the most likely level does. Of every other head the probabilities of
+    the labels that its manifest names as evidence, as ``head.label``.
     """
     found: dict[str, int] = {
         name: _log_odds(score.perceived[name]) for name in PERCEIVED if name in score.perceived
     }
-    for name in MECHANISMS:
-        level = getattr(score.expressed, name)
+    expressed = score.expressed
+    for name, key in _EXPECTED:
+        level = expressed.level(name)
         if level is not None:
             _, weak, strong = level.probabilities
-            found[f"expected.{name}"] = round((weak + 2 * strong) * MILLION)
-    for label, p in (score.expressed.strategy or {}).items():
+            found[key] = round((weak + 2 * strong) * MILLION)
+    for label, p in (expressed.distribution(STRATEGY) or {}).items():
         found[f"strategy.{label}"] = round(p * MILLION)
-    for head, labels in CONDUCT.items():
-        for label in labels if (given := getattr(score.expressed, head)) else ():
-            found[f"{head}.{label}"] = round(given.get(label, 0.0) * MILLION)
+    for head, labels in _CONDUCT:
+        if given := expressed.distribution(head):
+            for label, key in labels:
+                found[key] = round(given.get(label, 0.0) * MILLION)
     if SATISFACTION in score.client:
         found[SATISFACTION] = _log_odds(score.client[SATISFACTION].get("yes", 0.5))
-    for label, p in score.client.get("talk_type", {}).items():
-        found[f"talk_type.{label}"] = round(p * MILLION)
+    for label, p in score.client.get(TALK, {}).items():
+        found[f"{TALK}.{label}"] = round(p * MILLION)
+    if kept:
+        found.update(_stated(score, kept))
     return found
+
+
+def _stated(score: TurnScore, kept: Sequence[Kept]) -> dict[str, int]:
+    return {
+        f"{item.head}.{label}": round(p * MILLION)
+        for item in kept
+        for label, p in _said(score, item).items()
+    }
+
+
+def _said(score: TurnScore, kept: Kept) -> dict[str, float]:
+    """The labels' probabilities; empty where the head does not score the turn."""
+    match kept.dimension:
+        case Dimension.PERCEIVED:
+            p = score.perceived.get(kept.head)
+            return {} if p is None else {name: p for _, name in kept.labels}
+        case Dimension.EXPRESSED:
+            level = score.expressed.level(kept.head)
+            if level is not None:
+                return {name: level.probabilities[place] for place, name in kept.labels}
+            found = score.expressed.distribution(kept.head)
+        case Dimension.CLIENT | Dimension.OUTCOME:
+            found = score.client.get(kept.head)
+    return {name: found.get(name, 0.0) for _, name in kept.labels} if found else {}
 
 
 def _log_odds(p: float) -> int:

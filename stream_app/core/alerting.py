@@ -117,6 +117,7 @@ class Alerting:
             clock,
             exchanges=state.exchanges,
             outcomes=state.outcomes,
+            catalogue=self.rules.catalogue,
         )
 
 

@@ -12,7 +12,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_math
 from msgspec import Struct
 
-from stream_app.core.variables import CATALOGUE, Kind, Reading
+from stream_app.core.variables import CATALOGUE, Catalogue, Kind, Reading
 from stream_app.errors import RapportError
 
 _TYPES: Final = {
@@ -46,30 +46,30 @@ class Compiled(Struct, frozen=True):
 
 
 @cache
-def _environment() -> cel.Env:
-    declared = {variable.name: _TYPES[variable.kind] for variable in CATALOGUE.values()}
-    return cel.NewEnv(variables=declared, extensions=[ext_math.ExtMath()])
+def _environment(declared: tuple[tuple[str, Kind], ...]) -> cel.Env:
+    types = {name: _TYPES[kind] for name, kind in declared}
+    return cel.NewEnv(variables=types, extensions=[ext_math.ExtMath()])
 
 
-def condition(source: str) -> Compiled:
+def condition(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
     """Compile what is true or false.
 
     Raises:
         BadExpression: a misspelt variable, a wrong type or a fault of syntax.
     """
-    compiled = _compile(source)
+    compiled = _compile(source, catalogue)
     if compiled.program.return_type() != cel.Type.BOOL:
         raise BadExpression(1, 1, f"a condition is true or false; this gives {_type(compiled)}")
     return compiled
 
 
-def number(source: str) -> Compiled:
+def number(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
     """Compile what gives a number.
 
     Raises:
         BadExpression: as for ``condition``.
     """
-    compiled = _compile(source)
+    compiled = _compile(source, catalogue)
     if compiled.program.return_type() not in (cel.Type.DOUBLE, cel.Type.INT):
         raise BadExpression(1, 1, f"a number is asked for; this gives {_type(compiled)}")
     return compiled
@@ -87,24 +87,25 @@ def evaluate(compiled: Compiled, reading: Reading) -> float | None:
     return float(found) if isinstance(found, float | int) else None
 
 
-def _compile(source: str) -> Compiled:
+def _compile(source: str, catalogue: Catalogue) -> Compiled:
+    declared = tuple((variable.name, variable.kind) for variable in catalogue.values())
     try:
-        program = _environment().compile(source)
+        program = _environment(declared).compile(source)
     except RuntimeError as problem:
-        raise _worded(str(problem)) from None
-    return Compiled(source, _names(source), program)
+        raise _worded(str(problem), catalogue) from None
+    return Compiled(source, _names(source, catalogue), program)
 
 
-def _names(source: str) -> tuple[str, ...]:
+def _names(source: str, catalogue: Catalogue) -> tuple[str, ...]:
     """The variables that stand in an expression, in their order."""
     bare = _STRINGS.sub(" ", source)
-    found = (_variable("".join(match.split())) for match in _NAME.findall(bare))
+    found = (_variable("".join(match.split()), catalogue) for match in _NAME.findall(bare))
     return tuple(dict.fromkeys(name for name in found if name))
 
 
-def _variable(path: str) -> str:
+def _variable(path: str, catalogue: Catalogue) -> str:
     """The longest beginning that is a variable: `channel.startsWith` is `channel`."""
-    while path and path not in CATALOGUE:
+    while path and path not in catalogue:
         path = path.rpartition(".")[0]
     return path
 
@@ -113,7 +114,7 @@ def _type(compiled: Compiled) -> str:
     return f"{compiled.program.return_type().name().lower()}"
 
 
-def _worded(message: str) -> BadExpression:
+def _worded(message: str, catalogue: Catalogue) -> BadExpression:
     """CEL's first error in our words, with its place."""
     place = _PLACE.search(message)
     if place is None:
@@ -121,14 +122,15 @@ def _worded(message: str) -> BadExpression:
     what = place[3].removesuffix(_CONTAINER)
     undeclared = re.match(r"undeclared reference to '([\w.]+)'", what)
     if undeclared is not None:
-        what = f"there is no variable or function `{undeclared[1]}`{_nearest(undeclared[1])}"
+        near = _nearest(undeclared[1], catalogue)
+        what = f"there is no variable or function `{undeclared[1]}`{near}"
     if "(double, int)" in what or "(int, double)" in what:
         what += "; a number is written 3.0, a count 3"
     return BadExpression(int(place[1]), int(place[2]), what)
 
 
-def _nearest(name: str) -> str:
+def _nearest(name: str, catalogue: Catalogue) -> str:
     import difflib  # noqa: PLC0415  # for messages only
 
-    near = difflib.get_close_matches(name, CATALOGUE, 1)
+    near = difflib.get_close_matches(name, catalogue, 1)
     return f"; is `{near[0]}` meant?" if near else ""

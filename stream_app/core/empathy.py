@@ -170,15 +170,16 @@ def counsellor_features(score: Scored) -> dict[str, float]:
     expressed = score.expressed
     found, acknowledged = {}, 0.0
     for name in MECHANISMS:
-        level = getattr(expressed, name)
+        level = expressed.level(name)
         weak, strong = level.probabilities[1:] if level is not None else (0.0, 0.0)
         found[name] = weak / 2 + strong
         if name != "explorations":
             acknowledged = max(acknowledged, weak + strong)
-    reflection, given = expressed.reflection or {}, expressed.input or {}
+    reflection = expressed.distribution("reflection") or {}
+    given = expressed.distribution("input") or {}
     found["complex_reflection"] = reflection.get("complex", 0.0)
     found["reflection"] = found["complex_reflection"] + reflection.get("simple", 0.0)
-    found["open_question"] = (expressed.question or {}).get("open", 0.0)
+    found["open_question"] = (expressed.distribution("question") or {}).get("open", 0.0)
     found["advice"] = given.get("advice", 0.0)
     missing = 1.0 - max(acknowledged, found["reflection"])
     found["advice_unacknowledged"] = found["advice"] * missing

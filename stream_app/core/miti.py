@@ -167,15 +167,16 @@ def turn_codes(score: TurnScore) -> Codes | None:
     permission, options and negotiation are Seeking Collaboration.
     """
     expressed = score.expressed
-    if expressed.question is None or expressed.reflection is None:
+    question, reflection = expressed.distribution("question"), expressed.distribution("reflection")
+    if question is None or reflection is None:
         return None
     found = {
-        OPEN: expressed.question.get("open", 0.0),
-        CLOSED: expressed.question.get("closed", 0.0),
-        SIMPLE: expressed.reflection.get("simple", 0.0),
-        COMPLEX: expressed.reflection.get("complex", 0.0),
+        OPEN: question.get("open", 0.0),
+        CLOSED: question.get("closed", 0.0),
+        SIMPLE: reflection.get("simple", 0.0),
+        COMPLEX: reflection.get("complex", 0.0),
     }
-    if (given := expressed.input) is not None:
+    if (given := expressed.distribution("input")) is not None:
         found[INFORMATION] = given.get("information", 0.0)
         found[_ADVICE] = given.get("advice", 0.0)
         found[SEEKING] = given.get("options", 0.0) + given.get("negotiation", 0.0)

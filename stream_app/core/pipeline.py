@@ -18,6 +18,7 @@ from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.batch import BatchResult, SetAside, StoredTurn
 from stream_app.core.encodings import Encodings
 from stream_app.core.environment import Environment, Policy
+from stream_app.core.heads import kept
 from stream_app.core.ports import Encoding, Scorer
 from stream_app.core.session import Fate, Session, Step, ToScore
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
@@ -77,6 +78,7 @@ class Pipeline:
             scorer.outcomes,
             Alerting(policy.rules, scorer.empathy, scorer.bundle_id),
             baselines or NoBaselines(),
+            kept(scorer.heads),
         )
 
     @property

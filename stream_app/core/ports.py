@@ -20,6 +20,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Span
 from stream_app.core.batch import BatchResult
 from stream_app.core.empathy import EmpathyModel
+from stream_app.core.heads import Head
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.session_state import Versioned
 from stream_app.core.window import ScoringRequest
@@ -53,6 +54,10 @@ class Scorer(Protocol):
     @property
     def window(self) -> tuple[int, int]:
         """Turns before and after that the model was made for."""
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """The bundle's heads."""
 
     @property
     def empathy(self) -> EmpathyModel | None:

@@ -16,7 +16,7 @@ from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import BadExpression, Compiled, condition, number
 from stream_app.core.rules import SEEN, Rule, RuleSet, Scope, Span
-from stream_app.core.variables import CATALOGUE, Kind
+from stream_app.core.variables import CATALOGUE, Catalogue, Kind
 from stream_app.errors import RapportError
 
 VERSION: Final = 1
@@ -68,8 +68,10 @@ def digest_of(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:16]
 
 
-def parse(raw: bytes, name: str) -> RuleSet:
+def parse(raw: bytes, name: str, catalogue: Catalogue = CATALOGUE) -> RuleSet:
     """The rules in a file's bytes; ``name`` is how messages call the file.
+
+    ``catalogue``: the variables that they may use.
 
     Raises:
         RuleFileError: with all faults that were found.
@@ -83,7 +85,7 @@ def parse(raw: bytes, name: str) -> RuleSet:
     faults: list[_Fault] = []
     lines: dict[str, int] = {}
     for index, item in enumerate(items):
-        rule = _Fields(item, _line_of_item(items, index), faults).rule()
+        rule = _Fields(item, _line_of_item(items, index), faults, catalogue).rule()
         if rule is None:
             continue
         line = _line_of(item, "name")
@@ -95,7 +97,7 @@ def parse(raw: bytes, name: str) -> RuleSet:
     if faults:
         faults.sort(key=lambda fault: fault.line)
         raise RuleFileError([f"{name}:{fault.line}: {fault.what}" for fault in faults])
-    return RuleSet(tuple(rules), digest_of(raw))
+    return RuleSet(tuple(rules), digest_of(raw), catalogue)
 
 
 def _loaded(raw: bytes) -> Any:
@@ -141,8 +143,9 @@ def _line_of_item(items: CommentedSeq, index: int) -> int:
 class _Fields:
     """Reads one rule; what is wrong goes to ``faults``, so that all of it is told at once."""
 
-    def __init__(self, item: Any, line: int, faults: list[_Fault]) -> None:
+    def __init__(self, item: Any, line: int, faults: list[_Fault], catalogue: Catalogue) -> None:
         self._item = item
+        self._catalogue = catalogue
         self._line = line
         self._faults = faults
 
@@ -185,8 +188,8 @@ class _Fields:
             self._fault("for", "at least `1 turn`, or a time such as `0s`")
         parts = [part for part in (when, clear, value, threshold) if part is not None]
         names = [name for part in parts for name in part.names]
-        names += [name for name in placeholders if name in CATALOGUE]
-        shown = tuple(n for n in dict.fromkeys(names) if CATALOGUE[n].kind is not Kind.WORD)
+        names += [name for name in placeholders if name in self._catalogue]
+        shown = tuple(n for n in dict.fromkeys(names) if self._catalogue[n].kind is not Kind.WORD)
         scope = Scope(
             domains=self._words("domains", {domain.value for domain in Domain}),
             teams=self._words("teams"),
@@ -226,7 +229,9 @@ class _Fields:
             self._fault(key, f"`{key}` is longer than {longest} characters")
         return str(found)
 
-    def _expression(self, key: str, compiled: Callable[[str], Compiled]) -> Compiled | None:
+    def _expression(
+        self, key: str, compiled: Callable[[str, Catalogue], Compiled]
+    ) -> Compiled | None:
         if key not in self._item:
             return None
         source = self._item[key]
@@ -236,7 +241,7 @@ class _Fields:
             self._fault(key, f"`{key}` is an expression")
             return None
         try:
-            return compiled(str(source))
+            return compiled(str(source), self._catalogue)
         except BadExpression as problem:
             block = isinstance(source, LiteralScalarString)
             folded = isinstance(source, FoldedScalarString)
@@ -254,9 +259,9 @@ class _Fields:
         if re.search(r"\{[^{}]*[:![][^{}]*\}", text):
             self._fault("summary", "`summary`: a placeholder is a name alone: {risk}")
         for field in fields:
-            if field not in (SEEN, "value", "threshold") and field not in CATALOGUE:
+            if field not in (SEEN, "value", "threshold") and field not in self._catalogue:
                 self._fault("summary", f"`summary`: there is no variable `{field}`")
-            elif field in CATALOGUE and CATALOGUE[field].kind in (Kind.WORD, Kind.FLAG):
+            elif field in self._catalogue and self._catalogue[field].kind in (Kind.WORD, Kind.FLAG):
                 self._fault("summary", f"`summary`: `{field}` is not a number")
         return text, tuple(dict.fromkeys(fields))
 

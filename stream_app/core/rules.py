@@ -3,10 +3,11 @@
 from datetime import timedelta
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import Compiled
+from stream_app.core.variables import CATALOGUE, Catalogue
 from stream_app.core.watch import Facts
 
 SEEN: Final = "seen"
@@ -64,10 +65,14 @@ class Rule(Struct, frozen=True):
 
 
 class RuleSet(Struct, frozen=True):
-    """The rules in force. ``digest``: 16 hex digits of the file's SHA-256."""
+    """The rules in force. ``digest``: 16 hex digits of the file's SHA-256.
+
+    ``catalogue``: the variables that they may use.
+    """
 
     rules: tuple[Rule, ...] = ()
     digest: str = ""
+    catalogue: Catalogue = field(default_factory=lambda: CATALOGUE)
 
     @property
     def names(self) -> frozenset[str]:

@@ -308,7 +308,7 @@ class Session:
         """Add the score to the sums, or replace the turn's provisional one."""
         state, empathy = self.state, self._env.empathy
         after = self._env.policy.window.after
-        state.aggregates.observe(contribution(score), after, score.late, score.role)
+        state.aggregates.observe(contribution(score, self._env.kept), after, score.late, score.role)
         state.miti = miti.counted(state.miti, score, facts.approach, after)
         if empathy is not None and not score.late:
             here = empathy.of(facts.domain, facts.approach)

@@ -34,6 +34,8 @@ def in_words(name: str) -> str:
     ('drop of empathy', 'predicted chat failed')
     >>> in_words("emotional_reactions.recent"), in_words("turn.explorations")
     ('emotional reactions, last five turns', 'explorations of the turn')
+    >>> in_words("expressed.warmth.strong"), in_words("client.mood.low.recent")
+    ('strong (warmth)', 'low (mood), last five turns')
     >>> in_words("baseline.channel.risk_mean"), in_words("baseline.counsellor.empathy_sd")
     ('usual risk of the channel', 'spread of the empathy of the counsellor')
     """
@@ -41,6 +43,10 @@ def in_words(name: str) -> str:
     match words.split("."):
         case ["outcome", what]:
             words = f"predicted {what}"
+        case ["expressed" | "perceived" | "client", head, label]:
+            words = f"{label} ({head})"
+        case ["expressed" | "perceived" | "client", head, label, part] if part in _PARTS:
+            words = f"{label} ({head}), {_PARTS[part]}"
         case ["turn", head]:
             words = f"{head} of the turn"
         case ["client", talk]:

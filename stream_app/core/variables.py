@@ -15,15 +15,7 @@ from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.aggregates import (
-    MILLION,
-    PERCEIVED,
-    RECENT,
-    SATISFACTION,
-    Aggregates,
-    Contribution,
-    Summary,
-)
+from stream_app.core.aggregates import MILLION, RECENT, Aggregates, Contribution, Summary
 from stream_app.core.baselines import Baseline
 from stream_app.core.empathy import (
     EmpathyModel,
@@ -33,6 +25,7 @@ from stream_app.core.empathy import (
 )
 from stream_app.core.empathy_words import seen
 from stream_app.core.exchanges import Exchanges
+from stream_app.core.heads import PERCEIVED, SATISFACTION
 from stream_app.core.watch import STEP, Facts, Watch
 
 Value = float | int | bool | str
@@ -53,6 +46,7 @@ class Reading:
         clock: datetime | None,
         exchanges: Exchanges | None = None,
         outcomes: Mapping[str, float] | None = None,
+        catalogue: "Catalogue | None" = None,
     ) -> None:
         self.aggregates = aggregates
         self.watch = watch
@@ -62,6 +56,7 @@ class Reading:
         self.clock = clock
         self.exchanges = exchanges or Exchanges()
         self.outcomes = outcomes or {}
+        self._catalogue = CATALOGUE if catalogue is None else catalogue
         self._values: dict[str, Value | None] = {}
 
     @cached_property
@@ -106,7 +101,7 @@ class Reading:
     def value(self, name: str) -> Value | None:
         """A variable's value; None when it is absent."""
         if name not in self._values:
-            self._values[name] = CATALOGUE[name].read(self)
+            self._values[name] = self._catalogue[name].read(self)
         return self._values[name]
 
     def present(self, names: tuple[str, ...]) -> dict[str, Value]:
@@ -379,4 +374,6 @@ def _variables() -> list[Variable]:
     return found
 
 
-CATALOGUE: Final[dict[str, Variable]] = {variable.name: variable for variable in _variables()}
+Catalogue = Mapping[str, Variable]
+CATALOGUE: Final[Catalogue] = {variable.name: variable for variable in _variables()}
+"""What rules may use with any bundle; ``core.head_variables`` adds a bundle's own."""
