@@ -114,8 +114,8 @@ def in_words(name: str) -> str:
 def title_of(name: str) -> str:
     """A head by its name alone, where no manifest is at hand.
 
-    >>> title_of("emotional_reactions"), title_of("empathic_intent")
-    ('Emotional reactions', 'empathic intent')
+    >>> title_of("emotional_reactions"), title_of("warm_tone")
+    ('Emotional reactions', 'warm tone')
     """
     known = WORDS.get(name)
     return known.title if known else in_words(name)
