@@ -526,7 +526,7 @@ def _root(
 def _shown(name: str, value: object) -> str:
     match value:
         case SecretStr() if name == "database_url":
-            from stream_app.store.repository import shown_url
+            from stream_app.store.connection import shown_url
 
             return shown_url(value.get_secret_value())
         case SecretStr():

@@ -17,7 +17,7 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import retention, schema
-from stream_app.store.repository import shown_url
+from stream_app.store.connection import shown_url
 from stream_app.worker.rule_watch import load_rules
 from stream_app.worker.topics import client_options
 

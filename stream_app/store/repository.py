@@ -4,68 +4,35 @@ The calls block; the worker runs them in a thread of its own.
 """
 
 import secrets
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import sqlalchemy as sa
-import structlog
-from sqlalchemy import URL, Connection, Engine, Table, event
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    InterfaceError,
-    OperationalError,
-    StatementError,
-)
+from sqlalchemy import Engine
 
-from stream_app.contracts.scores import SessionStatus
 from stream_app.core.batch import BatchResult
 from stream_app.core.ports import Message, OutboxEntry
 from stream_app.core.session_state import Versioned
-from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
-from stream_app.store import rows, tables, windows
+from stream_app.store import tables
+from stream_app.store.commit import commit
+from stream_app.store.connection import Database, open_engine
 from stream_app.store.privacy import Privacy
-from stream_app.store.rows import Row
-from stream_app.store.statements import Statement, as_json
+from stream_app.store.states import SessionStates
 
-log = structlog.get_logger(__name__)
-
-READS_ONLY: Final = "rapport_reads_only"
-SQLITE_CACHE_KIB: Final = 16 * 1024
-SQLITE_LOG_PAGES: Final = 4000
 PSEUDONYM_KEY: Final = "pseudonym_key"
 COOKIE_KEY: Final = "cookie_key"
-SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
-_DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
-_UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
-_INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
 
 
-class Store:
+class Store(Database):
     """The database, opened. Use ``open_store``."""
 
     def __init__(self, engine: Engine, now: Callable[[], datetime]) -> None:
-        self.engine = engine
+        super().__init__(engine)
         self._now = now
-        self._insert = _INSERTS[engine.dialect.name]
         self.privacy = Privacy(key=b"", redact=True)
-        self._keys = {
-            name: [column.name for column in table.primary_key]
-            for name, table in tables.metadata.tables.items()
-        }
-        self._upserts: dict[tuple[str, tuple[str, ...], bool], Statement] = {}
-        self._new_states = self._states_insert()
-        self._known_states = self._states_update()
+        self.states = SessionStates(self)
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
         """Register the bundle and read, or make, the installation's pseudonym key.
@@ -88,10 +55,7 @@ class Store:
                 keep=True,
             )
         self.open_privacy(redact)
-        inspector = sa.inspect(self.engine)
-        for name in self._keys:
-            self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
-        self._upserts.clear()
+        self.read_keys()
 
     def open_privacy(self, redact: bool) -> None:
         """Read, or make, the installation's key, so that pseudonyms can be made."""
@@ -112,32 +76,7 @@ class Store:
 
     def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
         """The stored states of these sessions, in this order; unknown ones are left out."""
-        if not session_ids:
-            return {}
-        states, turns = tables.session_states, tables.window_turns
-        columns = states.c.session_id, sa.null(), states.c.version, states.c.partition
-        both = sa.union_all(  # one statement: what it sees is of one moment
-            sa.select(*columns, states.c.state).where(
-                states.c.bundle == bundle, states.c.session_id.in_(session_ids)
-            ),
-            sa.select(turns.c.session_id, turns.c.slot, sa.null(), sa.null(), turns.c.turn).where(
-                turns.c.bundle == bundle, turns.c.session_id.in_(session_ids)
-            ),
-        )
-        found: dict[str, tuple[bytes, int, int]] = {}
-        turns_of: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
-        with self.reading() as connection:
-            for session_id, slot, version, partition, raw in connection.execute(both):
-                if slot is None:
-                    found[session_id] = raw, version, partition
-                else:
-                    turns_of[session_id][slot] = raw
-        known: dict[str, Versioned] = {}
-        for session_id in filter(found.__contains__, session_ids):
-            raw, version, partition = found[session_id]
-            state, slots = windows.join_state(raw, turns_of[session_id])
-            known[session_id] = Versioned(state, version, partition, slots)
-        return known
+        return self.states.load(session_ids, bundle)
 
     def erased(self, session_ids: Sequence[str]) -> set[str]:
         """Those of some sessions that were erased: nothing of them is stored again."""
@@ -152,20 +91,7 @@ class Store:
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
         """Open sessions whose last turn is older than ``before``, oldest first."""
-        table = tables.session_states
-        query = (
-            sa.select(table.c.session_id)
-            .where(
-                table.c.bundle == bundle,
-                table.c.status == SessionStatus.OPEN.value,
-                table.c.last_activity_at < before,
-            )
-            .order_by(table.c.last_activity_at)
-            .limit(limit)
-        )
-        if partitions is not None:
-            query = query.where(table.c.partition.in_(partitions))
-        return self._found(query, bundle)
+        return self.states.quiet(bundle, before, partitions, limit)
 
     def due_sessions(
         self,
@@ -175,24 +101,8 @@ class Store:
         partitions: Sequence[int],
         limit: int = 200,
     ) -> dict[str, Versioned]:
-        """Open sessions with a rule of time that is due by ``due``; the first due ones first.
-
-        Only sessions that are live by the clock: with a turn at ``active_since`` or later.
-        """
-        table = tables.session_states
-        query = (
-            sa.select(table.c.session_id)
-            .where(
-                table.c.bundle == bundle,
-                table.c.wake_at <= due,
-                table.c.status == SessionStatus.OPEN.value,
-                table.c.last_activity_at >= active_since,
-                table.c.partition.in_(partitions),
-            )
-            .order_by(table.c.wake_at)
-            .limit(limit)
-        )
-        return self._found(query, bundle)
+        """Open sessions with a time rule that is due by ``due``; the first due ones first."""
+        return self.states.due(bundle, due, active_since, partitions, limit)
 
     def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
         """Write a batch in one transaction; returns the id of its outbox row, if any.
@@ -204,42 +114,7 @@ class Store:
             StoreUnavailable: the database cannot be reached; the same call may be made again.
             StoreError: the database refused the batch.
         """
-        now = self._now()
-        statuses = {score.session_id: score.status for score in result.session_scores}
-        sessions = result.sessions
-        split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
-        states = [rows.state_row(v, statuses[key], split[key].state) for key, v in sessions.items()]
-        turns = [rows.turn_row(turn, self.privacy, now) for turn in result.turns]
-        speakers = [
-            rows.speaker_row(turn)
-            for turn in turns
-            if _speaker(turn) not in sessions[turn["session_id"]].speakers
-        ]
-        written: list[tuple[Table, list[Row], bool]] = [
-            (tables.window_turns, [row for item in split.values() for row in item.turns], False),
-            (tables.sessions, [rows.session_row(v.state) for v in sessions.values()], False),
-            (tables.turns, turns, True),
-            (tables.session_speakers, speakers, True),
-            (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
-            (
-                tables.session_scores,
-                [rows.session_score_row(s) for s in result.session_scores],
-                False,
-            ),
-            (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
-            (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
-        ]
-        with self.transaction() as connection:
-            self._write_states(connection, states)
-            for table, values, keep in written:
-                self.upsert(connection, table, values, keep=keep)
-            outbox_id = self._write_outbox(connection, messages, now)
-        for session_id, versioned in sessions.items():
-            versioned.version += 1
-            versioned.slots = split[session_id].slots
-        for row in speakers:
-            sessions[row["session_id"]].speakers.add(_speaker(row))
-        return outbox_id
+        return commit(self, self.states, self.privacy, self._now(), result, messages)
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         """Outbox rows whose messages are not out yet, oldest first."""
@@ -260,104 +135,6 @@ class Store:
         with self.transaction() as connection:
             connection.execute(sa.delete(tables.outbox).where(tables.outbox.c.id.in_(outbox_ids)))
 
-    def ping(self) -> None:
-        """Raise StoreUnavailable if the database does not answer."""
-        with self.reading() as connection:
-            connection.execute(sa.text("SELECT 1"))
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.engine.dispose()
-
-    def _found(self, query: sa.Select[Any], bundle: str) -> dict[str, Versioned]:
-        with self.reading() as connection:
-            session_ids = list(connection.scalars(query))
-        return self.load_states(session_ids, bundle)
-
-    def _write_states(self, connection: Connection, values: list[Row]) -> None:
-        """Compare and swap on ``version``, so that a zombie cannot overwrite newer state."""
-        new = [row for row in values if row["was"] == 0]
-        known = [row for row in values if row["was"]]
-        written = self._new_states.run(connection, new) if new else 0
-        written += self._known_states.run(connection, known) if known else 0
-        if written != len(values):
-            raise StaleState(
-                f"{len(values) - written} of {len(values)} sessions were moved on by another worker"
-            )
-
-    def _states_insert(self) -> Statement:
-        table = tables.session_states
-        insert = self._insert(table).values({c.name: sa.bindparam(c.name) for c in table.c})
-        return Statement(insert.on_conflict_do_nothing(), table, self.engine.dialect.name)
-
-    def _states_update(self) -> Statement:
-        table = tables.session_states
-        keys = {"session_id", "bundle"}
-        update = (
-            sa.update(table)
-            .where(
-                *(table.c[key] == sa.bindparam(f"b_{key}") for key in sorted(keys)),
-                table.c.version == sa.bindparam("b_was"),
-            )
-            .values({c.name: sa.bindparam(f"b_{c.name}") for c in table.c if c.name not in keys})
-        )
-        return Statement(update, table, self.engine.dialect.name, prefix="b_")
-
-    def _write_outbox(
-        self, connection: Connection, messages: Sequence[Message], now: datetime
-    ) -> int | None:
-        if not messages:
-            return None
-        row = {"created_at": now, "messages": outbox_codec.pack(list(messages))}
-        inserted = connection.execute(sa.insert(tables.outbox).values(row))
-        key = inserted.inserted_primary_key
-        return int(key[0]) if key is not None else None
-
-    def upsert(
-        self, connection: Connection, table: Table, values: list[Row], *, keep: bool
-    ) -> None:
-        """Insert rows; on a known key ``keep`` the old row, or replace it."""
-        if not values:
-            return
-        key = (table.name, tuple(values[0]), keep)
-        statement = self._upserts.get(key)
-        if statement is None:
-            statement = self._upserts[key] = self._upsert(table, key[1], keep=keep)
-        statement.run(connection, values)
-
-    def _upsert(self, table: Table, names: Sequence[str], *, keep: bool) -> Statement:
-        insert = self._insert(table).values({name: sa.bindparam(name) for name in names})
-        keys = self._keys[table.name]
-        if keep:
-            upsert = insert.on_conflict_do_nothing(index_elements=keys)
-        else:
-            changed = {
-                column.name: insert.excluded[column.name]
-                for column in table.c
-                if column.name not in keys
-            }
-            upsert = insert.on_conflict_do_update(index_elements=keys, set_=changed)
-        return Statement(upsert, table, self.engine.dialect.name)
-
-    def reading(self) -> AbstractContextManager[Connection]:
-        """A transaction that does not write, and on SQLite waits for no writer."""
-        return self.transaction(**{READS_ONLY: True})
-
-    @contextmanager
-    def transaction(self, **options: Any) -> Iterator[Connection]:
-        """A transaction with the driver's errors in Rapport's words; options are SQLAlchemy's."""
-        try:
-            connecting = self.engine.connect().execution_options(**options)
-            with connecting as connection, connection.begin():
-                yield connection
-        except StatementError as problem:
-            # `from None`: later lines of the driver's message may quote the row
-            raise _worded(problem) from None
-
-
-def _speaker(row: Row) -> tuple[str, str]:
-    return row["speaker"], row["role"]
-
 
 def open_store(
     url: str,
@@ -372,91 +149,4 @@ def open_store(
     Raises:
         StoreError: the URL is not one of these two databases.
     """
-    try:
-        parsed = sa.make_url(url)
-    except (ArgumentError, ValueError):  # a ValueError quotes the port, which may be a password
-        raise StoreError("RAPPORT_DATABASE_URL is not a database URL") from None
-    if parsed.get_backend_name() not in _INSERTS:
-        raise StoreError(
-            f"RAPPORT_DATABASE_URL names {parsed.get_backend_name()}; "
-            "Rapport writes to postgresql and sqlite"
-        )
-    if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
-        folder = Path(str(parsed.database)).parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise StoreError(f"{folder} cannot be made: {problem.strerror}") from problem
-    server = parsed.get_backend_name() == "postgresql"
-    pool = {"pool_pre_ping": True, "pool_size": connections} if server else {}
-    engine = sa.create_engine(
-        parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
-        hide_parameters=True,
-        json_serializer=as_json,
-        json_deserializer=msgspec.json.decode,
-        **pool,
-    )
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _tune_sqlite)
-        event.listen(engine, "begin", _begin)
-    return Store(engine, now)
-
-
-def shown_url(url: str | URL) -> str:
-    """A database URL as it may be shown: without its passwords."""
-    try:
-        parsed = sa.make_url(url)
-    except (ArgumentError, ValueError):
-        return "********"
-    secrets_in_query = {name: "masked" for name in parsed.query if "pass" in name.lower()}
-    return parsed.update_query_dict(secrets_in_query).render_as_string(hide_password=True)
-
-
-def _tune_sqlite(connection: Any, _record: object) -> None:
-    """WAL lets readers go on while the worker writes; transactions are begun by us.
-
-    The states of a batch are some MiB: a smaller cache would write pages of it twice, and a shorter
-    log would copy the same pages to the database over and over.
-    """
-    connection.isolation_level = None
-    for pragma in (
-        "journal_mode=WAL",
-        "synchronous=NORMAL",
-        "busy_timeout=10000",
-        f"cache_size=-{SQLITE_CACHE_KIB}",
-        f"wal_autocheckpoint={SQLITE_LOG_PAGES}",
-    ):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin(connection: Connection) -> None:
-    """Take the write lock at once where there will be a write: a lock that grows may fail."""
-    reads_only = connection.get_execution_options().get(READS_ONLY, False)
-    connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
-
-
-def _worded(problem: StatementError) -> StoreError:
-    if not isinstance(problem, DBAPIError):
-        return StoreError(f"the work cannot be written: {_reason(problem)}")
-    if _is_schema_missing(problem):
-        return StoreError(SCHEMA_MISSING)
-    if isinstance(problem, OperationalError | InterfaceError):
-        return StoreUnavailable(f"the database does not answer: {_reason(problem)}")
-    if problem.connection_invalidated:
-        return StoreUnavailable("the connection to the database was lost")
-    return StoreError(f"the database refused the work: {_reason(problem)}")
-
-
-def _is_schema_missing(problem: DBAPIError) -> bool:
-    text = str(problem.orig).lower()
-    return (
-        "no such table" in text
-        or "no such column" in text
-        or "has no column named" in text
-        or getattr(problem.orig, "sqlstate", None) in _UNDEFINED
-    )
-
-
-def _reason(problem: StatementError) -> str:
-    """The first line of the driver's message; never the statement, which holds the rows."""
-    return str(problem.orig).partition("\n")[0][:200]
+    return Store(open_engine(url, connections), now)
