@@ -1,7 +1,7 @@
 """JSON Schemas (2020-12) of every message, generated from the structs.
 
-The files in ``contracts/schemas`` are checked in; ``python -m stream_app.contracts.schema`` writes
-them anew and a test keeps both equal.
+The files in ``contracts/schemas`` are checked in; ``python -m stream_app.contracts.schema``
+regenerates them, and a test compares both.
 """
 
 import json
@@ -55,12 +55,12 @@ def _expressed(kind: type) -> dict[str, Any]:
 
 
 def text(name: str) -> str:
-    """The schema as it stands in its file."""
+    """The schema as the text of its file."""
     return json.dumps(build(name), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def write(directory: Path = SCHEMA_DIR) -> list[Path]:
-    """Write every schema; returns the paths."""
+    """Write every schema; return the paths."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
     for name in MESSAGES:

@@ -1,7 +1,7 @@
-"""Events out: turn scores, session scores, alert transitions and dead letters.
+"""Outgoing messages: turn scores, session scores, alert transitions and dead letters.
 
 The same structs are written by ``rapport score`` as JSON lines, published on the score topics and
-turned into rows by the store. Probabilities lie in [0, 1], levels in {0, 1, 2}.
+converted to rows by the store. Probabilities are in [0, 1], levels in {0, 1, 2}.
 """
 
 from datetime import datetime
@@ -23,14 +23,14 @@ MECHANISMS: Final = ("emotional_reactions", "interpretations", "explorations")
 
 
 class Stage(Enum):
-    """``provisional``: only what precedes the turn is known; ``final``: its window is complete."""
+    """``provisional``: scored without following turns; ``final``: with its complete window."""
 
     PROVISIONAL = "provisional"
     FINAL = "final"
 
 
 class SessionStatus(Enum):
-    """``idle``: no turn for the idle timeout; a new turn opens the session again."""
+    """``idle``: no turn for the idle timeout; a new turn reopens the session."""
 
     OPEN = "open"
     IDLE = "idle"
@@ -47,7 +47,7 @@ class AlertState(Enum):
 
 
 class Standing(Enum):
-    """Which of a manual's thresholds a measure reaches; ``below``: neither."""
+    """The threshold of a manual that a measure reaches; ``below``: neither."""
 
     BELOW = "below"
     FAIR = "fair"
@@ -55,7 +55,7 @@ class Standing(Enum):
 
 
 class Severity(Enum):
-    """How much a rule's alert matters, in the words of the rule's author."""
+    """Importance of a rule's alert, as set by the rule's author."""
 
     INFO = "info"
     WARNING = "warning"
@@ -63,7 +63,7 @@ class Severity(Enum):
 
 
 class Level(Struct, frozen=True):
-    """Level of one mechanism: 0 none, 1 weak, 2 strong, with the words that carry it."""
+    """Level of one mechanism (0 none, 1 weak, 2 strong) and its rationale spans."""
 
     level: Annotated[int, Meta(ge=0, le=2)]
     probabilities: list[Probability]
@@ -121,12 +121,12 @@ class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only
     role: Role
     occurred_at: datetime
     late: bool
-    truncated: Annotated[bool, Meta(description="The text was longer than the encoder reads")]
+    truncated: Annotated[bool, Meta(description="The text was longer than the encoder's input")]
     expressed: Expressed
     perceived: Distribution
     client: dict[str, Distribution]
     confidence: Annotated[
-        float, Meta(ge=0, le=1, description="Mean top probability of the heads that apply")
+        float, Meta(ge=0, le=1, description="Mean top probability of the applicable heads")
     ]
     abstained: Annotated[list[str], Meta(description="Heads whose confidence is too low to use")]
     low_empathy_risk: Annotated[
@@ -145,23 +145,23 @@ class MechanismSummary(Struct, frozen=True):
 
 
 class MitiMeasure(Struct, frozen=True):
-    """One measure of the MITI with the thresholds of the manual that has them."""
+    """One measure of the MITI, with its manual's thresholds."""
 
-    value: Annotated[float | None, Meta(description="Null: too little to divide by")]
+    value: Annotated[float | None, Meta(description="Null: denominator too small")]
     fair: float
     good: float
-    manual: Annotated[str, Meta(description="The manual that states the thresholds")]
-    standing: Annotated[Standing | None, Meta(description="Null: too early to say")]
+    manual: Annotated[str, Meta(description="The manual that defines the thresholds")]
+    standing: Annotated[Standing | None, Meta(description="Null: too early to determine")]
 
 
 class MitiSummary(Struct, frozen=True):
-    """Motivational interviewing by the MITI's codes, as classifiers would count them.
+    """MITI behaviour counts of motivational interviewing, approximated by classifiers.
 
-    Expected counts over volleys (the counsellor's turns between two of the client's). The manual's
+    Expected counts over volleys (the counsellor's turns between two client turns). The manual's
     global ratings are not computed.
     """
 
-    turns: Annotated[int, Meta(description="Counsellor turns that were counted")]
+    turns: Annotated[int, Meta(description="Number of counted counsellor turns")]
     volleys: int
     counts: Annotated[
         dict[str, float], Meta(description="Expected number of volleys with a code, by code")
@@ -176,11 +176,11 @@ class MitiSummary(Struct, frozen=True):
         float | None, Meta(description="Expected number; seeking collaboration alone")
     ]
     mi_non_adherent: Annotated[float | None, Meta(description="Expected number; persuade alone")]
-    not_counted: Annotated[list[str], Meta(description="Codes that no classifier tells")]
+    not_counted: Annotated[list[str], Meta(description="Codes that no classifier predicts")]
 
 
 class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", kw_only=True):
-    """Aggregates of one session so far; identified by (session_id, bundle)."""
+    """Aggregates of one session so far, identified by (session_id, bundle)."""
 
     session_id: str
     bundle: str
@@ -190,17 +190,17 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     turns: int
     counsellor_turns: int
     late_turns: int
-    withheld_turns: Annotated[int, Meta(description="Turns not scored for want of consent")]
+    withheld_turns: Annotated[int, Meta(description="Turns not scored for lack of consent")]
     low_empathy_risk: Annotated[
         Probability | None,
         Meta(
             description="Probability that the recent empathy index lies below the tenth percentile "
-            "of the reference; after the last counsellor turn, once ended with all scores final"
+            "of the reference; after the last counsellor turn, or from final scores after the end"
         ),
     ]
     empathy_index: Annotated[
         Probability | None,
-        Meta(description="How empathically the client's turns were answered, by opportunity"),
+        Meta(description="Empathy of the counsellor's answers, weighted by opportunity"),
     ]
     empathy_interval: Annotated[
         tuple[Probability, Probability] | None, Meta(description="95 % interval of the index")
@@ -217,14 +217,14 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
         Meta(description="Share of the empathic opportunities that got an empathic answer"),
     ]
     missed_opportunities: Annotated[
-        list[int], Meta(description="seq of the client turns that got none; the latest 50")
+        list[int], Meta(description="seq of the client turns without one; the latest 50")
     ]
     outcome_risks: Annotated[
-        Distribution, Meta(description="Predicted outcomes by name; where the domain has a model")
+        Distribution, Meta(description="Predicted outcomes by name, if the domain has a model")
     ]
     risk_by_turn: Annotated[
         list[tuple[int, float]],
-        Meta(description="[seq, risk]; on the topic only points since the previous message"),
+        Meta(description="[seq, risk]; on the topic, only points since the previous message"),
     ]
     mechanisms: dict[str, MechanismSummary]
     empathy_total_mean: Annotated[float, Meta(ge=0, le=6)] | None
@@ -233,16 +233,17 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     complex_reflection_share: Probability | None
     open_question_share: Probability | None
     miti: Annotated[
-        MitiSummary | None, Meta(description="Null unless it follows motivational interviewing")
+        MitiSummary | None,
+        Meta(description="Null unless the session follows motivational interviewing"),
     ]
 
 
 class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
-    """One transition of an alert rule; ``alert_id`` is the same whenever it is sent again."""
+    """One transition of an alert rule; resent messages have the same ``alert_id``."""
 
     alert_id: str
     episode_id: Annotated[
-        str, Meta(description="The alert as people see it: all transitions of one episode")
+        str, Meta(description="Identifies one alert: all transitions of one episode")
     ]
     rule: str
     severity: Severity
@@ -251,18 +252,18 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     bundle: str
     state: AlertState
     previous: AlertState
-    episode: Annotated[int, Meta(ge=1, description="How often the rule left inactive so far")]
+    episode: Annotated[int, Meta(ge=1, description="Number of episodes of the rule so far")]
     seq: Annotated[
         int | None,
-        Meta(description="The turn that caused it, or that a time ran from; null at the end"),
+        Meta(
+            description="The turn that caused it, or from which a time was counted; null at the end"
+        ),
     ]
     occurred_at: Annotated[datetime, Meta(description="In event time")]
-    reason: Annotated[str, Meta(description="Why, in words and numbers; no transcript text")]
+    reason: Annotated[str, Meta(description="The reason in words and numbers; no transcript text")]
     value: float | None
     threshold: float | None
-    values: Annotated[
-        dict[str, float], Meta(description="The numbers that the rule looked at, by variable")
-    ]
+    values: Annotated[dict[str, float], Meta(description="Values of the rule's variables")]
     turns: Annotated[
         list[int],
         Meta(description="The turns after which the condition held in this episode; at most 20"),
@@ -274,19 +275,19 @@ DEAD_LETTER_HEADER = "rapport-dead-letter"
 
 
 class DeadLetter(Struct, frozen=True, tag_field="type", tag="dead_letter", kw_only=True):
-    """Why an event was set aside.
+    """Why an event was dead-lettered.
 
-    Travels as the header ``rapport-dead-letter`` of a record on ``dialogue.dead-letters`` whose
-    value holds the original bytes, unchanged; only their first 64 KiB if the brokers refuse more.
+    Sent as the header ``rapport-dead-letter`` of a record on ``dialogue.dead-letters`` whose value
+    is the original bytes (only the first 64 KiB if the brokers refuse more).
     """
 
     dead_letter_id: Annotated[str, Meta(description="topic:partition:offset of the original")]
-    reason: Annotated[str, Meta(description="A word for counting")]
-    detail: Annotated[str, Meta(description="What was wrong; quotes no dialogue")]
+    reason: Annotated[str, Meta(description="Category for metrics")]
+    detail: Annotated[str, Meta(description="Description; never quotes dialogue")]
     topic: str
     partition: int
     offset: int
-    size: Annotated[int, Meta(ge=0, description="Bytes of the original")]
+    size: Annotated[int, Meta(ge=0, description="Size of the original in bytes")]
 
 
 Output = TurnScore | SessionScore | Alert
@@ -295,7 +296,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def encode(message: Output | DeadLetter) -> bytes:
-    """One message as JSON bytes."""
+    """Encode one message as JSON."""
     return _encoder.encode(message)
 
 

@@ -1,7 +1,7 @@
-"""Running aggregates of a session: what the counsellor did, how the client answered, who spoke.
+"""Running aggregates of a session: counsellor conduct, client talk, and speaking shares.
 
-Everything is kept as integers, so that replacing a provisional score by a final one leaves exactly
-what a run with only final scores would have left; probabilities and log-odds count in millionths.
+All values are integers, so that replacing a provisional score by a final one gives exactly the
+result of a run with final scores only; probabilities and log-odds are in millionths.
 """
 
 import math
@@ -25,7 +25,7 @@ from stream_app.core.heads import (
 RECENT = 5
 RECENT_WORDS = 3
 SHORT_TURN = 4
-"""A turn of at most so many words is short."""
+"""A turn of at most this many words is short."""
 MILLION: Final = 1_000_000
 LARGEST_LOG_ODDS: Final = 8.0
 UNASKED_ADVICE: Final = "input.advice_unasked"
@@ -38,11 +38,11 @@ _CONDUCT: Final = [
 
 
 class Contribution(Struct, frozen=True):
-    """What one turn adds; mechanisms in the order of ``MECHANISMS``.
+    """The contribution of one turn; mechanisms in the order of ``MECHANISMS``.
 
-    ``levels``: as shown, None where the head is missing or abstained. ``expected``: expected level
-    0-2, and ``shown``: probability of a level above 0, both in millionths. ``evidence``: by name,
-    log-odds of the binary heads and probabilities of the others' labels, in millionths.
+    ``levels``: reported levels, None where the head is missing or abstained. ``expected``: expected
+    level 0-2, and ``shown``: probability of a level above 0, both in millionths. ``evidence``: by
+    name, log-odds of the binary heads and probabilities of the others' labels, in millionths.
     """
 
     seq: int
@@ -55,7 +55,7 @@ class Contribution(Struct, frozen=True):
 
 
 class Totals(Struct):
-    """Sums over turns of one side that can no longer change.
+    """Sums over turns of one side whose scores are final.
 
     ``asked``: probability that the latest of these turns asked a question, in millionths.
     """
@@ -71,7 +71,7 @@ class Totals(Struct):
     asked: int = 0
 
     def add(self, item: Contribution, late: bool = False) -> None:
-        """Count one turn with its evidence; what a late one followed is not known any more."""
+        """Count one turn with its evidence; the turn before a late one is unknown."""
         self.count(item)
         evidence = self.evidence
         kept = item.evidence if late else _after(self.asked, item.evidence)
@@ -81,7 +81,7 @@ class Totals(Struct):
             self.asked = _asked(item.evidence)
 
     def count(self, item: Contribution) -> None:
-        """Count one turn, all but its evidence."""
+        """Count one turn without its evidence."""
         self.turns += 1
         for i in range(len(MECHANISMS)):
             self.expected[i] += item.expected[i]
@@ -92,7 +92,7 @@ class Totals(Struct):
         self.complex_reflections += item.reflection == "complex"
 
     def copy(self) -> "Totals":
-        """The same sums, to be added to."""
+        """Copy the sums."""
         return Totals(
             turns=self.turns,
             expected=list(self.expected),
@@ -107,9 +107,9 @@ class Totals(Struct):
 
 
 class Speech(Struct):
-    """How long one side's turns are, in words; ``logs``: sum of log(1 + words) in millionths.
+    """Lengths of one side's turns in words; ``logs``: sum of log(1 + words) in millionths.
 
-    ``repeats``: turns that follow directly on another one of the same side.
+    ``repeats``: turns that directly follow another one of the same side.
     """
 
     turns: int = 0
@@ -121,7 +121,7 @@ class Speech(Struct):
     recent: list[int] = field(default_factory=list)
 
     def add(self, words: int, *, late: bool, repeats: bool) -> None:
-        """Count one turn; a late one is never recent."""
+        """Count one turn; a late one is not recent."""
         self.turns += 1
         self.words += words
         self.short += words <= SHORT_TURN
@@ -134,7 +134,7 @@ class Speech(Struct):
 
 
 class Aggregates(Struct):
-    """``settled`` plus the latest turns, whose scores may still be replaced, for either side."""
+    """``settled`` sums plus the latest turns of either side, whose scores may still be replaced."""
 
     settled: Totals = field(default_factory=Totals)
     latest: list[Contribution] = field(default_factory=list)
@@ -162,10 +162,10 @@ class Aggregates(Struct):
         late: bool = False,
         role: Role = Role.COUNSELLOR,
     ) -> None:
-        """Add a scored turn, or replace its provisional values. ``after``: window's size.
+        """Add a scored turn, or replace its provisional values. ``after``: the window's size.
 
-        A late turn is final at once and never recent; among the latest it could push out a turn
-        whose final values are still to come.
+        A late turn is final at once and never recent; among the latest it could displace a turn
+        whose final score is still due.
         """
         client = role is Role.CLIENT
         settled = self.client_settled if client else self.settled
@@ -182,7 +182,7 @@ class Aggregates(Struct):
             settled.add(latest.pop(0))
 
     def figures(self) -> "Figures":
-        """Means, shares and ratios that are reported of a session, as of now."""
+        """Means, shares and ratios to report for the session so far."""
         totals = self.settled.copy()
         for item in self.latest:
             totals.count(item)
@@ -217,7 +217,7 @@ class Aggregates(Struct):
         )
 
     def summary(self) -> "Summary":
-        """The figures, and what else the risk rests on, as of now."""
+        """The figures and the other inputs of the risk."""
         return Summary(
             **structs.asdict(self.figures()),
             client=_speech_summary(self.client),
@@ -228,7 +228,7 @@ class Aggregates(Struct):
 
 
 class SpeechSummary(Struct, frozen=True):
-    """One side's turns; lengths are log(1 + words), 0 before it has spoken."""
+    """Speech of one side; lengths are log(1 + words), 0 before its first turn."""
 
     turns: int
     log_mean: float
@@ -262,7 +262,7 @@ class Figures(Struct, frozen=True):
 
 
 class Summary(Figures, frozen=True):
-    """Everything that the risk rests on."""
+    """All inputs of the risk."""
 
     client: SpeechSummary
     counsellor: SpeechSummary
@@ -347,7 +347,7 @@ def _said(score: TurnScore, kept: Kept) -> dict[str, float]:
 
 
 def _log_odds(p: float) -> int:
-    """Log-odds in millionths, at most 8 either way.
+    """Log-odds in millionths, clipped to ±8.
 
     >>> _log_odds(0.5), _log_odds(1.0)
     (0, 8000000)
@@ -364,7 +364,7 @@ def _asked(evidence: dict[str, int]) -> int:
 
 
 def _after(asked: int, evidence: dict[str, int]) -> dict[str, int]:
-    """A turn's evidence with what depends on the turn before, which asked with this probability.
+    """Add evidence that depends on the probability that the previous turn asked a question.
 
     >>> _after(250_000, {"input.advice": 400_000})
     {'input.advice': 400000, 'input.advice_unasked': 300000}
@@ -391,7 +391,7 @@ def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, Evidence
 
 
 def _summed(items: list[dict[str, int]]) -> tuple[dict[str, int], dict[str, int]]:
-    """By name, the sum of the turns' evidence, and how many have it."""
+    """By name, the sum of the turns' evidence and the number of turns that have it."""
     sums: dict[str, int] = {}
     times: dict[str, int] = {}
     for item in items:

@@ -1,7 +1,7 @@
 """Expressions of rules: CEL with declared variables, checked when they are compiled.
 
-CEL (the Common Expression Language, https://cel.dev) has no loops and no side effects, and stops
-by itself after a bounded number of steps.
+CEL (the Common Expression Language, https://cel.dev) has no loops and no side effects, and
+terminates after a bounded number of steps.
 """
 
 import re
@@ -28,7 +28,7 @@ _STRINGS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|//[^\n]*")
 
 
 class BadExpression(RapportError):
-    """An expression that cannot be used; ``line`` and ``column`` count from 1 within it."""
+    """An invalid expression; ``line`` and ``column`` count from 1 within it."""
 
     def __init__(self, line: int, column: int, what: str) -> None:
         super().__init__(what)
@@ -38,7 +38,7 @@ class BadExpression(RapportError):
 
 
 class Compiled(Struct, frozen=True):
-    """A checked expression and the variables in it."""
+    """A compiled expression and its variables."""
 
     source: str
     names: tuple[str, ...]
@@ -55,11 +55,13 @@ def condition(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
     """Compile what is true or false.
 
     Raises:
-        BadExpression: a misspelt variable, a wrong type or a fault of syntax.
+        BadExpression: an unknown variable, a wrong type or a syntax error.
     """
     compiled = _compile(source, catalogue)
     if compiled.program.return_type() != cel.Type.BOOL:
-        raise BadExpression(1, 1, f"a condition is true or false; this gives {_type(compiled)}")
+        raise BadExpression(
+            1, 1, f"a condition must be true or false; this gives {_type(compiled)}"
+        )
     return compiled
 
 
@@ -71,18 +73,18 @@ def number(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
     """
     compiled = _compile(source, catalogue)
     if compiled.program.return_type() not in (cel.Type.DOUBLE, cel.Type.INT):
-        raise BadExpression(1, 1, f"a number is asked for; this gives {_type(compiled)}")
+        raise BadExpression(1, 1, f"a number is required; this gives {_type(compiled)}")
     return compiled
 
 
 def holds(compiled: Compiled, reading: Reading) -> bool | None:
-    """Whether the condition holds; None while that is not known, for want of a variable."""
+    """Whether the condition holds; None if a variable is absent and decides it."""
     found = compiled.program.eval(data=reading.present(compiled.names)).value()
     return found if isinstance(found, bool) else None
 
 
 def evaluate(compiled: Compiled, reading: Reading) -> float | None:
-    """The number; None while it is not known."""
+    """The number; None if a variable is absent."""
     found = compiled.program.eval(data=reading.present(compiled.names)).value()
     return float(found) if isinstance(found, float | int) else None
 

@@ -1,4 +1,4 @@
-"""What all sessions share: settings, the bundle's models, rules and baselines."""
+"""Shared inputs of all sessions: settings, the bundle's models, rules and baselines."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ class Policy(Struct, frozen=True):
     approaches: Approaches = Approaches()
 
     def covers(self, consent: bool | None) -> bool:
-        """Tests whether a session may be analysed; None: it has not stated a consent.
+        """Whether a session may be analysed; None means that no consent was stated.
 
         >>> [Policy(WindowPolicy()).covers(consent) for consent in (None, True, False)]
         [False, True, False]

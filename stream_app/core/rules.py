@@ -1,4 +1,4 @@
-"""Alert rules as the state machine uses them: compiled, and with a digest of their file."""
+"""Compiled alert rules, and the digest of their file."""
 
 from datetime import timedelta
 from typing import Final
@@ -11,7 +11,7 @@ from stream_app.core.variables import CATALOGUE, Catalogue
 from stream_app.core.watch import Facts
 
 SEEN: Final = "seen"
-"""Placeholder for what the low-empathy risk rests on, in words."""
+"""Placeholder for the evidence of the low-empathy risk."""
 
 
 class Span(Struct, frozen=True):
@@ -22,14 +22,14 @@ class Span(Struct, frozen=True):
 
 
 class Scope(Struct, frozen=True):
-    """Sessions that a rule is for; empty means all."""
+    """Sessions that a rule applies to; empty means all."""
 
     domains: frozenset[str] = frozenset()
     teams: frozenset[str] = frozenset()
     channels: frozenset[str] = frozenset()
 
     def covers(self, facts: Facts) -> bool:
-        """Whether a session with these facts is meant."""
+        """Whether the rule applies to a session with these facts."""
         return (
             (not self.domains or facts.domain in self.domains)
             and (not self.teams or facts.team in self.teams)
@@ -40,7 +40,7 @@ class Scope(Struct, frozen=True):
 class Rule(Struct, frozen=True):
     """One rule; ``clear`` None means as soon as ``when`` does not hold.
 
-    ``shown``: the variables whose values an alert carries. ``placeholders``: those in ``summary``.
+    ``shown``: the variables whose values an alert includes. ``placeholders``: those in ``summary``.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def by_time(self) -> bool:
-        """Looked at after each turn of either side; else after counsellor turns."""
+        """Whether the rule is timed: evaluated after every turn, not only counsellor turns."""
         return self.lasts.time is not None
 
 
@@ -76,7 +76,7 @@ class RuleSet(Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """Their names."""
+        """Names of the rules."""
         return frozenset(rule.name for rule in self.rules)
 
 

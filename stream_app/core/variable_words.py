@@ -1,4 +1,4 @@
-"""How people are told of the variables of a rule: names in words, values with their digits."""
+"""Names and formatted values of rule variables, for people."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ _PARTS: Final = {"mean": "mean", "recent": "last five turns", "share": "share of
 
 
 def in_words(name: str) -> str:
-    """The name of a variable, or of a part of the risk, for people.
+    """Display name of a variable.
 
     >>> in_words("empathy.drop"), in_words("outcome.chat_failed")
     ('drop of empathy', 'predicted chat failed')
@@ -61,7 +61,7 @@ def in_words(name: str) -> str:
 
 
 def told(name: str, value: float) -> str:
-    """The value of a variable as people read it.
+    """Format the value of a variable.
 
     >>> told("risk", 0.3049), told("turns", 12.0), told("waiting", 0.0)
     ('0.30', '12', 'no')
