@@ -20,6 +20,7 @@ __all__ = [
     "load_for_command",
     "phrases",
     "rated_sessions",
+    "registry",
     "split",
 ]
 

@@ -15,6 +15,8 @@ __all__ = [
     "empathy",
     "environment",
     "exchanges",
+    "head_variables",
+    "heads",
     "miti",
     "outcomes",
     "perceived",
