@@ -116,15 +116,25 @@ class Web:
                 stdout=sink,
                 stderr=sink,
             )
+        try:
+            self._await_answer(self._process)
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+            raise
+
+    def _await_answer(self, process: "subprocess.Popen[bytes]") -> None:
         give_up = time.monotonic() + PATIENCE
         while True:
             try:
                 httpx.get(f"{self.url}/sign-in")
-                return
             except httpx.TransportError:
-                assert self._process.poll() is None, self.log()
+                assert process.poll() is None, self.log()
                 assert time.monotonic() < give_up, self.log()
                 time.sleep(0.1)
+            else:
+                return
 
     def stop(self) -> None:
         if self._process is not None:
