@@ -194,6 +194,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         SessionCache(settings.cache_sessions),
         settings.database_retry_for,
         metrics,
+        times=settings.plausible_times,
     )
     app = faust_app.create(settings)
     health = Health(

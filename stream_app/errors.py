@@ -5,7 +5,8 @@ RapportError
 ├── BundleError          a model bundle is missing, damaged or of another format
 ├── ProviderError        the execution provider that was asked for is not in use
 ├── StoreError           the database answered with something that a retry will not heal
-│   └── StoreUnavailable the database cannot be reached; retry
+│   ├── StoreUnavailable the database cannot be reached; retry
+│   └── RowRefused       the database takes no row with these values
 └── BrokerUnavailable    no Kafka broker answers
 """
 
@@ -41,6 +42,10 @@ class StoreError(RapportError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached at the moment; the work can be retried."""
+
+
+class RowRefused(StoreError):
+    """The database, or its driver, takes no row with these values; others it may take."""
 
 
 class BrokerUnavailable(RapportError):

@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -14,8 +15,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stream_app.commands.event_files import InputError
-from stream_app.contracts import scores
+from stream_app.contracts import plausible, scores
 from stream_app.contracts.events import decode
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import DeadLetter, SessionScore
 from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
 from stream_app.core.session import Versioned
@@ -31,7 +33,12 @@ class Summary(Struct):
 
 
 def run(
-    pipeline: Pipeline, events: Iterator[bytes], out: IO[bytes], batch: int, with_alerts: bool
+    pipeline: Pipeline,
+    events: Iterator[bytes],
+    out: IO[bytes],
+    batch: int,
+    with_alerts: bool,
+    times: PlausibleTimes = plausible.DEFAULT,
 ) -> Summary:
     """Score ``events`` and write JSON lines; sessions without an end are rested at the end."""
     summary = Summary()
@@ -53,7 +60,7 @@ def run(
 
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
-        take(pipeline.process([received(line, raw) for line, raw in chunk], states))
+        take(pipeline.process([received(line, raw, times) for line, raw in chunk], states))
     take(pipeline.rest({key: known for key, known in states.items() if not known.state.closed}))
     for session_id, session_score in latest.items():
         whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
@@ -91,11 +98,13 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
             yield event
 
 
-def received(line: int, raw: bytes) -> Received:
-    """A line of a file as if it had come from the log."""
+def received(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:
+    """A line of a file as if it had come from the log, appended now."""
     source = Source("file", 0, line)
     try:
-        return Received(source, raw, decode(raw))
+        event = decode(raw)
+        times.check(event, datetime.now(UTC))
+        return Received(source, raw, event)
     except ContractError as problem:
         return Received(source, raw, problem)
 

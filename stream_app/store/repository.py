@@ -4,9 +4,10 @@ The calls block; the worker runs them in a thread of its own.
 """
 
 import secrets
+import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,20 +15,24 @@ from typing import Any, Final
 import msgspec
 import sqlalchemy as sa
 import structlog
+from msgspec import Struct
 from sqlalchemy import URL, Connection, Engine, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
+    IntegrityError,
     InterfaceError,
     OperationalError,
+    ProgrammingError,
     StatementError,
 )
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import BatchResult
 from stream_app.core.session import Versioned
-from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
 from stream_app.store.outbox import Message, OutboxEntry
@@ -45,6 +50,8 @@ COOKIE_KEY: Final = "cookie_key"
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
+_OF_VALUES: Final = ("22", "23", "54")
+"""Classes of PostgreSQL's SQLSTATE: data exceptions, constraints, limits of a row or an index."""
 _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
@@ -53,6 +60,17 @@ _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
 
 class StaleState(StoreError):
     """Another worker has moved a session on since its state was read; read it again."""
+
+
+class _Written(Struct, frozen=True):
+    """Of a batch: where the turns of each session's window are stored; speakers' new rows."""
+
+    slots: dict[str, windows.Slots]
+    speakers: list[Row]
+
+
+class _TakenBack(Exception):
+    """Ends a rehearsal."""
 
 
 class Store:
@@ -206,8 +224,32 @@ class Store:
         Raises:
             StaleState: another worker moved one of the sessions on; nothing was written.
             StoreUnavailable: the database cannot be reached; the same call may be made again.
-            StoreError: the database refused the batch.
+            RowRefused: a row has values that the database does not take.
+            StoreError: the database refused the batch for another reason.
         """
+        with self.transaction() as connection:
+            written, outbox_id = self._write(connection, result, messages)
+        for session_id, versioned in result.sessions.items():
+            versioned.version += 1
+            versioned.slots = written.slots[session_id]
+        for row in written.speakers:
+            result.sessions[row["session_id"]].speakers.add(_speaker(row))
+        return outbox_id
+
+    def rehearse(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
+        """Write a batch and take it back, to see whether the database takes one at all.
+
+        Raises:
+            StoreError: it does not.
+        """
+        with suppress(_TakenBack), self.transaction() as connection:
+            self._write(connection, result, messages)
+            raise _TakenBack
+
+    def _write(
+        self, connection: Connection, result: BatchResult, messages: Sequence[Message]
+    ) -> tuple["_Written", int | None]:
+        """Everything of a batch; what is known of its sessions once it is through."""
         now = self._now()
         statuses = {score.session_id: score.status for score in result.session_scores}
         sessions = result.sessions
@@ -233,17 +275,11 @@ class Store:
             (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
             (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
         ]
-        with self.transaction() as connection:
-            self._write_states(connection, states)
-            for table, values, keep in written:
-                self.upsert(connection, table, values, keep=keep)
-            outbox_id = self._write_outbox(connection, messages, now)
-        for session_id, versioned in sessions.items():
-            versioned.version += 1
-            versioned.slots = apart[session_id].slots
-        for row in speakers:
-            sessions[row["session_id"]].speakers.add(_speaker(row))
-        return outbox_id
+        self._write_states(connection, states)
+        for table, values, keep in written:
+            self.upsert(connection, table, values, keep=keep)
+        slots = {session_id: item.slots for session_id, item in apart.items()}
+        return _Written(slots, speakers), self._write_outbox(connection, messages, now)
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         """Outbox rows whose messages are not out yet, oldest first."""
@@ -441,9 +477,11 @@ def _begin(connection: Connection) -> None:
 
 def _worded(problem: StatementError) -> StoreError:
     if not isinstance(problem, DBAPIError):
-        return StoreError(f"the work cannot be written: {_reason(problem)}")
+        return RowRefused(f"the work cannot be written: {_reason(problem)}")
     if _is_schema_missing(problem):
         return StoreError(SCHEMA_MISSING)
+    if _is_about_values(problem):
+        return RowRefused(f"the database refused the work: {_reason(problem)}")
     if isinstance(problem, OperationalError | InterfaceError):
         return StoreUnavailable(f"the database does not answer: {_reason(problem)}")
     if problem.connection_invalidated:
@@ -459,6 +497,21 @@ def _is_schema_missing(problem: DBAPIError) -> bool:
         or "has no column named" in text
         or getattr(problem.orig, "sqlstate", None) in _UNDEFINED
     )
+
+
+def _is_about_values(problem: DBAPIError) -> bool:
+    """Whether other rows might have been taken.
+
+    Drivers refuse values of their own accord, without a state: SQLite's with any of four errors.
+    """
+    if problem.connection_invalidated:
+        return False
+    state = getattr(problem.orig, "sqlstate", None)
+    if state is not None:
+        return str(state)[:2] in _OF_VALUES
+    if isinstance(problem, DataError | IntegrityError | ProgrammingError):
+        return True
+    return isinstance(problem, InterfaceError) and isinstance(problem.orig, sqlite3.Error)
 
 
 def _reason(problem: StatementError) -> str:

@@ -21,19 +21,19 @@ from aiokafka.errors import MessageSizeTooLargeError
 from faust.exceptions import ProducerSendError
 
 from stream_app.contracts import scores
-from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
-from stream_app.core.pipeline import BatchResult, Received, SetAside, Source
+from stream_app.core.pipeline import BatchResult, Received, SetAside
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.health import Health
 from stream_app.worker.intake import batches
+from stream_app.worker.isolation import handled
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import publish
-from stream_app.worker.reader import Record
+from stream_app.worker.reader import record_of
 from stream_app.worker.rule_watch import RuleWatch
 
 log = structlog.get_logger(__name__)
@@ -144,7 +144,7 @@ class TurnAgent:
 
     async def _read(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
-        records = [_record(event) for event in events]
+        records = [record_of(event) for event in events]
         self._last_record = time.monotonic()
         return await self._blocking(lambda: self._processor.read(records), self._reading)
 
@@ -160,17 +160,18 @@ class TurnAgent:
 
     async def _batch(self, batch: list[Received]) -> None:
         async with self._turn_of:
-            committed = await self._blocking(lambda: self._processor.handle(batch))
+            parts = await self._blocking(lambda: handled(self._processor, batch))
             with self.metrics.timed("publish"):
-                await self._publish(committed)
+                for committed in parts:
+                    await self._publish(committed)
         for received in batch:
             if received.produced_at is not None:
                 self._read_to[received.source.partition] = received.produced_at
-        self._newest = max(
-            (score.occurred_at for score in committed.result.turn_scores), default=self._newest
-        )
-        if self.on_batch is not None:
-            self.on_batch(committed.result)
+        for committed in parts:
+            scored = (score.occurred_at for score in committed.result.turn_scores)
+            self._newest = max(scored, default=self._newest)
+            if self.on_batch is not None:
+                self.on_batch(committed.result)
 
     def _check_order(self, events: Sequence[Any]) -> None:
         for event in events:
@@ -340,13 +341,3 @@ class TurnAgent:
 
     async def _blocking(self, call: Callable[[], T], thread: ThreadPoolExecutor | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(thread or self._working, call)
-
-
-def _record(event: Any) -> Record:
-    message = event.message
-    return Record(
-        source=Source(message.topic, message.partition, message.offset),
-        value=event.value or b"",
-        headers=headers_of(message.headers),
-        produced_at=(datetime.fromtimestamp(message.timestamp, UTC) if message.timestamp else None),
-    )

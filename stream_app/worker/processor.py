@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import structlog
 from msgspec import Struct
@@ -24,17 +24,24 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from stream_app.contracts import scores
+from stream_app.contracts import plausible, scores
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import BatchResult, Pipeline, Received
 from stream_app.core.session import Versioned
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
+from stream_app.worker import control
+from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.reader import BatchReader, Record
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
+States = dict[str, Versioned]
+
+AT_A_TIME: Final = 200
+"""Sessions that a timer looks at together."""
 
 
 class OutTopics(Struct, frozen=True):
@@ -110,6 +117,7 @@ class BatchProcessor:
         retry_for: float,
         metrics: WorkerMetrics,
         clock: Callable[[], float] = time.monotonic,
+        times: PlausibleTimes = plausible.DEFAULT,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
@@ -117,10 +125,11 @@ class BatchProcessor:
         self._retry_for = retry_for
         self._clock = clock
         self._first_seen: dict[int, float] = {}
+        self._failing: set[str] = set()
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
-        self._reader = BatchReader(pipeline, self._may_score, metrics)
+        self._reader = BatchReader(pipeline, self._may_score, metrics, times)
 
     def read(self, records: Sequence[Record]) -> list[Received]:
         """Decode and encode a batch; in the order of the log, while others may be handled."""
@@ -143,24 +152,32 @@ class BatchProcessor:
             self.metrics.dead_letters.labels(item.letter.reason).inc()
         return committed
 
+    def check_environment(self) -> None:
+        """Take a made-up session through model and database, and take it back.
+
+        Raises:
+            Exception: that fails, too, so that no event is to blame.
+        """
+        result = self._pipeline.process(control.session(), {})
+        messages = list(self._messages(result))
+        self._retrying(lambda: self._store.rehearse(result, messages))
+
     def rest(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
         """Score what is due in sessions that were last active before ``before``."""
         self.cache.refresh()
-        if not self._quiet(before, partitions):
-            return None
-        return self._committed(lambda: self._pipeline.rest(self._quiet(before, partitions)))
+        return self._isolating(lambda: self._quiet(before, partitions), self._pipeline.rest)
 
     def tick(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> Committed | None:
         """Fire the rules of time that are due in sessions where nothing has been said since."""
         self.cache.refresh()
-        if not self._due(due, active_since, partitions):
-            return None
-        committed = self._committed(
-            lambda: self._pipeline.tick(self._due(due, active_since, partitions), due)
+        committed = self._isolating(
+            lambda: self._due(due, active_since, partitions),
+            lambda states: self._pipeline.tick(states, due),
         )
-        self.metrics.ticks.inc(len(committed.result.sessions))
+        if committed is not None:
+            self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
 
     def left_behind(self, after: float) -> list[Committed]:
@@ -220,20 +237,53 @@ class BatchProcessor:
         loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
         return states | loaded
 
-    def _quiet(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
+    def _quiet(self, before: datetime, partitions: Sequence[int]) -> States:
         found = self._retrying(
-            lambda: self._store.quiet_sessions(self._pipeline.bundle_id, before, partitions)
+            lambda: self._store.quiet_sessions(
+                self._pipeline.bundle_id, before, partitions, AT_A_TIME + len(self._failing)
+            )
         )
-        return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
+        return self._newest(found)
 
-    def _due(
-        self, due: datetime, active_since: datetime, partitions: Sequence[int]
-    ) -> dict[str, Versioned]:
+    def _due(self, due: datetime, active_since: datetime, partitions: Sequence[int]) -> States:
         bundle = self._pipeline.bundle_id
         found = self._retrying(
-            lambda: self._store.due_sessions(bundle, due, active_since, partitions)
+            lambda: self._store.due_sessions(
+                bundle, due, active_since, partitions, AT_A_TIME + len(self._failing)
+            )
         )
-        return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
+        return self._newest(found)
+
+    def _newest(self, found: States) -> States:
+        """From the cache, where they are there; without those that have failed."""
+        return {
+            key: self.cache.get(key) or versioned
+            for key, versioned in found.items()
+            if key not in self._failing
+        }
+
+    def _isolating(
+        self, find: Callable[[], States], work: Callable[[States], BatchResult]
+    ) -> Committed | None:
+        """Do the work for the sessions that are found; without those that make it fail."""
+        if not find():
+            return None
+        try:
+            return self._committed(lambda: work(find()))
+        except Exception as problem:
+            if not may_be_an_events_fault(problem):
+                raise
+            self.check_environment()
+        for session_id, versioned in find().items():
+            try:
+                result = work({session_id: versioned})
+                self._store.rehearse(result, list(self._messages(result)))
+            except Exception as problem:
+                if not may_be_an_events_fault(problem):
+                    raise
+                self._failing.add(session_id)
+                log.error("session.failed", detail=refusal(problem).detail)
+        return self._committed(lambda: work(find())) if find() else None
 
     def _committed(self, work: Callable[[], BatchResult]) -> Committed:
         """Do the work and commit it; done again from the database when a state was stale."""

@@ -6,25 +6,37 @@ pipeline encodes the rest when it has seen the state.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from msgspec import Struct
 
-from stream_app.contracts import cloudevents
+from stream_app.contracts import cloudevents, plausible
 from stream_app.contracts.events import Event, Turn, decode
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import Pipeline, Received, Source
 from stream_app.core.ports import Encoding
 from stream_app.errors import ContractError
+from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
+
+LOG_APPEND_TIME: Final = 1
+"""The type of a record's timestamp that is from the broker's clock."""
 
 
 class Record(Struct, frozen=True):
-    """One Kafka record as it came."""
+    """One Kafka record as it came.
+
+    ``produced_at``: its timestamp, whoever's clock that is from. ``appended_at``: the broker's time
+    of appending it, where the topic says so.
+    """
 
     source: Source
     value: bytes
     headers: dict[str, bytes]
     produced_at: datetime | None
+    appended_at: datetime | None = None
 
 
 class BatchReader:
@@ -39,7 +51,9 @@ class BatchReader:
         pipeline: Pipeline,
         may_score: Callable[[str], bool],
         metrics: WorkerMetrics,
+        times: PlausibleTimes = plausible.DEFAULT,
     ) -> None:
+        self._times = times
         self._pipeline = pipeline
         self._may_score = may_score
         self._metrics = metrics
@@ -49,13 +63,28 @@ class BatchReader:
         """The events of a batch, turns with their encodings."""
         self._metrics.batch_events.observe(len(records))
         with self._metrics.timed("decode"):
-            events = [_event(record.value, record.headers) for record in records]
+            now = datetime.now(UTC)
+            events = [self._event(record, now) for record in records]
         with self._metrics.timed("encode"):
             encodings = self._encoded(events)
         return [
             Received(record.source, record.value, event, record.produced_at, encodings.get(place))
             for place, (record, event) in enumerate(zip(records, events, strict=True))
         ]
+
+    def _event(self, record: Record, now: datetime) -> Event | ContractError:
+        try:
+            event = decode(record.value)
+            if cloudevents.is_cloud_event(record.headers):
+                cloudevents.check(record.headers, event)
+            self._times.check(event, record.appended_at or now)
+        except ContractError as problem:
+            return problem
+        except Exception as problem:
+            if not may_be_an_events_fault(problem):
+                raise
+            return refusal(problem)
+        return event
 
     def _encoded(self, events: Sequence[Event | ContractError]) -> dict[int, Encoding]:
         """Encodings by place in the batch."""
@@ -67,7 +96,12 @@ class BatchReader:
                     self._said[event.session_id] = event.consent
                 if self._may_encode(event.session_id, before):
                     turns[place] = event
-        encoded = self._pipeline.encode(turns.values())
+        try:
+            encoded = self._pipeline.encode(turns.values())
+        except Exception as problem:
+            if not may_be_an_events_fault(problem):
+                raise
+            return {}  # it comes again where the batch is worked on, and is traced to its event
         return dict(zip(turns, encoded, strict=True))
 
     def _may_encode(self, session_id: str, before: dict[str, bool]) -> bool:
@@ -78,11 +112,17 @@ class BatchReader:
         return self._may_score(session_id)
 
 
-def _event(raw: bytes, headers: dict[str, bytes]) -> Event | ContractError:
-    try:
-        event = decode(raw)
-        if cloudevents.is_cloud_event(headers):
-            cloudevents.check(headers, event)
-    except ContractError as problem:
-        return problem
-    return event
+def record_of(event: Any) -> Record:
+    """Of a Faust event; a timestamp that no date holds is none."""
+    message = event.message
+    timestamp, produced_at = message.timestamp, None
+    if timestamp is not None and timestamp > 0.0:
+        with suppress(OverflowError, ValueError, OSError):
+            produced_at = datetime.fromtimestamp(timestamp, UTC)
+    return Record(
+        source=Source(message.topic, message.partition, message.offset),
+        value=event.value or b"",
+        headers=cloudevents.headers_of(message.headers),
+        produced_at=produced_at,
+        appended_at=produced_at if message.timestamp_type == LOG_APPEND_TIME else None,
+    )

@@ -73,6 +73,7 @@ class World:
                         partition=2,
                         offset=first + i,
                         timestamp=1.5,
+                        timestamp_type=0,
                         headers=None,
                     ),
                     ack=lambda n=first + i: self.journal.append(f"ack {n}"),

@@ -1,6 +1,8 @@
 """What is read ahead: decoded always, encoded where consent covers it."""
 
 from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from msgspec import structs
@@ -10,7 +12,7 @@ from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Encoding
 from stream_app.store.repository import Store
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.reader import BatchReader
+from stream_app.worker.reader import BatchReader, record_of
 from tests.store.batches import end, pipeline, turn
 from tests.worker.processors import handle, processor, records
 
@@ -98,3 +100,30 @@ def test_reading_ahead_changes_no_score(open_prepared: Open) -> None:
     batch = worker.read(records(values))
     bare = [structs.replace(received, encoding=None) for received in batch]
     assert worker.handle(bare).messages == ahead.messages
+
+
+@pytest.mark.parametrize("timestamp", [None, -0.001, 0.0, 1e15, -1e15, float("inf"), float("nan")])
+def test_a_timestamp_that_no_date_holds_is_none(timestamp: float | None) -> None:
+    """Kafka takes any 64-bit number of milliseconds from a producer."""
+    assert record_of(event(timestamp, 0)).produced_at is None
+
+
+def test_only_the_brokers_own_time_is_an_append_time() -> None:
+    produced, appended = record_of(event(1.5, 0)), record_of(event(1.5, 1))
+    at = datetime.fromtimestamp(1.5, UTC)
+    assert (produced.produced_at, produced.appended_at) == (at, None)
+    assert (appended.produced_at, appended.appended_at) == (at, at)
+
+
+def event(timestamp: float | None, timestamp_type: int) -> SimpleNamespace:
+    return SimpleNamespace(
+        value=turn(),
+        message=SimpleNamespace(
+            topic="t",
+            partition=0,
+            offset=0,
+            timestamp=timestamp,
+            timestamp_type=timestamp_type,
+            headers=None,
+        ),
+    )

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -102,7 +103,9 @@ async def send_events(request: Request, services: Wired, person: Sender) -> Batc
     valid: list[tuple[int, Event, bytes]] = []
     for index, value in enumerate(raw):
         try:
-            valid.append((index, decode(value), value))
+            event = decode(value)
+            services.settings.plausible_times.check(event, datetime.now(UTC))
+            valid.append((index, event, value))
         except ContractError as problem:
             results[index] = EventResult(
                 index, accepted=False, code=problem.code, detail=problem.detail
