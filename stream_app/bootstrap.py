@@ -225,4 +225,5 @@ def outdated(settings: Settings, store: Store, now: datetime) -> Iterator[Counte
             store,
             now - timedelta(days=settings.keep_text_days),
             now - timedelta(days=settings.keep_scores_days),
+            now,
         )

@@ -58,7 +58,8 @@ class Source(Struct, frozen=True):
 class Received(Struct, frozen=True):
     """One record of the log: its bytes, and the event in it or what is wrong with it.
 
-    ``encoding`` of a turn, if somebody has made it already.
+    ``encoding`` of a turn, if somebody has made it already. ``appended_at``: by the broker's clock,
+    where that is known.
     """
 
     source: Source
@@ -66,6 +67,7 @@ class Received(Struct, frozen=True):
     event: Event | ContractError
     produced_at: datetime | None = None
     encoding: Encoding | None = None
+    appended_at: datetime | None = None
 
 
 class SetAside(Struct, frozen=True):

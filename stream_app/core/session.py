@@ -78,6 +78,7 @@ class Versioned(Struct):
     """A state with the version of the row it came from (0 = not stored yet).
 
     ``partition``: where the session's events come from, for whoever looks after idle sessions.
+    ``seen_at``: when its newest event was appended, by a clock that no producer sets.
     ``slots``: where the turns of its window lie, by seq. ``speakers``: of whom there are rows, as
     far as is known.
     """
@@ -87,6 +88,7 @@ class Versioned(Struct):
     partition: int = 0
     slots: dict[int, int] = field(default_factory=dict)
     speakers: set[tuple[str, str]] = field(default_factory=set)
+    seen_at: datetime | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()

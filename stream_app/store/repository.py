@@ -5,6 +5,7 @@ The calls block; the worker runs them in a thread of its own.
 
 import secrets
 import sqlite3
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -30,7 +31,7 @@ from sqlalchemy.exc import (
 )
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.pipeline import BatchResult
+from stream_app.core.pipeline import BatchResult, StoredTurn
 from stream_app.core.session import Versioned
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
@@ -62,11 +63,17 @@ class StaleState(StoreError):
     """Another worker has moved a session on since its state was read; read it again."""
 
 
-class _Written(Struct, frozen=True):
-    """Of a batch: where the turns of each session's window are stored; speakers' new rows."""
+class _Prepared(Struct, frozen=True):
+    """The rows of a batch: ``tables`` with whether known rows are kept.
 
+    ``slots``: where the turns of each session's window are stored. ``speakers``: those not known.
+    """
+
+    now: datetime
+    states: list[Row]
     slots: dict[str, windows.Slots]
     speakers: list[Row]
+    tables: list[tuple[Table, list[Row], bool]]
 
 
 class _TakenBack(Exception):
@@ -81,6 +88,7 @@ class Store:
         self._now = now
         self._insert = _INSERTS[engine.dialect.name]
         self.privacy = Privacy(key=b"", redact=True)
+        self.redaction_took: Callable[[float], None] = lambda _: None
         self._keys = {
             name: [column.name for column in table.primary_key]
             for name, table in tables.metadata.tables.items()
@@ -138,27 +146,28 @@ class Store:
             return {}
         states, turns = tables.session_states, tables.window_turns
         columns = states.c.session_id, sa.null(), states.c.version, states.c.partition
+        nothing = sa.null(), sa.null(), sa.null()
         both = sa.union_all(  # one statement: what it sees is of one moment
-            sa.select(*columns, states.c.state).where(
+            sa.select(*columns, states.c.seen_at, states.c.state).where(
                 states.c.bundle == bundle, states.c.session_id.in_(session_ids)
             ),
-            sa.select(turns.c.session_id, turns.c.slot, sa.null(), sa.null(), turns.c.turn).where(
+            sa.select(turns.c.session_id, turns.c.slot, *nothing, turns.c.turn).where(
                 turns.c.bundle == bundle, turns.c.session_id.in_(session_ids)
             ),
         )
-        found: dict[str, tuple[bytes, int, int]] = {}
+        found: dict[str, tuple[bytes, int, int, datetime | None]] = {}
         lying: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
         with self.reading() as connection:
-            for session_id, slot, version, partition, raw in connection.execute(both):
+            for session_id, slot, version, partition, seen_at, raw in connection.execute(both):
                 if slot is None:
-                    found[session_id] = raw, version, partition
+                    found[session_id] = raw, version, partition, seen_at
                 else:
                     lying[session_id][slot] = raw
         known: dict[str, Versioned] = {}
         for session_id in filter(found.__contains__, session_ids):
-            raw, version, partition = found[session_id]
+            raw, version, partition, seen_at = found[session_id]
             state, slots = windows.together(raw, lying[session_id])
-            known[session_id] = Versioned(state, version, partition, slots)
+            known[session_id] = Versioned(state, version, partition, slots, seen_at=seen_at)
         return known
 
     def erased(self, session_ids: Sequence[str]) -> set[str]:
@@ -173,16 +182,16 @@ class Store:
     def quiet_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
-        """Open sessions whose last turn is older than ``before``, oldest first."""
+        """Open sessions that were last heard of before ``before``, oldest first."""
         table = tables.session_states
         query = (
             sa.select(table.c.session_id)
             .where(
                 table.c.bundle == bundle,
                 table.c.status == SessionStatus.OPEN.value,
-                table.c.last_activity_at < before,
+                table.c.seen_at < before,
             )
-            .order_by(table.c.last_activity_at)
+            .order_by(table.c.seen_at)
             .limit(limit)
         )
         if partitions is not None:
@@ -199,7 +208,8 @@ class Store:
     ) -> dict[str, Versioned]:
         """Open sessions with a rule of time that is due by ``due``; the first due ones first.
 
-        Only sessions that are live by the clock: with a turn at ``active_since`` or later.
+        By the service's clock, and only of live sessions: heard of at ``active_since`` or later,
+        and with a turn of that time. What is older is a recording.
         """
         table = tables.session_states
         query = (
@@ -208,6 +218,7 @@ class Store:
                 table.c.bundle == bundle,
                 table.c.wake_at <= due,
                 table.c.status == SessionStatus.OPEN.value,
+                table.c.seen_at >= active_since,
                 table.c.last_activity_at >= active_since,
                 table.c.partition.in_(partitions),
             )
@@ -227,12 +238,13 @@ class Store:
             RowRefused: a row has values that the database does not take.
             StoreError: the database refused the batch for another reason.
         """
+        rows_of = self._prepared(result)
         with self.transaction() as connection:
-            written, outbox_id = self._write(connection, result, messages)
+            outbox_id = self._write(connection, rows_of, messages)
         for session_id, versioned in result.sessions.items():
             versioned.version += 1
-            versioned.slots = written.slots[session_id]
-        for row in written.speakers:
+            versioned.slots = rows_of.slots[session_id]
+        for row in rows_of.speakers:
             result.sessions[row["session_id"]].speakers.add(_speaker(row))
         return outbox_id
 
@@ -242,44 +254,66 @@ class Store:
         Raises:
             StoreError: it does not.
         """
+        rows_of = self._prepared(result)
         with suppress(_TakenBack), self.transaction() as connection:
-            self._write(connection, result, messages)
+            self._write(connection, rows_of, messages)
             raise _TakenBack
 
-    def _write(
-        self, connection: Connection, result: BatchResult, messages: Sequence[Message]
-    ) -> tuple["_Written", int | None]:
-        """Everything of a batch; what is known of its sessions once it is through."""
+    def _prepared(self, result: BatchResult) -> "_Prepared":
+        """The rows of a batch; made before there is a transaction that would wait for them."""
         now = self._now()
+        for versioned in result.sessions.values():
+            versioned.seen_at = versioned.seen_at or now
         statuses = {score.session_id: score.status for score in result.session_scores}
         sessions = result.sessions
         apart = {session_id: windows.apart(v) for session_id, v in sessions.items()}
-        states = [rows.state_row(v, statuses[key], apart[key].state) for key, v in sessions.items()]
-        turns = [rows.turn_row(turn, self.privacy, now) for turn in result.turns]
+        turns = [self._turn_row(turn, now) for turn in result.turns]
         speakers = [
             rows.speaker_row(turn)
             for turn in turns
             if _speaker(turn) not in sessions[turn["session_id"]].speakers
         ]
-        written: list[tuple[Table, list[Row], bool]] = [
-            (tables.window_turns, [row for item in apart.values() for row in item.turns], False),
-            (tables.sessions, [rows.session_row(v.state) for v in sessions.values()], False),
-            (tables.turns, turns, True),
-            (tables.session_speakers, speakers, True),
-            (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
-            (
-                tables.session_scores,
-                [rows.session_score_row(s) for s in result.session_scores],
-                False,
-            ),
-            (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
-            (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
-        ]
-        self._write_states(connection, states)
-        for table, values, keep in written:
+        held = [row for item in apart.values() for row in item.turns]
+        facts = [rows.session_row(versioned.state, now) for versioned in sessions.values()]
+        turn_scores = [rows.turn_score_row(score) for score in result.turn_scores]
+        session_scores = [rows.session_score_row(score) for score in result.session_scores]
+        return _Prepared(
+            now=now,
+            states=[
+                rows.state_row(versioned, statuses[key], apart[key].state)
+                for key, versioned in sessions.items()
+            ],
+            slots={session_id: item.slots for session_id, item in apart.items()},
+            speakers=speakers,
+            tables=[
+                (tables.window_turns, held, False),
+                (tables.sessions, facts, False),
+                (tables.turns, turns, True),
+                (tables.session_speakers, speakers, True),
+                (tables.turn_scores, turn_scores, False),
+                (tables.session_scores, session_scores, False),
+                (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
+                (
+                    tables.outcomes,
+                    [rows.outcome_row(outcome) for outcome in result.outcomes],
+                    False,
+                ),
+            ],
+        )
+
+    def _write(
+        self, connection: Connection, rows_of: "_Prepared", messages: Sequence[Message]
+    ) -> int | None:
+        self._write_states(connection, rows_of.states)
+        for table, values, keep in rows_of.tables:
             self.upsert(connection, table, values, keep=keep)
-        slots = {session_id: item.slots for session_id, item in apart.items()}
-        return _Written(slots, speakers), self._write_outbox(connection, messages, now)
+        return self._write_outbox(connection, messages, rows_of.now)
+
+    def _turn_row(self, turn: StoredTurn, now: datetime) -> Row:
+        began = time.perf_counter()
+        row = rows.turn_row(turn, self.privacy, now)
+        self.redaction_took(time.perf_counter() - began)
+        return row
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         """Outbox rows whose messages are not out yet, oldest first."""

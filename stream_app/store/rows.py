@@ -79,9 +79,9 @@ def session_score_row(score: SessionScore) -> Row:
     }
 
 
-def session_row(state: SessionState) -> Row:
-    """The facts about a session."""
-    return {
+def session_row(state: SessionState, now: datetime) -> Row:
+    """The facts about a session, written now."""
+    facts = {
         name: getattr(state, name)
         for name in (
             "session_id",
@@ -96,10 +96,15 @@ def session_row(state: SessionState) -> Row:
             "end_reason",
         )
     }
+    return {**facts, "stored_at": now}
 
 
 def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row:
-    """The state at its next version; ``was`` is the version that it replaces."""
+    """The state at its next version; ``was`` is the version that it replaces.
+
+    ``wake_at`` is by the clock of ``seen_at``: as long after it as, in the session's own time, the
+    rule is due after the latest turn.
+    """
     state = versioned.state
     return {
         "session_id": state.session_id,
@@ -109,9 +114,20 @@ def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row
         "status": status.value,
         "partition": versioned.partition,
         "last_activity_at": state.last_activity_at,
-        "wake_at": state.wake_at,
+        "wake_at": _by_clock(versioned),
         "state": packed,
+        "seen_at": versioned.seen_at,
     }
+
+
+def _by_clock(versioned: Versioned) -> datetime | None:
+    state = versioned.state
+    if state.wake_at is None or state.last_activity_at is None or versioned.seen_at is None:
+        return None
+    try:
+        return versioned.seen_at + (state.wake_at - state.last_activity_at)
+    except OverflowError:
+        return None
 
 
 def alert_row(alert: Alert) -> Row:

@@ -27,6 +27,7 @@ from stream_app.core.pipeline import BatchResult, Received, SetAside
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
+from stream_app.worker.clocks import PartitionClocks
 from stream_app.worker.health import Health
 from stream_app.worker.intake import batches
 from stream_app.worker.isolation import handled
@@ -39,8 +40,6 @@ from stream_app.worker.rule_watch import RuleWatch
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-QUIET_AFTER = 5.0
-"""Seconds without a record after which the log counts as read to its end."""
 HEALTH_EVERY = 1.0
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
@@ -79,12 +78,10 @@ class TurnAgent:
         self._reload_baselines = reload_baselines
         self._outdated = outdated
         self._baselines_at = time.monotonic()
-        self._read_to: dict[int, datetime] = {}
+        self._clocks = PartitionClocks()
         self._working = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="read")
         self._turn_of = asyncio.Lock()
-        self._newest: datetime | None = None
-        self._last_record = time.monotonic()
         self.on_batch: Callable[[BatchResult], None] | None = None
 
     def attach(self) -> None:
@@ -145,7 +142,6 @@ class TurnAgent:
     async def _read(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
         records = [record_of(event) for event in events]
-        self._last_record = time.monotonic()
         return await self._blocking(lambda: self._processor.read(records), self._reading)
 
     async def _finished(self, events: Sequence[Any], batch: list[Received]) -> bool:
@@ -164,12 +160,8 @@ class TurnAgent:
             with self.metrics.timed("publish"):
                 for committed in parts:
                     await self._publish(committed)
-        for received in batch:
-            if received.produced_at is not None:
-                self._read_to[received.source.partition] = received.produced_at
+        self._clocks.worked_on(batch, datetime.now(UTC))
         for committed in parts:
-            scored = (score.occurred_at for score in committed.result.turn_scores)
-            self._newest = max(scored, default=self._newest)
             if self.on_batch is not None:
                 self.on_batch(committed.result)
 
@@ -186,25 +178,33 @@ class TurnAgent:
     async def _look_after_idle(self) -> None:
         """Find idle sessions, and messages that a worker which died left in the outbox."""
         try:
-            partitions = assigned_partitions(self._app, self._settings.turns_topic)
-            now = self._now()
-            if not partitions or now is None:
+            if not assigned_partitions(self._app, self._settings.turns_topic):
                 return
             async with self._turn_of:
                 left = await self._blocking(lambda: self._processor.left_behind(LEFT_BEHIND_AFTER))
                 for committed in left:
                     await self._publish(committed)
-                rested = await self._blocking(
-                    lambda: self._processor.rest(now - self._settings.idle_after, partitions)
-                )
-                if rested is not None:
-                    await self._publish(rested)
-                    if self.on_batch is not None:
-                        self.on_batch(rested.result)
+            for before, partitions in self._idle_before():
+                await self._rest(before, partitions)
         except asyncio.CancelledError:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("idle.failed", reason=type(problem).__name__, detail=str(problem))
+
+    async def _rest(self, before: datetime, partitions: list[int]) -> None:
+        async with self._turn_of:
+            rested = await self._blocking(lambda: self._processor.rest(before, partitions))
+            if rested is not None:
+                await self._publish(rested)
+                if self.on_batch is not None:
+                    self.on_batch(rested.result)
+
+    def _idle_before(self) -> list[tuple[datetime, list[int]]]:
+        """Since when sessions must have been quiet to be idle, by partitions of the same time."""
+        found: dict[datetime, list[int]] = {}
+        for partition, now in self._up_to().items():
+            found.setdefault(now - self._settings.idle_after, []).append(partition)
+        return list(found.items())
 
     async def _look_after_time(self) -> None:
         """Fire rules of time where nothing is said, in partitions that are read to the present.
@@ -233,12 +233,11 @@ class TurnAgent:
 
     def _up_to_date(self, since: datetime) -> list[int]:
         """Assigned partitions that are read to their end, or to what was sent after ``since``."""
+        return [partition for partition, now in self._up_to().items() if now > since]
+
+    def _up_to(self) -> dict[int, datetime]:
         lag = lag_of(self._app, self._settings.turns_topic) or {}
-        return [
-            partition
-            for partition, events in sorted(lag.items())
-            if events == 0 or self._read_to.get(partition, since) > since
-        ]
+        return self._clocks.up_to(lag, datetime.now(UTC))
 
     async def _look_after_rules(self) -> None:
         """Take a changed file of rules, and from time to time new baselines; between batches."""
@@ -287,12 +286,6 @@ class TurnAgent:
             else:
                 self.health.store(None)
 
-    def _now(self) -> datetime | None:
-        """Event time while the log is being read; wall time once it has been read to its end."""
-        if time.monotonic() - self._last_record > QUIET_AFTER:
-            return datetime.now(UTC)
-        return self._newest
-
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then the outbox row may go."""
         producer: Any = await self._app.maybe_start_producer()
@@ -337,7 +330,7 @@ class TurnAgent:
         self._processor.cache.outdate()
         self.health.left()
         self.metrics.lag.clear()
-        self._read_to.clear()
+        self._clocks.clear()
 
     async def _blocking(self, call: Callable[[], T], thread: ThreadPoolExecutor | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(thread or self._working, call)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import structlog
@@ -40,6 +40,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 States = dict[str, Versioned]
 
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
 AT_A_TIME: Final = 200
 """Sessions that a timer looks at together."""
 
@@ -118,17 +119,20 @@ class BatchProcessor:
         metrics: WorkerMetrics,
         clock: Callable[[], float] = time.monotonic,
         times: PlausibleTimes = plausible.DEFAULT,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._pipeline = pipeline
         self._store = store
         self._topics = topics
         self._retry_for = retry_for
         self._clock = clock
+        self._now = now
         self._first_seen: dict[int, float] = {}
         self._failing: set[str] = set()
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
+        store.redaction_took = metrics.redaction_seconds.observe
         self._reader = BatchReader(pipeline, self._may_score, metrics, times)
 
     def read(self, records: Sequence[Record]) -> list[Received]:
@@ -163,7 +167,7 @@ class BatchProcessor:
         self._retrying(lambda: self._store.rehearse(result, messages))
 
     def rest(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
-        """Score what is due in sessions that were last active before ``before``."""
+        """Score what is due in sessions that were last heard of before ``before``."""
         self.cache.refresh()
         return self._isolating(lambda: self._quiet(before, partitions), self._pipeline.rest)
 
@@ -174,7 +178,7 @@ class BatchProcessor:
         self.cache.refresh()
         committed = self._isolating(
             lambda: self._due(due, active_since, partitions),
-            lambda states: self._pipeline.tick(states, due),
+            lambda states: self._ticked(states, due),
         )
         if committed is not None:
             self.metrics.ticks.inc(len(committed.result.sessions))
@@ -217,12 +221,22 @@ class BatchProcessor:
             states = self._states(session_ids)
             erased = self._erased([key for key in session_ids if key not in states])
         with self.metrics.timed("score"):
-            if not erased:
-                return self._pipeline.process(batch, states)
             kept = [received for received in batch if _session_of(received) not in erased]
             result = self._pipeline.process(kept, states)
+        if erased:
             result.counts["erased"] += len(batch) - len(kept)
-            return result
+        self._note_time(result, kept)
+        return result
+
+    def _note_time(self, result: BatchResult, batch: list[Received]) -> None:
+        """Say of each session when it was last heard of; without an append time, now."""
+        now = self._now()
+        seen: dict[str, datetime] = {}
+        for received in batch:
+            if (key := _session_of(received)) is not None:
+                seen[key] = max(received.appended_at or now, seen.get(key, EPOCH))
+        for key, versioned in result.sessions.items():
+            versioned.seen_at = seen[key]
 
     def _erased(self, session_ids: list[str]) -> set[str]:
         """Of sessions that nothing is known of: a state that is there was not erased."""
@@ -261,6 +275,23 @@ class BatchProcessor:
             for key, versioned in found.items()
             if key not in self._failing
         }
+
+    def _ticked(self, states: States, due: datetime) -> BatchResult:
+        """Each session at its own time: what its events say, moved on by the service's clock."""
+        result = BatchResult()
+        for key, versioned in states.items():
+            own, seen_at = versioned.state.last_activity_at, versioned.seen_at
+            if own is None or seen_at is None:
+                continue
+            try:
+                at = own + (due - seen_at)
+            except OverflowError:
+                continue
+            found = self._pipeline.tick({key: versioned}, at)
+            result.alerts += found.alerts
+            result.session_scores += found.session_scores
+            result.sessions |= found.sessions
+        return result
 
     def _isolating(
         self, find: Callable[[], States], work: Callable[[States], BatchResult]

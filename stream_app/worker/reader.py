@@ -68,7 +68,14 @@ class BatchReader:
         with self._metrics.timed("encode"):
             encodings = self._encoded(events)
         return [
-            Received(record.source, record.value, event, record.produced_at, encodings.get(place))
+            Received(
+                record.source,
+                record.value,
+                event,
+                record.produced_at,
+                encodings.get(place),
+                record.appended_at,
+            )
             for place, (record, event) in enumerate(zip(records, events, strict=True))
         ]
 

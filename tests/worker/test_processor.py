@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from tests.worker.processors import TOPICS, handle, processor
 Open = Callable[..., Store]
 LOG = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
 LOG += [end(session_id="a"), outcome(session_id="a")]
-LATER = datetime(2027, 1, 1, tzinfo=UTC)
+BEFORE, LATER = (datetime.now(UTC) + timedelta(hours=hours) for hours in (-1, 1))
 
 
 def scored(store: Store) -> dict[str, Any]:
@@ -36,6 +36,8 @@ def scored(store: Store) -> dict[str, Any]:
             tables.sessions,
         )
     }
+    for row in found["sessions"]:
+        del row["stored_at"]
     found["turns"] = [(r["session_id"], r["seq"], r["text"]) for r in rows(store, tables.turns)]
     return found
 
@@ -201,6 +203,7 @@ def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
     assert sample("rapport_cached_sessions") == 2
     assert sample("rapport_batch_events_sum") == 6
     assert sample("rapport_events_total", {"fate": "accepted"}) == 6
+    assert sample("rapport_redaction_seconds_count") == 6
     for stage in ("decode", "load", "score", "commit"):
         assert sample("rapport_stage_seconds_count", {"stage": stage}) == 3
 
@@ -233,8 +236,7 @@ def test_quiet_sessions_are_rested_once(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG)
-    newest = datetime(2026, 1, 5, 10, 8, tzinfo=UTC)
-    assert worker.rest(newest, [0]) is None
+    assert worker.rest(BEFORE, [0]) is None
     assert worker.rest(LATER, [1]) is None
     rested = worker.rest(LATER, [0])
     assert rested is not None
