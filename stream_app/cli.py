@@ -460,6 +460,10 @@ def try_rules(
     within = settings.idle_after if live else None
     trial = rule_trial.run(pipeline, shown, within, settings.plausible_times)
     command.report(trial, pipeline.alerting.rules, Console(), low, good)
+    for rule in pipeline.alerting.rules.rules:
+        failed = sum(n for source, n in pipeline.alerting.failures.items() if rule.uses(source))
+        if failed:
+            typer.echo(f"{rule.name} could not be evaluated {failed} times", err=True)
     if trial.withheld or trial.set_aside:
         typer.echo(
             f"{trial.withheld} events were withheld for want of consent (--assume-consent), "

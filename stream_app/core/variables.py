@@ -5,6 +5,7 @@ unknown condition does not hold. ``docs/rules.md`` shows this catalogue.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
@@ -41,7 +42,10 @@ CLIENT_TALK: Final = ("change", "neutral", "sustain")
 
 
 class Reading:
-    """A session as the rules see it at one moment; what costs something is computed once."""
+    """A session as the rules see it at one moment; what costs something is computed once.
+
+    ``failures``: how often expressions, by their source, could not be evaluated.
+    """
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class Reading:
         clock: datetime | None,
         exchanges: Exchanges | None = None,
         outcomes: Mapping[str, float] | None = None,
+        failures: Counter[str] | None = None,
     ) -> None:
         self.aggregates = aggregates
         self.watch = watch
@@ -62,6 +67,7 @@ class Reading:
         self.clock = clock
         self.exchanges = exchanges or Exchanges()
         self.outcomes = outcomes or {}
+        self.failures: Counter[str] = Counter() if failures is None else failures
         self._values: dict[str, Value | None] = {}
 
     @cached_property

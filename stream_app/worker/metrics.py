@@ -71,6 +71,12 @@ class WorkerMetrics:
         self.rules_loaded = Gauge(
             "rapport_rules_loaded", "Alert rules in force", registry=self.registry
         )
+        self.rule_failures = Counter(
+            "rapport_rule_failures",
+            "Evaluations of a rule's expressions that failed; they count as unknown",
+            ["rule"],
+            registry=self.registry,
+        )
         self.rule_reloads = Counter(
             "rapport_rule_reloads",
             "Changes of the file of rules: adopted, or refused with the old rules going on",

@@ -129,6 +129,7 @@ class BatchProcessor:
         self._now = now
         self._first_seen: dict[int, float] = {}
         self._failing: set[str] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
@@ -150,6 +151,7 @@ class BatchProcessor:
         found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
         session_ids = sorted(found)
         committed = self._committed(lambda: self._processed(batch, session_ids))
+        self._report_rules()
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
         for item in committed.result.dead_letters:
@@ -180,6 +182,7 @@ class BatchProcessor:
             lambda: self._due(due, active_since, partitions),
             lambda states: self._ticked(states, due),
         )
+        self._report_rules()
         if committed is not None:
             self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
@@ -275,6 +278,19 @@ class BatchProcessor:
             for key, versioned in found.items()
             if key not in self._failing
         }
+
+    def _report_rules(self) -> None:
+        """Count rules that could not be evaluated; log each once for a file of rules."""
+        alerting = self._pipeline.alerting
+        for source, count in alerting.failures.items():
+            for rule in alerting.rules.rules:
+                if not rule.uses(source):
+                    continue
+                self.metrics.rule_failures.labels(rule.name).inc(count)
+                if (said := (alerting.rules.digest, rule.name)) not in self._reported:
+                    self._reported.add(said)
+                    log.error("rule.failed", rule=rule.name, expression=source, digest=said[0])
+        alerting.failures.clear()
 
     def _ticked(self, states: States, due: datetime) -> BatchResult:
         """Each session at its own time: what its events say, moved on by the service's clock."""
