@@ -473,6 +473,8 @@ def open_store(
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
         event.listen(engine, "begin", _begin)
+    else:
+        event.listen(engine, "connect", _in_utc)
     return Store(engine, now)
 
 
@@ -501,6 +503,13 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
         f"wal_autocheckpoint={SQLITE_LOG_PAGES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _in_utc(connection: Any, _record: object) -> None:
+    """Times come in the zone of the connection, where those of year 1 and 9999 may have no date."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET TIME ZONE 'UTC'")
+    connection.commit()
 
 
 def _begin(connection: Connection) -> None:
