@@ -85,6 +85,7 @@ def store(settings: Settings) -> Store:
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
     """Open the database for a worker that scores with this bundle."""
     opened = store(settings)
+    opened.check_schema()
     opened.prepare(
         scorer.bundle_id,
         scorer.bundle.digest,
@@ -195,6 +196,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         settings.database_retry_for,
         metrics,
         times=settings.plausible_times,
+        group=settings.kafka_group,
     )
     app = faust_app.create(settings)
     health = Health(
@@ -215,6 +217,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         lambda now: outdated(settings, opened, now),
     )
     agent.attach()
+    app.beginning = processor.beginning
     return app, agent
 
 

@@ -12,7 +12,7 @@ from alembic import op
 from stream_app.store.tables import UtcDateTime
 
 revision = "0011"
-down_revision = "0009"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 

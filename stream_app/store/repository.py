@@ -25,6 +25,7 @@ from sqlalchemy.exc import (
     DBAPIError,
     IntegrityError,
     InterfaceError,
+    NoSuchTableError,
     OperationalError,
     ProgrammingError,
     StatementError,
@@ -38,7 +39,7 @@ from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
 from stream_app.store.outbox import Message, OutboxEntry
 from stream_app.store.privacy import Privacy
-from stream_app.store.rows import Row
+from stream_app.store.rows import LogPosition, Row
 from stream_app.store.statements import Statement, as_json
 
 log = structlog.get_logger(__name__)
@@ -118,10 +119,38 @@ class Store:
                 keep=True,
             )
         self.open_privacy(redact)
-        inspector = sa.inspect(self.engine)
-        for name in self._keys:
-            self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
+        with self._inspected() as inspector:
+            for name in self._keys:
+                self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
         self._upserts.clear()
+
+    def check_schema(self) -> None:
+        """See whether the database has every table and column of this release.
+
+        Raises:
+            StoreError: it lacks some; says which, and what to run.
+        """
+        missing = []
+        with self._inspected() as inspector:
+            there = set(inspector.get_table_names())
+            for name, table in tables.metadata.tables.items():
+                if name not in there:
+                    missing.append(name)
+                    continue
+                columns = {column["name"] for column in inspector.get_columns(name)}
+                missing += [
+                    f"{name}.{column.name}" for column in table.c if column.name not in columns
+                ]
+        if missing:
+            raise StoreError(f"{SCHEMA_MISSING}; missing: {', '.join(missing[:5])}")
+
+    @contextmanager
+    def _inspected(self) -> Iterator[sa.Inspector]:
+        with self.reading() as connection:
+            try:
+                yield sa.inspect(connection)
+            except NoSuchTableError:
+                raise StoreError(SCHEMA_MISSING) from None
 
     def open_privacy(self, redact: bool) -> None:
         """Read, or make, the installation's key, so that pseudonyms can be made."""
@@ -227,9 +256,15 @@ class Store:
         )
         return self._found(query, bundle)
 
-    def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
+    def commit(
+        self,
+        result: BatchResult,
+        messages: Sequence[Message] = (),
+        positions: Sequence[LogPosition] = (),
+    ) -> int | None:
         """Write a batch in one transaction; returns the id of its outbox row, if any.
 
+        ``positions``: up to where the log is in the database with it.
         The versions in ``result.sessions`` move on when the transaction is through.
 
         Raises:
@@ -241,6 +276,8 @@ class Store:
         rows_of = self._prepared(result)
         with self.transaction() as connection:
             outbox_id = self._write(connection, rows_of, messages)
+            read_to = [rows.position_row(position, rows_of.now) for position in positions]
+            self.upsert(connection, tables.log_positions, read_to, keep=False)
         for session_id, versioned in result.sessions.items():
             versioned.version += 1
             versioned.slots = rows_of.slots[session_id]
@@ -420,13 +457,20 @@ class Store:
     @contextmanager
     def transaction(self, **options: Any) -> Iterator[Connection]:
         """A transaction with the driver's errors in Rapport's words; options are SQLAlchemy's."""
-        try:
+        with worded():
             connecting = self.engine.connect().execution_options(**options)
             with connecting as connection, connection.begin():
                 yield connection
-        except StatementError as problem:
-            # `from None`: later lines of the driver's message may quote the row
-            raise _worded(problem) from None
+
+
+@contextmanager
+def worded() -> Iterator[None]:
+    """The driver's errors in Rapport's words."""
+    try:
+        yield
+    except StatementError as problem:
+        # `from None`: later lines of the driver's message may quote the row
+        raise _worded(problem) from None
 
 
 def _speaker(row: Row) -> tuple[str, str]:

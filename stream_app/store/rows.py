@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
@@ -14,6 +15,20 @@ from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]
 OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
+
+
+class LogPosition(Struct, frozen=True):
+    """Up to where a consumer group has read a partition: ``next_offset`` comes next."""
+
+    consumer_group: str
+    topic: str
+    partition: int
+    next_offset: int
+
+
+def position_row(position: LogPosition, now: datetime) -> Row:
+    """Written with the batch."""
+    return {**msgspec.structs.asdict(position), "at": now}
 
 
 def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:

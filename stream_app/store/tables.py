@@ -251,6 +251,16 @@ outcomes = Table(
     Column("occurred_at", UtcDateTime, nullable=False),
 )
 
+log_positions = Table(
+    "log_positions",
+    metadata,
+    Column("consumer_group", String(255), primary_key=True),
+    Column("topic", String(255), primary_key=True),
+    Column("partition", Integer, primary_key=True, autoincrement=False),
+    Column("next_offset", BigInteger, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
 outbox = Table(
     "outbox",
     metadata,

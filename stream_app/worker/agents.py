@@ -276,6 +276,7 @@ class TurnAgent:
         self.health.beat()
         lag = lag_of(self._app, self._settings.turns_topic)
         self.health.lag(lag)
+        self.health.topic(bool(self._app.consumer.topic_partitions(self._settings.turns_topic)))
         for partition, events in (lag or {}).items():
             self.metrics.lag.labels(partition).set(events)
         if not self._turn_of.locked():

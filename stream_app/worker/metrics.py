@@ -44,6 +44,11 @@ class WorkerMetrics:
         self.dead_letters = Counter(
             "rapport_dead_letters", "Events set aside", ["reason"], registry=self.registry
         )
+        self.miskeyed = Counter(
+            "rapport_miskeyed_events",
+            "Events whose Kafka key is not their session_id",
+            registry=self.registry,
+        )
         self.retries = Counter(
             "rapport_store_retries",
             "Store calls made again because the database was away",

@@ -7,7 +7,7 @@ wrong: the database knows better.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ from tenacity import (
     Retrying,
     retry_if_exception_type,
     sleep_using_event,
+    stop_after_attempt,
     stop_after_delay,
     stop_any,
     stop_when_event_set,
@@ -29,8 +30,11 @@ from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import BatchResult, Pipeline, Received
 from stream_app.core.session import Versioned
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
+from stream_app.store import log_positions
+from stream_app.store.log_positions import Beginning, Place
 from stream_app.store.outbox import Message
 from stream_app.store.repository import StaleState, Store
+from stream_app.store.rows import LogPosition
 from stream_app.worker import control
 from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
@@ -41,6 +45,7 @@ T = TypeVar("T")
 States = dict[str, Versioned]
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
+STALE_TRIES: Final = 12
 AT_A_TIME: Final = 200
 """Sessions that a timer looks at together."""
 
@@ -120,6 +125,7 @@ class BatchProcessor:
         clock: Callable[[], float] = time.monotonic,
         times: PlausibleTimes = plausible.DEFAULT,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        group: str = "rapport",
     ) -> None:
         self._pipeline = pipeline
         self._store = store
@@ -127,6 +133,7 @@ class BatchProcessor:
         self._retry_for = retry_for
         self._clock = clock
         self._now = now
+        self._group = group
         self._first_seen: dict[int, float] = {}
         self._failing: set[str] = set()
         self._reported: set[tuple[str, str]] = set()
@@ -150,7 +157,8 @@ class BatchProcessor:
         self.cache.refresh()
         found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
         session_ids = sorted(found)
-        committed = self._committed(lambda: self._processed(batch, session_ids))
+        positions = self._positions(batch)
+        committed = self._committed(lambda: self._processed(batch, session_ids), positions)
         self._report_rules()
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
@@ -205,6 +213,12 @@ class BatchProcessor:
         outbox_id = committed.outbox_id
         if outbox_id is not None:
             self._retrying(lambda: self._store.sent([outbox_id]))
+
+    def beginning(self, committed: Mapping[Place, int | None]) -> Beginning:
+        """Where to begin in some partitions, given what the group has committed to the brokers."""
+        return self._retrying(
+            lambda: log_positions.beginning(self._store, self._group, committed, self._now())
+        )
 
     def end(self) -> None:
         """From any thread: wait for no database from now on; what is in hand is read again."""
@@ -332,24 +346,37 @@ class BatchProcessor:
                 log.error("session.failed", detail=refusal(problem).detail)
         return self._committed(lambda: work(find())) if find() else None
 
-    def _committed(self, work: Callable[[], BatchResult]) -> Committed:
-        """Do the work and commit it; done again from the database when a state was stale."""
+    def _committed(
+        self, work: Callable[[], BatchResult], positions: Sequence[LogPosition] = ()
+    ) -> Committed:
+        """Do the work and commit it; done again from the database when a state was stale.
+
+        Whoever made it stale got on, so that several workers at one session take turns.
+        """
+        trying = Retrying(
+            retry=retry_if_exception_type(StaleState),
+            wait=wait_random_exponential(multiplier=0.05, max=2.0),
+            stop=stop_any(stop_after_attempt(STALE_TRIES), stop_when_event_set(self._ending)),
+            before_sleep=self._say_stale,
+            sleep=sleep_using_event(self._ending),
+            reraise=True,
+        )
         try:
-            try:
-                return self._commit(work())
-            except StaleState as stale:
-                log.warning("state.stale", detail=str(stale))
-                self.metrics.stale_states.inc()
-                self.cache.clear()
-                return self._commit(work())
+            return trying(lambda: self._commit(work(), positions))
         except BaseException:
             self.cache.clear()
             raise
 
-    def _commit(self, result: BatchResult) -> Committed:
+    def _say_stale(self, attempt: RetryCallState) -> None:
+        stale = attempt.outcome.exception() if attempt.outcome else None
+        log.warning("state.stale", detail=str(stale))
+        self.metrics.stale_states.inc()
+        self.cache.clear()
+
+    def _commit(self, result: BatchResult, positions: Sequence[LogPosition]) -> Committed:
         messages = list(self._messages(result))
         with self.metrics.timed("commit"):
-            outbox_id = self._retrying(lambda: self._store.commit(result, messages))
+            outbox_id = self._retrying(lambda: self._store.commit(result, messages, positions))
         self.cache.put(result.sessions)
         self.metrics.cached_sessions.set(len(self.cache))
         for alert in result.alerts:
@@ -365,6 +392,15 @@ class BatchProcessor:
         ):
             for output in outputs:
                 yield Message(topic, output.session_id.encode(), scores.encode(output))
+
+    def _positions(self, batch: list[Received]) -> list[LogPosition]:
+        """Up to where the log is read with this batch."""
+        read_to: dict[Place, int] = {}
+        for received in batch:
+            source = received.source
+            place = source.topic, source.partition
+            read_to[place] = max(read_to.get(place, 0), source.offset + 1)
+        return [LogPosition(self._group, *place, offset) for place, offset in read_to.items()]
 
     def _retrying(self, call: Callable[[], T]) -> T:
         """Wait for a database that is away, with back-off and jitter."""

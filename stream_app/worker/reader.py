@@ -10,7 +10,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from msgspec import Struct
+import structlog
+from msgspec import UNSET, Struct, UnsetType
 
 from stream_app.contracts import cloudevents, plausible
 from stream_app.contracts.events import Event, Turn, decode
@@ -21,6 +22,8 @@ from stream_app.errors import ContractError
 from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
 
+log = structlog.get_logger(__name__)
+
 LOG_APPEND_TIME: Final = 1
 """The type of a record's timestamp that is from the broker's clock."""
 
@@ -29,7 +32,7 @@ class Record(Struct, frozen=True):
     """One Kafka record as it came.
 
     ``produced_at``: its timestamp, whoever's clock that is from. ``appended_at``: the broker's time
-    of appending it, where the topic says so.
+    of appending it, where the topic says so. ``key``: unset where nobody looked.
     """
 
     source: Source
@@ -37,6 +40,7 @@ class Record(Struct, frozen=True):
     headers: dict[str, bytes]
     produced_at: datetime | None
     appended_at: datetime | None = None
+    key: bytes | UnsetType | None = UNSET
 
 
 class BatchReader:
@@ -58,6 +62,7 @@ class BatchReader:
         self._may_score = may_score
         self._metrics = metrics
         self._said: dict[str, bool] = {}
+        self._said_miskeyed = False
 
     def read(self, records: Sequence[Record]) -> list[Received]:
         """The events of a batch, turns with their encodings."""
@@ -85,6 +90,7 @@ class BatchReader:
             if cloudevents.is_cloud_event(record.headers):
                 cloudevents.check(record.headers, event)
             self._times.check(event, record.appended_at or now)
+            self._check_key(record, event)
         except ContractError as problem:
             return problem
         except Exception as problem:
@@ -92,6 +98,20 @@ class BatchReader:
                 raise
             return refusal(problem)
         return event
+
+    def _check_key(self, record: Record, event: Event) -> None:
+        """Count an event that may be in another partition than the rest of its session."""
+        if record.key is UNSET or record.key == event.session_id.encode():
+            return
+        self._metrics.miskeyed.inc()
+        if not self._said_miskeyed:
+            self._said_miskeyed = True
+            log.warning(
+                "event.miskeyed",
+                partition=record.source.partition,
+                offset=record.source.offset,
+                why="its key is not its session_id: sessions may be spread over partitions",
+            )
 
     def _encoded(self, events: Sequence[Event | ContractError]) -> dict[int, Encoding]:
         """Encodings by place in the batch."""
@@ -131,5 +151,6 @@ def record_of(event: Any) -> Record:
         value=event.value or b"",
         headers=cloudevents.headers_of(message.headers),
         produced_at=produced_at,
+        key=message.key,
         appended_at=produced_at if message.timestamp_type == LOG_APPEND_TIME else None,
     )

@@ -52,6 +52,7 @@ class World:
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)
+        self.topic_size: int | None = 6
         self.problem: Exception | None = None
         self.unreadable: Exception | None = None
         self.broken: Exception | None = None
@@ -74,6 +75,7 @@ class World:
                         timestamp=1.5,
                         timestamp_type=0,
                         headers=None,
+                        key=b"s",
                     ),
                     ack=lambda n=first + i: self.journal.append(f"ack {n}"),
                 )
@@ -112,6 +114,10 @@ class World:
     def ping(self) -> None:
         if self.problem is not None:
             raise self.problem
+
+    def topic_partitions(self, topic: str) -> int | None:
+        assert topic == SETTINGS.turns_topic
+        return self.topic_size
 
     def highwater(self, tp: TP) -> int | None:
         return self.ends.get(tp)
@@ -478,6 +484,17 @@ async def test_a_rebalance_is_seen_by_the_health(world: World) -> None:
     assert agent.health.not_ready() == []
     await agent._on_revoked({TP(SETTINGS.turns_topic, 1)})
     assert agent.health.not_ready() == ["joining the consumer group"]
+
+
+async def test_a_standby_worker_is_ready_and_one_without_a_topic_is_not(world: World) -> None:
+    agent = world.agent()
+    world.partitions = {TP("another", 5)}
+    await agent._on_assigned()
+    await agent._look_after_health()
+    assert agent.health.not_ready() == []
+    world.topic_size = None
+    await agent._look_after_health()
+    assert agent.health.not_ready() == ["the topic of the turns does not exist"]
 
 
 async def test_a_store_that_does_not_answer_is_said_and_forgiven(world: World) -> None:

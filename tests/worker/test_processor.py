@@ -14,6 +14,7 @@ from stream_app.contracts.events import decode
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import tables
 from stream_app.store.repository import StaleState, Store
+from stream_app.worker.processor import STALE_TRIES
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, handle, processor
@@ -159,13 +160,26 @@ def test_a_zombie_that_repeats_a_batch_changes_nothing(
     assert scored(open_prepared()) == undisturbed
 
 
-def test_a_state_that_stays_stale_is_not_tried_for_ever(open_prepared: Open) -> None:
+def test_workers_at_one_session_take_turns(
+    open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any]
+) -> None:
+    """Its events are in several partitions, as their keys differ: the others may win some times."""
     store = open_prepared()
-    stale = Failing(store.commit, *[StaleState("moved on")] * 10)
+    store.commit = Failing(store.commit, *[StaleState("moved on")] * 5)
+    handle(processor(store), LOG)
+    assert len(pauses) == 5
+    assert scored(store) == undisturbed
+
+
+def test_a_state_that_stays_stale_is_not_tried_for_ever(
+    open_prepared: Open, pauses: list[float]
+) -> None:
+    store = open_prepared()
+    stale = Failing(store.commit, *[StaleState("moved on")] * 100)
     store.commit = stale
     with pytest.raises(StaleState):
         handle(processor(store), [turn()])
-    assert len(stale.calls) == 2
+    assert len(stale.calls) == STALE_TRIES
 
 
 def test_a_commit_whose_answer_was_lost_is_not_done_twice(
@@ -174,9 +188,9 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     store = open_prepared()
     commit = store.commit
 
-    def through_but_unheard(result: Any, messages: Any) -> int | None:
+    def through_but_unheard(result: Any, messages: Any, positions: Any) -> int | None:
         versions = {key: known.version for key, known in result.sessions.items()}
-        commit(result, messages)
+        commit(result, messages, positions)
         for key, version in versions.items():
             result.sessions[key].version = version
         store.commit = commit

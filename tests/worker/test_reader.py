@@ -115,7 +115,16 @@ def test_only_the_brokers_own_time_is_an_append_time() -> None:
     assert (appended.produced_at, appended.appended_at) == (at, at)
 
 
-def event(timestamp: float | None, timestamp_type: int) -> SimpleNamespace:
+def test_events_whose_key_is_not_their_session_are_counted(open_prepared: Open) -> None:
+    worker = processor(open_prepared())
+    keyed = [record_of(event(1.5, 0, key)) for key in (b"s", b"another", None)]
+    assert len(worker.read(keyed)) == 3
+    assert worker.metrics.miskeyed._value.get() == 2
+
+
+def event(
+    timestamp: float | None, timestamp_type: int, key: bytes | None = b"s"
+) -> SimpleNamespace:
     return SimpleNamespace(
         value=turn(),
         message=SimpleNamespace(
@@ -125,5 +134,6 @@ def event(timestamp: float | None, timestamp_type: int) -> SimpleNamespace:
             timestamp=timestamp,
             timestamp_type=timestamp_type,
             headers=None,
+            key=key,
         ),
     )
