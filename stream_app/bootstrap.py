@@ -22,6 +22,7 @@ from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import Settings
 from stream_app.store import retention
+from stream_app.store.attempts import Attempts
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
@@ -77,9 +78,9 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
     )
 
 
-def store(settings: Settings) -> Store:
+def store(settings: Settings, connections: int = 5) -> Store:
     """Open the database; its schema must be there."""
-    return open_store(settings.database_url.get_secret_value())
+    return open_store(settings.database_url.get_secret_value(), connections=connections)
 
 
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
@@ -176,7 +177,8 @@ def web(settings: Settings) -> "FastAPI":
             reader=reader,
             publisher=Publisher(kafka),
             metrics=WebMetrics(hub),
-            health=WebHealth(opened, hub),
+            health=WebHealth(store(settings, connections=1), hub),
+            attempts=Attempts(opened),
         )
     )
 

@@ -321,6 +321,15 @@ access_tokens = Table(
     Column("expires_at", UtcDateTime),
 )
 
+sign_in_attempts = Table(
+    "sign_in_attempts",
+    metadata,
+    Column("digest", String(32), primary_key=True),
+    Column("refused", Integer, nullable=False),
+    Column("last_at", UtcDateTime, nullable=False),
+    Column("succeeded_at", UtcDateTime),
+)
+
 alert_actions = Table(
     "alert_actions",
     metadata,
