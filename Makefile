@@ -6,10 +6,14 @@ DEV_STAMP := $(VENV)/.installed-dev
 TRAIN := .venv-train
 MODEL ?= build/model
 NANO ?= build/nano
+JOBS ?= logical
+PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder
+SERVICE := --ignore=tests/models --ignore=tests/export
+PACKAGES := stream_app benchmarks servers models export
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-services chaos fuzz soak test-models check format schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
+.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -29,11 +33,14 @@ install: $(STAMP) ## Create .venv with the rapport command (the service, no torc
 demo: install ## Broker, worker, store and sample sessions on this machine; Ctrl-C stops it
 	$(BIN)/rapport up
 
-test: $(DEV_STAMP) check ## Lint, types, import directions and all tests on the embedded parts
-	$(BIN)/python -m pytest
+test: $(DEV_STAMP) check ## Lint, types, import directions and the tests on the embedded parts, but the slow ones
+	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
+
+test-slow: $(DEV_STAMP) ## The slow ones: fuzzing, soak, emulated processors, benchmarks, pictures
+	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
-	$(BIN)/python -m pytest --services tests/e2e tests/notifications/test_delivery.py tests/web/api tests/worker/test_crash.py tests/chaos \
+	$(BIN)/python -m pytest $(PARALLEL) --services tests/e2e tests/notifications/test_delivery.py tests/web/api tests/worker/test_crash.py tests/chaos \
 	  --ignore=tests/web/api/test_document.py --ignore=tests/web/api/test_docs.py
 
 chaos: $(DEV_STAMP) ## Twenty long chaos runs; hours
@@ -71,8 +78,11 @@ $(TRAIN)/.installed: requirements/train.txt
 
 train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and export/
 
-test-models: train-env ## Tests of models/ and export/
-	$(TRAIN)/bin/python -m pytest tests/models tests/export
+test-models: check-models ## Types and tests of models/ and export/
+	OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
+
+check-models: train-env ## Types of everything, those of models/ and export/ among it
+	$(TRAIN)/bin/mypy --cache-dir .mypy_cache/train $(addprefix -p ,$(PACKAGES))
 
 DATA_DIR := $(if $(DATA),--data-dir $(DATA))
 TRAIN_PY := $(TRAIN)/bin/python
@@ -92,7 +102,7 @@ evaluate: train-env ## Write docs/evaluation from the folds
 	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default --name ours $(DATA_DIR)
 	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
-	$(TRAIN_PY) -m export.card
+	$(TRAIN_PY) -m models.card
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)

@@ -1,1 +1,1 @@
-"""What Rapport costs, side by side with what else could be run: ``python -m benchmarks``."""
+"""Benchmarks of Rapport and its alternatives: ``python -m benchmarks``."""

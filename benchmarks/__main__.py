@@ -4,7 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import machine, pictures, plan, reports
+from benchmarks import machine, plan, plots, reports
 from benchmarks.errors import Unavailable
 from benchmarks.options import Options
 from stream_app import logs
@@ -16,15 +16,17 @@ ROUNDS = 5
 
 
 def main() -> None:
-    """Run the parts that are asked for; what is measured is kept even if a later part fails."""
+    """Run the chosen parts; results are written even if a later part fails."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Everything side by side, in one run."
+        prog="python -m benchmarks", description="Run all benchmarks in one process."
     )
     parser.add_argument("--only", nargs="+", choices=list(reports.PARTS), metavar="PART")
     parser.add_argument("--rounds", type=int, default=None, help=f"default: {ROUNDS}")
-    parser.add_argument("--quick", action="store_true", help="seconds; the figures mean nothing")
     parser.add_argument(
-        "--kafka", action="store_true", help="Apache Kafka, not the embedded broker"
+        "--quick", action="store_true", help="a smoke test of seconds; the figures mean nothing"
+    )
+    parser.add_argument(
+        "--kafka", action="store_true", help="Apache Kafka instead of the embedded broker"
     )
     parser.add_argument(
         "--bundle",
@@ -34,7 +36,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, help="folder of the JSON files")
     parser.add_argument(
-        "--tables", action="store_true", help="measure nothing; write tables and plots anew"
+        "--tables", action="store_true", help="measure nothing; regenerate tables and plots"
     )
     given = parser.parse_args()
     folder = given.out or (reports.QUICK_RESULTS if given.quick else reports.RESULTS)
@@ -74,7 +76,7 @@ def _measure(given: argparse.Namespace, folder: Path) -> None:
 
 def _write_document(folder: Path) -> None:
     try:
-        for path in pictures.drawn(folder, reports.PLOTS):
+        for path in plots.drawn(folder, reports.PLOTS):
             print(path)
     except Unavailable as problem:
         print(f"no plots: {problem}")

@@ -1,7 +1,6 @@
-"""The sums of a plan for many sessions: sizes, speeds and assumptions in, figures out.
+"""Capacity arithmetic for many sessions: from sizes, speeds and assumptions to figures.
 
-Every figure carries the sum that it comes from. Where a part of it was not measured, neither it
-nor what follows from it is known.
+Every figure shows its formula. A figure is unknown if any of its inputs was not measured.
 """
 
 from collections.abc import Callable
@@ -18,11 +17,11 @@ MEGA, GIGA, TERA = 1e6, 1e9, 1e12
 
 
 class Assumptions(Struct, frozen=True):
-    """What the plan takes for granted; none of it is measured here.
+    """Assumptions of the plan, none of them measured here.
 
-    ``busy``: share of a worker's rate that is planned with. ``broker`` and ``log``: MB/s that one
-    Kafka broker takes, copies for others included, and that one PostgreSQL primary writes to its
-    log, for good. ``months``: partitions of turns and scores that are kept. ``accelerator``: turns
+    ``busy``: planned share of a worker's maximum rate. ``broker`` and ``log``: sustained MB/s of
+    one Kafka broker, replication included, and of one PostgreSQL primary's write-ahead log.
+    ``months``: monthly partitions of turns and scores that are kept. ``accelerator``: assumed turns
     per second of a worker on one, until it is measured.
     """
 
@@ -40,12 +39,12 @@ class Assumptions(Struct, frozen=True):
 
 
 class Speeds(Struct, frozen=True):
-    """What this release has been measured to do; None where it has not.
+    """Measured speeds of this release; None where not measured.
 
-    ``worker``: CPU of a turn, with all of a worker on one core. ``nano``: the name of the smallest
-    other bundle and the same of it: its sessions were measured, the rest is the default's.
-    ``accelerator``: turns per second of a worker. ``memory``: of a worker, MiB at rest and bytes
-    for a session in its cache.
+    ``worker``: CPU cost of a turn with all of a worker on one core. ``nano``: name and cost of the
+    smallest other bundle; its ONNX sessions were measured, the rest is the default's.
+    ``accelerator``: turns per second of a worker. ``memory``: MiB of an idle worker, and bytes per
+    cached session.
     """
 
     tokens: float
@@ -56,7 +55,7 @@ class Speeds(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """One sum: ``how`` in words and figures, ``what`` comes out."""
+    """One figure: ``how`` is its formula, ``what`` the result."""
 
     name: str
     how: str
@@ -65,14 +64,14 @@ class Row(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """Sums that belong together."""
+    """Rows that belong together."""
 
     title: str
     rows: list[Row]
 
 
 def plan(a: Assumptions, size: Sizes, speed: Speeds) -> list[Section]:
-    """All sums; ``tables`` and ``topics`` in the order of ``size``."""
+    """All sections; ``tables`` and ``topics`` in the order of ``size``."""
     rate = a.sessions / a.seconds
     return [
         Section(
@@ -98,7 +97,7 @@ def plan(a: Assumptions, size: Sizes, speed: Speeds) -> list[Section]:
         Section("PostgreSQL, storage", _storage(a, size, rate)),
         Section("Memory", _in_memory(a, size, speed, rate)),
         Section("Console", _console(a, size, rate)),
-        Section("Where it breaks first", _limits(a, size, rate)),
+        Section("Bottlenecks", _limits(a, size, rate)),
     ]
 
 
@@ -128,7 +127,7 @@ def _workers(a: Assumptions, speed: Speeds, rate: float) -> list[Row]:
     rows += [
         Row("one worker, one accelerator", origin, one, "turns/s"),
         Row(
-            f"accelerators{'' if measured else ', if the assumption holds'}",
+            f"accelerators{'' if measured else ', under this assumption'}",
             f"{n(rate)} / ({n(one)} × {a.busy})",
             ceil(rate / (one * a.busy)),
         ),
@@ -166,7 +165,7 @@ def _kafka(a: Assumptions, size: Sizes, speed: Speeds, rate: float) -> list[Row]
             f"{n(written)} / {n(a.broker)} MB/s (assumed)",
             ceil(written / a.broker),
         ),
-        Row("partitions of the turns' topic, at least", "one for each worker on a CPU", workers),
+        Row("partitions of the turns topic, minimum", "one per CPU worker", workers),
         Row(
             "turns in one partition",
             f"{n(rate)} / {n(workers)}",
@@ -187,7 +186,7 @@ def _writing(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         Row("all tables", f"{n(rate)} × {n(total)} rows", rate * total, "rows/s"),
         Row("write-ahead log", f"{n(rate)} × {n(size.log)} B", log, "MB/s"),
         Row(
-            "of it states of sessions, at least",
+            "of which session states, minimum",
             f"{n(rate)} × ({n(size.state)} B + a turn of {n(size.turn)} B)",
             rate * (size.state + size.turn) / MEGA,
             "MB/s",
@@ -209,7 +208,7 @@ def _storage(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         rows.append(Row(f"`{name}`, a day", how, daily, "TB"))
     return [
         *rows,
-        Row("all that grows, a day", "sum", a_day, "TB"),
+        Row("all growing tables, a day", "sum", a_day, "TB"),
         Row("a partition of one month", f"{n(a_day)} TB × 30", a_day * 30, "TB"),
         Row(
             f"{a.months} months kept",
@@ -259,7 +258,7 @@ def _console(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
     viewers = ceil(a.sessions / a.sessions_a_viewer)
     a_viewer = a.sessions_a_viewer / a.seconds
     return [
-        Row("viewers", f"one for {a.sessions_a_viewer} sessions (assumed)", viewers),
+        Row("viewers", f"one per {a.sessions_a_viewer} sessions (assumed)", viewers),
         Row(
             "web processes for their streams",
             f"{n(viewers)} / {a.streams}",
@@ -286,7 +285,7 @@ def _console(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         ),
         Row(
             "cores for them, in each web process",
-            f"{n(rate * messages)} × {n(size.read)} µs, before anybody is told",
+            f"{n(rate * messages)} × {n(size.read)} µs, before fan-out",
             rate * messages * size.read / 1e6,
             "cores",
         ),
@@ -294,7 +293,7 @@ def _console(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
 
 
 def _limits(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
-    """What cannot be had twice in one deployment, the scarcest first; then how far to split."""
+    """The scarcest resources of one deployment first, then the number of deployments needed."""
     messages = sum(topic.messages for topic in size.topics.values())
     singles = [
         (
@@ -314,7 +313,7 @@ def _limits(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
     return [
         *(Row(name, how, most, "turns/s") for name, most, how in singles),
         Row(
-            "deployments side by side, each with sessions of its own",
+            "deployments, each with its own sessions",
             f"{n(rate)} / {n(least)}",
             cells,
         ),
@@ -323,12 +322,12 @@ def _limits(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
 
 
 def _of(sum_of: Callable[..., Any], *values: Any) -> Any:
-    """The sum, or None where something in it was not measured."""
+    """The result, or None if an input was not measured."""
     return None if any(value is None for value in values) else sum_of(*values)
 
 
 def n(value: float | None) -> str:
-    """Three figures, thousands apart.
+    """Format with three significant digits and thousands separators.
 
     >>> [n(value) for value in (100_000.0, 1234.4, 12.345, 0.0123456, 0.0, None)]
     ['100,000', '1,234', '12.3', '0.0123', '0', '?']

@@ -1,4 +1,4 @@
-"""CPU time inside model sessions, so that what is left is the stream's own."""
+"""Measure CPU time inside ONNX sessions, to separate it from the rest of the pipeline."""
 
 import threading
 import time
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class ModelClock:
-    """Adds up the CPU seconds that threads spend in the sessions it watches.
+    """Sums the CPU seconds that threads spend in the wrapped sessions.
 
-    Right for sessions with one intra-op thread: they compute in the thread that calls them.
+    Correct only for sessions with one intra-op thread, which compute in the calling thread.
     """
 
     def __init__(self) -> None:
@@ -16,17 +16,17 @@ class ModelClock:
         self._lock = threading.Lock()
 
     def add(self, seconds: float) -> None:
-        """From any thread."""
+        """Add CPU seconds; thread-safe."""
         with self._lock:
             self.seconds += seconds
 
     def watch(self, session: Any) -> "WatchedSession":
-        """The same session, watched."""
+        """Wrap the session with this clock."""
         return WatchedSession(session, self)
 
 
 class WatchedSession:
-    """Passes everything on to an ONNX session; what runs the model is timed."""
+    """Delegates to an ONNX session and times the calls that run the model."""
 
     def __init__(self, session: Any, clock: ModelClock) -> None:
         self._session = session

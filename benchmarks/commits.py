@@ -1,6 +1,6 @@
-"""When turns were committed, written down by whoever committed them, read by whoever measures.
+"""Commit times: appended by the consumers, read by the benchmark.
 
-Each process that consumes turns appends one line to a file of its own after every commit.
+Each consumer process appends one line per commit to its own file.
 """
 
 import os
@@ -14,9 +14,9 @@ from msgspec import Struct
 class Commit(Struct, frozen=True, array_like=True):
     """One commit.
 
-    ``at``: seconds since 1970, after the commit returned. ``cpu``: CPU seconds of the process so
-    far, all threads; ``model_cpu``: those that were spent in model sessions. ``turns``: session
-    and intended time of sending (seconds since 1970) of each turn in it.
+    ``at``: seconds since 1970, after the commit returned. ``cpu``: the process's CPU seconds so
+    far, all threads; ``model_cpu``: those spent in ONNX sessions. ``turns``: session and intended
+    send time (seconds since 1970) of each turn in it.
     """
 
     at: float
@@ -26,27 +26,27 @@ class Commit(Struct, frozen=True, array_like=True):
 
 
 class CommitWriter:
-    """The file of this process in a folder that all consumers of a run share."""
+    """This process's file in the folder shared by all consumers of a run."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / f"{os.getpid()}.commits"
 
     def write(self, turns: list[tuple[str, float]], model_cpu: float) -> None:
-        """To be called right after a commit."""
+        """Append a commit; call right after it returned."""
         commit = Commit(time.time(), time.process_time(), model_cpu, turns)
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(commit) + b"\n")
 
 
 class CommitReader:
-    """Follows the files of a folder; each line is given once."""
+    """Tails the files of a folder; returns each line once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[Path, int] = {}
 
     def new(self) -> dict[str, list[Commit]]:
-        """What came since the last call, by process."""
+        """Commits since the last call, by process."""
         found: dict[str, list[Commit]] = {}
         for path in sorted(self._folder.glob("*.commits")):
             with path.open("rb") as file:

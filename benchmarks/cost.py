@@ -1,8 +1,8 @@
-"""What a turn costs by its length: ``seconds = a + b x tokens``, fitted by least squares.
+"""Cost of a turn by its length: ``seconds = a + b x tokens``, fitted by least squares.
 
-``b`` is the encoder's arithmetic: its operations for a token, divided by what one core of the
-machine does of them in a second. A machine that has been measured with one encoder therefore
-predicts the rate of another one from the size of its graph.
+``b`` is the encoder's arithmetic: operations per token divided by one core's operations per second.
+Measuring a machine with one encoder therefore predicts its rate with another one from the size of
+that encoder's graph.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from msgspec import Struct
 
 
 class Point(Struct, frozen=True):
-    """Mean length of some turns and their rate, turns per second."""
+    """Mean length of some turns in tokens, and their rate in turns per second."""
 
     tokens: float
     rate: float
 
 
 class Cost(Struct, frozen=True):
-    """Seconds for a turn: ``a`` however short it is, ``b`` for each of its tokens."""
+    """Seconds per turn: ``a`` independent of length, ``b`` per token."""
 
     a: float
     b: float
@@ -33,7 +33,7 @@ class Cost(Struct, frozen=True):
         return 1.0 / (self.a + self.b * tokens)
 
     def giga_operations(self, mega_operations_a_token: float) -> float:
-        """Operations per second that the fit amounts to, in thousand millions.
+        """Operations per second implied by the fit, in billions.
 
         >>> round(Cost(a=0.001, b=0.0001).giga_operations(20.0))
         200
@@ -41,7 +41,7 @@ class Cost(Struct, frozen=True):
         return mega_operations_a_token / 1000.0 / self.b
 
     def scaled(self, operations: float) -> "Cost":
-        """The cost with an encoder of so many times the operations for a token."""
+        """The predicted cost of an encoder with ``operations`` times the operations per token."""
         return Cost(self.a, self.b * operations)
 
 
@@ -52,7 +52,7 @@ def fit(points: Sequence[Point]) -> Cost:
     Cost(a=0.001, b=0.0001)
     """
     if len({point.tokens for point in points}) < 2:
-        raise ValueError("a line needs two lengths")
+        raise ValueError("fitting a line needs two lengths")
     tokens = np.array([point.tokens for point in points])
     rates = np.array([point.rate for point in points])
     columns = np.stack([rates, rates * tokens], axis=1)
@@ -61,7 +61,7 @@ def fit(points: Sequence[Point]) -> Cost:
 
 
 def error(predicted: float, measured: float) -> float:
-    """How far the prediction is off, as a share of what was measured.
+    """Relative error of the prediction.
 
     >>> round(error(predicted=110.0, measured=100.0), 2)
     0.1

@@ -1,4 +1,4 @@
-"""The other Python environments: one with torch, one for the other stream engine."""
+"""The other Python environments: one with torch, one for the alternative stream engine."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def train() -> Path:
     """The interpreter of the training environment.
 
     Raises:
-        Unavailable: it has not been made.
+        Unavailable: the environment does not exist.
     """
     if not TRAIN.exists():
         raise Unavailable("needs the training environment: make train-env")
@@ -25,7 +25,7 @@ def train() -> Path:
 
 
 def peer() -> Path:
-    """The interpreter of the other engine's environment, made at first use from the pinned list.
+    """The interpreter of the other engine's environment, created at first use from the pinned list.
 
     Raises:
         Unavailable: it cannot be installed here.

@@ -1,7 +1,7 @@
-"""What a measurement stops with."""
+"""Errors that end a measurement."""
 
 from stream_app.errors import RapportError
 
 
 class Unavailable(RapportError):
-    """A part cannot be measured here; the message says what is missing."""
+    """A part cannot be measured here; the message names the missing requirement."""

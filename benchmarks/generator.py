@@ -1,6 +1,6 @@
-"""Sends turns at the times of a schedule, from a process of its own: ``Job`` in, ``Sent`` out.
+"""Sends turns on a schedule from a separate process: ``Job`` in, ``Sent`` out.
 
-A turn's ``occurred_at`` is the time at which it was meant to be sent, to the microsecond.
+A turn's ``occurred_at`` is its intended send time, to the microsecond.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from benchmarks import processes, workload
 from benchmarks.workload import Turn
 
 LEAD: Final = 0.3
-"""Seconds between the preparations and the first turn,"""
+"""Seconds from the end of the preparation to the first turn."""
 ENCODING: Final = 5e-5
-"""and of the preparations for each turn, with plenty to spare."""
+"""Seconds allowed for preparing each turn, a generous estimate."""
 
 LINGER: Final = 5
-"""Milliseconds, as Rapport's gateway and Kafka's own producer wait; part of the latency."""
+"""Linger in milliseconds, as in Rapport's gateway and Kafka's own producer; part of the latency."""
 
 
 class Job(Struct, frozen=True):
-    """What to send where. ``at``: seconds from the start, one for each turn; empty: all at once.
+    """The turns to send. ``at``: seconds from the start, one for each turn; empty: all at once.
 
-    Sessions are spread over the partitions by their number, evenly, as a hash of many more
-    sessions would spread them.
+    Sessions are assigned to partitions round-robin by number, as evenly as hashing would assign
+    many more sessions.
     """
 
     brokers: str
@@ -43,9 +43,9 @@ class Job(Struct, frozen=True):
 
 
 class Sent(Struct, frozen=True):
-    """``start``: when the first turn was due at the earliest, seconds since 1970.
+    """``start``: earliest intended send time, seconds since 1970.
 
-    ``late``: milliseconds by which the sender was late, 99th percentile.
+    ``late``: 99th percentile of the sender's delay in milliseconds.
     """
 
     start: float
@@ -54,7 +54,7 @@ class Sent(Struct, frozen=True):
 
 
 def send(job: Job, patience: float) -> Sent:
-    """Send from a child process and wait for its end."""
+    """Send from a child process and wait until it ends."""
     done = subprocess.run(  # no shell
         [sys.executable, "-m", "benchmarks.generator"],
         input=msgspec.json.encode(job),
@@ -94,7 +94,7 @@ async def produce(job: Job) -> Sent:
 
 
 def main() -> None:
-    """Read a job from standard input, write what was sent to standard output."""
+    """Read a job from standard input, write the result to standard output."""
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     sent = uvloop.run(produce(job))
     sys.stdout.buffer.write(msgspec.json.encode(sent))

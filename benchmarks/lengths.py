@@ -1,7 +1,7 @@
-"""How long turns and sessions are in AnnoMI and ESConv: ``python -m benchmarks.lengths``.
+"""Lengths of turns and sessions in AnnoMI and ESConv: ``python -m benchmarks.lengths``.
 
-The corpora do not belong to the repository, so their lengths are counted once into
-``lengths.json``, and every run of the benchmarks takes its turns from there.
+The corpora are not part of the repository, so their lengths are stored in ``lengths.json``, which
+every benchmark run samples from.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from stream_app.inference.tokenizer import TextTokenizer
 
 FILE: Final = Path(__file__).with_name("lengths.json")
 LONGEST: Final = 512
-"""Tokens; no turn of these corpora is longer."""
+"""Maximum number of tokens of a turn in these corpora."""
 
 
 class Histogram(Struct, frozen=True):
-    """How often each value was seen; values ascend."""
+    """Counts of values; values ascend."""
 
     values: list[int]
     counts: list[int]
 
     def at(self, share: float) -> int:
-        """The value below which ``share`` (0 to 1) of what was seen lies.
+        """The quantile at ``share`` (0 to 1).
 
         >>> [Histogram([3, 8], [1, 3]).at(share) for share in (0.1, 0.3, 0.9)]
         [3, 8, 8]
@@ -49,7 +49,7 @@ class Histogram(Struct, frozen=True):
 
 
 class CorpusLengths(Struct, frozen=True):
-    """``session_turns``: turns in a session; ``tokens``: of a turn, by role, with both marks."""
+    """``session_turns``: turns per session; ``tokens``: per turn by role, with special tokens."""
 
     title: str
     session_turns: Histogram
@@ -57,7 +57,7 @@ class CorpusLengths(Struct, frozen=True):
 
 
 def load() -> dict[str, CorpusLengths]:
-    """What was counted, by corpus."""
+    """Load the stored lengths, by corpus."""
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, CorpusLengths])
 
 
@@ -87,7 +87,7 @@ def histogram(values: Iterable[int]) -> Histogram:
 
 
 def main() -> None:
-    """Write the file anew from the corpora."""
+    """Regenerate the file from the corpora."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data-dir", type=Path, help="folder with the corpora")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""Description of the machine that figures were measured on."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Machine(Struct, frozen=True):
-    """``load``: the load average over a minute before the run began."""
+    """``load``: one-minute load average before the run."""
 
     processor: str
     cores: int
@@ -22,12 +22,12 @@ class Machine(Struct, frozen=True):
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def here() -> Machine:
-    """This machine, now."""
+    """Describe this machine now."""
     return Machine(
         processor=_processor(),
         cores=cores(),
@@ -40,7 +40,7 @@ def here() -> Machine:
 
 
 def _processor() -> str:
-    """Name, and the instructions that matter for int8."""
+    """Processor name, and its instruction sets relevant to int8."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

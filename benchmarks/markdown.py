@@ -1,4 +1,4 @@
-"""Tables between markers of a document: what stands there is written anew, the rest stays."""
+"""Replace the content between markers of a document, and format tables."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ NOT_MEASURED = "Not measured."
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others are figures.
+    """Format a Markdown table; the first column is text, the others are figures.
 
     >>> print(table(["line", "turns/s"], [["bare", "450"]]))
     | line | turns/s |
@@ -19,10 +19,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def replace(document: str, name: str, content: str) -> str:
-    """The document with new content between ``<!-- name -->`` and ``<!-- /name -->``.
+    """Replace the content between ``<!-- name -->`` and ``<!-- /name -->``.
 
     Raises:
-        ValueError: the markers are not there.
+        ValueError: the markers are missing.
     """
     pattern = re.compile(
         rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL
@@ -33,5 +33,5 @@ def replace(document: str, name: str, content: str) -> str:
 
 
 def names(document: str) -> list[str]:
-    """The names of the markers in a document, in their order."""
+    """The names of the markers in a document, in order."""
     return re.findall(r"<!-- /([\w-]+) -->", document)

@@ -1,4 +1,4 @@
-"""``rapport score`` over a file of turns, timed without its start-up."""
+"""Time ``rapport score`` over a file of turns, without its start-up."""
 
 import os
 import subprocess
@@ -14,10 +14,10 @@ from stream_app.settings import Settings
 
 
 def rate(settings: Settings, folder: Path, turns: list[Turn]) -> float:
-    """Turns per second: the time for all turns less the time for the first one alone.
+    """Turns per second, from the time for all turns minus that for the first one alone.
 
     Raises:
-        RapportError: there are so few turns that the difference is lost in the start-up.
+        RapportError: too few turns for a measurable difference.
     """
     start_up = _seconds(settings, folder, turns[:1])
     whole = _seconds(settings, folder, turns)

@@ -1,7 +1,7 @@
-"""A database with many open sessions, and turns that come from all of them.
+"""A database with many open sessions, and turns from all of them.
 
-Their states are copies of one that the real pipeline has made of a session's first turns, so each
-has a full window; making all of them with the model would take hours.
+Their states are copies of one state computed by the real pipeline from a session's first turns, so
+each has a full window; computing all of them with the model would take hours.
 """
 
 import random
@@ -13,20 +13,19 @@ from msgspec import structs
 from benchmarks import workload
 from benchmarks.workload import Turn
 from stream_app import bootstrap
-from stream_app.contracts.events import decode
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.pipeline import Received, Source
-from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.pipeline import Source, receive
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.settings import Settings
 from stream_app.store import rows, tables, windows
 
 SPOKEN: Final = 8
-"""Turns that each session has behind it."""
+"""Number of earlier turns of each session."""
 ROWS_AT_A_TIME: Final = 2000
 
 
 class OpenSessions:
-    """Sessions of one run in the database of a deployment that has no worker yet."""
+    """Sessions of one run, in the database of a deployment without workers."""
 
     def __init__(self, settings: Settings, run: str, count: int) -> None:
         self.run = run
@@ -41,7 +40,7 @@ class OpenSessions:
         return self._said(list(range(self._count)), workload.fixed(self._count, tokens, 1))
 
     def turns(self, count: int) -> list[Turn]:
-        """Turns of sessions picked at random, of real lengths."""
+        """Turns of randomly chosen sessions, with real lengths."""
         picked = [self._chance.randrange(self._count) for _ in range(count)]
         return self._said(picked, workload.turns(count))
 
@@ -65,10 +64,7 @@ def _template(settings: Settings) -> SessionState:
     ]
     states: dict[str, Versioned] = {}
     pipeline.process(
-        [
-            Received(Source("template", 0, offset), value, decode(value))
-            for offset, value in enumerate(values)
-        ],
+        [receive(Source("template", 0, offset), value) for offset, value in enumerate(values)],
         states,
     )
     return next(iter(states.values())).state
@@ -85,16 +81,16 @@ def _store(settings: Settings, template: SessionState, run: str, count: int) -> 
             Versioned(state, partition=number % settings.topic_partitions, seen_at=now)
             for number, state in zip(numbers, states, strict=True)
         ]
-        apart = [windows.apart(one) for one in versioned]
+        split = [windows.split_state(one) for one in versioned]
         known = [
             rows.state_row(one, SessionStatus.OPEN, parts.state)
-            for one, parts in zip(versioned, apart, strict=True)
+            for one, parts in zip(versioned, split, strict=True)
         ]
         for row in known:
             del row["was"]
         with store.transaction() as connection:
             store.upsert(connection, tables.session_states, known, keep=False)
-            turns = [row for parts in apart for row in parts.turns]
+            turns = [row for parts in split for row in parts.turns]
             store.upsert(connection, tables.window_turns, turns, keep=False)
             facts = [rows.session_row(state, now) for state in states]
             store.upsert(connection, tables.sessions, facts, keep=False)

@@ -1,8 +1,8 @@
-"""Operations of an encoder graph for a token: ``python -m benchmarks.operations encoder.onnx``.
+"""Count an encoder graph's operations: ``python -m benchmarks.operations encoder.onnx``.
 
-Runs in the training environment, which has the ``onnx`` package. Counts two operations for each
-weight of a matrix that every token is multiplied with; attention between tokens, a few percent at
-the length of a turn, is left out.
+Runs in the training environment, which has the ``onnx`` package. Counts two operations per token
+for each weight of a matrix product; attention between tokens, a few percent at a turn's length, is
+ignored.
 """
 
 import subprocess
@@ -19,14 +19,14 @@ MATRIX_PRODUCTS: Final = frozenset(
     )
 )
 PASS_ON: Final = frozenset(("Cast", "DequantizeLinear", "Identity", "Transpose"))
-"""A weight is the same weight behind these."""
+"""Operators that pass a weight through unchanged."""
 
 
 def mega_operations(graph: Path) -> float:
-    """Millions of operations for a token, counted in the training environment.
+    """Millions of operations per token, counted in the training environment.
 
     Raises:
-        Unavailable: there is none.
+        Unavailable: there is no training environment.
     """
     done = subprocess.run(  # noqa: S603  # no shell
         [environments.train(), "-m", "benchmarks.operations", graph],
@@ -39,7 +39,7 @@ def mega_operations(graph: Path) -> float:
 
 
 def counted(graph: Path) -> float:
-    """Millions of operations for a token."""
+    """Millions of operations per token."""
     import onnx  # noqa: PLC0415  # only in the training environment
 
     model: Any = onnx.load(graph)

@@ -1,8 +1,8 @@
-"""Where the sessions' time goes, operator by operator: ``python -m benchmarks.operators``.
+"""Profile the ONNX sessions operator by operator: ``python -m benchmarks.operators``.
 
-The calls are those of the line ``bare``: what a worker asks of a bundle's two graphs for the turns
-that every table is measured on. Several bundles stand side by side; take one worker's batch size
-or a smaller one, as in a poll at half load.
+The calls are those of the line ``bare``: a worker's calls to a bundle's two graphs for the turns of
+the benchmark. Several bundles can be compared, at a worker's batch size or a smaller one, as in a
+poll at partial load.
 """
 
 import argparse
@@ -16,15 +16,15 @@ from typing import Any, Final
 import onnxruntime as ort
 from msgspec import Struct
 
-from benchmarks import bare, markdown, workload
+from benchmarks import markdown, onnx_only, workload
 from stream_app.inference import bundle as bundles
 
 SHOWN: Final = 12
-"""Operators with a row of their own; the others are summed up."""
+"""Number of operators with their own row; the others are summed."""
 
 
 class Profile(Struct, frozen=True):
-    """Microseconds a turn by operator; ``head``: all of the head graph."""
+    """Microseconds per turn by operator; ``head``: the whole head graph."""
 
     bundle: str
     batch: int
@@ -33,10 +33,10 @@ class Profile(Struct, frozen=True):
 
 
 def measure(bundle: Path, turns: int, batch: int) -> Profile:
-    """One pass over the turns after one that is not counted."""
+    """Profile one pass over the turns, after an uncounted one."""
     loaded = bundles.load(bundle)
     manifest = loaded.manifest
-    calls = bare.recorded(bundle, workload.turns(turns), batch=batch)
+    calls = onnx_only.recorded(bundle, workload.turns(turns), batch=batch)
     encoder = _spent(
         [c for c in calls if "input_ids" in c.feeds], loaded.file(manifest.encoder.file)
     )
@@ -49,7 +49,7 @@ def measure(bundle: Path, turns: int, batch: int) -> Profile:
     )
 
 
-def _spent(calls: Sequence[bare.Call], graph: Path) -> dict[str, float]:
+def _spent(calls: Sequence[onnx_only.Call], graph: Path) -> dict[str, float]:
     """Microseconds of all calls by operator."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
@@ -72,7 +72,7 @@ def _spent(calls: Sequence[bare.Call], graph: Path) -> dict[str, float]:
 
 
 def table(profiles: Sequence[Profile]) -> str:
-    """Microseconds a turn; the operators that take longest in any profile come first."""
+    """Format microseconds per turn; the slowest operators of any profile come first."""
     names = sorted(
         {name for profile in profiles for name in profile.encoder},
         key=lambda name: -max(profile.encoder.get(name, 0.0) for profile in profiles),
@@ -100,11 +100,11 @@ def _shown(microseconds: float) -> str:
 
 
 def main() -> None:
-    """Measure the bundles asked for, side by side."""
-    parser = argparse.ArgumentParser(description="Where the sessions' time goes.")
+    """Profile the given bundles and compare them."""
+    parser = argparse.ArgumentParser(description="Profile the ONNX sessions.")
     parser.add_argument("--bundle", nargs="+", default=["default"], help="shipped names or folders")
     parser.add_argument("--turns", type=int, default=1024)
-    parser.add_argument("--batch", type=int, nargs="+", default=[256, 32], help="turns in a batch")
+    parser.add_argument("--batch", type=int, nargs="+", default=[256, 32], help="turns per batch")
     asked = parser.parse_args()
     print(
         table(

@@ -1,4 +1,4 @@
-"""How much is measured, with what."""
+"""Options of a benchmark run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Options(Struct, frozen=True):
-    """``quick``: sizes that only show that everything runs; their figures mean nothing."""
+    """``quick``: smoke-test sizes, whose figures mean nothing."""
 
     bundle: Path
     rounds: int
@@ -23,10 +23,10 @@ class Options(Struct, frozen=True):
     say: Callable[[str], None] = lambda _: None
 
     def size(self, full: T, quick: T) -> T:
-        """One of the two sizes."""
+        """Choose the full or the quick size."""
         return quick if self.quick else full
 
     def other_bundles(self) -> list[Path]:
-        """Shipped bundles beside the one asked for."""
+        """Shipped bundles other than the given one."""
         folders = (bundles.SHIPPED / name for name in bundles.shipped())
         return [folder for folder in folders if folder != self.bundle]

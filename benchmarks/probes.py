@@ -1,4 +1,4 @@
-"""What a worker says of itself over HTTP."""
+"""Query a worker's health endpoints and metrics over HTTP."""
 
 import re
 import time
@@ -13,19 +13,19 @@ LOOK_EVERY = 0.01
 
 
 def await_listening(port: int, patience: float) -> None:
-    """Wait until the probes answer, whatever they say.
+    """Wait until the health endpoints answer with any status.
 
     Raises:
-        RapportError: they never do.
+        RapportError: they do not answer in time.
     """
     _await(port, patience, lambda status: status > 0, "did not answer")
 
 
 def await_ready(port: int, patience: float) -> None:
-    """Wait until ``/readyz`` is green.
+    """Wait until ``/readyz`` succeeds.
 
     Raises:
-        RapportError: it never is.
+        RapportError: it does not succeed in time.
     """
     _await(port, patience, lambda status: status == HTTPStatus.OK, "was not ready")
 
@@ -39,7 +39,7 @@ def _await(port: int, patience: float, enough: Callable[[int], bool], otherwise:
 
 
 def _status(port: int) -> int:
-    """Of ``/readyz``; 0 while nobody listens."""
+    """Status code of ``/readyz``; 0 while nothing listens."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as response:
             return int(response.status)
@@ -50,7 +50,7 @@ def _status(port: int) -> int:
 
 
 def metric(port: int, name: str) -> float:
-    """A metric, added up over its labels."""
+    """A metric, summed over its labels."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
         lines = response.read().decode().splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if re.match(rf"{name}[ {{]", line))

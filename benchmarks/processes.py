@@ -15,7 +15,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[1]
 def running(
     command: Sequence[str | Path], log: Path, more: Mapping[str, str]
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """A process in the repository's root, whose modules it finds there."""
+    """Start a process in the repository's root, where it finds the modules."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
     return children.running([str(part) for part in command], log, environment, REPOSITORY)
 

@@ -1,4 +1,4 @@
-"""Figures on disk, a JSON file for each part, and the document with the tables made of them."""
+"""Figures on disk, a JSON file per part, and the document with the tables generated from them."""
 
 from pathlib import Path
 from types import ModuleType
@@ -11,9 +11,9 @@ from benchmarks import markdown
 from benchmarks.machine import Machine
 from benchmarks.parts import (
     accelerator,
+    alternatives,
     latency,
     length,
-    lines,
     sessions,
     startup,
     target,
@@ -26,7 +26,7 @@ from stream_app import __version__
 PARTS: Final[dict[str, ModuleType]] = {
     part.NAME: part
     for part in (
-        lines,
+        alternatives,
         latency,
         target,
         window,
@@ -44,7 +44,7 @@ PLOTS: Final = DOCUMENT.with_suffix("")
 
 
 class Report(Struct, frozen=True):
-    """One part's figures and how they came about; ``seconds``: how long it took."""
+    """One part's figures and their circumstances; ``seconds``: duration of the measurement."""
 
     part: str
     version: str
@@ -65,12 +65,12 @@ def report(
     seconds: float,
     result: Any,
 ) -> Report:
-    """Wrap what a part has measured."""
+    """Wrap a part's result."""
     return Report(part.NAME, __version__, bundle, machine, rounds, quick, round(seconds, 1), result)
 
 
 def write(found: Report, folder: Path) -> Path:
-    """Write a report; returns its file."""
+    """Write a report; return its file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{found.part}.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
@@ -78,7 +78,7 @@ def write(found: Report, folder: Path) -> Path:
 
 
 def read(name: str, folder: Path) -> Report | None:
-    """The report of a part, if there is one."""
+    """Read the report of a part, if it exists."""
     path = folder / f"{name}.json"
     if not path.exists():
         return None
@@ -88,7 +88,7 @@ def read(name: str, folder: Path) -> Report | None:
 
 
 def shown(found: Report) -> str:
-    """The Markdown of a report: its tables, and what they were measured on."""
+    """Format a report as Markdown: its tables and the machine."""
     machine = found.machine
     words = [
         f"{found.rounds} rounds, bundle `{found.bundle}`, {machine.processor}, "
@@ -102,7 +102,7 @@ def shown(found: Report) -> str:
 
 
 def document(text: str, folder: Path) -> str:
-    """The document with the tables of all parts; a part without a report says so."""
+    """Replace the tables of all parts in the document; a part without a report is marked."""
     for name in markdown.names(text):
         found = read(name, folder)
         content = markdown.NOT_MEASURED if found is None else shown(found)

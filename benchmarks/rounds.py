@@ -1,10 +1,10 @@
-"""Medians over rounds; ratios are taken within a round, where the machine was in one mood."""
+"""Medians over rounds, with ratios taken within a round to cancel drifts in machine load."""
 
 import statistics
 from collections.abc import Sequence
 
 
-def middle(values: Sequence[float]) -> float:
+def median(values: Sequence[float]) -> float:
     """The median."""
     return float(statistics.median(values))
 
@@ -15,11 +15,11 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
     >>> ratio([10.0, 30.0, 20.0], [5.0, 10.0, 10.0])
     2.0
     """
-    return middle([a / b for a, b in zip(over, under, strict=True)])
+    return median([a / b for a, b in zip(over, under, strict=True)])
 
 
 def spread(values: Sequence[float]) -> str:
-    """Lowest and highest of the rounds, for people.
+    """Format the lowest and highest of the rounds.
 
     >>> spread([102.4, 99.6])
     '100-102'

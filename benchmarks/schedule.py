@@ -1,4 +1,4 @@
-"""When turns are sent: an open loop, whose times do not depend on how the service keeps up."""
+"""Send times of an open loop, independent of how the service keeps up."""
 
 import random
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ class Latency(Struct, frozen=True):
 
 
 def arrivals(rate: float, seconds: float, seed: int) -> list[float]:
-    """Times of a Poisson process, as many sessions that know nothing of each other make one.
+    """Arrival times of a Poisson process, which models many independent sessions.
 
     Args:
         rate: turns per second on average.
-        seconds: no turn comes later.
-        seed: equal seeds, equal times.
+        seconds: end of the schedule.
+        seed: equal seeds give equal times.
 
     >>> [round(at, 2) for at in arrivals(rate=2.0, seconds=2.0, seed=1)]
     [0.07, 1.01, 1.73, 1.88]
     """
     if rate <= 0:
-        raise ValueError("a rate is above 0")
+        raise ValueError("the rate must be above 0")
     chance = random.Random(seed)
     times: list[float] = []
     at = chance.expovariate(rate)
@@ -40,21 +40,21 @@ def arrivals(rate: float, seconds: float, seed: int) -> list[float]:
 
 
 def even(rate: float, seconds: float) -> list[float]:
-    """Times at equal distances, the first at 0.
+    """Equally spaced times, the first at 0.
 
     >>> even(rate=4.0, seconds=1.0)
     [0.0, 0.25, 0.5, 0.75]
     """
     if rate <= 0:
-        raise ValueError("a rate is above 0")
+        raise ValueError("the rate must be above 0")
     return [number / rate for number in range(int(rate * seconds))]
 
 
 def latency(intended: Sequence[float], committed: Sequence[float]) -> Latency:
-    """Percentiles over turns, from when each was meant to be sent, however late it was.
+    """Latency percentiles from each turn's intended send time.
 
-    A sender that is held up sends late; counting from its real sending would leave out the time
-    that turns waited for it (coordinated omission).
+    Counting from the actual send time would omit the delay of a blocked sender (coordinated
+    omission).
 
     >>> latency([0.0, 1.0], [0.01, 1.03])
     Latency(p50=20.0, p95=29.0, p99=29.8, worst=30.0, turns=2)
@@ -65,7 +65,7 @@ def latency(intended: Sequence[float], committed: Sequence[float]) -> Latency:
 
 
 def backlog(intended: Sequence[float], committed: Sequence[float], parts: int = 10) -> list[int]:
-    """Turns that were due and not committed, at the end of each tenth of the schedule.
+    """Turns due but not committed at the end of each tenth of the schedule.
 
     >>> backlog([0.0, 1.0, 2.0, 3.0], [0.5, 3.5, 3.6, 3.7], parts=3)
     [1, 2, 3]

@@ -1,9 +1,9 @@
-"""What a turn weighs: ``python -m benchmarks.sizes`` counts it into ``sizes.json``.
+"""Storage, message and log sizes per turn: ``python -m benchmarks.sizes`` writes ``sizes.json``.
 
-Real messages of real lengths go through the worker's processor, with the shipped bundle, into
-PostgreSQL, which says afterwards what was written: rows by table, their size with indexes, and the
+Real messages of real lengths go through the worker's processor with the shipped bundle into
+PostgreSQL, whose statistics are then read: rows by table, their size with indexes, and the
 write-ahead log. The first half of each session fills windows and tables and is not counted. Sizes
-hardly depend on the machine; they are counted once, like ``lengths.json``.
+hardly depend on the machine, so they are stored, like ``lengths.json``.
 """
 
 import argparse
@@ -22,9 +22,10 @@ from pydantic import SecretStr
 from benchmarks import workload
 from benchmarks.errors import Unavailable
 from benchmarks.workload import Turn
+from servers import postgres
 from stream_app import bootstrap
 from stream_app.contracts.scores import Output
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
@@ -33,30 +34,28 @@ from stream_app.store.reading.facts import Facts
 from stream_app.web.live import Hub
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
-from stream_app.worker.reader import Record
-from tests.services import postgres
 
 FILE: Final = Path(__file__).with_name("sizes.json")
 SESSIONS: Final = 256
 TURNS: Final = 24
-"""Of each session."""
+"""Turns per session."""
 TOPICS: Final = OutTopics("turn-scores", "session-scores", "alerts")
 APART: Final = timedelta(seconds=10)
-"""Between two turns of a session."""
+"""Seconds between two turns of a session."""
 
 
 class Topic(Struct, frozen=True):
-    """Messages for each turn, and bytes in one of them: key and value, not compressed."""
+    """Messages per turn, and bytes per message: key and value, uncompressed."""
 
     messages: float
     bytes: float
 
 
 class Table(Struct, frozen=True):
-    """Row writes for each turn, and bytes of a row with its indexes in a table without holes.
+    """Row writes per turn, and bytes per row including indexes, in a table without bloat.
 
-    ``kept``: rows that there are more for each turn; those of a session are written over. 0 bytes:
-    the table is empty again.
+    ``kept``: net new rows per turn (session rows are updated in place). 0 bytes: the table is empty
+    again.
     """
 
     inserted: float
@@ -67,11 +66,11 @@ class Table(Struct, frozen=True):
 
 
 class Sizes(Struct, frozen=True):
-    """``log``: bytes of write-ahead log a turn, without the whole pages that follow a checkpoint.
+    """``log``: bytes of write-ahead log per turn, without the full-page writes after a checkpoint.
 
-    ``state``: bytes of an open session's state without the turns of its window, of which it has
-    ``held``, each of ``turn`` bytes. ``read``: µs of CPU for one message that is published in a web
-    process: decoded and put into the hub, before anybody is told.
+    ``state``: bytes of an open session's state without its window's turns, of which it has
+    ``held``, each of ``turn`` bytes. ``read``: µs of CPU for a web process to decode one published
+    message and put it into the hub, before fan-out to viewers.
     """
 
     bundle: str
@@ -89,12 +88,12 @@ class Sizes(Struct, frozen=True):
 
 
 def load() -> Sizes | None:
-    """What was counted, if anything was."""
+    """Load the stored sizes, if any."""
     return msgspec.json.decode(FILE.read_bytes(), type=Sizes) if FILE.exists() else None
 
 
 def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
-    """Count on a server of its own.
+    """Measure on a dedicated server.
 
     Raises:
         Unavailable: PostgreSQL's server is not installed.
@@ -124,7 +123,7 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         postgresql=version,
         turns=counted,
         tokens=sum(turn.tokens for turn in turns[half:]) / (len(turns) - half),
-        turn_in=sum(len(r.value) + len(_key(r)) for batch in batches for r in batch) / len(turns),
+        turn_in=sum(len(r.raw) + len(_key(r)) for batch in batches for r in batch) / len(turns),
         topics={
             topic: Topic(len(sizes) / counted, sum(sizes) / max(1, len(sizes)))
             for topic in msgspec.structs.asdict(TOPICS).values()
@@ -149,7 +148,7 @@ def _each(before: "Rows", after: "Rows", turns: int) -> tuple[float, float, floa
 
 
 def said(sessions: int, each: int) -> list[Turn]:
-    """Turns of real lengths; each session says one before any says its next."""
+    """Turns of real lengths, interleaved: each session says one before any says its next."""
     turns = workload.turns(sessions * each, sessions=sessions)
     found = []
     for place, turn in enumerate(turns):
@@ -159,23 +158,23 @@ def said(sessions: int, each: int) -> list[Turn]:
     return found
 
 
-def _records(turns: list[Turn]) -> list[list[Record]]:
+def _records(turns: list[Turn]) -> list[list[Received]]:
     """In the worker's batches."""
     start = datetime.now(UTC) - APART * (1 + max(turn.seq for turn in turns))
     records = []
     for offset, turn in enumerate(turns):
         at = start + APART * turn.seq
         value = workload.event(turn, "size", at.timestamp())
-        records.append(Record(Source("size", 0, offset), value, {}, at))
+        records.append(receive(Source("size", 0, offset), value, {}, at))
     size = Settings().batch_max
     return [records[i : i + size] for i in range(0, len(records), size)]
 
 
-def _key(record: Record) -> bytes:
-    return str(msgspec.json.decode(record.value)["session_id"]).encode()
+def _key(record: Received) -> bytes:
+    return str(msgspec.json.decode(record.raw)["session_id"]).encode()
 
 
-def _run(settings: Settings, batches: list[list[Record]]) -> list[Committed]:
+def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
     """A worker's processor over the batches; its connections are closed, so counts are complete."""
     scorer = bootstrap.scorer(settings)
     store = bootstrap.prepared_store(settings, scorer)
@@ -198,11 +197,11 @@ def _run(settings: Settings, batches: list[list[Record]]) -> list[Committed]:
 
 
 Rows = tuple[int, int, int, int]
-"""Inserted, updated, deleted, and there."""
+"""Inserted, updated, deleted, live rows."""
 
 
 class _Count(Struct, frozen=True):
-    """Rows by table; bytes of log so far."""
+    """Row counts by table; bytes of log so far."""
 
     rows: dict[str, Rows]
     log: int
@@ -233,7 +232,7 @@ def _rows(connection: "psycopg.Connection[Any]", table: str) -> int:
 
 
 def _row_sizes(url: str) -> dict[str, float]:
-    """Bytes of a row with its share of the indexes, by table, after VACUUM FULL; 0 without rows."""
+    """Bytes per row including indexes, by table, after VACUUM FULL; 0 without rows."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM FULL")
         sizes = connection.execute(
@@ -244,7 +243,7 @@ def _row_sizes(url: str) -> dict[str, float]:
 
 
 def _lengths(url: str, table: str, column: str) -> tuple[float, int]:
-    """The mean length of a column in bytes, and how many rows there are."""
+    """Mean length of a column in bytes, and the number of rows."""
     query = psycopg.sql.SQL("SELECT avg(octet_length({})), count(*) FROM {}").format(
         psycopg.sql.Identifier(column), psycopg.sql.Identifier(table)
     )
@@ -259,7 +258,7 @@ def _value(url: str, query: str) -> Any:
 
 
 def _reading(values: list[bytes]) -> float:
-    """As a web process does it for nobody who looks, but for fetching and looking facts up."""
+    """Microseconds per message for decoding and the hub, without fetching, lookups or viewers."""
     decoder, hub, facts = msgspec.json.Decoder(Output), Hub(), Facts()
     start = time.thread_time()
     for value in values:
@@ -280,7 +279,7 @@ def _database() -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Rewrite the file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bundle", type=Path, default=bundles.DEFAULT_BUNDLE)
     options = parser.parse_args()

@@ -1,6 +1,6 @@
-"""Broker and databases of a run: every deployment on it has topics, a group and tables of its own.
+"""Broker and databases of a run; every deployment has its own topics, group and tables.
 
-Without more, the embedded broker and SQLite; Apache Kafka and PostgreSQL as in the tests.
+By default the embedded broker and SQLite; Apache Kafka and PostgreSQL as in the tests.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ from typing import Any, Final
 from pydantic import SecretStr
 
 from benchmarks.errors import Unavailable
+from servers import kafka, postgres
 from stream_app.commands import up
 from stream_app.settings import Settings
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
-from tests.services import kafka, postgres
 
 PARTITIONS: Final = 12
 POSTGRES: Final = {"fsync": "on", "shared_buffers": "256MB", "synchronous_commit": "on"}
-"""The tests' server does not wait for its disk; this one does."""
+"""Unlike the tests' server, this one waits for its disk."""
 
 
 class Testbed:
@@ -53,17 +53,17 @@ class Testbed:
         return self._server
 
     def deployment(self, database: str = "sqlite", **changes: Any) -> Settings:
-        """Settings that share nothing with any other deployment; schema and topics are made.
+        """Create schema and topics of a new, isolated deployment; return its settings.
 
         Raises:
-            Unavailable: ``postgresql`` is asked for and its server is not installed.
+            Unavailable: ``postgresql`` is given and its server is not installed.
         """
         settings = self.topics(database, **changes)
         up.prepare(settings)
         return settings
 
     def topics(self, database: str = "none", **changes: Any) -> Settings:
-        """The same with topics only, for consumers that keep their own tables."""
+        """As ``deployment``, with topics only, for consumers with their own tables."""
         number = next(self._numbers)
         name = f"bench-{number}"
         url = f"sqlite:///{self.folder}/{name}.db"
@@ -87,17 +87,17 @@ class Testbed:
         return settings
 
     def close(self) -> None:
-        """Stop what was started at first use."""
+        """Stop the servers started at first use."""
         if self._server is not None:
             self._server.remove()
 
 
 @contextmanager
 def opened(bundle: Path, on_kafka: bool) -> Iterator[Testbed]:
-    """A testbed for the time of the ``with``.
+    """A testbed that is closed at the end of the ``with``.
 
     Raises:
-        Unavailable: Apache Kafka is asked for and cannot be run here.
+        Unavailable: Apache Kafka is requested but cannot run here.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rapport-bench-")))

@@ -1,7 +1,7 @@
-"""``rapport worker`` with clocks: ``python -m benchmarks.worker FOLDER`` writes commits there.
+"""An instrumented ``rapport worker``: ``python -m benchmarks.worker FOLDER`` records its commits.
 
-Nothing else is changed: the clocks stand around ``Store.commit`` and the ONNX sessions, and cost
-a few microseconds a batch.
+The only change is clocks around ``Store.commit`` and the ONNX sessions, which cost a few
+microseconds per batch.
 """
 
 import sys
@@ -18,7 +18,7 @@ from stream_app.store.repository import Store
 
 
 def install(folder: Path) -> None:
-    """Have ``bootstrap`` wire watched sessions and a watched store."""
+    """Patch ``bootstrap`` to wire instrumented sessions and an instrumented store."""
     clock = ModelClock()
     load_scorer, open_prepared = bootstrap.scorer, bootstrap.prepared_store
 
@@ -46,7 +46,7 @@ def install(folder: Path) -> None:
 
 
 def main() -> None:
-    """Run a worker until a signal ends it."""
+    """Run a worker until a signal arrives."""
     install(Path(sys.argv[1]))
     sys.argv = ["rapport", "worker"]
     cli.main()

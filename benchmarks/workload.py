@@ -1,7 +1,7 @@
-"""The turns that everything here is measured on: real lengths, text of the shipped samples.
+"""The benchmark's turns: real lengths, text of the shipped sample sessions.
 
-The same arguments give the same turns on every machine. Lengths are not drawn at random but along
-a sequence that fills the interval evenly, so that a short run has the mean of a long one.
+The same arguments give the same turns on every machine. Lengths are drawn from a low-discrepancy
+sequence instead of at random, so that a short run has the mean of a long one.
 """
 
 import json
@@ -23,13 +23,13 @@ from stream_app.inference.tokenizer import TextTokenizer
 GOLDEN = (sqrt(5) - 1) / 2
 ROLES = ("client", "counsellor")
 FILLER = "so"
-"""A word of one token, where the next word of the text is too long."""
+"""A one-token word, used when the text's next word is too long."""
 TURNS_A_PLACE = 40
-"""So many turns pass through each open session in a run, about the length of a whole one."""
+"""Turns per open session in a run, about the length of a whole session."""
 
 
 class Turn(Struct, frozen=True):
-    """One turn before it gets a time and the name of a run; ``tokens`` with both marks."""
+    """One turn without time and run name; ``tokens`` includes both special tokens."""
 
     session: int
     seq: int
@@ -39,7 +39,7 @@ class Turn(Struct, frozen=True):
 
 
 class Texts:
-    """Sample text cut to a length in tokens of the default bundle's tokeniser."""
+    """Sample text cut to a length in tokens of the default bundle's tokenizer."""
 
     def __init__(self) -> None:
         bundle = bundles.load()
@@ -52,7 +52,7 @@ class Texts:
             self._sizes[role] = [len(found.ids) - 2 for found in tokenizer.tokenize(words)]
 
     def cut(self, role: str, tokens: int, chance: random.Random) -> str:
-        """Words in a row of so many tokens, the two marks of the encoder included."""
+        """Consecutive words with the given number of tokens, including both special tokens."""
         words, sizes = self._words[role], self._sizes[role]
         place = chance.randrange(len(words))
         found: list[str] = []
@@ -67,24 +67,24 @@ class Texts:
 
 @cache
 def texts() -> Texts:
-    """One set for the process."""
+    """The process-wide instance."""
     return Texts()
 
 
 def turns(count: int, sessions: int | None = None, seed: int = 1) -> list[Turn]:
-    """Turns of sessions that go on side by side, in the order in which they are spoken.
+    """Turns of concurrent sessions, in the order in which they are spoken.
 
     Args:
-        count: how many.
-        sessions: how many are open at a time; without it one for each 40 turns, at least 4.
-        seed: which turns.
+        count: number of turns.
+        sessions: number of sessions open at a time; by default one per 40 turns, at least 4.
+        seed: selects the turns.
     """
     places = sessions if sessions is not None else max(4, count // TURNS_A_PLACE)
     return list(islice(_endless(places, seed), count))
 
 
 def fixed(count: int, tokens: int, sessions: int, seed: int = 1) -> list[Turn]:
-    """Turns that all have so many tokens."""
+    """Turns of a fixed number of tokens."""
     chance = random.Random(seed)
     role = [ROLES[i // sessions % 2] for i in range(count)]
     return [
@@ -94,7 +94,7 @@ def fixed(count: int, tokens: int, sessions: int, seed: int = 1) -> list[Turn]:
 
 
 def event(turn: Turn, run: str, at: float, first_seq: int = 0) -> bytes:
-    """A turn as it goes over the wire, spoken at ``at`` (seconds since 1970)."""
+    """Encode a turn for the wire, spoken at ``at`` (seconds since 1970)."""
     session_id = session_name(run, turn.session)
     return msgspec.json.encode(
         {
@@ -154,7 +154,7 @@ def _endless(places: int, seed: int) -> Iterator[Turn]:
 
 
 def _even(number: int, seed: int) -> float:
-    """The numbers of 0, 1, 2… fill the interval from 0 to 1 evenly, however many are taken."""
+    """Low-discrepancy (golden ratio) sequence on [0, 1): any prefix is evenly spread."""
     return (number * GOLDEN + seed * 0.754877666) % 1.0
 
 

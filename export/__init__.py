@@ -1,1 +1,1 @@
-"""Export of a trained model to an ONNX bundle that the service reads."""
+"""Export a trained model to an ONNX bundle for the service."""

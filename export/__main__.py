@@ -1,6 +1,6 @@
 """`python -m export --model build/model --out FOLDER --profile int8`: build a bundle.
 
-`int8` is for processors, `fp16` for accelerators, `fp32` what both are measured against.
+`int8` is for CPUs, `fp16` for accelerators; both are compared with `fp32`.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ import torch
 import typer
 from tokenizers import Tokenizer
 
-from export import bundle, gate
-from export.card import model_card
-from export.half import FusionError, float16
+from export import gate
+from export.float16 import FusionError, float16
 from export.int8_products import static_int8, tokens_int8
 from export.onnx_graphs import export_graphs
-from export.parity import OnnxModel, ParityError, check_parity
+from export.parity import ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
-from models import multitask
+from models import bundle, multitask
 from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.calibrate import Calibration
+from models.card import encoders, model_card
 from models.data import Conversation, load_for_command
-from models.data.split import key_of
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
-from models.perceived import share_of
+from models.onnx_model import OnnxModel
+from models.perceived import left_out_of
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
-"""By name: what writes a version of an encoder, and whether a turn is the same in every batch."""
+"""By name: the writer of an encoder version, and whether a turn's result is batch-independent."""
 HALVES: Versions = {"float16": (float16, True)}
 EXAMPLES = 400
-"""Turns that show a quantiser how large the activations get."""
+"""Turns for calibrating a quantiser's activation ranges."""
 
 
 class Profile(StrEnum):
-    """How the encoder's weights are kept."""
+    """Numeric format of the encoder's weights."""
 
     fp32 = "fp32"
     int8 = "int8"
@@ -52,24 +52,26 @@ class Profile(StrEnum):
 
 
 class GateError(RuntimeError):
-    """No smaller encoder is close enough to float32."""
+    """No quantised encoder is close enough to float32."""
 
 
 def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
     profile: Annotated[Profile, typer.Option(help="fp32, int8 or fp16")] = Profile.int8,
-    name: Annotated[str, typer.Option(help="What scores name the bundle.")] = bundle.NAME,
+    name: Annotated[
+        str, typer.Option(help="Name of the bundle, as reported in scores.")
+    ] = bundle.NAME,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
 ) -> None:
-    """Export a trained model, check it, measure it on the test split and write the bundle."""
+    """Export a trained model, verify it, evaluate it on the test split and write the bundle."""
     for noisy in (None, "torch.onnx", "onnxruntime.quantization.matmul_nbits_quantizer"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     torch.set_num_threads(threads)
     training = json.loads((model / "training.json").read_text(encoding="utf-8"))
     conversations = load_for_command(data_dir)
-    test = held_out(conversations, training)
+    test = left_out_of(conversations, training)
     left_out = {id(item) for item in test}
     learnt = [item for item in conversations if id(item) not in left_out]
     try:
@@ -78,16 +80,6 @@ def main(
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")
-
-
-def held_out(conversations: list[Conversation], training: dict[str, Any]) -> list[Conversation]:
-    """What the model did not learn from: its fold, or the tenth that `models.train` leaves out."""
-    share = share_of(training)
-    return [
-        item
-        for item in conversations
-        if item.part == "test" or (item.part is None and not share.trains(key_of(item)))
-    ]
 
 
 def build(
@@ -99,9 +91,9 @@ def build(
     threads: int = 2,
     name: str = bundle.NAME,
 ) -> dict[str, Any]:
-    """Write the bundle folder and return its manifest; GateError when the gate stays shut.
+    """Write the bundle folder and return its manifest; GateError if no encoder passes the gate.
 
-    `learnt` are conversations of the training part: a quantiser may look at them.
+    `learnt` are conversations of the training part, which a quantiser may use.
     """
     trained, tokenizer = multitask.load(model)
     calibration = Calibration.read(model / "calibration.json")
@@ -149,7 +141,7 @@ def build(
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The turns that encoders are compared on."""
+    """The turns for comparing encoders."""
 
     segments: list[Segment]
     tokenizer: Tokenizer
@@ -158,26 +150,26 @@ class HeldOut:
     def candidate(
         self, name: str, encoder: Path, head: Path, *, batch_independent: bool
     ) -> gate.Candidate:
-        """An encoder graph with its predictions; its scorer for timing has one thread."""
+        """Wrap an encoder graph with its predictions; its scorer for timing has one thread."""
         scorer = OnnxModel(encoder, head, threads=1, alone=not batch_independent)
         empty = gate.Candidate(name, encoder, batch_independent, scorer, Predictions({}))
         return replace(empty, predictions=self.predict(empty, head, FINAL))
 
     def predict(self, candidate: gate.Candidate, head: Path, window: Window) -> Predictions:
-        """Predictions with all threads."""
+        """Predict with all threads."""
         alone = not candidate.batch_independent
         scorer = OnnxModel(candidate.encoder, head, threads=self.threads, alone=alone)
         return predict(scorer, self.segments, window, self.tokenizer)
 
 
 def examples(conversations: list[Conversation], tokenizer: Tokenizer) -> list[list[int]]:
-    """Token ids of some turns from all over the conversations."""
+    """Token ids of turns spread over the conversations."""
     turns = [turn for segment in tokenise(conversations, tokenizer) for turn in segment.turns]
     return [list(turn.ids) for turn in turns[:: max(1, len(turns) // EXAMPLES)]]
 
 
 def int8_versions(shown: list[list[int]]) -> Versions:
-    """The quantisers; `shown` are the examples of `static_int8`."""
+    """The available quantisers; `shown` are the examples of `static_int8`."""
     return {
         "dynamic_int8": (dynamic_int8, False),
         "weights_int8": (weights_int8, True),
@@ -196,7 +188,7 @@ def quantised(
         write(source, path)
         candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
     figures = gate.report(candidates, held_out.segments)
-    print(gate.markdown(figures), flush=True)
+    print(encoders(figures), flush=True)
     chosen = gate.fastest_passing(figures)
     if chosen is None:
         message = "no smaller encoder passes the gate (figures above): use --profile fp32"

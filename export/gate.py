@@ -1,4 +1,4 @@
-"""Is a quantised encoder good enough, and how fast is it? Always beside float32, in one run."""
+"""Compare quantised encoders with float32 in accuracy and speed, in one run."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from export.parity import OnnxModel
 from models.batches import EncoderChunk, Segment, encoder_chunks
 from models.evaluate.predict import Ints, Predictions
+from models.onnx_model import OnnxModel
 from models.resampling import interval
 
 LEAST_AGREEMENT = 0.98
 LARGEST_F1_LOSS = 0.01
-"""What must not be established: with 250 turns and eight of a rare label, one label that changes
-is three points of macro-F1, so the whole interval of the difference has to lie below."""
+"""A candidate fails when the whole interval of its macro-F1 difference lies below minus this.
+
+The whole interval, because with 250 turns and eight of a rare label, one changed label is already
+three points of macro-F1.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,10 @@ class Candidate:
 
 
 def compare(reference: Predictions, candidate: Predictions) -> dict[str, Any]:
-    """Share of equal labels and macro-F1 difference of every head, and whether the gate opens.
+    """Share of equal labels and macro-F1 difference of every head, and whether the gate passes.
 
-    Labels are compared on all held-out turns of the head's role (`turns`), macro-F1 (0-1,
-    candidate minus reference) on those with a label, with the 95 % interval over these turns.
+    Labels are compared on all held-out turns of the head's role (`turns`), macro-F1 (0-1, candidate
+    minus reference) on those with a label, with the 95 % interval over these turns.
     """
     heads = {}
     for name, outputs in reference.heads.items():
@@ -61,7 +64,7 @@ def compare(reference: Predictions, candidate: Predictions) -> dict[str, Any]:
 
 
 def f1_difference(gold: Ints, before: Ints, after: Ints) -> dict[str, Any]:
-    """How much macro-F1 the second predictions have more, with its 95 % interval over turns."""
+    """Macro-F1 difference (after − before) with its 95 % bootstrap interval over turns."""
     labels = max(int(values.max()) for values in (gold, before, after)) + 1
     pairs = [gold * labels + predicted for predicted in (before, after)]
 
@@ -76,7 +79,7 @@ def f1_difference(gold: Ints, before: Ints, after: Ints) -> dict[str, Any]:
 
 
 def _macro_f1(table: Ints) -> float:
-    """`metrics.macro_f1` of a table [gold, predicted], which resampling needs a thousand times."""
+    """`metrics.macro_f1` of a table [gold, predicted], vectorised for resampling."""
     both = table.sum(0) + table.sum(1)
     present = both > 0
     return float(np.mean(2 * table.diagonal()[present] / both[present]))
@@ -85,9 +88,9 @@ def _macro_f1(table: Ints) -> float:
 def throughput(
     candidates: list[Candidate], segments: list[Segment], turns: int = 192, rounds: int = 5
 ) -> dict[str, float]:
-    """Turns a second of each candidate's encoder at one thread: medians of interleaved rounds.
+    """Turns per second of each candidate's encoder at one thread: medians of interleaved rounds.
 
-    One turn at a time where the batch matters; else the better of that and batches of eight
+    Single turns if results depend on the batch; otherwise the better of that and batches of eight
     turns of similar length.
     """
     sample = [turn for segment in segments for turn in segment.turns]
@@ -107,8 +110,8 @@ def throughput(
                     elapsed = _elapsed(candidate.scorer, chunks)
                     times.setdefault((candidate.name, size), []).append(elapsed)
     best: dict[str, float] = {}
-    for (name, _), elapsed in times.items():
-        speed = len(sample) / statistics.median(elapsed)
+    for (name, _), rounds_of_it in times.items():
+        speed = len(sample) / statistics.median(rounds_of_it)
         best[name] = max(best.get(name, 0.0), round(speed, 1))
     return best
 
@@ -122,7 +125,7 @@ def _elapsed(scorer: OnnxModel, chunks: list[EncoderChunk]) -> float:
 
 
 def report(candidates: list[Candidate], segments: list[Segment]) -> dict[str, Any]:
-    """Figures of every candidate against the first, which is float32."""
+    """Figures of every candidate compared with the first, which is float32."""
     reference, *others = candidates
     speeds = throughput(candidates, segments)
     return {
@@ -146,44 +149,10 @@ def report(candidates: list[Candidate], segments: list[Segment]) -> dict[str, An
 
 
 def fastest_passing(figures: dict[str, Any]) -> str | None:
-    """Name of the fastest candidate that passes the gate, None when none does."""
+    """Name of the fastest candidate that passes the gate, or None."""
     passing = {
         name: values["speed_ratio"]
         for name, values in figures["candidates"].items()
         if values["passes"]
     }
     return max(passing, key=passing.__getitem__) if passing else None
-
-
-def markdown(figures: dict[str, Any]) -> str:
-    """The candidates as Markdown tables."""
-    lines = [
-        "| encoder | passes | same in any batch | turns/s | × float32 | MB |",
-        "| --- | --- | --- | ---: | ---: | ---: |",
-    ]
-    reference = figures["reference"]
-    lines.append(
-        f"| float32 | – | yes | {reference['turns_per_second']:.0f} | 1.00 "
-        f"| {reference['encoder_bytes'] / 1e6:.1f} |"
-    )
-    for name, values in figures["candidates"].items():
-        words = ["yes" if values[key] else "no" for key in ("passes", "batch_independent")]
-        lines.append(
-            f"| {name} | {words[0]} | {words[1]} | {values['turns_per_second']:.0f} "
-            f"| {values['speed_ratio']:.2f} | {values['encoder_bytes'] / 1e6:.1f} |"
-        )
-    names = list(figures["candidates"])
-    lines += [
-        "",
-        "| head | " + " | ".join(f"{name}: equal labels, macro-F1 change" for name in names) + " |",
-        "| --- |" + " ---: |" * len(names),
-    ]
-    for head in figures["candidates"][names[0]]["heads"]:
-        cells = [figures["candidates"][name]["heads"][head] for name in names]
-        shown = " | ".join(
-            f"{100 * cell['agreement']:.1f} %, {100 * cell['macro_f1_difference']:+.1f} "
-            f"({' to '.join(f'{100 * end:+.1f}' for end in cell['macro_f1_interval'])})"
-            for cell in cells
-        )
-        lines.append(f"| {head} | {shown} |")
-    return "\n".join(lines)

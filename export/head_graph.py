@@ -1,8 +1,8 @@
-"""The context head of a bundle as a torch module, and a task network written back into its graph.
+"""Read a bundle's context head into torch, and write a task network back into its graph.
 
-A bundle is all that a shipped model leaves behind. Its head graph keeps every weight, some as
-16-bit floats; the attention's weights have lost their names and are found by the biases that
-follow them.
+The shipped bundle is the only source of the weights. Its head graph has all of them, some as 16-bit
+floats; the exporter dropped the names of the attention's weights, which are identified by the
+biases added after them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from onnx import numpy_helper
 from torch import Tensor, nn
 
 from export.onnx_graphs import HEAD_INPUTS, example_windows
-from export.parity import TOLERANCE, session
+from export.parity import TOLERANCE
 from models.heads import ContextHead
 from models.labels import HEADS
+from models.onnx_model import session
 
 HALF = "_half"
 PROJECTIONS = ("query", "key", "value")
@@ -30,9 +31,9 @@ class HeadGraphError(ValueError):
 
 
 def read_head(path: Path) -> ContextHead:
-    """The head of a bundle, ready to score; HeadGraphError when it scores differently.
+    """Load the head of a bundle; HeadGraphError if torch and graph score differently.
 
-    Tasks that the graph does not have keep fresh weights.
+    Tasks missing from the graph get random weights.
     """
     model = onnx.load(path)
     weights = _weights(model)
@@ -54,7 +55,7 @@ def read_head(path: Path) -> ContextHead:
 
 
 def write_task(path: Path, name: str, task: nn.Module) -> None:
-    """Replace the weights of one task network in the graph; everything else stays as it is."""
+    """Replace the weights of one task network in the graph; everything else is unchanged."""
     model = onnx.load(path)
     given = {f"tasks.{name}.{key}": value for key, value in task.state_dict().items()}
     for item in model.graph.initializer:
@@ -80,7 +81,7 @@ def _weights(model: onnx.ModelProto) -> dict[str, Tensor]:
 
 
 def _attention(graph: onnx.GraphProto, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of the attention's four products, by the bias that is added to each of them."""
+    """Identify the weights of the attention's four products by the bias added to each."""
     cast = {
         node.output[0]: node.input[0].removesuffix(HALF)
         for node in graph.node

@@ -1,13 +1,13 @@
-"""8-bit matrix products whose result for a turn depends on no other turn, cut off on no processor.
+"""8-bit matrix products that are independent of the batch and saturate on no processor.
 
-Both versions move part of the size of the largest channels into the weights, which would else
-set every scale (SmoothQuant, Xiao et al. 2023, equation 4), and round the weights with what flows
-into them in view (`export.rounding`). They differ in the activations:
+Both versions migrate part of the largest channels' magnitude into the weights, because outliers
+would otherwise set every scale (SmoothQuant, Xiao et al. 2023, equation 4), and round the weights
+with the inputs in view (`export.rounding`). They differ in the activations:
 
-- `static_int8`: one scale and zero point for each product, from examples, so that nothing has to
-  be measured while it runs, and scale and bias are part of the product. What rounding shifts on
-  average is taken out of the bias.
-- `tokens_int8`: a scale for each token (ZeroQuant, Yao et al. 2022). Slower, and closer.
+- `static_int8`: one scale and zero point per product, calibrated on examples, so that nothing is
+  measured at run time, and scale and bias are folded into the product. The mean rounding error is
+  subtracted from the bias.
+- `tokens_int8`: a scale per token (ZeroQuant, Yao et al. 2022). Slower, and more accurate.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import numpy.typing as npt
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from export.parity import session
 from export.quantize import quantize_embeddings
 from export.rounding import Doubles, Floats, rounded
+from models.onnx_model import session
 
 CONTRIB = "com.microsoft"
 SMALLEST_PRODUCT = 4096
 """Products with fewer weights than this stay in float."""
 COVERED = 0.999
-"""Share of the examples' tokens that lie within a fixed range; the rest is cut off."""
+"""Share of the examples' tokens within a fixed range; the rest is clipped."""
 STEPS = 255
 ZERO_POINT = 128
-"""Activations with a scale for each token are 1 to 255, for the fast instructions are unsigned."""
+"""Per-token activations are 1 to 255, because the fast instructions are unsigned."""
 
 
 def tokens_int8(source: Path, target: Path, examples: list[list[int]]) -> None:
-    """Write the graph with a scale for each token; arguments as in `static_int8`."""
+    """Write the graph with a scale per token; arguments as in `static_int8`."""
     _write(source, target, examples, _ByToken)
 
 
@@ -44,8 +44,8 @@ def static_int8(source: Path, target: Path, examples: list[list[int]]) -> None:
 
     Args:
         source: the float32 graph of the encoder.
-        target: where the quantised one is written.
-        examples: token ids of turns that show what flows into the products; not of the test part.
+        target: path of the quantised graph.
+        examples: token ids of turns for calibration; not of the test part.
     """
     _write(source, target, examples, _Fixed)
 
@@ -85,7 +85,7 @@ def _members(model: onnx.ModelProto) -> dict[str, list[str]]:
 def _activations(
     model: onnx.ModelProto, names: list[str], examples: list[list[int]]
 ) -> dict[str, Floats]:
-    """What the examples' tokens are before each product, [tokens, channels]."""
+    """The examples' activations before each product, [tokens, channels]."""
     shown = onnx.ModelProto()
     shown.CopyFrom(model)
     shown.graph.output.extend(
@@ -101,12 +101,12 @@ def _activations(
 
 
 class _Products(ABC):
-    """Turns the large products of a graph into 8-bit ones; every activation is quantised once."""
+    """Converts the large products of a graph to 8 bits; every activation is quantised once."""
 
     alpha: float
-    """Of SmoothQuant: 0 leaves the activations as they are, 1 levels them."""
+    """SmoothQuant's alpha: 0 leaves the activations unchanged, 1 equalises them."""
     alpha_gelu: float
-    """The same after a GELU: a few of its units are very large, and for special tokens only."""
+    """Alpha after a GELU, where a few units are very large, for special tokens only."""
 
     def __init__(
         self, graph: onnx.GraphProto, members: dict[str, list[str]], seen: dict[str, Floats]
@@ -117,13 +117,13 @@ class _Products(ABC):
         self.weights = {tensor.name: tensor for tensor in graph.initializer}
         self.gelus = {node.output[0] for node in graph.node if node.op_type == "Gelu"}
         self.factors: dict[str, Doubles] = {}
-        """By activation: what each channel is divided by, and its weights multiplied with."""
+        """By activation: the factor that divides each channel and multiplies its weights."""
         self.absorbed: set[str] = set()
-        """Outputs of nodes whose work the products do already."""
+        """Outputs of nodes that are folded into the products."""
         self.one = self.add("quantise_one", np.array(1, np.float32))
 
     def add(self, name: str, values: npt.NDArray[np.generic]) -> str:
-        """Add a constant to the graph."""
+        """Add a constant to the graph; return its name."""
         self.graph.initializer.append(numpy_helper.from_array(values, name))
         return name
 
@@ -132,7 +132,7 @@ class _Products(ABC):
         return node.op_type == "MatMul" and node.input[1] in self.members.get(node.input[0], [])
 
     def nodes(self, node: NodeProto) -> list[NodeProto]:
-        """What stands in the place of a product."""
+        """The nodes that replace a product."""
         x, nodes = node.input[0], []
         if x not in self.factors:
             self.factors[x] = _migration(
@@ -147,11 +147,11 @@ class _Products(ABC):
         return nodes + self.multiply(x, node.output[0], weight)
 
     def array(self, name: str) -> npt.NDArray[np.float32]:
-        """A constant of the graph."""
+        """Read a constant of the graph."""
         return numpy_helper.to_array(self.weights[name])
 
     def even(self, x: str) -> Floats:
-        """The examples' activation after its channels are levelled, [tokens, channels]."""
+        """The examples' activation after equalising its channels, [tokens, channels]."""
         return (self.seen[x] / self.factors[x]).astype(np.float32)
 
     @abstractmethod
@@ -252,7 +252,7 @@ class _Fixed(_Products):
 
 
 def fixed_range(values: Floats) -> tuple[float, int]:
-    """Scale and zero point (0-255) that hold all channels of nearly all tokens, and 0 exactly.
+    """Scale and zero point (0-255) that cover all channels of nearly all tokens, and 0 exactly.
 
     ``values``: [tokens, channels].
     """
@@ -263,7 +263,7 @@ def fixed_range(values: Floats) -> tuple[float, int]:
 
 
 def _migration(activations: Floats, weights: list[Floats], alpha: float) -> Doubles:
-    """What each channel is divided by, and its weights multiplied with; geometric mean 1."""
+    """The factor that divides each channel and multiplies its weights; geometric mean 1."""
     rows = np.max([np.abs(weight).max(axis=1) for weight in weights], axis=0)
     factors = np.maximum(activations, 1e-3) ** alpha / np.maximum(rows, 1e-4) ** (1 - alpha)
     return np.asarray(factors / np.exp(np.log(factors).mean()), np.float64)

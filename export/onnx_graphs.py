@@ -14,12 +14,11 @@ from torch.export import Dim
 from export.packed import PackedEncoder
 from models.batches import SLOTS
 from models.heads import ContextHead
-from models.labels import HEADS
 from models.multitask import MultitaskModel
+from models.onnx_model import ENCODER_OUTPUTS, HEAD_OUTPUTS
 
 OPSET = 20
 ENCODER_INPUTS = ("input_ids", "attention_mask")
-ENCODER_OUTPUTS = ("vectors", "rationale_logits")
 HEAD_INPUTS = (
     "target",
     "target_role",
@@ -28,7 +27,6 @@ HEAD_INPUTS = (
     "context_distance",
     "context_mask",
 )
-HEAD_OUTPUTS = tuple(head.name for head in HEADS)
 
 
 class Graphs(NamedTuple):
@@ -40,7 +38,7 @@ class Graphs(NamedTuple):
 
 
 def export_graphs(model: MultitaskModel, folder: Path) -> Graphs:
-    """Write the graphs in float32."""
+    """Export the graphs in float32."""
     folder.mkdir(parents=True, exist_ok=True)
     batch, tokens = Dim("batch", min=1, max=4096), Dim("tokens", min=1, max=512)
     encoder, packed = folder / "encoder.onnx", folder / "encoder_packed.onnx"
@@ -72,7 +70,7 @@ def example_turns() -> dict[str, Tensor]:
 
 
 def example_windows(hidden_size: int) -> dict[str, Tensor]:
-    """Three targets with part of their context present."""
+    """Three targets with partial context."""
     return {
         "target": torch.zeros(3, 2, hidden_size),
         "target_role": torch.tensor([1, 0, 1]),
@@ -109,7 +107,7 @@ def _export(
 
 
 def _strip(path: Path) -> None:
-    """Drop the exporter's notes: source files and stack traces of the machine it ran on."""
+    """Drop the exporter's metadata: source files and stack traces of the machine it ran on."""
     model = onnx.load(path)
     graph = model.graph
     for item in (model, graph, *graph.node, *graph.input, *graph.output, *graph.value_info):

@@ -1,35 +1,40 @@
-"""The turn encoder without padding: the tokens of a batch stand end to end.
+"""The turn encoder without padding: the tokens of a batch are concatenated.
 
-Nearly all of an encoder's work is done token by token, and does not care which turn a token is of.
-Only attention looks across a turn: there, and there alone, the tokens are laid out as
-[turns, tokens] with padding between them. Turns of different lengths then share a call at the
-price of what attention costs, which is little for turns as short as these.
+Nearly all of an encoder's work is per token and independent of the turn. Only attention needs whole
+turns: there, and only there, the tokens are laid out as [turns, tokens] with padding. Turns of
+different lengths can therefore share a call at the price of padded attention, which is cheap for
+turns as short as these.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from models.encoder import ABSENT, TurnEncoder
 
+if TYPE_CHECKING:
+    from transformers.models.bert.modeling_bert import BertCrossAttention, BertSelfAttention
+
 
 class PackedEncoder(nn.Module):
-    """Says what ``encoder`` says, of the same inputs; where the mask is 0, logits mean nothing."""
+    """Computes the same as ``encoder``; where the mask is 0, logits are undefined."""
 
     def __init__(self, encoder: TurnEncoder) -> None:
         super().__init__()
         self.encoder = encoder
-        config = encoder.backbone.config
-        self.heads = config.num_attention_heads
-        self.head_size = config.hidden_size // self.heads
+        config = encoder.bert.config
+        self.heads: int = config.num_attention_heads
+        self.head_size: int = config.hidden_size // self.heads
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         """As `TurnEncoder.forward`."""
         batch, longest = input_ids.shape
         flat = attention_mask.flatten()
-        place = flat.nonzero().squeeze(1)  # of each token in the padded layout
-        slot = (flat.cumsum(0) - 1).clamp(min=0)  # of each place among the tokens
+        place = flat.nonzero().squeeze(1)  # by token: its index in the padded layout
+        slot = (flat.cumsum(0) - 1).clamp(min=0)  # by padded position: its index among the tokens
         turn = torch.arange(batch).unsqueeze(1).expand(batch, longest).flatten()[place]
         position = torch.arange(longest).unsqueeze(0).expand(batch, longest).flatten()[place]
 
@@ -39,27 +44,33 @@ class PackedEncoder(nn.Module):
         absent = (1 - attention_mask[:, None, None, :]).to(torch.float32) * ABSENT
 
         states = self._embedded(input_ids.flatten()[place], position)
-        for layer in self.encoder.backbone.encoder.layer:
+        for layer in self.encoder.layers:
             seen = self._attended(layer.attention.self, states, spread, gather, absent)
             states = layer.attention.output(seen, states)
             states = layer.output(layer.intermediate(states), states)
         return self._read(states, attention_mask, slot.view(batch, longest), turn)
 
     def _embedded(self, words: Tensor, position: Tensor) -> Tensor:
-        known = self.encoder.backbone.embeddings
-        total = (
+        known = self.encoder.bert.embeddings
+        total: Tensor = (
             known.word_embeddings(words)
             + known.token_type_embeddings.weight[0]
             + known.position_embeddings(position)
         )
-        return known.LayerNorm(total).unsqueeze(0)
+        normal: Tensor = known.LayerNorm(total)
+        return normal.unsqueeze(0)
 
     def _attended(
-        self, attention: nn.Module, states: Tensor, spread: Tensor, gather: Tensor, absent: Tensor
+        self,
+        attention: BertSelfAttention | BertCrossAttention,
+        states: Tensor,
+        spread: Tensor,
+        gather: Tensor,
+        absent: Tensor,
     ) -> Tensor:
         """``states`` [1, tokens, hidden]; ``spread`` [batch, heads, longest], ``gather`` back.
 
-        A row of ``head_size`` numbers moves at a time: into its turn and head, and back.
+        Rows of ``head_size`` numbers are gathered into their turn and head, and back.
         """
         query, key, value = (
             rows(part(states).view(-1, self.head_size), spread)
@@ -83,5 +94,5 @@ class PackedEncoder(nn.Module):
 
 
 def rows(table: Tensor, index: Tensor) -> Tensor:
-    """Rows [*index, width] of a table [n, width]; the graph's Gather copies them whole."""
+    """Rows [*index, width] of a table [n, width]; the graph's Gather copies whole rows."""
     return nn.functional.embedding(index, table)

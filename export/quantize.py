@@ -1,14 +1,14 @@
-"""Two 8-bit versions of the encoder graph, to be measured against the float32 one.
+"""Two 8-bit versions of the encoder graph.
 
-Two more, which are usually better, stand in `export.int8_products`.
+`export.int8_products` has two more, which are usually better.
 
 - `dynamic_int8`: weights and activations of the matrix products in 8 bits. An activation's range
-  is taken over the whole batch, so a turn's score depends on its batch-mates unless it is encoded
+  is taken over the whole batch, so a turn's score depends on the other turns unless it is encoded
   alone.
-- `weights_int8`: weights in blocks of 64 with a scale each; every turn keeps its own result in
-  any batch.
+- `weights_int8`: weights in blocks of 64 with a scale each; every turn has the same result in any
+  batch.
 
-Both keep the word embeddings as 8-bit rows with one scale a row.
+Both store the word embeddings as 8-bit rows with one scale per row.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
 BLOCK = 64
 ACCURACY_LEVEL = 4
-"""Of MatMulNBits: activations in 8 bits block by block, so no turn sees another."""
+"""accuracy_level of MatMulNBits: activations in 8 bits per block, independent of other turns."""
 
 
 LARGE = 4096
-"""Fewer weights than this stay as they are."""
+"""Tables with fewer weights than this stay in float."""
 
 
 def dynamic_int8(source: Path, target: Path) -> None:
-    """Dynamic 8-bit matrix products, one weight scale a channel."""
+    """Dynamic 8-bit matrix products, one weight scale per channel."""
     small = target.with_suffix(".embeddings.onnx")
     onnx.save(quantize_embeddings(onnx.load(source)), small)
     quantize_dynamic(
@@ -59,9 +59,9 @@ def weights_int8(source: Path, target: Path) -> None:
 
 
 def half_weights(source: Path, target: Path) -> None:
-    """The same graph with its large weights kept as 16-bit floats; it still computes in 32 bits.
+    """Store the graph's large weights as 16-bit floats; it still computes in 32 bits.
 
-    The runtime casts them once, when it loads the graph.
+    The runtime casts them once, at load time.
     """
     model = onnx.load(source)
     graph = model.graph
@@ -81,7 +81,7 @@ def half_weights(source: Path, target: Path) -> None:
 
 
 def quantize_embeddings(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace the largest gathered table by 8-bit rows and one scale a row.
+    """Replace the largest gathered table by 8-bit rows with one scale each.
 
     A gathered row q and its scale s give q * s, at most s / 2 from the float value.
     """
@@ -106,7 +106,7 @@ def quantize_embeddings(model: onnx.ModelProto) -> onnx.ModelProto:
         helper.make_node("Cast", [f"{name}_q"], [f"{name}_f"], to=TensorProto.FLOAT),
         helper.make_node("Mul", [f"{name}_f", f"{name}_s"], [output]),
     ]
-    del graph.value_info[:]  # the exporter's recorded shapes contradict its folded weights
+    del graph.value_info[:]  # the exporter's recorded shapes are wrong for folded weights
     position = list(graph.node).index(gather)
     graph.node.remove(gather)
     for offset, node in enumerate(nodes):
@@ -116,7 +116,7 @@ def quantize_embeddings(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def quantize_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows as int8 -127..127 and their scales float32 [rows, 1]."""
+    """Rows as int8 -127..127, and their scales float32 [rows, 1]."""
     largest = np.abs(table).max(axis=1, keepdims=True)
     scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)
     return np.rint(table / scales).astype(np.int8), scales

@@ -1,11 +1,11 @@
-"""`python -m export.reactions --bundle FOLDER`: more context contrast for one head of a bundle.
+"""`python -m export.reactions --bundle FOLDER`: fine-tune one head of a bundle on more contrast.
 
-The head of emotional reactions took sympathy for empathy after good news, too. Here its small task
-network learns from more pairs of equal words that fit and do not fit (`models.data.contrast`);
-encoder, fusion and all other heads stay as they are, so nothing else that the bundle says can
-change. Two things keep the levels: EPITOME's labels, and the network's own earlier answers to
-ordinary replies (learning without forgetting, Li & Hoiem 2016). Minutes on one core, and no trained
-model folder is needed: the weights are read from the bundle's own graphs.
+The head of emotional reactions classified sympathy as empathic after good news, too. Its small task
+network is fine-tuned on more pairs of equal words that fit and do not fit (`models.data.contrast`);
+encoder, fusion and all other heads are unchanged. Two loss terms preserve the levels: EPITOME's
+labels, and the network's previous outputs on ordinary replies (learning without forgetting, Li &
+Hoiem 2016). It takes minutes on one core and needs no trained model folder, because the weights are
+read from the bundle's graphs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from export.bundle import CARD, ENCODER, HEAD, MANIFEST, TOKENIZER, VERSION, sha256, write_manifest
-from export.card import model_card
 from export.head_graph import read_head, write_task
-from export.parity import OnnxModel
 from models.batches import AFTER, BEFORE, FINAL, PROVISIONAL, tokenise
+from models.bundle import CARD, ENCODER, HEAD, MANIFEST, TOKENIZER, VERSION, sha256, write_manifest
 from models.calibrate import Calibration
+from models.card import model_card
 from models.data import epitome, esconv, load_for_command
 from models.data.contrast import REACTIONS, Mix
 from models.data.contrast import load as contrast_pairs
@@ -40,6 +39,7 @@ from models.evaluate.predict import predict
 from models.evaluate.report import measure
 from models.heads import ContextHead, tempered
 from models.labels import COUNSELLOR
+from models.onnx_model import OnnxModel
 from models.resampling import spearman
 from models.turn_features import fuse
 from stream_app.contracts.events import Role
@@ -48,12 +48,12 @@ from stream_app.inference.scorer import OnnxScorer
 
 AT_A_TIME = 256
 ORDINARY = 4_000
-"""Counsellor turns of ESConv, each seen with and without the turns that follow it."""
+"""Counsellor turns of ESConv, each seen with and without following turns."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the task network learns; `kept` weighs its earlier answers against the labels."""
+    """Hyper-parameters; `kept` weighs the previous outputs against the labels."""
 
     epochs: int = 6
     rate: float = 3e-4
@@ -78,20 +78,20 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Window:
-    """A counsellor's turn with its neighbours; `place` is its position among the turns."""
+    """A counsellor's turn with its context; `place` is its index among the turns."""
 
     turns: Sequence[Turn]
     place: int
 
     @property
     def target(self) -> Turn:
-        """The turn that is judged."""
+        """The turn to score."""
         return self.turns[self.place]
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What the task network sees: features [n, fused] in context and alone, targets [n, 3]."""
+    """Inputs of the task network: features [n, fused] in context and alone, targets [n, 3]."""
 
     fused: Tensor
     alone: Tensor
@@ -99,7 +99,7 @@ class Examples:
 
 
 class BundleFeatures:
-    """Features of windows as the bundle's own encoder and fusion make them."""
+    """Computes features of windows with the bundle's own encoder and fusion."""
 
     def __init__(self, folder: Path, head: ContextHead) -> None:
         self.scorer = OnnxScorer(bundles.load(folder))
@@ -107,7 +107,7 @@ class BundleFeatures:
         self._vectors: dict[str, NDArray[np.float16]] = {}
 
     def of(self, windows: Sequence[Window], target: Tensor | None = None) -> Examples:
-        """Features of the windows, with their labels unless other targets are given."""
+        """Features of the windows, with their labels unless targets are given."""
         texts = {turn.text for window in windows for turn in window.turns} - self._vectors.keys()
         for some in _batches(sorted(texts)):
             encoded = self.scorer.encode(some, [Role.CLIENT] * len(some))
@@ -119,7 +119,7 @@ class BundleFeatures:
         roles = np.array([turn.role for turn in turns])
         starts = np.cumsum([0, *(len(window.turns) for window in windows)])
         rows = starts[:-1] + np.array([window.place for window in windows])
-        # A window holds no turn that its target may not see, so the view is the final one.
+        # A window contains only turns that its target may see, so the view is the final one.
         fused = torch.from_numpy(fuse(self.head, vectors, roles, starts, "final")[rows]).float()
         with torch.inference_mode():
             alone = self.head.alone(torch.from_numpy(vectors[rows]).float())
@@ -134,7 +134,7 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
 
 
 def labelled(conversations: Sequence[Conversation]) -> list[Window]:
-    """The last turns that have a label of this head, with all that precedes them."""
+    """The last turns that have a label of this head, with all preceding turns."""
     return [
         Window(item.turns, len(item.turns) - 1)
         for item in conversations
@@ -143,7 +143,7 @@ def labelled(conversations: Sequence[Conversation]) -> list[Window]:
 
 
 def ordinary(chats: Sequence[Conversation], amount: int) -> list[Window]:
-    """Counsellor turns from all over the chats, provisional and final views alternating."""
+    """Counsellor turns spread over the chats, with alternating provisional and final views."""
     found = []
     for chat in chats:
         for place, turn in enumerate(chat.turns):
@@ -157,7 +157,7 @@ def ordinary(chats: Sequence[Conversation], amount: int) -> list[Window]:
 def learn(
     task: nn.Module, labels: Examples, contrast: Examples, usual: Examples, recipe: Recipe
 ) -> nn.Module:
-    """A copy of the task network that has learned the contrast and kept the rest."""
+    """Fine-tune a copy of the task network on the contrast pairs, preserving its other outputs."""
     chance = torch.Generator().manual_seed(recipe.seed)
     torch.manual_seed(recipe.seed)
     before = copy.deepcopy(task).eval()
@@ -228,14 +228,14 @@ def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 1,
 ) -> None:
-    """Teach the head and write it into the bundle, with what it gained and lost."""
+    """Fine-tune the head, write it into the bundle and report the change."""
     torch.set_num_threads(threads)
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     training = content["training"]
     if training["split"] != DESCRIPTION:
         raise SystemExit(
             f"error: {bundle} was trained on {training['split']!r}; this command needs a bundle "
-            f"that left out a tenth ({DESCRIPTION})"
+            f"trained without a held-out tenth ({DESCRIPTION})"
         )
     recipe = Recipe(seed=int(training["seed"]))
     folder = resolve_data_dir(data_dir)
@@ -269,7 +269,7 @@ def main(
 def measured(
     folder: Path, content: dict[str, Any], conversations: list[Conversation], threads: int
 ) -> dict[str, Any]:
-    """The figures of the bundle's own graphs on its held-out turns, by view."""
+    """Figures of the bundle's own graphs on its held-out turns, by view."""
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     tokenizer.no_truncation()
     segments = tokenise(split(conversations, int(content["training"]["seed"]))["test"], tokenizer)
@@ -284,7 +284,7 @@ def measured(
 
 
 def calibration_of(content: dict[str, Any]) -> Calibration:
-    """The calibration that a manifest states."""
+    """Read the calibration from a manifest."""
     heads = {head["name"]: head for head in content["heads"]}
     return Calibration(
         temperatures={name: head["temperature"] for name, head in heads.items()},

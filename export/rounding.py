@@ -1,4 +1,4 @@
-"""Weights in 8 bits, rounded so that a product errs least on what really flows into it."""
+"""8-bit weights, rounded to minimise a product's error on representative inputs (GPTQ)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 LARGEST = 127
 LARGEST_NEIGHBOURS = 127.4
-"""Of |w1| + |w2| before rounding: (127.4 + 1) * 255 < 2 ** 15."""
+"""Bound on |w1| + |w2| before rounding: (127.4 + 1) * 255 < 2 ** 15."""
 DAMPING = 0.01
-"""Added to the diagonal of the inputs' second moments, as a share of its mean."""
+"""Damping: added to the diagonal of the inputs' second moments, as a share of its mean."""
 BLOCK = 64
-"""Rows whose errors are passed on within the block first: products of blocks are fast."""
+"""Rows per block; errors are first propagated within it, because block products are fast."""
 
 Doubles = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
@@ -20,14 +20,13 @@ Floats = npt.NDArray[np.float32]
 def rounded(weight: Doubles, inputs: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
     """Weights [inputs, outputs] as int8 and the scale [outputs] of each output.
 
-    Rows are rounded one after the other, and what a row's rounding does to the product is taken
-    back in the rows to come, as far as their inputs go together with its own (GPTQ, Frantar et
-    al. 2023, algorithm 1). No two neighbouring rows (2i, 2i + 1) have |w1| + |w2| of more than
-    128, see `column_scales`.
+    Rows are rounded one after the other; each row's rounding error is compensated in the remaining
+    rows, in proportion to how correlated their inputs are (GPTQ, Frantar et al. 2023, algorithm 1).
+    No two neighbouring rows (2i, 2i + 1) have |w1| + |w2| of more than 128, see `column_scales`.
 
     Args:
         weight: the float weights.
-        inputs: what they are multiplied with, [tokens, inputs].
+        inputs: representative inputs, [tokens, inputs].
     """
     scales = column_scales(weight)
     upper = _inverse_factor(inputs)
@@ -52,8 +51,8 @@ def rounded(weight: Doubles, inputs: Floats) -> tuple[npt.NDArray[np.int8], Floa
 def column_scales(weight: Doubles) -> Doubles:
     """The step [outputs] of each output's weights.
 
-    Processors without VNNI add two products of neighbouring rows in 16 bits and cut off what is
-    too large: steps are wide enough for two neighbours together.
+    Processors without VNNI add two products of neighbouring rows in saturating 16 bits, so steps
+    are wide enough for the sum of two neighbours.
     """
     sizes = np.abs(weight)
     odd = np.zeros_like(sizes[0::2])

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the scripts over the engine that ``stream_app.store.schema`` hands in."""
+"""Alembic's environment: runs the migrations on the engine set by ``stream_app.store.schema``."""
 
 from alembic import context
 

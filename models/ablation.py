@@ -1,12 +1,12 @@
-"""`python -m models.ablation`: what each lever of the recipe is worth, one small training a row.
+"""`python -m models.ablation`: ablate the training recipe, one small training per lever.
 
-Each row trains on a share of one fold's training conversations with one thing changed, and is
-measured on the fold's test part; decisions are cross-fitted between two halves of that part. Rows
-are added to docs/evaluation/ablation.json, those that are there already are skipped:
+Each row trains on a share of one fold's training conversations with one setting changed and is
+evaluated on the fold's test part; decisions are cross-fitted between two halves of that part. Rows
+are appended to docs/evaluation/ablation.json; existing rows are skipped:
 
     {"lever", "description", "kept", "figures": {name: per cent}, "setting": {...}}
 
-Small trainings compare levers with each other; their figures are not those of the shipped model.
+These small trainings are comparable with each other, not with the shipped model.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from models.train import Recipe
 FILE = document.FOLDER / "ablation.json"
 FOLDS = 5
 PROBES = 200
-"""Cases for each condition and mechanism of the context probe."""
+"""Probe cases per condition and mechanism."""
 HALVES = 2
 
 
@@ -51,12 +51,12 @@ HALVES = 2
 class Lever:
     """One change to the recipe.
 
-    `kept` says that the recipe has the lever (the row shows what is lost without it); `corpora`
-    are those that train, all by default; `constants` are set while the row trains and is
-    measured; `view` is the context that it is measured with; `needs` is a file that another
-    command writes. With `orders` the row trains once more for each of these seeds, from the same
-    start in another order, and measures the mean of the weights (Wortsman et al. 2022, "model
-    soups"): an ensemble in one student.
+    `kept` marks levers that the recipe already has: their row shows the loss without them.
+    `corpora` are the training corpora (default: all); `constants` are module constants to override
+    for training and evaluation; `view` is the context used for evaluation; `needs` is a file that
+    another command writes. For each seed in `orders` the row is trained again from the same start
+    in another data order, and the averaged weights are evaluated (Wortsman et al. 2022, "model
+    soups").
     """
 
     name: str
@@ -87,32 +87,32 @@ LEVERS = (
         kept=True,
         constants=((batches, "THROUGH_CONTEXT", frozenset()),),
     ),
-    Lever("slow_heads", "heads learn at 3e-4, not 1e-3", recipe={"head_rate": 3e-4}),
+    Lever("slow_heads", "head learning rate 3e-4 instead of 1e-3", recipe={"head_rate": 3e-4}),
     Lever("longer", "twice the epochs", recipe={"epochs": 2}),
     Lever(
         "epitome_only",
-        "EPITOME alone instead of many tasks",
+        "EPITOME alone instead of multi-task training",
         kept=True,
         recipe={"contrast": False},
         corpora=("epitome",),
     ),
     Lever(
         "esconv_only",
-        "ESConv alone instead of many tasks",
+        "ESConv alone instead of multi-task training",
         kept=True,
         recipe={"contrast": False},
         corpora=("esconv",),
     ),
     Lever(
         "annomi_only",
-        "AnnoMI alone instead of many tasks",
+        "AnnoMI alone instead of multi-task training",
         kept=True,
         recipe={"contrast": False},
         corpora=("annomi",),
     ),
     Lever(
         "no_context",
-        "trained and measured without any context",
+        "trained and evaluated without context",
         kept=True,
         recipe={"contrast": False},
         constants=((train, "TRAINING", ALONE),),
@@ -120,7 +120,7 @@ LEVERS = (
     ),
     Lever(
         "preceding_only",
-        "trained and measured with the turns before alone",
+        "trained and evaluated with preceding turns only",
         kept=True,
         constants=((train, "TRAINING", Window(after=0.0, context=0.9)),),
         view="provisional",
@@ -135,16 +135,20 @@ LEVERS = (
     ),
     Lever("longer_inputs", "320 tokens a turn", constants=((batches, "MAX_TOKENS", 320),)),
     Lever("shorter_inputs", "96 tokens a turn", constants=((batches, "MAX_TOKENS", 96),)),
-    Lever("ensemble", "the mean of three trainings in other orders", orders=(18, 19)),
-    Lever("epitome_once", "EPITOME once an epoch", constants=(_repeats(epitome=1),)),
-    Lever("epitome_twice", "EPITOME twice an epoch", constants=(_repeats(epitome=2),)),
+    Lever(
+        "ensemble",
+        "weights averaged over three trainings with different data orders",
+        orders=(18, 19),
+    ),
+    Lever("epitome_once", "EPITOME once per epoch", constants=(_repeats(epitome=1),)),
+    Lever("epitome_twice", "EPITOME twice per epoch", constants=(_repeats(epitome=2),)),
 )
 BY_NAME = {lever.name: lever for lever in LEVERS}
 
 
 @contextlib.contextmanager
 def changed(constants: tuple[tuple[Any, str, Any], ...]) -> Iterator[None]:
-    """Module constants with other values for a while."""
+    """Temporarily override module constants."""
     before = [(module, name, getattr(module, name)) for module, name, _ in constants]
     try:
         for module, name, value in constants:
@@ -156,7 +160,7 @@ def changed(constants: tuple[tuple[Any, str, Any], ...]) -> Iterator[None]:
 
 
 def chosen(conversations: list[Conversation], share: float, seed: int) -> list[Conversation]:
-    """A share of the conversations that depends on their keys and the seed alone."""
+    """Sample a share of the conversations, determined by their keys and the seed."""
     return [
         item
         for item in conversations
@@ -167,7 +171,7 @@ def chosen(conversations: list[Conversation], share: float, seed: int) -> list[C
 def trained(
     lever: Lever, training: list[Conversation], recipe: Recipe, data_dir: Path
 ) -> tuple[multitask.MultitaskModel, Any]:
-    """A model trained with the lever, and its tokenizer."""
+    """Train a model with the lever; return it with its tokenizer."""
     if lever.corpora is not None:
         training = [item for item in training if item.corpus in lever.corpora]
         once = {name: train.REPEATS[name] for name in lever.corpora}
@@ -188,7 +192,7 @@ def trained(
 
 
 def averaged(models: list[multitask.MultitaskModel]) -> multitask.MultitaskModel:
-    """The mean of the models' weights, in the first one."""
+    """Average the models' weights into the first model."""
     states = [model.state_dict() for model in models]
     with torch.no_grad():
         for name, first in states[0].items():
@@ -205,9 +209,9 @@ def measured(
     data_dir: Path,
     seed: int,
 ) -> dict[str, float]:
-    """Figures in per cent; those of heads that the lever does not train are left out.
+    """Evaluate in per cent, leaving out heads that the lever does not train.
 
-    The context probe is judged by the most probable levels.
+    The context probe uses the most probable levels.
     """
     halves = []
     with changed(lever.constants):
@@ -243,7 +247,7 @@ def measured(
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows that are there."""
+    """Read the existing rows."""
     if not path.is_file():
         return []
     rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
@@ -254,15 +258,15 @@ def main(
     only: Annotated[
         list[str] | None, typer.Option(help="These levers: " + " ".join(BY_NAME))
     ] = None,
-    epochs: Annotated[int, typer.Option(help="The same small number for every row.")] = 1,
-    fold: Annotated[int, typer.Option(help="The fold that is trained and tested on.")] = 0,
+    epochs: Annotated[int, typer.Option(help="Epochs, the same for every row.")] = 1,
+    fold: Annotated[int, typer.Option(help="Fold to train and test on.")] = 0,
     share: Annotated[float, typer.Option(help="Share of the training conversations.")] = 0.5,
     seed: int = 17,
     threads: int = 2,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    out: Annotated[Path, typer.Option(help="File that rows are added to.")] = FILE,
+    out: Annotated[Path, typer.Option(help="File to append rows to.")] = FILE,
 ) -> None:
-    """Train and measure the levers one after the other."""
+    """Train and evaluate the levers one after the other."""
     torch.set_num_threads(threads)
     if unknown := set(only or ()) - set(BY_NAME):
         raise SystemExit(f"error: no lever {', '.join(sorted(unknown))}")
@@ -278,7 +282,7 @@ def main(
             print(f"{lever.name}: there already", flush=True)
             continue
         if lever.needs is not None and not lever.needs.is_file():
-            print(f"{lever.name}: {lever.needs} is not there; models/README.md says what writes it")
+            print(f"{lever.name}: {lever.needs} is missing; models/README.md has its command")
             continue
         recipe = Recipe(**{"epochs": epochs, "seed": seed} | lever.recipe)
         model, tokenizer = trained(lever, training, recipe, resolve_data_dir(data_dir))

@@ -14,7 +14,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from tokenizers import Tokenizer
@@ -28,16 +28,17 @@ from models.labels import HEADS_BY_NAME, RATIONALE_ORDER
 BEFORE, AFTER = 3, 3
 SLOTS = BEFORE + AFTER
 THROUGH_CONTEXT = frozenset(("contrast",))
-"""Corpora whose turns of context are trained too: there the context decides."""
+"""Corpora whose context turns also receive gradients, because there the label depends on context.
+"""
 OFFSETS = (*range(-BEFORE, 0), *range(1, AFTER + 1))
 
 
 @dataclass
 class TokenisedTurn:
-    """A turn as token ids; `rationale` and `rationale_mask` are rows of three, one a token.
+    """A turn as token ids; `rationale` and `rationale_mask` have three values per token.
 
-    `lower` [tokens, hidden] is what the frozen layers make of it (`models/frozen.py`); `taught`
-    [2, hidden of the teacher] are a teacher's vectors of it (`models/teaching.py`).
+    `lower` [tokens, hidden] is the output of the frozen layers (`models/frozen.py`); `taught` [2,
+    hidden of the teacher] are the teacher's vectors (`models/teacher.py`).
     """
 
     turn: Turn
@@ -50,7 +51,7 @@ class TokenisedTurn:
 
 @dataclass
 class Segment:
-    """A stretch of one conversation. Turns outside `scored` serve as context only."""
+    """A contiguous part of one conversation. Turns outside `scored` are context only."""
 
     corpus: str
     turns: list[TokenisedTurn]
@@ -63,8 +64,8 @@ class EncoderChunk:
 
     `turns` [n] are positions in the step; `input_ids` and `attention_mask` are [n, tokens];
     `rationale` and `rationale_mask` are float [n, tokens, 3]. `context_only` turns are encoded
-    without gradients in training: a third of the cost. `lower` [n, tokens, hidden] stands for
-    the frozen layers' output.
+    without gradients in training, at a third of the cost. `lower` [n, tokens, hidden] is the frozen
+    layers' output.
     """
 
     turns: Tensor
@@ -94,7 +95,7 @@ class Targets:
 
 @dataclass
 class Step:
-    """What one forward pass needs; `taught` [turns, 2, hidden of the teacher] with a teacher."""
+    """Inputs of one forward pass; `taught` [turns, 2, hidden of the teacher] with a teacher."""
 
     turns: int
     chunks: list[EncoderChunk]
@@ -102,7 +103,7 @@ class Step:
     taught: Tensor | None = None
 
     def to(self, device: torch.device) -> Step:
-        """The same with its tensors on the device."""
+        """Copy the step with its tensors on the device."""
         labels = {
             head: (rows.to(device), distributions.to(device))
             for head, (rows, distributions) in self.targets.labels.items()
@@ -116,7 +117,7 @@ Part = TypeVar("Part", EncoderChunk, Targets)
 
 
 def _on(device: torch.device, item: Part) -> Part:
-    tensors = {
+    tensors: dict[str, Any] = {
         field.name: value.to(device)
         for field in fields(item)
         if isinstance(value := getattr(item, field.name), Tensor)
@@ -126,7 +127,7 @@ def _on(device: torch.device, item: Part) -> Part:
 
 @dataclass(frozen=True)
 class Window:
-    """How windows are drawn: probabilities that following turns, or any turns, are seen."""
+    """How training windows are sampled: chance that following turns, or any turns, are visible."""
 
     after: float
     context: float = 1.0
@@ -138,13 +139,13 @@ FINAL = Window(after=1.0)
 ALONE = Window(after=0.0, context=0.0)
 
 
-def dice(*parts: object) -> random.Random:
-    """Random numbers that depend on the parts alone."""
+def seeded_random(*parts: object) -> random.Random:
+    """A random generator seeded by the parts alone."""
     return random.Random("/".join(map(str, parts)))  # noqa: S311 (nothing secret is drawn)
 
 
 def tokenise(conversations: list[Conversation], tokenizer: Tokenizer) -> list[Segment]:
-    """Segments of at most about 30 scored turns, each with its full windows."""
+    """Split into segments of at most about 30 scored turns, each with its full windows."""
     tokenizer.enable_truncation(MAX_TOKENS)
     segments: list[Segment] = []
     for conversation in conversations:
@@ -178,7 +179,7 @@ def _tokenised(turn: Turn, ids: list[int], offsets: list[tuple[int, int]]) -> To
 
 
 def overlaps(token: tuple[int, int], spans: list[tuple[int, int]]) -> bool:
-    """Whether a token's characters touch one of the spans; special tokens are empty."""
+    """Whether a token overlaps one of the spans; special tokens are empty."""
     start, stop = token
     return any(start < span_stop and span_start < stop for span_start, span_stop in spans)
 
@@ -189,7 +190,7 @@ def collate(
     chance: random.Random,
     chunk_tokens: int = 512,
 ) -> Step:
-    """One step from some segments, every labelled turn of theirs a target."""
+    """Build one step from segments; every labelled turn is a target."""
     turns: list[TokenisedTurn] = []
     columns: dict[str, list[list[int]]] = {key: [] for key in ("index", "role", "mask")}
     target_turns: list[int] = []
@@ -217,8 +218,8 @@ def collate(
         labels=_labels([turns[index].turn for index in target_turns]),
     )
     trained.update(target_turns)
-    # Trained turns first: autocast keeps the 16-bit weights of the first pass for the whole step,
-    # and weights cast without gradients would get none.
+    # Trained turns first: autocast caches the 16-bit weights of the first pass for the whole step,
+    # and a cache built without gradients would give the trained turns none.
     chunks = encoder_chunks(turns, chunk_tokens, sorted(trained))
     others = [index for index in range(len(turns)) if index not in trained]
     chunks += encoder_chunks(turns, chunk_tokens, others, context_only=True)
@@ -228,7 +229,7 @@ def collate(
 
 
 def _slots(segment: Segment, position: int, window: Window, chance: random.Random) -> list[int]:
-    """Position in the segment for each offset of the window, -1 where nothing is seen."""
+    """Position in the segment for each window offset, -1 where no turn is visible."""
     any_context = chance.random() < window.context
     following = chance.random() < window.after
     slots = []
@@ -256,10 +257,14 @@ def encoder_chunks(
     *,
     context_only: bool = False,
 ) -> list[EncoderChunk]:
-    """The chosen turns (all by default) sorted by length, at most `chunk_tokens` with padding."""
+    """Sort the chosen turns (default: all) by length and chunk them.
+
+    A chunk has at most `chunk_tokens` tokens with padding.
+    """
     indices = range(len(turns)) if chosen is None else chosen
     order = sorted(indices, key=lambda index: len(turns[index].ids))
-    chunks, current = [], []
+    chunks: list[EncoderChunk] = []
+    current: list[int] = []
     for index in order:
         if current and len(turns[index].ids) * (len(current) + 1) > chunk_tokens:
             chunks.append(_chunk(turns, current, context_only))
@@ -299,8 +304,8 @@ def epoch_steps(
 ) -> list[list[Segment]]:
     """One epoch's steps: each mixes the corpora in the proportion of their repeated sizes.
 
-    `repeats` says how often a corpus is gone through; a step has about `pairs_a_step`
-    segments of the first corpus in it.
+    `repeats` is the number of passes over each corpus; a step has about `pairs_a_step` segments of
+    the first corpus.
     """
     streams: list[list[Segment]] = []
     for corpus, times in repeats.items():

@@ -1,13 +1,14 @@
-"""Fit what is decided after training, on predictions for conversations the model did not see.
+"""Fit temperatures, biases, thresholds and abstention on out-of-fold predictions.
 
     probabilities   softmax(logits / temperature + bias)                 every head
-    level           argmax(log p + offset), the bias taken back          level heads
-    strategy        p >= threshold of the strategy                       each one by itself
-    rationale       score of the sentence >= threshold, where level > 0  mechanisms
+    level           argmax(log p + offset); the offset undoes the bias   level heads
+    strategy        p >= threshold of the strategy                       each strategy separately
+    rationale       sentence score >= threshold, where level > 0         mechanisms
     abstains        largest probability < abstain_below                  every head
 
 `python -m models.calibrate --folds build/folds --out build/model/calibration.json` fits on all
-out-of-fold predictions, for the bundle. What is evaluated for a fold is fitted on the others.
+out-of-fold predictions, for the bundle. In the evaluation, each fold's calibration is fitted on the
+other folds.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ from models.labels import HEADS_BY_NAME, OUTCOME_HEADS, RATED, STRATEGIES
 THRESHOLDS = [round(0.1 + 0.05 * step, 2) for step in range(17)]
 STRATEGY_GRID = np.arange(0.04, 0.961, 0.02)
 TASKS = STRATEGIES[:-1]
-"""The seven binary tasks of Xu & Jiang, section 5.1: "others" is none of them."""
+"""The seven binary tasks of Xu & Jiang, section 5.1, which exclude "others"."""
 RIGHT_SHARE, LARGEST_ABSTENTION = 0.90, 0.30
-"""The risk-coverage point: this share of the answered turns is right, unless more would abstain."""
+"""Abstention target: this accuracy on the answered turns, unless more turns would abstain."""
 BIAS_SPREAD = 0.25
-"""Standard deviation of the normal prior on biases: heads with few turns stay near 0."""
+"""Standard deviation of the normal prior on biases, which keeps heads with few turns near 0."""
 FITTED_ON = ("final", "provisional")
-"""The service gives both, with one calibration."""
+"""The service scores both stages with one calibration."""
 
 
 @dataclass
 class Calibration:
-    """By head: temperature (> 0), bias on the logits, offsets of levels, confidence to answer.
+    """Per head: temperature (> 0), logit bias, level offsets, abstention threshold.
 
-    `thresholds` are those of the rationales (0-1, by mechanism), `label_thresholds` those of
-    each strategy asked for by itself. A head that is missing is left as it is.
+    `thresholds` are rationale thresholds (0-1, by mechanism), `label_thresholds` those of each
+    strategy as a binary task. A head that is missing is left uncalibrated.
     """
 
     temperatures: dict[str, float] = field(default_factory=dict)
@@ -66,28 +67,28 @@ class Calibration:
     abstain_below: dict[str, float] = field(default_factory=dict)
 
     def probabilities(self, head: str, logits: Floats) -> Floats:
-        """Calibrated probabilities [n, labels] of a head's logits."""
+        """Calibrated probabilities [n, labels] from a head's logits."""
         bias = np.array(self.biases.get(head, 0.0))
         return softmax(logits / self.temperatures.get(head, 1.0) + bias)
 
     def labels(self, head: str, probabilities: Floats) -> Ints:
-        """The label that is shown, [n]: the most probable one, after a level head's offsets."""
+        """Predicted labels [n]: the most probable one, after adding a level head's offsets."""
         offsets = np.array(self.offsets.get(head, 0.0))
-        return (np.log(probabilities + 1e-12) + offsets).argmax(-1)
+        return np.asarray((np.log(probabilities + 1e-12) + offsets).argmax(-1))
 
     def strategies(self, probabilities: Floats) -> Ints:
-        """Yes or no for each of the seven tasks, [n, 7]."""
+        """Binary predictions for the seven tasks, [n, 7]."""
         thresholds = self.label_thresholds.get("strategy", {})
         limits = np.array([thresholds.get(task, 0.5) for task in TASKS])
         return (probabilities[:, : len(TASKS)] >= limits).astype(int)
 
     def masks(self, head: str, rationales: list[RationaleOutput], levels: Ints) -> list[Ints]:
-        """Rationale tokens of the responses; `levels` [rows of the head]."""
+        """Rationale masks of the responses; `levels` [rows of the head]."""
         threshold = self.thresholds.get(head, 0.5)
         return [mask(item, threshold, int(levels[item.row])) for item in rationales]
 
-    def take_over(self, other: Calibration, heads: Sequence[str]) -> None:
-        """Use what another calibration says of these heads, where it says something."""
+    def copy_from(self, other: Calibration, heads: Sequence[str]) -> None:
+        """Copy another calibration's values for these heads, where it has any."""
         for item in fields(self):
             known = getattr(other, item.name)
             getattr(self, item.name).update({name: known[name] for name in heads if name in known})
@@ -99,7 +100,7 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> Calibration:
-        """Load what `write` saved; keys of other programs are passed over."""
+        """Load a file written by `write`; unknown keys are ignored."""
         content = json.loads(path.read_text(encoding="utf-8"))
         return cls(
             **{item.name: content[item.name] for item in fields(cls) if item.name in content}
@@ -107,19 +108,19 @@ class Calibration:
 
 
 def mask(item: RationaleOutput, threshold: float, level: int) -> Ints:
-    """Tokens of the sentences that reach the threshold; none where the level is "none"."""
+    """Mask of the sentences that reach the threshold; empty where the level is "none"."""
     return (item.scores >= threshold).astype(int) * int(level > 0)
 
 
 def calibrate(parts: Sequence[Predictions], copies: int = 1) -> Calibration:
-    """Calibration from the predictions of one or more models, each on turns it did not see.
+    """Fit a calibration on the predictions of one or more models, each on turns it did not see.
 
-    `copies` says how often each turn is among them, in one view or another.
+    `copies` is how often each turn occurs among them, in one view or another.
     """
     result = Calibration()
     for name in parts[0].heads:
         outputs = joined([part.heads[name] for part in parts])
-        # A rating is a share of "yes": its mean is to be right, not the nearer label.
+        # A rating is a share of "yes": calibrate its mean, not the nearer label.
         result.temperatures[name], result.biases[name] = (
             fit_to(outputs.logits, outputs.target, copies)
             if name == RATED
@@ -127,7 +128,7 @@ def calibrate(parts: Sequence[Predictions], copies: int = 1) -> Calibration:
         )
         probabilities = result.probabilities(name, outputs.logits)
         if HEADS_BY_NAME[name].kind == "level":
-            result.offsets[name] = undone(result.biases[name])
+            result.offsets[name] = undo_bias(result.biases[name])
         if name == "strategy":
             result.label_thresholds[name] = {
                 task: fit_label_threshold(probabilities[:, index], outputs.gold == index)
@@ -148,15 +149,15 @@ def calibrate(parts: Sequence[Predictions], copies: int = 1) -> Calibration:
 
 
 def fitted(folds: list[Fold]) -> Calibration:
-    """Calibration from all the given folds' predictions, as the service sees turns."""
+    """Fit a calibration on all given folds' predictions, in the views of the service."""
     parts = [fold.views[view] for fold in folds for view in FITTED_ON]
     return calibrate(parts, copies=len(FITTED_ON))
 
 
 def crossfitted(folds: list[Fold]) -> list[Calibration]:
-    """For each fold the calibration fitted on the others; nothing is fitted for a single fold.
+    """For each fold, the calibration fitted on the others; empty if there is only one fold.
 
-    No label of fold k decides how fold k is scored.
+    No label of fold k influences how fold k is scored.
     """
     if len(folds) < 2:
         return [Calibration() for _ in folds]
@@ -164,7 +165,7 @@ def crossfitted(folds: list[Fold]) -> list[Calibration]:
 
 
 def joined(parts: Sequence[HeadOutputs]) -> HeadOutputs:
-    """The outputs one after the other."""
+    """Concatenate the outputs."""
     return HeadOutputs(
         np.concatenate([part.logits for part in parts]),
         np.concatenate([part.target for part in parts]),
@@ -174,8 +175,8 @@ def joined(parts: Sequence[HeadOutputs]) -> HeadOutputs:
 def fit_temperature_and_bias(outputs: HeadOutputs, copies: int = 1) -> tuple[float, list[float]]:
     """Temperature (0.2-5) and bias [labels] that minimise the log loss of the gold labels.
 
-    The bias undoes what class weights in training did to the labels' frequencies (Alexandari
-    et al. 2020, bias-corrected temperature scaling). Its mean is 0.
+    The bias undoes the effect of class weights on label frequencies (Alexandari et al. 2020,
+    bias-corrected temperature scaling). Its mean is 0.
     """
     onehot = np.eye(outputs.logits.shape[1])[outputs.gold]
     return fit_to(outputs.logits, onehot, copies)
@@ -200,27 +201,27 @@ def fit_to(logits: Floats, target: Floats, copies: int = 1) -> tuple[float, list
     return round(float(np.exp(best[0])), 4), [round(float(value), 4) for value in bias]
 
 
-def undone(bias: Sequence[float]) -> list[float]:
-    """Offsets on log-probabilities that take a calibration's bias back, the first of them 0.
+def undo_bias(bias: Sequence[float]) -> list[float]:
+    """Log-probability offsets that undo a calibration's bias, the first of them 0.
 
-    The level is then the one that the training chose, whose class weights are for macro-F1.
+    Levels are then those of the trained model, whose class weights favour macro-F1.
     """
     return [round(bias[0] - value, 4) for value in bias]
 
 
 def fit_label_threshold(probability: Floats, gold: Ints) -> float:
-    """The probability from which a label counts as present, for the best macro-F1 of yes and no."""
+    """Threshold from which a label counts as present, chosen for the best binary macro-F1."""
     quality = [metrics.binary_task(gold, probability >= limit).f1 for limit in STRATEGY_GRID]
     best = int(uniform_filter(np.array(quality), 3, mode="nearest").argmax())
     return round(float(STRATEGY_GRID[best]), 2)
 
 
 def fit_abstention(confidence: Floats, right: Ints) -> float:
-    """The lowest threshold at which nine tenths of the answered turns are right.
+    """Lowest threshold at which nine tenths of the answered turns are correct.
 
-    At most three tenths of the turns are left unanswered; 0 answers everything.
+    At most three tenths of the turns abstain; 0 answers everything.
     """
-    points = metrics.risk_coverage(confidence, right)
+    points = metrics.risk_coverage(confidence, right.astype(bool))
     allowed = [point for point in points if point.coverage >= 1 - LARGEST_ABSTENTION]
     for point in allowed:
         if point.accuracy >= RIGHT_SHARE:
@@ -233,7 +234,7 @@ def _rounded_down(threshold: float) -> float:
 
 
 def fit_threshold(items: list[RationaleOutput], levels: list[int]) -> float:
-    """The threshold with the best sum of token F1 and IOU-F1."""
+    """The threshold with the highest sum of token F1 and IOU-F1."""
     shown = np.array(levels) > 0
     quality = np.array([_qualities(item) for item in items])
     total = quality[shown, 1:].sum(0) + quality[~shown, 0].sum()
@@ -242,7 +243,7 @@ def fit_threshold(items: list[RationaleOutput], levels: list[int]) -> float:
 
 @functools.cache
 def _qualities(item: RationaleOutput) -> list[float]:
-    """Token F1 plus IOU-F1 of a response with nothing shown, then for every threshold."""
+    """Token F1 plus IOU-F1 of a response without a rationale, then for every threshold."""
     masks = [mask(item, 1.0, 0), *(mask(item, threshold, 1) for threshold in THRESHOLDS)]
     return [
         metrics.response_token_f1(item.gold, given) + metrics.response_iou_f1(item.gold, given)
@@ -251,24 +252,24 @@ def _qualities(item: RationaleOutput) -> list[float]:
 
 
 def main(
-    folds: Annotated[Path, typer.Option(help="Folder with a model for each fold.")] = Path(
+    folds: Annotated[Path, typer.Option(help="Folder with one model per fold.")] = Path(
         "build/folds"
     ),
-    out: Annotated[Path, typer.Option(help="Where the calibration goes.")] = Path(
+    out: Annotated[Path, typer.Option(help="File to write the calibration to.")] = Path(
         "build/model/calibration.json"
     ),
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
 ) -> None:
-    """Fit on every fold's out-of-fold predictions, for a model that is shipped."""
+    """Fit on every fold's out-of-fold predictions, for a model to be shipped."""
     torch.set_num_threads(threads)
     loaded = load_folds(folds, load_for_command(data_dir))
     if not loaded:
-        raise SystemExit(f"error: {folds} holds no trained fold")
+        raise SystemExit(f"error: {folds} contains no trained fold")
     result = fitted(loaded)
     if out.is_file():
-        # Outcome heads have no turn labels: what another program fitted for them stays.
-        result.take_over(Calibration.read(out), OUTCOME_HEADS)
+        # Outcome heads have no turn labels: keep the values that another command fitted.
+        result.copy_from(Calibration.read(out), OUTCOME_HEADS)
     result.write(out)
     print(f"fitted on {len(loaded)} folds, written to {out}")
 

@@ -1,7 +1,7 @@
-"""`python -m models.crossvalidate --out build/folds`: one model a fold, each tested elsewhere.
+"""`python -m models.crossvalidate --out build/folds`: train one model per fold.
 
-Folds hold whole conversations or all responses to one seeker post. A fold that is finished is
-not trained again, so a run that was cut off goes on where it stopped.
+A fold's test part consists of whole conversations, or of all responses to one seeker post. Finished
+folds are skipped, so an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
 from models.data.split import split_fold
 from models.frozen import LowerStates
-from models.losses import LOSSES
+from models.losses import LossName
 from models.train import Recipe, train
 
 
 def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    out: Annotated[Path, typer.Option(help="Holds a folder for each fold.")] = Path("build/folds"),
+    out: Annotated[Path, typer.Option(help="Folder with one folder per fold.")] = Path(
+        "build/folds"
+    ),
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
-    only: Annotated[list[int] | None, typer.Option(help="Train these folds alone.")] = None,
+    only: Annotated[list[int] | None, typer.Option(help="Train only these folds.")] = None,
     epochs: int = Recipe.epochs,
     seed: int = Recipe.seed,
     threads: int = 2,
-    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = Recipe.loss,
+    loss: LossName = Recipe.loss,
     frozen_layers: Annotated[
-        int, typer.Option(help="Lowest layers that are not trained.")
+        int, typer.Option(help="Number of lowest layers to freeze.")
     ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
     bf16: Annotated[
@@ -43,7 +45,7 @@ def main(
     ] = None,
     teachers: Annotated[
         Path | None,
-        typer.Option(help="Holds a folder for each fold's teacher; a fold learns from its own."),
+        typer.Option(help="Folder with one teacher per fold; a fold learns from its own."),
     ] = None,
 ) -> None:
     """Train the folds one after the other."""

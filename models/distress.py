@@ -1,13 +1,13 @@
-"""`python -m models.distress fit` and `evaluate`: is a client's turn worded in distress?
+"""`python -m models.distress fit` and `evaluate`: the distress probe on client turns.
 
-A logistic regression over the two vectors that the bundle's encoder makes of a turn. It learns
-from EmpatheticDialogues (Rashkin et al. 2019), where people describe a situation in which they felt
-a given emotion: the opening turns of nine emotions of fear, grief and shame against those of
-thirteen that are no distress, and against what users say in service dialogues (Sun et al. 2021),
-which is mostly neutral. Anger, disgust and mixed emotions are left out of both.
+The probe is a logistic regression over the two vectors that the bundle's encoder computes for a
+turn. It learns from EmpatheticDialogues (Rashkin et al. 2019), where people describe a situation in
+which they felt a given emotion: the opening turns of nine emotions of fear, grief and shame against
+those of thirteen emotions without distress, and against what users say in service dialogues (Sun et
+al. 2021), which is mostly neutral. Anger, disgust and mixed emotions are left out of both classes.
 
-It says how a turn is worded, not how its writer feels; `evaluate` prints how little it knows of
-that: self-reported intensity of emotion (ESConv) and distress (Buechel et al. 2018).
+It detects distress in the wording, not in the writer; `evaluate` prints its weak correlation with
+self-reported intensity of emotion (ESConv) and distress (Buechel et al. 2018).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from export.bundle import CARD, MANIFEST, sha256, write_manifest
-from export.card import model_card
+from models.bundle import CARD, MANIFEST, sha256, write_manifest
+from models.card import model_card
 from models.data.corpora import CORPORA, Corpus, read_rows, resolve_data_dir
-from models.data.listeners import load_sessions
+from models.data.rated_sessions import load_sessions
 from models.data.split import part_of
 from models.labels import CLIENT
 from stream_app.commands.event_files import sample_events, sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.window import EncodedTurn, Target
+from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.distress import DistressProbe
 from stream_app.inference.scorer import OnnxScorer
@@ -42,7 +42,7 @@ from stream_app.inference.scorer import OnnxScorer
 FILE = "distress.npy"
 SEED = 7
 STRENGTH = 0.03
-"""Inverse of the L2 penalty on standardised vectors; 0.003 to 0.3 give the same within 0.005."""
+"""Inverse L2 penalty on standardised vectors; 0.003 to 0.3 give the same AUROC within 0.005."""
 THRESHOLD = 0.8
 DISTRESS = (
     "afraid", "anxious", "apprehensive", "ashamed", "devastated", "guilty", "lonely", "sad",
@@ -59,7 +59,7 @@ ESSAYS = Corpus(
     "https://github.com/wwbp/empathic_reactions",
     "CC BY 4.0",
 )
-"""For measuring only."""
+"""For evaluation only."""
 TALK = ("change", "neutral", "sustain")
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 OPENINGS, SERVICE_TURNS, CHATS = 9_000, 3_000, 400
@@ -72,7 +72,7 @@ Floats = NDArray[np.float64]
 
 
 class Encoded:
-    """Texts as the vectors that a window keeps of them."""
+    """Encodes texts into the vectors that a window stores."""
 
     def __init__(self, bundle: Path) -> None:
         self._scorer = OnnxScorer(bundles.load(bundle))
@@ -88,15 +88,17 @@ class Encoded:
         return np.stack(rows).astype(np.float64)
 
     def heads(self, texts: list[str]) -> dict[str, list[float]]:
-        """What the bundle's own heads say of the texts as client turns without neighbours."""
+        """The bundle's head outputs for the texts as client turns without context."""
         found: dict[str, list[float]] = {name: [] for name in ("dissatisfaction", *TALK)}
         for start in range(0, len(texts), 256):
             encoded = self._scorer.encode(texts[start : start + 256])
-            targets = [
-                Target(EncodedTurn(0, Role.CLIENT, NOW, 0, 0, e.vectors, {}), Stage.PROVISIONAL, [])
+            requests = [
+                ScoringRequest(
+                    WindowTurn(0, Role.CLIENT, NOW, 0, 0, e.vectors, {}), Stage.PROVISIONAL, []
+                )
                 for e in encoded
             ]
-            for scores in self._scorer.score(targets):
+            for scores in self._scorer.score(requests):
                 found["dissatisfaction"].append(scores.client["satisfaction"]["no"])
                 for name in TALK:
                     found[name].append(scores.client["talk_type"][name])
@@ -104,7 +106,7 @@ class Encoded:
 
 
 class Worded(NamedTuple):
-    """A text, the emotion that it was written for, and whether it is kept for testing."""
+    """A text, the emotion it was written for, and whether it is held out for testing."""
 
     emotion: str
     text: str
@@ -112,7 +114,7 @@ class Worded(NamedTuple):
 
 
 def openings(data_dir: Path) -> list[Worded]:
-    """Opening turns of EmpatheticDialogues."""
+    """Read the opening turns of EmpatheticDialogues."""
     corpus = CORPORA["empathetic_dialogues"]
     wanted = {*DISTRESS, *NO_DISTRESS}
     found = [
@@ -125,7 +127,7 @@ def openings(data_dir: Path) -> list[Worded]:
 
 
 def service_turns(data_dir: Path) -> list[Worded]:
-    """Users' turns in service dialogues."""
+    """Read users' turns of service dialogues."""
     found = [
         Worded("service", turn.text, _is_test(session.key))
         for session in load_sessions(data_dir)
@@ -138,7 +140,7 @@ def service_turns(data_dir: Path) -> list[Worded]:
 
 
 def fit_probe(x: Floats, items: Sequence[Worded]) -> DistressProbe:
-    """A logistic regression on the items' vectors [items, size]."""
+    """Fit a logistic regression on the items' vectors [items, size]."""
     y = np.array([item.emotion in DISTRESS for item in items])
     centre, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
     found = LogisticRegression(C=STRENGTH, max_iter=2000).fit((x - centre) / spread, y)
@@ -158,7 +160,7 @@ def fit(bundle: Bundle = DEFAULT, data_dir: Data = None) -> None:
     content["files"][FILE] = sha256(bundle / FILE)
     write_manifest(bundle, content)
     distressed = sum(item.emotion in DISTRESS for item in items)
-    print(f"fitted on {len(items)} turns, {distressed} of them in distress")
+    print(f"fitted on {len(items)} turns, {distressed} of them distressed")
     content["metrics"]["distress"] = measure(bundle, folder)
     write_manifest(bundle, content)
     (bundle / CARD).write_text(model_card(content), encoding="utf-8")
@@ -167,12 +169,12 @@ def fit(bundle: Bundle = DEFAULT, data_dir: Data = None) -> None:
 
 @app.command()
 def evaluate(bundle: Bundle = DEFAULT, data_dir: Data = None) -> None:
-    """Print what the bundle's probe is worth, on turns that it did not learn from."""
+    """Print the probe's figures on turns held out from its training."""
     print(json.dumps(measure(bundle, resolve_data_dir(data_dir)), indent=1))
 
 
 def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
-    """The figures of docs/rules.md."""
+    """Compute the figures of docs/rules.md."""
     encoded, probe = Encoded(bundle), DistressProbe.read(bundle / FILE)
     items = [item for item in [*openings(data_dir), *service_turns(data_dir)] if item.test]
     p = probe.probabilities(encoded.vectors([text for _, text, _ in items]))
@@ -207,7 +209,8 @@ def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
 
 def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str, Any]:
     """The seeker's intensity of emotion before the chat, 1-5, and the first turns of the chat."""
-    intensity, chats = [], []
+    intensity: list[int] = []
+    chats: list[list[str]] = []
     for row in read_rows(CORPORA["esconv"], "esconv_train.jsonl.gz", data_dir):
         given = row["survey_score"]["seeker"].get("initial_emotion_intensity")
         said = [turn["text"] for turn in row["dialog"] if turn["speaker"] == "seeker"]
@@ -239,14 +242,14 @@ def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str,
 
 
 def _essays(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str, Any]:
-    """Distress 1-7 that writers report of themselves after reading news, and what they wrote."""
+    """Figures for the 1-7 distress that writers of essays report after reading news."""
     rows = list(read_rows(ESSAYS, ESSAYS.files[0], data_dir))
     p = probe.probabilities(encoded.vectors([row["essay"] for row in rows]))
     return {"n": len(rows), "spearman": _rounded(spearmanr(p, [r["distress"] for r in rows])[0])}
 
 
 def _samples(encoded: Encoded, probe: DistressProbe) -> dict[str, Any]:
-    """The sessions that ship with Rapport."""
+    """Figures for the sample sessions."""
     found = {}
     for path in sample_sessions():
         if path.stem.startswith("broken"):

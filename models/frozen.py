@@ -1,4 +1,4 @@
-"""What frozen layers make of each turn, computed once: no epoch and no fold repeats it."""
+"""Precompute the frozen layers' output of each turn, for all epochs and folds."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from models.encoder import TurnEncoder
 
 
 class LowerStates:
-    """Token states above the frozen layers, by token ids, as bfloat16 (768 bytes a token)."""
+    """Cache of token states above the frozen layers, by token ids, in bfloat16 (768 bytes each)."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], Tensor] = {}
 
     @torch.inference_mode()
     def fill(self, segments: list[Segment], encoder: TurnEncoder, *, bf16: bool = True) -> None:
-        """Give every turn of the segments its `lower` states; nothing to do without frozen layers.
+        """Set the `lower` states of every turn; a no-op without frozen layers.
 
-        The frozen layers must be as pretrained: states are kept from one model to the next. They
-        are computed in bfloat16 where `bf16` says so, and kept in it.
+        The frozen layers must be as pretrained, because states are reused from one model to the
+        next. With `bf16` they are also computed in bfloat16.
         """
         if not encoder.frozen_layers:
             return

@@ -1,10 +1,9 @@
-"""The context head: attention over the neighbouring turns, then one small network a task.
+"""The context head: attention over the neighbouring turns, then one small network per task.
 
-The form is that of EPITOME's bi-encoder (Sharma et al. 2020, section 5.2): queries from the
-response, keys and values from the context, a residual connection. Here the context is one
-pooled vector a turn, so a head can be run again when following turns arrive. Whether words fit is
-a matter of both sides, so their elementwise product stands beside the fusion (Conneau et al. 2017,
-section 3.1).
+It follows EPITOME's bi-encoder (Sharma et al. 2020, section 5.2): queries from the response, keys
+and values from the context, a residual connection. Here the context is one pooled vector per turn,
+so a head can be rerun when following turns arrive. Whether words fit depends on both sides, so
+their elementwise product is concatenated to the fusion (Conneau et al. 2017, section 3.1).
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ from models.labels import HEADS, OUTCOME_HEADS, HeadSpec
 
 MAX_DISTANCE = 8
 FUSED = 3
-"""Vectors of the hidden size that the tasks see: two of the turn with its context, one product."""
+"""Input vectors of the task networks: two of the turn with its context, one product."""
 ALONE = 0.4
-"""Weight of what is said without context; see `tempered`."""
+"""Weight of the context-free logits in `tempered`."""
 MASKED = -1e4
-"""Score of an absent slot: finite, so that an empty context gives no NaN."""
+"""Attention score of an absent slot: finite, so that an empty context gives no NaN."""
 
 
 def through_half(vectors: Tensor) -> Tensor:
-    """What is left of vectors kept as 16-bit floats; gradients pass as if nothing happened."""
+    """Round vectors to 16-bit floats; gradients pass unchanged (straight-through)."""
     return vectors + (vectors.half().float() - vectors).detach()
 
 
 def tempered(in_context: Tensor, alone: Tensor) -> Tensor:
-    """Logits [..., levels] in context, tempered by what the words say without it.
+    """Logits [..., levels] in context, combined with the context-free logits.
 
-    A product of experts (Hinton 2002) that may only take away: the probability of a level above 0
-    is the lower one of that in context and that of the product. Contrast between contexts teaches
-    a head to doubt, and a head that doubts reads levels less well; words that do not fit must not
-    count for their own sake.
+    A product of experts (Hinton 2002) that can only lower: the probability of a level above 0 is
+    the minimum of the in-context one and the product's. Contrast training makes a head
+    under-confident, which costs accuracy; words that do not fit the context must still not count on
+    their own.
     """
     product = (1.0 - ALONE) * in_context.log_softmax(-1) + ALONE * alone.log_softmax(-1)
     shown = product[..., 1:].logsumexp(-1)
@@ -61,7 +60,7 @@ def _odds_of_none(logits: Tensor) -> Tensor:
 class ContextAttention(nn.Module):
     """Multi-head attention from the target's two vectors to the context vectors.
 
-    There is no bias after the values, so an empty context adds exactly nothing.
+    The values have no bias, so an empty context adds exactly zero.
     """
 
     def __init__(self, hidden_size: int, attention_size: int, heads: int) -> None:
@@ -74,13 +73,14 @@ class ContextAttention(nn.Module):
         self.dropout = nn.Dropout(0.1)
 
     def _by_head(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        parts: Tensor = x.unflatten(-1, (self.heads, -1))
+        return parts.transpose(1, 2)
 
     def forward(self, target: Tensor, context: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """What the context adds, [batch, 2, hidden], and what was looked at, [batch, 1, slots].
+        """The context's contribution, [batch, 2, hidden], and attention weights, [batch, 1, slots].
 
-        The second is the attention averaged over heads and target vectors; zero without context.
-        `target` [batch, 2, hidden], `context` [batch, slots, hidden], `mask` [batch, slots].
+        The weights are averaged over heads and target vectors; zero without context. `target`
+        [batch, 2, hidden], `context` [batch, slots, hidden], `mask` [batch, slots].
         """
         query = self._by_head(self.query(target))
         key = self._by_head(self.key(context))
@@ -95,7 +95,7 @@ class ContextAttention(nn.Module):
 
 
 def heads_for(size: int) -> int:
-    """The largest number of attention heads, up to six, that divides the attention's size.
+    """The largest number of attention heads, up to six, that divides the attention size.
 
     >>> heads_for(192), heads_for(512)
     (6, 4)
@@ -129,7 +129,7 @@ class ContextHead(nn.Module):
         context_distance: Tensor,
         context_mask: Tensor,
     ) -> Tensor:
-        """The target with its context, [batch, FUSED * hidden]."""
+        """Fuse the target with its context, [batch, FUSED * hidden]."""
         distance = context_distance.clamp(-MAX_DISTANCE, MAX_DISTANCE) + MAX_DISTANCE
         neighbours = context + self.role(context_role) + self.distance(distance)
         query = target + self.role(target_role).unsqueeze(1)
@@ -148,13 +148,12 @@ class ContextHead(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Logits [batch, labels] of every head, in the order of `HEADS`.
 
-        While it learns every head goes by the window; afterwards some by the words alone, too
-        (`tempered`).
+        In training every head uses the window alone; in evaluation some are `tempered`.
 
         `target` [batch, 2, hidden]; `target_role` [batch] (0 client, 1 counsellor); `context`
         [batch, slots, hidden], the mean vectors of the neighbours; `context_role`,
-        `context_distance` (turns from the target, negative before it) and `context_mask`
-        (1 = present) are int64 [batch, slots].
+        `context_distance` (turns from the target, negative before it) and `context_mask` (1 =
+        present) are int64 [batch, slots].
         """
         window = (target, target_role, context, context_role, context_distance, context_mask)
         if self.training:
@@ -162,17 +161,17 @@ class ContextHead(nn.Module):
         return tuple(self.read(self.fuse(*window), self.alone(target)).values())
 
     def in_context(self, *window: Tensor) -> tuple[Tensor, ...]:
-        """What is learned: logits of every head by the window."""
+        """Logits of every head with its window, as used in training."""
         fused = self.fuse(*window)
         return tuple(self.tasks[head.name](fused) for head in HEADS)
 
     def alone(self, target: Tensor) -> Tensor:
-        """What `fuse` gives for an empty context, [batch, FUSED * hidden]."""
+        """The output of `fuse` for an empty context, [batch, FUSED * hidden]."""
         without = self.norm(target).flatten(1)
         return torch.cat([without, torch.zeros_like(target[:, 0])], -1)
 
     def read(self, fused: Tensor, alone: Tensor, role: int | None = None) -> dict[str, Tensor]:
-        """Logits [batch, labels] of all heads, or of those of a role.
+        """Logits [batch, labels] of all heads, or of a role's heads.
 
         Both inputs [batch, FUSED * hidden].
         """

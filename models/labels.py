@@ -1,4 +1,4 @@
-"""The classification heads and their labels: one table that data, training and export share."""
+"""The classification heads and their labels, shared by data, training and export."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATIONALE_ORDER = ("emotional_reactions", "interpretations", "explorations")
 
 
 TEMPERED = ("emotional_reactions", "explorations")
-"""Read better with their words alone; interpretations are not (`docs/evaluation.md`)."""
+"""Combined with a context-free reading, which improves them; interpretations do not gain."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class HeadSpec:
     """One classification head.
 
     `kind` is "level" for ordered levels 0, 1, 2, "binary" for no and yes, else "categorical";
-    `role` is the speaker whose turns the head scores; `dimension` says whether it measures
-    empathy as the counsellor expresses it, as the client perceives it, or the client's own talk;
-    what a `tempered` head says in context is held against the words alone (`models.heads`);
-    `corpus` names what it is learned from; `weight` multiplies its loss.
+    `role` is the speaker whose turns the head scores; `dimension` is empathy as the counsellor
+    expresses it, empathy as the client perceives it, or the client's own talk; `tempered` heads are
+    combined with a context-free reading (`models.heads`); `corpus` names the training data;
+    `weight` multiplies the loss.
     """
 
     name: str
@@ -78,7 +78,7 @@ RATED = "empathy"
 """Perceived empathy as third parties rated it, answer by answer (EmpatheticExchanges)."""
 
 OUTCOME_HEADS = (*PERCEIVED, "satisfaction")
-"""Learned after the others, from what listeners said of sessions (`models/perceived.py`)."""
+"""Fitted after the other heads, on listeners' ratings of sessions (`models/perceived.py`)."""
 
 HEADS: tuple[HeadSpec, ...] = (
     *(

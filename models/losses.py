@@ -1,18 +1,17 @@
 """Classification losses for long-tailed labels (Xu & Jiang 2024, section 5.4).
 
-Every loss takes logits [n, labels] and target distributions [n, labels] (rows sum to 1) and
-returns the mean over the rows, so that annotator votes can be used as they are.
+Every loss takes logits [n, labels] and target distributions [n, labels] (rows sum to 1) and returns
+the mean over the rows, so annotator votes can be used directly.
 """
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 LossName = Literal["cross_entropy", "weighted", "focal", "ldam", "ordinal"]
-LOSSES: tuple[str, ...] = get_args(LossName)
 
 
 def inverse_sqrt_weights(counts: Tensor) -> Tensor:
@@ -50,8 +49,8 @@ def ldam(
     """Label-distribution-aware margin loss (Cao et al. 2019).
 
     The true class k must win by a margin proportional to count_k^(-1/4); the rarest class gets
-    `max_margin`. Logits are multiplied by `scale`, so they should be of the order of one
-    (cosines in the original). With a soft target the loss is averaged over the classes.
+    `max_margin`. Logits are multiplied by `scale`, so they should be of order one (cosines in the
+    original). With a soft target the loss is averaged over the classes.
     """
     margins = counts.float().clamp(min=1.0).pow(-0.25)
     margins = margins * (max_margin / margins.max())
@@ -66,8 +65,8 @@ def ldam(
 def ordinal(logits: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
     """Cross-entropy plus the squared earth mover's distance between ordered labels.
 
-    The distance compares cumulative probabilities, so that "strong" for "none" costs more than
-    "weak" for "none" (Hou et al. 2017).
+    The distance compares cumulative probabilities, so confusing "strong" with "none" costs more
+    than confusing "weak" with "none" (Hou et al. 2017).
     """
     gaps = logits.softmax(-1).cumsum(-1) - target.cumsum(-1)
     return cross_entropy(logits, target, weights) + gaps.pow(2).sum(-1).mean()
@@ -101,9 +100,9 @@ class HeadLoss(nn.Module):
 
 
 def rationale_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """Binary cross-entropy over the tokens that count.
+    """Binary cross-entropy over the unmasked tokens.
 
-    `logits`, `target` (0 or 1) and `mask` (0 or 1) are [n, tokens, 3]; 0 when nothing counts.
+    `logits`, `target` (0 or 1) and `mask` (0 or 1) are [n, tokens, 3]; 0 for an empty mask.
     """
     terms = nn.functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
     return (terms * mask).sum() / mask.sum().clamp(min=1.0)

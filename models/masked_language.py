@@ -1,9 +1,8 @@
-"""`python -m models.masked_language`: read the corpora before any label.
+"""`python -m models.masked_language`: domain-adaptive pre-training on the corpora's text.
 
-Domain-adaptive pre-training (Gururangan et al. 2020, section 3): the masked-language task of Devlin
-et al. 2019 (section 3.1) goes on, on the turns of all corpora, each by itself as the service reads
-it. Of conversations that are held out from the model nothing is read. The ablation
-(`models.ablation`) has a row that starts from the result.
+Continues the masked-language task of Devlin et al. 2019 (section 3.1) on the turns of all corpora
+(Gururangan et al. 2020, section 3), each turn by itself as in the service. Conversations held out
+from the model are excluded. The ablation (`models.ablation`) has a row that starts from the result.
 """
 
 from __future__ import annotations
@@ -18,11 +17,12 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import (
     AutoModelForMaskedLM,
+    BertForMaskedLM,
     DataCollatorForLanguageModeling,
     PreTrainedTokenizerFast,
 )
 
-from models.batches import dice
+from models.batches import seeded_random
 from models.data.corpora import resolve_data_dir
 from models.distil.turns import Amount, conversations, material
 from models.encoder import ADAPTED, base_model_dir, load_tokenizer
@@ -33,19 +33,19 @@ MASKED = 0.15
 EVERY = 50
 
 
-def model() -> nn.Module:
+def model() -> BertForMaskedLM:
     """The base model with a fresh output layer, tied to the word embeddings; those are kept."""
-    found: nn.Module = AutoModelForMaskedLM.from_pretrained(
+    found: BertForMaskedLM = AutoModelForMaskedLM.from_pretrained(
         base_model_dir(), local_files_only=True, dtype=torch.float32
     )
-    for parameter in found.base_model.embeddings.parameters():
+    for parameter in found.bert.embeddings.parameters():
         parameter.requires_grad = False
     return found
 
 
 def steps(texts: list[list[int]], tokens: int, *parts: object) -> list[list[list[int]]]:
-    """Texts in steps of about so many tokens with padding, of like lengths, in a drawn order."""
-    chance = dice(*parts)
+    """Shuffle texts into steps of similar lengths, each of about `tokens` tokens with padding."""
+    chance = seeded_random(*parts)
     drawn = chance.sample(texts, len(texts))
     drawn.sort(key=len)
     found: list[list[list[int]]] = [[]]
@@ -58,7 +58,7 @@ def steps(texts: list[list[int]], tokens: int, *parts: object) -> list[list[list
 
 
 def masking(tokenizer: Tokenizer, seed: int) -> DataCollatorForLanguageModeling:
-    """Hides 15 % of the tokens: 8 of 10 behind the mask, 1 behind another word, 1 as it is."""
+    """Masks 15 % of the tokens: 80 % by [MASK], 10 % by a random word, 10 % unchanged."""
     special = {
         f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk", "mask")
     }
@@ -67,19 +67,20 @@ def masking(tokenizer: Tokenizer, seed: int) -> DataCollatorForLanguageModeling:
 
 
 def loss_of(
-    adapted: nn.Module, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
+    adapted: BertForMaskedLM, input_ids: Tensor, attention_mask: Tensor, labels: Tensor
 ) -> Tensor:
-    """Mean cross-entropy of the hidden tokens, in nats; `labels` [n, tokens] is -100 elsewhere.
+    """Mean cross-entropy of the masked tokens, in nats; `labels` [n, tokens] is -100 elsewhere.
 
-    Only hidden tokens go through the output layer: over all words it costs as much as the encoder.
+    Only masked tokens go through the output layer, which costs as much as the encoder for all
+    tokens.
     """
-    states = adapted.base_model(input_ids, attention_mask).last_hidden_state
+    states = adapted.bert(input_ids, attention_mask).last_hidden_state
     hidden = labels >= 0
     return nn.functional.cross_entropy(adapted.cls(states[hidden]).float(), labels[hidden])
 
 
 def fit(
-    adapted: nn.Module,
+    adapted: BertForMaskedLM,
     texts: list[list[int]],
     tokenizer: Tokenizer,
     *,
@@ -127,7 +128,7 @@ def fit(
 def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="File for the weights.")] = ADAPTED,
-    fold: Annotated[int, typer.Option(help="Nothing of this fold is read.")] = 0,
+    fold: Annotated[int, typer.Option(help="Fold to exclude.")] = 0,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     chats: Annotated[int, typer.Option(help="Chats of EmpatheticDialogues.")] = Amount.chats,
     service: Annotated[int, typer.Option(help="Service dialogues.")] = Amount.service,
@@ -136,9 +137,11 @@ def main(
     tokens_a_step: int = 4096,
     seed: int = 17,
     threads: int = 2,
-    max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Stop after this many steps, for trial runs.")
+    ] = None,
 ) -> None:
-    """Go on with the pre-training of the base model on what may be learned from."""
+    """Continue the pre-training of the base model on the training part."""
     torch.set_num_threads(threads)
     tokenizer = load_tokenizer()
     share = Share(seed, fold, folds)
@@ -157,7 +160,7 @@ def main(
         most_steps=max_steps,
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(adapted.base_model.state_dict(), out)
+    torch.save(adapted.bert.state_dict(), out)
     print(f"weights written to {out}")
 
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from msgspec import structs
 from numpy.typing import NDArray
 
 from models.data import annomi
@@ -32,7 +33,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, MitiSummary, Stage, TurnScore
 from stream_app.core.miti import FEWEST_VOLLEYS, THRESHOLDS, MitiCounts, miti_summary
 from stream_app.core.ports import Encoding, Scorer
-from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.rationale import sentences
 from stream_app.inference.scorer import OnnxScorer
@@ -75,12 +76,13 @@ Parts = Callable[[Read], Sequence[Expressed]]
 
 def most_probable(expressed: Expressed) -> Expressed:
     """All of each head's probability on its most probable label."""
-    return Expressed(
+    return structs.replace(
+        Expressed(),
         **{
             head: {max(p, key=p.__getitem__): 1.0}
             for head in HEADS
             if (p := getattr(expressed, head)) is not None
-        }
+        },
     )
 
 
@@ -137,7 +139,7 @@ def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
     known = dict(zip(texts, scorer.encode(texts), strict=True))
     encoded = [_encoded(i, turn.role, turn.text, known) for i, turn in enumerate(turns)]
     before, after = scorer.window
-    targets = []
+    requests = []
     for i in coded:
         context = [
             Neighbour(encoded[j], j - i)
@@ -145,11 +147,11 @@ def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
             if j != i
         ]
         alone = [_encoded(i, COUNSELLOR, text, known) for text in parts[i]]
-        targets += [Target(turn, Stage.FINAL, context) for turn in (encoded[i], *alone)]
+        requests += [ScoringRequest(turn, Stage.FINAL, context) for turn in (encoded[i], *alone)]
     found = iter(
         each.expressed
-        for start in range(0, len(targets), AT_ONCE)
-        for each in scorer.score(targets[start : start + AT_ONCE])
+        for start in range(0, len(requests), AT_ONCE)
+        for each in scorer.score(requests[start : start + AT_ONCE])
     )
     return [
         Read(
@@ -162,8 +164,8 @@ def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
     ]
 
 
-def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> EncodedTurn:
-    return EncodedTurn(
+def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> WindowTurn:
+    return WindowTurn(
         seq=seq,
         role=Role.COUNSELLOR if role == COUNSELLOR else Role.CLIENT,
         occurred_at=LONG_AGO,
@@ -176,11 +178,12 @@ def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> E
 
 def coded_by_people(turn: Turn) -> Expressed:
     """The annotators' votes in the place of a head's probabilities."""
-    return Expressed(
+    return structs.replace(
+        Expressed(),
         **{
             head: dict(zip(HEADS_BY_NAME[head].labels, turn.labels[head], strict=True))
             for head in HEADS
-        }
+        },
     )
 
 

@@ -1,4 +1,4 @@
-"""The whole model: one turn encoder, one context head, and the folder it is saved in."""
+"""The whole model: one turn encoder, one context head, and saving to a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from models.labels import HEADS
 
 
 class MultitaskModel(nn.Module):
-    """Scores turns as the service does: encode each turn once, then score with its window."""
+    """Scores turns as the service does: encode each turn once, then score it with its window."""
 
     def __init__(self, config: PretrainedConfig, backbone: nn.Module) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class MultitaskModel(nn.Module):
         """Vectors [turns, 2, hidden] in the order of the step, and rationale logits by chunk."""
         training, outputs = self.training, []
         for chunk in chunks:
-            # Turns that are context alone get no gradient and no dropout: a third of the cost.
+            # Context-only turns get no gradient and no dropout, at a third of the cost.
             self.encoder.train(training and not chunk.context_only)
             with torch.set_grad_enabled(torch.is_grad_enabled() and not chunk.context_only):
                 outputs.append(self._turns(chunk))
@@ -65,7 +65,7 @@ class MultitaskModel(nn.Module):
 
 
 def windows_of(vectors: Tensor, targets: Targets) -> tuple[Tensor, ...]:
-    """The head's inputs for the targets, from the step's vectors [turns, 2, hidden]."""
+    """Inputs of the context head for the targets, from the step's vectors [turns, 2, hidden]."""
     return (
         vectors[targets.turn],
         targets.role,
@@ -77,7 +77,7 @@ def windows_of(vectors: Tensor, targets: Targets) -> tuple[Tensor, ...]:
 
 
 def from_base(encoder: str | None = None) -> tuple[MultitaskModel, Tokenizer]:
-    """A model to train: a pretrained encoder (None: the packaged one), fresh heads, its tokenizer.
+    """A model to train and its tokenizer: a pretrained encoder (None: the packaged one), new heads.
 
     `encoder` is a local folder or a hub name that `transformers` can load.
     """
@@ -89,7 +89,7 @@ def from_base(encoder: str | None = None) -> tuple[MultitaskModel, Tokenizer]:
 def save(
     model: MultitaskModel, tokenizer: Tokenizer, folder: Path, about: dict[str, object]
 ) -> None:
-    """Write weights, configuration, tokenizer and `about` (how it was trained)."""
+    """Write weights, configuration, tokenizer and `about` (training metadata)."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), folder / "model.pt")
     model.config.save_pretrained(folder)
@@ -98,7 +98,7 @@ def save(
 
 
 def load(folder: Path) -> tuple[MultitaskModel, Tokenizer]:
-    """A saved model, ready to score, and its tokenizer."""
+    """Load a saved model, in evaluation mode, and its tokenizer."""
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     model = MultitaskModel(config, random_backbone(config))
     state = torch.load(folder / "model.pt", map_location="cpu", weights_only=True)

@@ -27,9 +27,9 @@ from scipy.stats import t as student
 from statsmodels.stats.multitest import multipletests
 
 from models.data.corpora import resolve_data_dir
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR, PERCEIVED
-from models.listening import Bag, bags_of, learns_from
+from models.multiple_instance import Bag, bags_of, learns_from
 from models.ratings import Fold, bag_scores
 from models.resampling import RESAMPLES, interval, partial_spearman, spearman
 from models.trait_groups import perceived_values
@@ -46,10 +46,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rated:
-    """What people said of some turns, and what the heads say of them; all arrays are [ratings].
+    """Ratings of some turns, and the heads' outputs for them; all arrays are [ratings].
 
-    `scores` has each head's log-odds; `file` numbers the corpus file, whose level is held constant;
-    `session` says whose turns they are; `own` names the heads that learn from such ratings.
+    `scores` has each head's log-odds; `file` is the index of the corpus file, which is held
+    constant; `session` is the index of the turns' session; `own` names the heads that learn from
+    such ratings.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Rated:
 
     @property
     def dummies(self) -> Floats:
-        """One column of zeros and ones for each file but the first, [ratings, files - 1]."""
+        """Dummy variables for each file but the first, [ratings, files - 1]."""
         return np.asarray(self.file[:, None] == np.unique(self.file)[None, 1:], np.float64)
 
 
@@ -69,7 +70,7 @@ def table(rated: Sequence[Rated]) -> dict[str, Any]:
     """All cells, heads by ratings, with p-values corrected over all cells together.
 
     `spearman` is plain and pooled, `partial` holds the file constant and has an interval that
-    resamples sessions; `p` is of the partial correlation, two-sided.
+    resamples sessions; `p` is the two-sided p of the partial correlation.
     """
     cells = [_cell(head, item) for item in rated for head in item.scores]
     known = [cell for cell in cells if cell["p"] is not None]
@@ -103,7 +104,7 @@ def _cell(head: str, item: Rated) -> dict[str, Any]:
 def p_value(correlation: float, sessions: int, covariates: int) -> float | None:
     """Two-sided p of a partial correlation, by Student's t with sessions - 2 - covariates.
 
-    Sessions count, not ratings: ratings of one session are not independent.
+    The sample size is the number of sessions, because ratings of one session are not independent.
 
     >>> round(p_value(0.5, 18, 0), 3)
     0.035
@@ -118,7 +119,7 @@ def p_value(correlation: float, sessions: int, covariates: int) -> float | None:
 
 
 def between_heads(item: Rated) -> dict[str, Any]:
-    """Rank correlation of every two heads over the same turns, plain and with the file constant."""
+    """Rank correlation of every two heads over the same turns, plain and given the file."""
     rows = []
     for first, second in combinations(item.scores, 2):
         x, y = item.scores[first], item.scores[second]
@@ -127,11 +128,11 @@ def between_heads(item: Rated) -> dict[str, Any]:
     return {"over": item.name, "n": len(item.rating), "pairs": rows}
 
 
-def told_apart(rated: Sequence[Rated], resamples: int = RESAMPLES) -> list[dict[str, Any]]:
-    """For each head and each rating it learns from: how much better it does than another head.
+def distinguishable(rated: Sequence[Rated], resamples: int = RESAMPLES) -> list[dict[str, Any]]:
+    """For each head and each rating it learns from: its advantage over every other head.
 
-    The difference of the two partial correlations, with an interval that resamples sessions; a
-    head is told apart from another where the interval lies above 0.
+    This is the difference of the two partial correlations, with an interval that resamples
+    sessions; two heads are distinguishable where the interval lies above 0.
     """
     rows = []
     for item in rated:
@@ -140,7 +141,7 @@ def told_apart(rated: Sequence[Rated], resamples: int = RESAMPLES) -> list[dict[
                 found = interval(item.session, _difference(item, head, other), resamples)
                 apart = bool(found["low"] > 0)
                 about = {"head": head, "other": other, "rating": item.name}
-                rows.append(about | {"difference": found, "told_apart": apart})
+                rows.append(about | {"difference": found, "distinguishable": apart})
     return rows
 
 
@@ -158,21 +159,21 @@ def _difference(item: Rated, head: str, other: str) -> Any:
 
 
 def report(rated: Sequence[Rated], chats: Rated) -> dict[str, Any]:
-    """Everything for the file; `chats` holds whole chats, for the correlations between heads."""
+    """All tables; `chats` are whole chats, for the correlations between heads."""
     return {
         "protocol": "each conversation is scored by the model of the fold that left it out; ranks "
-        "are regressed on the corpus file and what is left is correlated; intervals resample "
+        "are regressed on the corpus file and the residuals are correlated; intervals resample "
         "conversations; p by Student's t over conversations, Holm-corrected over all cells",
         **table(rated),
         "between_heads": between_heads(chats),
-        "told_apart": told_apart(rated),
+        "distinguishable": distinguishable(rated),
     }
 
 
 def rated_by(
-    sessions: list[HeardSession], folds: list[Fold], heads: Sequence[str] = PERCEIVED
+    sessions: list[RatedSession], folds: list[Fold], heads: Sequence[str] = PERCEIVED
 ) -> list[Rated]:
-    """Ratings of counsellor turns by what was rated, with the heads' held-out log-odds.
+    """Ratings of counsellor turns by kind of rating, with the heads' held-out log-odds.
 
     ESConv's two files are joined, with the file to be held constant; so are the four service
     corpora.
@@ -187,9 +188,9 @@ def rated_by(
 
 
 def whole_chats(
-    sessions: list[HeardSession], folds: list[Fold], heads: Sequence[str] = PERCEIVED
+    sessions: list[RatedSession], folds: list[Fold], heads: Sequence[str] = PERCEIVED
 ) -> Rated:
-    """Every ESConv chat, rated or not: the heads over all its counsellor turns."""
+    """Every ESConv chat, rated or not, with the heads' mean over its counsellor turns."""
     starts = folds[0].outcomes.starts
     bags = [
         Bag("", session.source, rows, 0.0, 0.0, number)
@@ -200,7 +201,7 @@ def whole_chats(
     return _rated("ESConv chats", bags, sessions, folds, heads)
 
 
-def _is_counsellors(bag: Bag, sessions: list[HeardSession], fold: Fold) -> bool:
+def _is_counsellors(bag: Bag, sessions: list[RatedSession], fold: Fold) -> bool:
     first = int(fold.outcomes.starts[bag.session])
     return sessions[bag.session].turns[bag.rows[0] - first].role == COUNSELLOR
 
@@ -208,7 +209,7 @@ def _is_counsellors(bag: Bag, sessions: list[HeardSession], fold: Fold) -> bool:
 def _rated(
     name: str,
     bags: list[Bag],
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     folds: list[Fold],
     heads: Sequence[str],
 ) -> Rated:
@@ -236,8 +237,8 @@ def _rated(
 def write_groups(bundle: Path, figures: Path) -> PerceivedValues:
     """Decide from the figures which heads are shown as one value; write that into the bundle."""
     # These bring the export, which the functions above do without.
-    from export.bundle import CARD, MANIFEST, write_manifest  # noqa: PLC0415
-    from export.card import model_card  # noqa: PLC0415
+    from models.bundle import CARD, MANIFEST, write_manifest  # noqa: PLC0415
+    from models.card import model_card  # noqa: PLC0415
 
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     heads = [head["name"] for head in content["heads"] if head["dimension"] == "perceived"]
@@ -254,11 +255,11 @@ def write_groups(bundle: Path, figures: Path) -> PerceivedValues:
 
 
 def main(
-    folds: Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")] = Path(
+    folds: Annotated[Path, typer.Option(help="Folder with one model folder per fold.")] = Path(
         "build/folds"
     ),
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    out: Annotated[Path, typer.Option(help="The file of the figures.")] = Path(
+    out: Annotated[Path, typer.Option(help="File to write the figures to.")] = Path(
         "docs/evaluation/multitrait.json"
     ),
     bundle: Annotated[

@@ -1,7 +1,7 @@
 """`python -m models.onnx_encoder FILE --out FOLDER`: a BERT encoder from ONNX to PyTorch.
 
 Some encoders are published to package registries as ONNX alone. Their initialisers carry the names
-of `transformers.BertModel`, but for the matrices of `MatMul` nodes, which the exporter stored
+of `transformers.BertModel`, except for the matrices of `MatMul` nodes, which the exporter stored
 transposed under generated names; those are identified by the bias that is added to their product.
 `FILE` is a `.onnx` file beside its `tokenizer.json`, or an archive (`.jar`, `.zip`) that holds one
 `.onnx` and one `…tokenizer.json`.
@@ -28,11 +28,11 @@ TOLERANCE = 1e-4
 
 
 class EncoderFileError(ValueError):
-    """The file is not a BERT encoder that can be read."""
+    """The file is not a supported BERT encoder."""
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """Weights of a `BertModel`, by their names there; raises EncoderFileError for another model."""
+    """Read the weights of a `BertModel` by name; raises EncoderFileError for another model."""
     graph = onnx.load(path).graph
     weights = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
     products = {node.output[0]: node for node in graph.node if node.op_type == "MatMul"}
@@ -61,7 +61,7 @@ def _plain(name: str) -> str:
 
 
 def config_of(state: dict[str, Tensor], head_size: int = 32) -> BertConfig:
-    """The shape of the model; `head_size` is the width of an attention head (32 in small BERTs)."""
+    """Infer the model's shape; `head_size` is an attention head's width (32 in small BERTs)."""
     words, width = state["embeddings.word_embeddings.weight"].shape
     layers = {name.split(".")[2] for name in state if name.startswith("encoder.layer.")}
     return BertConfig(
@@ -77,7 +77,7 @@ def config_of(state: dict[str, Tensor], head_size: int = 32) -> BertConfig:
 
 @torch.inference_mode()
 def largest_difference(model: BertModel, path: Path) -> float:
-    """Largest difference of the token states from the ONNX file's, on random token ids."""
+    """Largest difference of PyTorch's token states from the ONNX file's, on random token ids."""
     chance = np.random.default_rng(17)
     ids = chance.integers(1000, model.config.vocab_size, size=(3, 24))
     mask = (np.arange(24) < np.array([[24], [13], [4]])).astype(np.int64)
@@ -110,19 +110,19 @@ def convert(onnx_file: Path, tokenizer: Path, out: Path) -> float:
 
 
 def unpack(archive: Path, folder: Path) -> tuple[Path, Path]:
-    """The `.onnx` file and the tokenizer of an archive, written into the folder."""
+    """Extract the `.onnx` file and the tokenizer of an archive into the folder."""
     with zipfile.ZipFile(archive) as file:
         names = file.namelist()
         graphs = [name for name in names if name.endswith(".onnx")]
         tokenizers = [name for name in names if name.endswith("tokenizer.json")]
         if len(graphs) != 1 or len(tokenizers) != 1:
-            message = f"{archive.name} must hold one .onnx file and one tokenizer.json"
+            message = f"{archive.name} must contain one .onnx file and one tokenizer.json"
             raise EncoderFileError(message)
         return Path(file.extract(graphs[0], folder)), Path(file.extract(tokenizers[0], folder))
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="A .onnx file, or an archive that holds one.")],
+    file: Annotated[Path, typer.Argument(help="A .onnx file, or an archive that contains one.")],
     out: Annotated[Path, typer.Option(help="Folder for `models.train --encoder`.")],
 ) -> None:
     """Convert an encoder and check that PyTorch computes the same."""

@@ -1,11 +1,10 @@
-"""`python -m models.perceived --model FOLDER`: learn the outcome heads on a frozen model.
+"""`python -m models.perceived --model FOLDER`: fit the outcome heads on a frozen model.
 
-Second stage of training. The encoder and the fusion stay as they are; the heads of
-engagement, understanding, sympathy, helpfulness (perceived empathy, Xu & Jiang 2024, section 3) and
-of the client's satisfaction learn from what listeners said (`models.listening`), and are written
-into the folder's model.pt. Beside it, outcomes.npz keeps what `models.outcomes` needs: every head's
-logits on every turn, and for the conversations that were trained on those of heads that were
-fitted without them.
+Second stage of training. The encoder and the fusion are frozen; the heads of engagement,
+understanding, sympathy, helpfulness (perceived empathy, Xu & Jiang 2024, section 3) and of the
+client's satisfaction are fitted to listeners' ratings (`models.multiple_instance`) and written into
+the folder's model.pt. The inputs of `models.outcomes` go into outcomes.npz: every head's logits on
+every turn, and for training conversations also the logits of heads fitted without them.
 """
 
 from __future__ import annotations
@@ -15,24 +14,26 @@ import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
+from torch import nn
 
 from models import multitask
-from models.data.corpora import resolve_data_dir
-from models.data.listeners import HeardSession, load_sessions
-from models.data.split import DESCRIPTION, fold_of, fold_part, part_of
+from models.data.corpora import Conversation, resolve_data_dir
+from models.data.rated_sessions import RatedSession, load_sessions
+from models.data.split import DESCRIPTION, fold_of, fold_part, key_of, part_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS
-from models.listening import Bag, Fit, bags_of, fit_heads
+from models.multiple_instance import Bag, Fit, bags_of, fit_heads
 from models.multitask import MultitaskModel
 from models.turn_features import VIEWS, TurnFeatures, View, turn_features
 
 SERVICE_DIALOGUES = 150
-"""Of each service corpus: they are long and alike, and half of their turns are neutral."""
+"""Limit per service corpus: the dialogues are long and alike, and half of their turns are neutral.
+"""
 INNER_FOLDS = 5
 OUTCOMES = "outcomes.npz"
 FOLD = re.compile(r"fold (\d+) of (\d+)")
@@ -40,7 +41,7 @@ FOLD = re.compile(r"fold (\d+) of (\d+)")
 
 @dataclass(frozen=True)
 class Share:
-    """Which conversations a model may learn from: all, nine tenths, or all but one fold."""
+    """The conversations a model may be trained on: all, nine tenths, or all but one fold."""
 
     seed: int
     fold: int | None = None
@@ -48,18 +49,18 @@ class Share:
     tenth: bool = False
 
     def trains(self, key: str) -> bool:
-        """Whether the conversation with this key is for training."""
+        """Whether the conversation with this key is in the training part."""
         if self.fold is not None:
             return fold_part(key, self.fold, self.folds, self.seed) == "train"
         return not self.tenth or part_of(key, self.seed) == "train"
 
     def inner(self, key: str) -> int:
-        """The part of the training conversations that is left out together with this one."""
+        """The inner part in which this training conversation is left out."""
         return fold_of(key, self.seed, self.folds if self.fold is not None else INNER_FOLDS)
 
 
 def share_of(about: dict[str, Any]) -> Share:
-    """The share that a model's training.json states.
+    """Read the share from a model's training.json.
 
     >>> share_of({"split": "fold 2 of 5", "seed": 17})
     Share(seed=17, fold=2, folds=5, tenth=False)
@@ -71,14 +72,23 @@ def share_of(about: dict[str, Any]) -> Share:
     return Share(seed, tenth=words == DESCRIPTION)
 
 
+def left_out_of(conversations: list[Conversation], training: dict[str, Any]) -> list[Conversation]:
+    """What the model did not learn from: its fold, or the tenth that `models.train` leaves out."""
+    share = share_of(training)
+    return [
+        item
+        for item in conversations
+        if item.part == "test" or (item.part is None and not share.trains(key_of(item)))
+    ]
+
+
 @dataclass
 class Outcomes:
-    """What a model says of every turn of the sessions.
+    """A model's outputs for every turn of the sessions.
 
     `logits[view][head]` is float32 [turns, labels]; `unseen` has the same for the outcome heads,
-    from heads that were fitted without the turn's conversation (for a conversation that was not
-    trained on, these are the model's own). `keys` and `starts` [sessions + 1] say whose rows are
-    whose.
+    fitted without the turn's conversation (outside the training part these are the model's own).
+    `keys` and `starts` [sessions + 1] identify the rows of each session.
     """
 
     keys: list[str]
@@ -110,22 +120,22 @@ class Outcomes:
 
 def second_stage(
     model: MultitaskModel,
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     features: TurnFeatures,
     share: Share,
     recipe: Fit,
     *,
     inner: bool = True,
 ) -> Outcomes:
-    """Fit the outcome heads in place, and say what all heads say of all turns.
+    """Fit the outcome heads in place; return the logits of all heads for all turns.
 
-    Without `inner` nothing is fitted for the conversations that were trained on.
+    Without `inner` the training conversations get no logits of heads fitted without them.
     """
     bags = [
         bag for bag in bags_of(sessions, features.starts) if share.trains(sessions[bag.session].key)
     ]
     for head, learned in fit_heads(features, bags, recipe).items():
-        learned.write(model.head.tasks[head])
+        learned.write(cast("nn.Linear", model.head.tasks[head]))
     roles = np.array([turn.role for session in sessions for turn in session.turns])
     logits = {view: all_logits(model, features, view, roles) for view in VIEWS}
     unseen: dict[View, dict[str, NDArray[np.float32]]] = {
@@ -152,7 +162,7 @@ def second_stage(
     return Outcomes([session.key for session in sessions], features.starts, logits, unseen)
 
 
-def _inner(share: Share, sessions: list[HeardSession], bag: Bag) -> int:
+def _inner(share: Share, sessions: list[RatedSession], bag: Bag) -> int:
     return share.inner(sessions[bag.session].key)
 
 
@@ -160,7 +170,7 @@ def _inner(share: Share, sessions: list[HeardSession], bag: Bag) -> int:
 def all_logits(
     model: MultitaskModel, features: TurnFeatures, view: View, roles: NDArray[np.int64]
 ) -> dict[str, NDArray[np.float32]]:
-    """Logits [turns, labels] of every head; zeros where the other side speaks."""
+    """Logits [turns, labels] of every head; zeros for turns of the other role."""
     model.eval()
     fused = features.fused[view]
     found = {head.name: np.zeros((len(fused), len(head.labels)), np.float32) for head in HEADS}
@@ -168,8 +178,8 @@ def all_logits(
         own = np.flatnonzero(roles == role)
         for first in range(0, len(own), 8192):
             rows = own[first : first + 8192]
-            inputs = (torch.from_numpy(part[rows]).float() for part in (fused, features.alone))
-            for name, logits in model.head.read(*inputs, role=role).items():
+            both, alone = (torch.from_numpy(part[rows]).float() for part in (fused, features.alone))
+            for name, logits in model.head.read(both, alone, role).items():
                 found[name][rows] = logits.numpy()
     return found
 
@@ -177,14 +187,14 @@ def all_logits(
 def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    cache: Annotated[Path, typer.Option(help="Keeps the turns' features.")] = Path(
+    cache: Annotated[Path, typer.Option(help="Cache folder for the turns' features.")] = Path(
         "build/outcomes"
     ),
     service_dialogues: Annotated[
         int, typer.Option(help="Dialogues of each service corpus.")
     ] = SERVICE_DIALOGUES,
     inner: Annotated[
-        bool, typer.Option(help="Fit what models.outcomes needs of fold models, too.")
+        bool, typer.Option(help="Also fit the inner parts that models.outcomes needs.")
     ] = True,
     threads: int = 2,
 ) -> None:
@@ -223,7 +233,7 @@ TARGETS = {
     "satisfaction": "whether the whole chat went well (empathy rated 4 or 5) or not (1, 2, or "
     "failed; ESConv)",
 }
-"""What each head is learned from, in the words of the model card."""
+"""What each head is trained on, as worded in the model card."""
 
 
 def _minutes(started: float) -> str:

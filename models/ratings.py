@@ -1,4 +1,4 @@
-"""Do the outcome heads predict what listeners said? Spearman on conversations of unseen folds."""
+"""Correlate outcome heads with listeners' ratings: Spearman on conversations of unseen folds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.labels import HEADS_BY_NAME, OUTCOME_HEADS
-from models.listening import POOLINGS, Bag, Pooling, bags_of, learns_from, pool
+from models.multiple_instance import POOLINGS, Bag, Pooling, bags_of, learns_from, pool
 from models.perceived import TARGETS, Outcomes, Share
 from models.resampling import interval, spearman, spread
 from models.turn_features import VIEWS, View
@@ -19,18 +19,18 @@ from models.turn_features import VIEWS, View
 
 @dataclass(frozen=True)
 class Fold:
-    """A fold's model as its outputs and the conversations it may learn from."""
+    """A fold model's outputs and the conversations of its training part."""
 
     number: int
     share: Share
     outcomes: Outcomes
 
 
-def listener_report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str, Any]:
-    """For each head and each rating: Spearman over the folds, pooled with its interval.
+def listener_report(sessions: list[RatedSession], folds: list[Fold]) -> dict[str, Any]:
+    """For each head and each rating: Spearman over the folds, and pooled with its interval.
 
-    `own` says whether the head learns from this rating in the other folds; where it does not,
-    the correlation is a transfer.
+    `own` tells whether the head learns from this rating in the other folds; otherwise the
+    correlation is a transfer.
     """
     every = bags_of(sessions, folds[0].outcomes.starts)
     learned = {(bag.head, bag.kind) for bag in every if learns_from(bag)}
@@ -49,11 +49,11 @@ def listener_report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str
     return {
         "learned_from": TARGETS,
         "protocol": "each conversation is scored by the model of the fold that left it out, both "
-        "stages; a bag is the turns that a rating speaks of, its output the mean log-odds of "
+        "stages; a bag is the turns that a rating covers, its output the mean log-odds of "
         "theirs; intervals resample conversations",
         "views": {
-            "provisional": "the turns before alone: nothing that the rating could be read off",
-            "final": "also the three turns after",
+            "provisional": "preceding turns only, none from which the rating could be inferred",
+            "final": "also the three following turns",
         },
         "folds": [fold.number for fold in folds],
         "correlations": rows,
@@ -76,7 +76,7 @@ def listener_report(sessions: list[HeardSession], folds: list[Fold]) -> dict[str
 
 
 def _ratings(bags: list[Bag]) -> dict[str, list[Bag]]:
-    """Bags by rating; the ordinary and the failed chats also together."""
+    """Bags by rating, with ESConv's ordinary and failed chats also pooled."""
     found: dict[str, list[Bag]] = {}
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for bag in bags:
@@ -94,7 +94,7 @@ def _ratings(bags: list[Bag]) -> dict[str, list[Bag]]:
     return found
 
 
-def _role_of(bag: Bag, sessions: list[HeardSession], fold: Fold) -> int:
+def _role_of(bag: Bag, sessions: list[RatedSession], fold: Fold) -> int:
     first = int(fold.outcomes.starts[bag.session])
     return sessions[bag.session].turns[bag.rows[0] - first].role
 
@@ -104,7 +104,7 @@ def _row(
     bags: list[Bag],
     view: View,
     pooling: Pooling,
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     folds: list[Fold],
 ) -> dict[str, Any]:
     scores, ratings, groups, by_fold = [], [], [], []

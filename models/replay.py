@@ -1,7 +1,7 @@
-"""Sessions run through the service's own pipeline, with scores that were computed before.
+"""Run sessions through the service's pipeline with precomputed scores.
 
-Training and service then see the same features: windows, stages, what a final score replaces and
-what is rounded to integers are the service's.
+Training then uses the service's own features: windows, stages, replacement of provisional by final
+scores, and rounding to integers.
 """
 
 from __future__ import annotations
@@ -10,27 +10,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.batches import AFTER, BEFORE
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
 from stream_app.contracts.events import Approach, Domain, Role, SessionEnd, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
 from stream_app.core.empathy import EmpathyModel
+from stream_app.core.environment import Policy
 from stream_app.core.outcomes import OutcomeModel, features
-from stream_app.core.pipeline import Pipeline, Policy, Received, Source
+from stream_app.core.pipeline import Pipeline, Received, Source
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.core.watch import DISTRESS
-from stream_app.core.window import Target, WindowPolicy
+from stream_app.core.window import ScoringRequest, WindowPolicy
 from stream_app.inference.bundle import Dimension, HeadKind
 from stream_app.inference.bundle import HeadSpec as ServiceHead
 from stream_app.inference.scorer import calibrated, decided
 
+VIEW_OF: dict[Stage, View] = {Stage.PROVISIONAL: "provisional", Stage.FINAL: "final"}
 Logits = Mapping[View, Mapping[str, NDArray[np.float32]]]
 START = datetime(2024, 1, 1, tzinfo=UTC)
 ROW_BYTES = 8
@@ -38,9 +41,9 @@ ROW_BYTES = 8
 
 @dataclass
 class Trajectory:
-    """The inputs of the outcome models [counsellor turns, features] after each counsellor turn.
+    """Inputs of the outcome models [counsellor turns, features] after each counsellor turn.
 
-    `closing` [features]: the same when the session has ended.
+    `closing` [features]: the inputs after the session's end.
     """
 
     session: int
@@ -49,7 +52,7 @@ class Trajectory:
 
 
 class ReplayScorer:
-    """The core's `Scorer` with known logits: a turn's text begins with its row."""
+    """A core `Scorer` with precomputed logits: a turn's text begins with its row number."""
 
     bundle_id = "replay"
     window = (BEFORE, AFTER)
@@ -72,36 +75,33 @@ class ReplayScorer:
                 head.name: calibrated(self._manifest[head.name], logits[view][head.name])
                 for head in HEADS
             }
-            for stage, view in (
-                (Stage.PROVISIONAL, "provisional"),
-                (Stage.FINAL, "final"),
-            )
+            for stage, view in VIEW_OF.items()
         }
         self._heads = {
             role: [head for head in HEADS if ROLE_NAMES[head.role] == role] for role in ROLE_NAMES
         }
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:  # noqa: ARG002
-        """The rows as bytes."""
+        """Encode each text as its row number in bytes."""
         rows = [int(text.split(maxsplit=1)[0]) for text in texts]
         return [Encoding(row.to_bytes(ROW_BYTES, "big"), {}, truncated=False) for row in rows]
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """The known probabilities, as the ONNX scorer would have given them."""
-        return [self._score(target) for target in targets]
+        return [self._score(request) for request in requests]
 
-    def _score(self, target: Target) -> HeadScores:
+    def _score(self, request: ScoringRequest) -> HeadScores:
         return self.scores(
-            int.from_bytes(target.turn.vectors, "big"), target.stage, target.turn.role
+            int.from_bytes(request.turn.vectors, "big"), request.stage, request.turn.role
         )
 
     def scores(self, row: int, stage: Stage, role: Role) -> HeadScores:
-        """The scores of the turn with this row, if this side speaks it."""
+        """The scores of this row's turn from the heads of its role."""
         known = self._probabilities[stage]
         values = {
             head.name: (head, known[head.name][row].tolist()) for head in self._heads[role.value]
         }
-        expressed = {
+        expressed: dict[str, Any] = {
             name: self._expressed(head, p)
             for name, (head, p) in values.items()
             if head.dimension == "expressed"
@@ -129,7 +129,7 @@ class ReplayScorer:
 
 
 def service_head(head: HeadSpec) -> ServiceHead:
-    """The head as a bundle states it, without calibration."""
+    """The head in a bundle's format, without calibration."""
     return ServiceHead(
         head.name,
         Dimension(head.dimension),
@@ -140,16 +140,16 @@ def service_head(head: HeadSpec) -> ServiceHead:
 
 
 def trajectories(
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     starts: NDArray[np.int64],
     chosen: list[int],
     logits: Logits,
     manifest: Mapping[str, ServiceHead],
 ) -> tuple[list[str], list[Trajectory]]:
-    """Names of the features, and the chosen sessions' points; sessions without any are left out.
+    """Names of the features, and the trajectories of the chosen sessions that have any.
 
-    `manifest` has a bundle's heads by name: their calibration and offsets are applied as in the
-    service; heads that are not in it are taken as they are.
+    `manifest` has a bundle's heads by name, whose calibration and offsets are applied as in the
+    service; heads that are not in it are uncalibrated.
     """
     scorer = ReplayScorer(logits, manifest)
     policy = Policy(WindowPolicy(BEFORE, AFTER), require_consent=False)
@@ -182,7 +182,7 @@ def trajectories(
     names = sorted({name for point in closing.values() for name in point})
 
     def row(point: dict[str, float]) -> list[float]:
-        # A head of the client's has no output before its first turn: 0 then, as in the service.
+        # A client head has no output before the first client turn: 0 then, as in the service.
         return [point.get(name, 0.0) for name in names]
 
     return names, [
@@ -194,14 +194,14 @@ def trajectories(
     ]
 
 
-def session_end(session: HeardSession) -> SessionEnd:
-    """The event that ends a session of known turns."""
+def session_end(session: RatedSession) -> SessionEnd:
+    """The event that ends a replayed session."""
     at = START + timedelta(seconds=20 * len(session.turns))
     return SessionEnd(session_id=session.key, occurred_at=at)
 
 
 def session_turn(
-    session: HeardSession,
+    session: RatedSession,
     seq: int,
     row: int,
     domain: Domain | None = None,

@@ -1,4 +1,4 @@
-"""Intervals by resampling sessions: turns of one session are not independent."""
+"""Intervals by resampling sessions, because turns of one session are not independent."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def spearman(x: Floats, y: Floats) -> float:
 def partial_spearman(x: Floats, y: Floats, given: Floats) -> float:
     """Rank correlation of `x` and `y`, both [n], with the columns of `given` [n, k] held constant.
 
-    The ranks of both are regressed on `given` (ranks of a quantity, or one column of zeros and ones
-    for each group but the first), and what is left is correlated. NaN when nothing is left.
+    The ranks of both are regressed on `given` (ranks of a quantity, or dummy variables for each
+    group but the first), and the residuals are correlated. NaN when a residual is constant.
 
     >>> x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, 4.0, 3.0])
     >>> round(partial_spearman(x, y, np.array([[0.0], [0.0], [1.0], [1.0]])), 12)
@@ -59,9 +59,9 @@ def interval(
     resamples: int = RESAMPLES,
     seed: int = 17,
 ) -> dict[str, Any]:
-    """The statistic on all rows and its 95 % percentile interval, whole groups being resampled.
+    """The statistic on all rows and its 95 % percentile interval from resampled groups.
 
-    `groups` [rows] names each row's session; `statistic` takes row numbers.
+    `groups` [rows] is each row's session; `statistic` takes row numbers.
     """
     chance = np.random.default_rng(seed)
     order = np.argsort(groups, kind="stable")
@@ -79,7 +79,7 @@ def interval(
 
 
 def spread(values: list[float]) -> dict[str, Any]:
-    """Mean and standard deviation over the folds, and the folds themselves."""
+    """Mean and standard deviation over the folds, and the values per fold."""
     known = [value for value in values if not np.isnan(value)]
     return {
         "mean": float(np.mean(known)) if known else None,

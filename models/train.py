@@ -8,14 +8,14 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import torch
 import typer
 from torch import Tensor, nn
 
 from models import multitask
-from models.batches import TRAINING, Segment, Step, collate, dice, epoch_steps, tokenise
+from models.batches import TRAINING, Segment, Step, collate, epoch_steps, seeded_random, tokenise
 from models.data import contrast as context_contrast
 from models.data import load_for_command
 from models.data.corpora import Conversation, Part, describe, resolve_data_dir
@@ -23,8 +23,8 @@ from models.data.split import DESCRIPTION, split, split_fold
 from models.encoder import encoder_name
 from models.frozen import LowerStates
 from models.labels import HEADS
-from models.losses import LOSSES, HeadLoss, LossName, rationale_loss
-from models.teaching import Teacher, divergence
+from models.losses import HeadLoss, LossName, rationale_loss
+from models.teacher import Teacher, divergence
 
 REPEATS = {
     "epitome": 2,
@@ -40,7 +40,7 @@ RATIONALE_WEIGHT = 0.5
 
 @dataclass
 class Recipe:
-    """Everything that decides the outcome besides the data."""
+    """All parameters of the training, besides the data."""
 
     epochs: int = 2
     seed: int = 17
@@ -54,7 +54,15 @@ class Recipe:
     frozen_layers: int = 2
     contrast: bool = True
     taught: float = 1.0
-    """Weight of the teacher's answers, where there is a teacher."""
+    """Weight of the divergence from the teacher, if there is one."""
+
+
+class Resumed(Protocol):
+    """What a checkpoint keeps the state of."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> object: ...
 
 
 def label_counts(segments: list[Segment]) -> dict[str, Tensor]:
@@ -130,7 +138,7 @@ def run_step(
     recipe: Recipe,
     teacher: Teacher | None = None,
 ) -> Tensor:
-    """Loss of one step; with `bf16` the encoder's matrix products are in bfloat16."""
+    """Loss of one step; `bf16` runs the encoder's matrix products in bfloat16."""
     device = next(model.parameters()).device
     step = step.to(device)
     with torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16):
@@ -144,7 +152,7 @@ def run_step(
 
 @dataclass
 class Progress:
-    """Where a run stands: finished epochs and optimiser steps."""
+    """Position of a run: finished epochs and optimiser steps."""
 
     epochs: int = 0
     steps: int = 0
@@ -160,9 +168,9 @@ def fit(
     max_steps: int | None = None,
     teacher: Teacher | None = None,
 ) -> None:
-    """Train in place, on an accelerator when there is one; the model comes back to the CPU.
+    """Train in place, on an accelerator if available; the model is moved back to the CPU.
 
-    The order of the data depends on the seed and the epoch alone.
+    The order of the data depends only on the seed and the epoch.
     """
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     model.to(device or "cpu")
@@ -173,20 +181,20 @@ def fit(
         for name, counts in label_counts(segments).items()
     }
     plan = [
-        epoch_steps(segments, REPEATS, recipe.pairs_a_step, dice(recipe.seed, epoch))
+        epoch_steps(segments, REPEATS, recipe.pairs_a_step, seeded_random(recipe.seed, epoch))
         for epoch in range(recipe.epochs)
     ]
     steps = min(sum(map(len, plan)), max_steps or math.inf)
     optimiser = optimiser_for(model, recipe)
     schedule = schedule_for(optimiser, int(steps), recipe.warm_up)
-    parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
+    parts: dict[str, Resumed] = {"model": model, "optimiser": optimiser, "schedule": schedule}
     progress = Progress()
     if resume and checkpoint is not None and checkpoint.is_file():
         progress = _restore(checkpoint, parts)
     for epoch in range(progress.epochs, recipe.epochs):
         model.train()
         torch.manual_seed(recipe.seed * 1000 + epoch)
-        chance = dice(recipe.seed, epoch, "windows")
+        chance = seeded_random(recipe.seed, epoch, "windows")
         log = _StepLog(epoch + 1, len(plan[epoch]))
         for members in plan[epoch]:
             if progress.steps >= steps:
@@ -208,7 +216,7 @@ def fit(
     model.cpu()
 
 
-def _restore(checkpoint: Path, parts: dict[str, Any]) -> Progress:
+def _restore(checkpoint: Path, parts: dict[str, Resumed]) -> Progress:
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     for name, part in parts.items():
         part.load_state_dict(state[name])
@@ -236,7 +244,7 @@ class _StepLog:
 
 
 def command_line() -> str:
-    """The command that is running, as a person would type it."""
+    """The running command as typed."""
     spec = sys.modules["__main__"].__spec__
     name = spec.name.removesuffix(".__main__") if spec else Path(sys.argv[0]).name
     return shlex.join(["python", "-m", name, *sys.argv[1:]])
@@ -258,10 +266,10 @@ def train(
 ) -> multitask.MultitaskModel:
     """Train on the training part for the recipe's epochs and save the model in `out`.
 
-    `conversations` are all that were loaded, for the record of the data; contrast examples are
-    made from the training part alone. `lower` is handed on between trainings in one process.
-    `encoder` names another pretrained encoder; `teacher` is the folder of a model that was trained
-    on the same part, whose answers are learned beside the labels.
+    `conversations` are all that were loaded, for the data description in the manifest; contrast
+    examples are built from the training part alone. `lower` is passed between trainings in one
+    process. `encoder` names another pretrained encoder; `teacher` is the folder of a model trained
+    on the same part, for knowledge distillation.
     """
     torch.manual_seed(recipe.seed)
     training = list(parts["train"])
@@ -285,7 +293,7 @@ def train(
         max_steps=max_steps,
         teacher=guide,
     )
-    about = {
+    about: dict[str, object] = {
         "base_model": encoder_name(encoder),
         "teacher": guide.name if guide else None,
         "data": describe([*conversations, *made]),
@@ -303,28 +311,30 @@ def train(
 
 def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    out: Annotated[Path, typer.Option(help="Where the model is written.")] = Path("build/model"),
-    fold: Annotated[int | None, typer.Option(help="Leave this fold out for testing.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write the model to.")] = Path("build/model"),
+    fold: Annotated[int | None, typer.Option(help="Hold this fold out for testing.")] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     epochs: int = Recipe.epochs,
     seed: int = Recipe.seed,
     threads: int = 2,
-    loss: Annotated[str, typer.Option(help=" ".join(LOSSES))] = Recipe.loss,
+    loss: LossName = Recipe.loss,
     frozen_layers: Annotated[
-        int, typer.Option(help="Lowest layers that are not trained.")
+        int, typer.Option(help="Number of lowest layers to freeze.")
     ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
     encoder: Annotated[
         str | None, typer.Option(help="Folder or hub name of another pretrained encoder.")
     ] = None,
     teacher: Annotated[
-        Path | None, typer.Option(help="Folder of a model whose answers are learned, too.")
+        Path | None, typer.Option(help="Folder of a teacher for knowledge distillation.")
     ] = None,
-    max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Stop after this many steps, for trial runs.")
+    ] = None,
     bf16: Annotated[bool, typer.Option(help="bfloat16 in the encoder.")] = True,
-    resume: Annotated[bool, typer.Option(help="Go on after the last finished epoch.")] = False,
+    resume: Annotated[bool, typer.Option(help="Resume after the last finished epoch.")] = False,
 ) -> None:
-    """Train on all but the held-out part: a tenth of the conversations, or one fold."""
+    """Train on everything but the held-out part: a tenth of the conversations, or one fold."""
     torch.set_num_threads(threads)
     recipe = Recipe(
         epochs=epochs,

@@ -76,10 +76,10 @@ def is_one_value(first: str, second: str, multitrait: Content) -> bool:
         if set(pair["heads"]) == {first, second}
     ]
     both = ((first, second), (second, first))
-    rows = [row for row in multitrait["told_apart"] if (row["head"], row["other"]) in both]
+    rows = [row for row in multitrait["distinguishable"] if (row["head"], row["other"]) in both]
     compared = {row["head"] for row in rows} == {first, second}
     alike = bool(between) and between[0] is not None and between[0] >= LEAST_CORRELATION
-    return compared and alike and not any(row["told_apart"] for row in rows)
+    return compared and alike and not any(row["distinguishable"] for row in rows)
 
 
 def _group(members: list[str], multitrait: Content) -> PerceivedGroup:
@@ -110,7 +110,7 @@ def _group(members: list[str], multitrait: Content) -> PerceivedGroup:
 
 
 def _validity(cell: Content) -> Validity:
-    name, found = cell["rating"], cell["partial"]
+    name, found = str(cell["rating"]), cell["partial"]
     return Validity(
         rating=name,
         words=WORDS.get(name.rpartition(" ")[2], name),

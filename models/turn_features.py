@@ -1,8 +1,8 @@
-"""Fused features of every turn under a frozen model: what the small task networks read.
+"""Fused features of every turn under a frozen model: the inputs of the small task networks.
 
-The encoder sees each turn once; its two vectors go through 16-bit floats and are fused with the
-window, as the service does it (`models.multitask.MultitaskModel.score`). Both views of a turn are
-kept: provisional (the turns before) and final (before and after).
+The encoder processes each turn once; its two vectors go through 16-bit floats and are fused with
+the window, as in the service (`models.multitask.MultitaskModel.score`). Both views of a turn are
+computed: provisional (preceding turns) and final (preceding and following turns).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from models.batches import AFTER, BEFORE, OFFSETS, EncoderChunk, TokenisedTurn, encoder_chunks
 from models.data.corpora import Turn
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.encoder import MAX_TOKENS
 from models.heads import FUSED, ContextHead
 from models.multitask import MultitaskModel
@@ -33,7 +33,7 @@ ROWS = 2048
 
 @dataclass
 class TurnFeatures:
-    """Fused features of sessions laid end to end.
+    """Fused features of concatenated sessions.
 
     `starts` [sessions + 1] are row numbers; `fused` has float16 [turns, FUSED * hidden] by view,
     `alone` the same for an empty context.
@@ -52,7 +52,7 @@ class TurnFeatures:
 def encode_texts(
     model: MultitaskModel, tokenizer: Tokenizer, texts: list[str]
 ) -> NDArray[np.float16]:
-    """Vectors [texts, 2, hidden]; a text that occurs twice is encoded once."""
+    """Vectors [texts, 2, hidden]; a repeated text is encoded once."""
     distinct = list(dict.fromkeys(texts))
     tokenizer.enable_truncation(MAX_TOKENS)
     ids = [encoding.ids for encoding in tokenizer.encode_batch(distinct)]
@@ -71,7 +71,7 @@ def _vectors(model: MultitaskModel, chunk: EncoderChunk) -> NDArray[np.float16]:
 
 
 def windows(starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the neighbours [turns, slots] in the order of `OFFSETS`, and 1 where there is one."""
+    """Rows of the neighbours [turns, slots] in the order of `OFFSETS`, and a presence mask."""
     total = int(starts[-1])
     session = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     rows = np.arange(total)[:, None] + np.array(OFFSETS)[None, :]
@@ -114,10 +114,10 @@ def fuse(
 def turn_features(
     model: MultitaskModel,
     tokenizer: Tokenizer,
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     cache: Path | None = None,
 ) -> TurnFeatures:
-    """Features of all turns of the sessions, from the folder `cache` when they are known there."""
+    """Features of all turns of the sessions, cached in the folder `cache`."""
     starts = np.cumsum([0, *(len(session.turns) for session in sessions)])
     file = cache / f"turns-{_fingerprint(model, sessions)}.npz" if cache else None
     if file is not None and file.is_file():
@@ -131,13 +131,14 @@ def turn_features(
         alone = model.head.alone(torch.from_numpy(vectors).float()).half().numpy()
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(file, **fused, alone=alone)
+        arrays: dict[str, Any] = {str(view): vectors for view, vectors in fused.items()}
+        np.savez(file, **arrays, alone=alone)
     return TurnFeatures(starts, fused, alone)
 
 
-def _fingerprint(model: MultitaskModel, sessions: list[HeardSession]) -> str:
-    """Changes with the weights that make the features, and with the turns."""
-    digest = hashlib.sha256(b"2")  # what a file holds
+def _fingerprint(model: MultitaskModel, sessions: list[RatedSession]) -> str:
+    """A hash of the weights that compute the features, and of the turns."""
+    digest = hashlib.sha256(b"2")  # format of the file
     for name, value in model.state_dict().items():
         if not name.startswith("head.tasks."):
             digest.update(name.encode())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stream_app.core.pipeline import Pipeline, Policy
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
@@ -188,7 +189,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
     core, opened = pipeline(settings, scorer), prepared_store(settings, scorer)
-    core.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
+    core.environment.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
     baselines.reload()
     processor = BatchProcessor(
         core,
@@ -207,7 +208,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
             progress=settings.database_retry_for + 60.0,
         )
     )
-    rules = RuleWatch(settings.rules, core.alerting, metrics)
+    rules = RuleWatch(settings.rules, core.environment.alerting, metrics)
     agent = TurnAgent(
         app,
         settings,

@@ -459,11 +459,12 @@ def try_rules(
     shown = with_progress(events, show=sys.stderr.isatty())
     within = settings.idle_after if live else None
     trial = rule_trial.run(pipeline, shown, within, settings.plausible_times)
-    command.report(trial, pipeline.alerting.rules, Console(), low, good)
-    for rule in pipeline.alerting.rules.rules:
-        failed = sum(n for source, n in pipeline.alerting.failures.items() if rule.uses(source))
+    alerting = pipeline.environment.alerting
+    command.report(trial, alerting.rules, Console(), low, good)
+    for rule in alerting.rules.rules:
+        failed = sum(n for source, n in alerting.failures.items() if rule.uses(source))
         if failed:
-            typer.echo(f"{rule.name} could not be evaluated {failed} times", err=True)
+            typer.echo(f"{rule.name} failed to evaluate {failed} times", err=True)
     if trial.withheld or trial.set_aside:
         typer.echo(
             f"{trial.withheld} events were withheld for want of consent (--assume-consent), "

@@ -1,13 +1,40 @@
 """Errors that Rapport raises on purpose.
 
+Errors that several packages raise or handle are defined here; the others beside the code that
+raises them, in the module in brackets. A test compares the tree with the classes.
+
 RapportError
 ├── ContractError        an event breaks the wire contract (becomes a dead letter)
 ├── BundleError          a model bundle is missing, damaged or of another format
-├── ProviderError        the execution provider that was asked for is not in use
-├── StoreError           the database answered with something that a retry will not heal
+├── ProviderError        the requested execution provider is not in use
+├── StoreError           the database refused the work; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
-│   └── RowRefused       the database takes no row with these values
-└── BrokerUnavailable    no Kafka broker answers
+│   ├── RowRefused       the database takes no row with these values; others may pass
+│   └── StaleState       another worker has updated the session [store.repository]
+├── BrokerUnavailable    no Kafka broker answers
+├── BadExpression        a rule's condition is not valid CEL [core.conditions]
+├── RuleFileError        the file of alert rules is not valid [core.rule_file]
+├── EventsLeftOut        the consumer skipped events that are in the log [worker.agents]
+├── LogReplaced          the topic was recreated while its records were in hand [worker.consumer]
+├── PortTaken            the port of the health probes is in use [probes]
+├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
+├── NoSuchMute           the mute does not exist, or not for this person [store.alert_actions]
+├── NotThere             the session or turn does not exist, or not for this person [store.judged]
+├── DoesNotFit           the judgement does not fit what it is about [store.judged]
+├── NotNow               the judgement is no longer, or not yet, possible [store.judged]
+├── PersonError          an account or token cannot be made or changed [store.people]
+├── BadCursor            the cursor of a page is not valid [store.reading.pages]
+├── NotTaken             a notification target did not accept a message [notifications.notification]
+│   ├── Refused          the target refused this message; others may pass
+│   └── Unanswered       the message may have arrived; no answer came
+├── SignInNeeded         nobody is signed in [web.auth]
+├── TooManyAttempts      too many wrong passwords [store.attempts]
+├── TooBusy              the queue for checking passwords is full [web.sign_ins]
+├── TooManyClients       too many live connections [web.live]
+├── LogChanged           a topic was recreated while it was read [web.topics]
+├── TooEarly             feedback was requested for an open session [web.feedback.composition]
+├── InputError           an input file cannot be read [commands.event_files]
+└── ChildDied            a process of `rapport up` ended [commands.up]
 """
 
 
@@ -45,7 +72,7 @@ class StoreUnavailable(StoreError):
 
 
 class RowRefused(StoreError):
-    """The database, or its driver, takes no row with these values; others it may take."""
+    """The database, or its driver, takes no row with these values; others may pass."""
 
 
 class BrokerUnavailable(RapportError):

@@ -1,5 +1,5 @@
-import itertools
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -7,11 +7,13 @@ from typing import Any, NoReturn
 import pytest
 from pydantic import SecretStr
 
+from servers import kafka, postgres
+from stream_app.worker import broker
+from tests import training
 from tests.e2e.service import Service
-from tests.services import kafka, postgres
+from tests.store import databases
 
 NewService = Callable[..., Service]
-_NUMBERS = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,6 +22,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the service on Apache Kafka and PostgreSQL instead of the embedded parts",
     )
+
+
+def pytest_report_header() -> str | None:
+    if training.is_here():
+        return None
+    return "torch is not here: the tests of models/ and export/ run with `make test-models`"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,6 +61,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Cluster]
         cluster.stop()
 
 
+@pytest.fixture(scope="session")
+def embedded_broker() -> Iterator[str]:
+    """host:port of one broker for all tests; `own_names` keeps them apart on it."""
+    with broker.running() as address:
+        yield address
+
+
+def own_names() -> dict[str, str]:
+    """Settings of topics and a consumer group that no other test uses."""
+    name = f"test-{secrets.token_hex(4)}"
+    return {"topic_prefix": name, "kafka_group": name}
+
+
 def _missing(what: str) -> NoReturn:
     """A laptop may lack a server; where everything must run, that is a failure."""
     if os.environ.get("CI"):
@@ -67,14 +88,15 @@ def new_service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NewS
 
     def new(**changes: Any) -> Service:
         if request.config.getoption("--services"):
-            number = next(_NUMBERS)
             changes = {
                 "kafka_brokers": request.getfixturevalue("cluster").address,
-                "topic_prefix": f"test-{number}",
-                "kafka_group": f"test-{number}",
-                "database_url": SecretStr(request.getfixturevalue("server").new_database()),
+                "database_url": SecretStr(databases.postgresql(request.getfixturevalue("server"))),
+                **own_names(),
                 **changes,
             }
+        elif "kafka_brokers" not in changes:
+            shared = request.getfixturevalue("embedded_broker")
+            changes = {"kafka_brokers": shared, **own_names(), **changes}
         made.append(Service(tmp_path, **changes))
         return made[-1]
 

@@ -5,16 +5,15 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from stream_app.contracts.events import Role, decode
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Expressed, Level, Stage, TurnScore
 from stream_app.core.aggregates import MILLION, Contribution
 from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel
 from stream_app.core.exchanges import Weighing
 from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.pipeline import Received, Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import Target
-from stream_app.errors import ContractError
+from stream_app.core.window import ScoringRequest
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
@@ -70,17 +69,17 @@ class FakeScorer:
             for text in texts
         ]
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Numbers from the hash of everything that the heads may see."""
-        return [self._score(target) for target in targets]
+        return [self._score(request) for request in requests]
 
-    def _score(self, target: Target) -> HeadScores:
-        seen = hashlib.sha256(target.turn.vectors + target.turn.role.value.encode())
-        for neighbour in target.context:
+    def _score(self, request: ScoringRequest) -> HeadScores:
+        seen = hashlib.sha256(request.turn.vectors + request.turn.role.value.encode())
+        for neighbour in request.context:
             seen.update(neighbour.turn.vectors)
             seen.update(f"{neighbour.turn.role.value}{neighbour.distance}".encode())
         digest = seen.digest()
-        if target.turn.role is Role.CLIENT:
+        if request.turn.role is Role.CLIENT:
             share = digest[0] / 255
             talk = {"change": share, "neutral": 1 - share, "sustain": 0.0}
             distress = digest[1] / 255
@@ -93,7 +92,7 @@ class FakeScorer:
                     name: Level(
                         level,
                         [0.8 if place == level else 0.1 for place in range(3)],
-                        target.turn.rationales[name] if level else [],
+                        request.turn.rationales[name] if level else [],
                     )
                     for name, level in zip(MECHANISMS, levels, strict=True)
                 },
@@ -190,8 +189,4 @@ def received(log: list[bytes], first_offset: int = 0) -> list[Received]:
 
 def one(raw: bytes, offset: int) -> Received:
     """One event of the log."""
-    source = Source("turns", 0, offset)
-    try:
-        return Received(source, raw, decode(raw))
-    except ContractError as problem:
-        return Received(source, raw, problem)
+    return receive(Source("turns", 0, offset), raw)

@@ -18,11 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stream_app.contracts.events import MAX_EVENT_BYTES
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.store import schema
 from stream_app.store.repository import open_store
 from stream_app.worker.processor import BatchProcessor
-from stream_app.worker.reader import Record
 from tests.store.batches import end, outcome, prepare, turn
 from tests.worker.processors import processor
 
@@ -69,10 +68,10 @@ def run(count: int, seed: int = 1) -> Outcome:
         schema.upgrade(store)
         prepare(store)
         worker = processor(store, retry_for=0.0)
-        batch: list[Record] = []
+        batch: list[Received] = []
         for offset, value in enumerate(messages(count, seed)):
             source = Source("t", 0, offset)
-            batch.append(Record(source, value, {}, datetime.now(UTC)))
+            batch.append(receive(source, value, {}, datetime.now(UTC)))
             if len(batch) == BATCH or offset == count - 1:
                 _take(worker, batch, result)
                 batch = []
@@ -85,7 +84,7 @@ def run(count: int, seed: int = 1) -> Outcome:
     return result
 
 
-def _take(worker: BatchProcessor, batch: list[Record], result: Outcome) -> None:
+def _take(worker: BatchProcessor, batch: list[Received], result: Outcome) -> None:
     committed = worker.handle(worker.read(batch))
     worker.published(committed)
     found = committed.result

@@ -23,12 +23,11 @@ from pathlib import Path
 import psutil
 import sqlalchemy as sa
 
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.store import schema, tables
 from stream_app.store.repository import open_store
 from stream_app.worker.broker import free_port
 from stream_app.worker.processor import BatchProcessor
-from stream_app.worker.reader import Record
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer
 from tests.store.batches import pipeline, prepare
@@ -39,7 +38,7 @@ OPEN_AT_A_TIME = 2000
 UNFINISHED = 0.2
 AHEAD = 5000
 """Events that are sent before the worker has to have caught up."""
-REST_EVERY = 200
+FLUSH_EVERY = 200
 """Batches between two looks for idle sessions."""
 
 
@@ -105,24 +104,24 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
         schema.upgrade(store)
         prepare(store)
         worker = processor(store, retry_for=0.0, cached=cached)
-        batch: list[Record] = []
+        batch: list[Received] = []
         offset = batches = 0
         now = datetime.now(UTC)
         for now, value in events(turns, sessions, seed):
-            batch.append(Record(Source("t", 0, offset), value, {}, now, now))
+            batch.append(receive(Source("t", 0, offset), value, {}, now, now))
             offset += 1
             if len(batch) < BATCH:
                 continue
             worker.published(worker.handle(worker.read(batch)))
             batch = []
             batches += 1
-            if batches % REST_EVERY == 0:
-                _rest(worker, now - timedelta(minutes=30))
+            if batches % FLUSH_EVERY == 0:
+                _flush_idle(worker, now - timedelta(minutes=30))
             if offset >= turns * (len(memory) + 1) / 10:
                 memory.append(process.memory_info().rss / 2**20)
         if batch:
             worker.published(worker.handle(worker.read(batch)))
-        _rest(worker, now + timedelta(days=1))
+        _flush_idle(worker, now + timedelta(days=1))
         still_open = len(store.quiet_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
         memory.append(process.memory_info().rss / 2**20)
         store.close()
@@ -176,8 +175,8 @@ def _still_open(service: Service) -> int:
         return int(connection.scalar(query) or 0)
 
 
-def _rest(worker: BatchProcessor, before: datetime) -> None:
-    while (found := worker.rest(before, [0])) is not None:
+def _flush_idle(worker: BatchProcessor, before: datetime) -> None:
+    while (found := worker.flush_idle(before, [0])) is not None:
         worker.published(found)
 
 

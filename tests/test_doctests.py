@@ -1,31 +1,12 @@
-"""The examples in docstrings are true."""
-
-import doctest
-import importlib
+"""The examples in docstrings are true: of the service and the benchmarks."""
 
 import pytest
 
-MODULES = [
-    "benchmarks.capacity",
-    "benchmarks.cost",
-    "benchmarks.lengths",
-    "benchmarks.markdown",
-    "benchmarks.open_sessions",
-    "benchmarks.parts.workers",
-    "benchmarks.rounds",
-    "benchmarks.schedule",
-    "stream_app.commands.watch",
-    "stream_app.core.approaches",
-    "stream_app.core.outcomes",
-    "stream_app.inference.batching",
-    "stream_app.store.privacy",
-    "stream_app.web.agreement",
-    "stream_app.web.console.feedback",
-]
+from tests import examples
+
+PACKAGES = ("benchmarks", "stream_app")
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples(name: str) -> None:
-    failed, tried = doctest.testmod(importlib.import_module(name))
-    assert tried > 0
-    assert failed == 0
+@pytest.mark.parametrize("module", [name for each in PACKAGES for name in examples.modules(each)])
+def test_examples(module: str) -> None:
+    examples.check(module)

@@ -1,8 +1,11 @@
 """A short cut of `make fuzz`."""
 
+import pytest
+
 from tests import fuzz
 
 
+@pytest.mark.slow
 def test_every_mutated_message_is_accounted_for() -> None:
     result = fuzz.run(6000, seed=5)
     assert sum(result.fates.values()) == result.messages

@@ -1,5 +1,5 @@
-"""What else could be run: other consumers of the same turns, each as somebody would write it.
+"""Alternative consumers of the same turns, each written as its users would.
 
-Each is called with the folder for its commits and has the settings in ``RAPPORT_*``. Nothing in
-here is imported by anything else: they run in environments of their own.
+Each takes the folder for its commits as an argument and reads its settings from ``RAPPORT_*``. No
+other module imports these: they run in their own environments.
 """

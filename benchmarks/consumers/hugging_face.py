@@ -1,9 +1,9 @@
-"""A consumer around a Hugging Face ``pipeline`` with an encoder of base size.
+"""A consumer around a Hugging Face ``pipeline`` with a base-size encoder.
 
-What a user without Rapport would probably write: keep the last turns of each session, join them,
-call ``pipeline(texts, batch_size=…)``. There is no model hub in a benchmark: the model has
-the shape of ``bert-base-uncased`` (110 M parameters) and random weights, which cost the same.
-Runs in the training environment, with torch's own choice of threads.
+The likely solution of a user without Rapport: keep the last turns of each session, join them and
+call ``pipeline(texts, batch_size=…)``. A benchmark has no access to a model hub, so the model has
+the shape of ``bert-base-uncased`` (110 M parameters) and random weights, at the same cost. Runs in
+the training environment, with torch's default threads.
 """
 
 import sys
@@ -37,7 +37,9 @@ class Classify:
             unk_token="[UNK]",  # noqa: S106
             mask_token="[MASK]",  # noqa: S106
         )
-        model = BertForSequenceClassification(BertConfig(num_labels=LABELS)).eval()
+        shape = BertConfig()
+        shape.num_labels = LABELS
+        model = BertForSequenceClassification(shape).eval()
         self._classify = transformers.pipeline(
             "text-classification", model=model, tokenizer=tokenizer, device="cpu", top_k=None
         )
@@ -62,7 +64,7 @@ class Classify:
 
 
 def main() -> None:
-    """Run until a signal comes; the first argument is the batch size."""
+    """Run until a signal arrives; the first argument is the batch size."""
     work = job()
     batch = int(sys.argv[1])
     classify = Classify(work, batch)

@@ -1,4 +1,4 @@
-"""What a consumer is told, and the table that it fills."""
+"""A consumer's parameters, and the table that it writes."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ Row = tuple[str, int, str, bytes]
 
 
 class Job(Struct, frozen=True):
-    """One consumer's work; ``database`` is an SQLite file that does not exist yet."""
+    """One consumer's parameters; ``database`` is an SQLite file that does not exist yet."""
 
     brokers: str
     topic: str
@@ -30,7 +30,7 @@ class Job(Struct, frozen=True):
 
 
 def job() -> Job:
-    """The job of this process."""
+    """Read this process's job."""
     env = os.environ
     return Job(
         brokers=env["RAPPORT_KAFKA_BROKERS"],
@@ -44,5 +44,5 @@ def job() -> Job:
 
 
 def as_json(scores: object) -> bytes:
-    """How the table keeps what a model says."""
+    """Encode a model's scores for the table."""
     return msgspec.json.encode(scores)

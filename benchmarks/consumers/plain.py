@@ -1,8 +1,8 @@
-"""The same bundle in a plain loop: no Faust, and of Rapport only the windows.
+"""The same bundle in a plain loop: no Faust, and only the windows of Rapport.
 
-``once``: a turn is encoded once, windows of vectors are kept in a dict. ``window``: the texts of
-the window are concatenated into one input and encoded anew for every turn, as most models are
-used; one score a turn. Both with Rapport's settings for the window, 3 turns before and 3 after.
+``once``: a turn is encoded once, and windows of vectors are kept in a dict. ``window``: the texts
+of the window are joined into one input and re-encoded for every turn, as most models are used; one
+score per turn. Both with Rapport's window of 3 turns before and 3 after.
 """
 
 import os
@@ -15,7 +15,7 @@ from benchmarks.consumers import polling
 from benchmarks.consumers.job import Row, as_json, job
 from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Stage
-from stream_app.core.window import EncodedTurn, Target, WindowPolicy, WindowState, push
+from stream_app.core.window import ScoringRequest, WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
 from stream_app.inference.providers import Provider
 from stream_app.inference.scorer import OnnxScorer
@@ -27,7 +27,7 @@ LONGEST = 512
 
 
 class EncodeOnce:
-    """Encodes a poll's turns, then scores what is due in the windows."""
+    """Encodes a poll's turns, then scores the turns that are due."""
 
     def __init__(self, scorer: OnnxScorer) -> None:
         self._scorer = scorer
@@ -36,12 +36,12 @@ class EncodeOnce:
 
     def __call__(self, turns: list[Turn]) -> list[Row]:
         """Provisional and final scores."""
-        due: list[tuple[str, Target]] = []
+        due: list[tuple[str, ScoringRequest]] = []
         encodings = self._scorer.encode(
             [turn.text for turn in turns], [turn.speaker_role for turn in turns]
         )
         for turn, encoding in zip(turns, encodings, strict=True):
-            encoded = EncodedTurn(
+            encoded = WindowTurn(
                 turn.seq,
                 turn.speaker_role,
                 turn.occurred_at,
@@ -50,17 +50,17 @@ class EncodeOnce:
                 encoding.vectors,
                 encoding.rationales,
             )
-            _, targets = push(self._windows[turn.session_id], encoded, self._policy)
-            due += [(turn.session_id, target) for target in targets]
-        scores = self._scorer.score([target for _, target in due])
+            requests = push(self._windows[turn.session_id], encoded, self._policy)
+            due += [(turn.session_id, request) for request in requests]
+        scores = self._scorer.score([request for _, request in due])
         return [
-            (session, target.turn.seq, target.stage.value, as_json(score))
-            for (session, target), score in zip(due, scores, strict=True)
+            (session, request.turn.seq, request.stage.value, as_json(score))
+            for (session, request), score in zip(due, scores, strict=True)
         ]
 
 
 class EncodeWindow:
-    """Encodes the whole window again for every turn."""
+    """Re-encodes the whole window for every turn."""
 
     def __init__(self, scorer: OnnxScorer) -> None:
         bundle = scorer.bundle
@@ -71,7 +71,7 @@ class EncodeWindow:
         )
 
     def __call__(self, turns: list[Turn]) -> list[Row]:
-        """One score for each turn that comes: of the one in the middle of its window."""
+        """For each new turn, score the turn in the median of its window."""
         targets: list[Turn] = []
         texts: list[str] = []
         for turn in turns:
@@ -82,8 +82,8 @@ class EncodeWindow:
         encoded = self._scorer.encoder.encode(self._tokenizer.tokenize(texts))
         heads = self._scorer.score(
             [
-                Target(
-                    EncodedTurn(
+                ScoringRequest(
+                    WindowTurn(
                         turn.seq,
                         turn.speaker_role,
                         turn.occurred_at,
@@ -105,7 +105,7 @@ class EncodeWindow:
 
 
 def main() -> None:
-    """Run until a signal comes."""
+    """Run until a signal arrives."""
     work = job()
     clock = ModelClock()
     scorer: Any = OnnxScorer(bundles.load(work.bundle), Provider.CPU)

@@ -1,4 +1,4 @@
-"""A consumer of one's own: poll, score, write to SQLite in one transaction, commit offsets."""
+"""A hand-written consumer: poll, score, write to SQLite in one transaction, commit offsets."""
 
 import asyncio
 import sqlite3
@@ -17,7 +17,7 @@ POLL_MS = 20
 
 
 def run(job: Job, score: Score, model_cpu: Callable[[], float], poll: int = POLL) -> None:
-    """Consume until a signal ends the process."""
+    """Consume until a signal arrives."""
     asyncio.run(_consume(job, score, model_cpu, poll))
 
 

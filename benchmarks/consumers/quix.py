@@ -1,10 +1,10 @@
-"""The same job on Quix Streams, as its documentation would have it.
+"""The same job on Quix Streams, following its documentation.
 
-A stateful function keeps the window of each session in the engine's state, a batching sink writes
-to SQLite at each checkpoint. The engine hands over one message at a time, so turns are encoded one
-by one, which on a CPU costs what well sorted batches cost, within a few percent.
+A stateful function keeps the window of each session in the engine's state; a batching sink writes
+to SQLite at each checkpoint. The engine passes one message at a time, so turns are encoded singly,
+which on a CPU costs the same as well-sorted batches within a few percent.
 
-Needs Apache Kafka: the embedded broker does not answer what the engine asks about topics.
+Needs Apache Kafka: the embedded broker does not support the engine's topic requests.
 """
 
 import sqlite3
@@ -18,7 +18,7 @@ from benchmarks.clocks import ModelClock
 from benchmarks.commits import CommitWriter
 from benchmarks.consumers.job import INSERT, SCHEMA, Job, as_json, job
 from stream_app.contracts.events import Turn, decode
-from stream_app.core.window import EncodedTurn, WindowPolicy, WindowState, push
+from stream_app.core.window import WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
 from stream_app.inference.providers import Provider
 from stream_app.inference.scorer import OnnxScorer
@@ -30,7 +30,7 @@ WINDOW = "window"
 
 
 class Scored(msgspec.Struct):
-    """What goes to the sink for one turn."""
+    """The sink's record of one turn."""
 
     session_id: str
     occurred_at: float
@@ -38,7 +38,7 @@ class Scored(msgspec.Struct):
 
 
 class SqliteSink(BatchingSink):  # type: ignore[misc]  # not typed where the rest is
-    """One transaction for each checkpoint."""
+    """Writes one transaction per checkpoint."""
 
     def __init__(self, work: Job, clock: ModelClock) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class SqliteSink(BatchingSink):  # type: ignore[misc]  # not typed where the res
             self._database.execute(statement)
 
     def write(self, batch: SinkBatch) -> None:
-        """Write what came since the last checkpoint."""
+        """Write the records since the last checkpoint."""
         if self._database is None:
             raise RuntimeError("the sink was not set up")
         scored: list[Scored] = [item.value for item in batch]
@@ -65,7 +65,7 @@ class SqliteSink(BatchingSink):  # type: ignore[misc]  # not typed where the res
 
 
 def main() -> None:
-    """Run until a signal comes."""
+    """Run until a signal arrives."""
     work = job()
     clock = ModelClock()
     scorer: Any = OnnxScorer(bundles.load(work.bundle), Provider.CPU)
@@ -79,7 +79,7 @@ def main() -> None:
         kept = state.get_bytes(WINDOW)
         window = msgspec.msgpack.decode(kept, type=WindowState) if kept else WindowState()
         encoding = scorer.encode([turn.text], [turn.speaker_role])[0]
-        encoded = EncodedTurn(
+        encoded = WindowTurn(
             turn.seq,
             turn.speaker_role,
             turn.occurred_at,
@@ -88,12 +88,12 @@ def main() -> None:
             encoding.vectors,
             encoding.rationales,
         )
-        _, targets = push(window, encoded, POLICY)
-        scores = scorer.score(targets)
+        requests = push(window, encoded, POLICY)
+        scores = scorer.score(requests)
         state.set_bytes(WINDOW, msgspec.msgpack.encode(window))
         rows = [
-            (turn.session_id, target.turn.seq, target.stage.value, as_json(found))
-            for target, found in zip(targets, scores, strict=True)
+            (turn.session_id, request.turn.seq, request.stage.value, as_json(found))
+            for request, found in zip(requests, scores, strict=True)
         ]
         return Scored(turn.session_id, turn.occurred_at.timestamp(), rows)
 

@@ -1,1 +1,1 @@
-"""What is measured. Each part has ``measure`` (options → figures) and ``table`` (→ Markdown)."""
+"""Parts of the benchmark, each with ``measure`` (options → figures) and ``table`` (→ Markdown)."""

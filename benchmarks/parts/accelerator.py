@@ -1,7 +1,7 @@
-"""Encoder, head and a whole worker on CUDA, beside the same sessions on one core.
+"""Encoder, head and a whole worker on CUDA, compared with the same sessions on one core.
 
-The calls are those that the pipeline makes for the turns, with their inputs ready: what they take
-is the limit, as in ``bare``. Copies to the device and back are part of them.
+The calls are the pipeline's for the given turns, with their inputs ready, so their rate is an upper
+bound, as in ``bare``. Copies to and from the device are included.
 """
 
 import shutil
@@ -15,16 +15,16 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from benchmarks import bare, group, markdown, testbed, workload
-from benchmarks.bare import Call
+from benchmarks import consumer_group, markdown, onnx_only, testbed, workload
 from benchmarks.errors import Unavailable
+from benchmarks.onnx_only import Call
 from benchmarks.options import Options
-from benchmarks.rounds import middle, spread
+from benchmarks.rounds import median, spread
 from benchmarks.workload import Turn
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.ports import Encoding
-from stream_app.core.window import EncodedTurn, Target
+from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.providers import Provider, open_session
@@ -34,13 +34,14 @@ NAME: Final = "accelerator"
 TITLE: Final = "On an accelerator"
 WANTED: Final = 8000.0
 PROMISED: Final = 1e-4
-"""Probabilities may differ by so much between batches."""
+"""Maximum difference of a probability between batches."""
 
 
 class Device(Struct):
-    """Turns per second of the encoder's calls alone and of the head's, round by round.
+    """Turns per second of the encoder's and of the head's calls alone, by round.
 
-    ``difference``: largest one of a probability between a turn in the worker's batches and alone.
+    ``difference``: largest difference of a probability between a turn in the worker's batches and
+    alone.
     """
 
     provider: str
@@ -61,7 +62,7 @@ class Result(Struct):
 
 
 def measure(options: Options) -> Result:
-    """CUDA, then one core of this machine.
+    """Measure CUDA, then one core of this machine.
 
     Raises:
         Unavailable: no session runs on CUDA here.
@@ -74,15 +75,15 @@ def measure(options: Options) -> Result:
 
 
 def measured(options: Options, provider: Provider, name: str) -> Result:
-    """One provider beside the CPU; the CPU gets fewer turns."""
+    """Measure a provider and the CPU; the CPU gets fewer turns."""
     sizes = {provider: options.size(20_000, 60), Provider.CPU: options.size(1000, 40)}
     devices = [_device(options, chosen, turns) for chosen, turns in sizes.items()]
     result = Result(name, options.size(40_000, 60), devices, [], [])
     turns = workload.turns(result.turns)
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
-            with group.workers(bed.deployment(provider=provider)) as workers:
-                workers.burst("first", turns[: result.turns // 4])  # every shape has been seen
+            with consumer_group.workers(bed.deployment(provider=provider)) as workers:
+                workers.burst("first", turns[: result.turns // 4])  # warm up every shape
                 burst = workers.burst("run", turns)
             result.worker.append(burst.rate)
             result.overheads.append(burst.overhead)
@@ -92,14 +93,14 @@ def measured(options: Options, provider: Provider, name: str) -> Result:
 
 def _device(options: Options, provider: Provider, count: int) -> Device:
     turns = workload.turns(count)
-    calls = bare.recorded(options.bundle, turns, provider)
+    calls = onnx_only.recorded(options.bundle, turns, provider)
     encoder = [call for call in calls if "input_ids" in call.feeds]
     head = _elsewhere(options.bundle, [call for call in calls if "target" in call.feeds], provider)
     found = Device(
         provider.value, count, [], [], _difference(options.bundle, provider, turns[:512])
     )
     for part in (encoder, head):
-        _seconds(part)  # memory is laid out, launches are recorded
+        _seconds(part)  # allocate buffers and record CUDA graphs
     for number in range(options.rounds):
         found.encoder.append(count / _seconds(encoder))
         found.head.append(count / _seconds(head))
@@ -111,7 +112,7 @@ def _device(options: Options, provider: Provider, count: int) -> Device:
 
 
 def _elsewhere(bundle: Path, calls: Sequence[Call], provider: Provider) -> list[Call]:
-    """The head's calls on the provider; the service runs them on the CPU."""
+    """The head's calls on the provider, although the service runs them on the CPU."""
     session = open_session(bundle / bundles.load(bundle).manifest.head.file, provider, 1)
     return [Call(session, call.outputs, call.feeds) for call in calls]
 
@@ -132,22 +133,22 @@ def _difference(bundle: Path, provider: Provider, turns: list[Turn]) -> float:
 
 
 def _probabilities(scorer: OnnxScorer, encoded: list[Encoding]) -> list[np.ndarray]:
-    """Of every head, for turns without neighbours."""
+    """Probabilities of every head, for turns without context."""
     now = datetime.now(UTC)
-    targets = [
-        Target(
-            EncodedTurn(seq, Role.COUNSELLOR, now, seq, 1, item.vectors, item.rationales),
+    requests = [
+        ScoringRequest(
+            WindowTurn(seq, Role.COUNSELLOR, now, seq, 1, item.vectors, item.rationales),
             Stage.PROVISIONAL,
             [],
         )
         for seq, item in enumerate(encoded)
     ]
-    logits = scorer.head.logits(targets)
+    logits = scorer.head.logits(requests)
     return [calibrated(head, logits[head.name]) for head in scorer.bundle.manifest.heads]
 
 
 def _accelerator() -> str:
-    """The device's name, as the driver gives it."""
+    """The device's name as reported by the driver."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return "CUDA device"
@@ -161,26 +162,26 @@ def _accelerator() -> str:
 
 
 def table(result: Result) -> str:
-    """What the sessions do, then what is left of it in a worker."""
+    """Rates of the sessions alone, then of a whole worker."""
     rows = []
     for device in result.devices:
         name = result.accelerator if device.provider != "cpu" else "one core"
         rows += [
-            [f"encoder, {name}", f"{middle(device.encoder):.0f}", spread(device.encoder), ""],
-            [f"head, {name}", f"{middle(device.head):.0f}", spread(device.head), ""],
+            [f"encoder, {name}", f"{median(device.encoder):.0f}", spread(device.encoder), ""],
+            [f"head, {name}", f"{median(device.head):.0f}", spread(device.head), ""],
         ]
     rows.append(
         [
             f"one worker, encoder on {result.accelerator}, SQLite",
-            f"{middle(result.worker):.0f}",
+            f"{median(result.worker):.0f}",
             spread(result.worker),
-            f"{middle(result.overheads):.0f}",
+            f"{median(result.overheads):.0f}",
         ]
     )
     head = ["line", "turns/s", "lowest-highest", "µs of CPU a turn, not the model"]
     words = [
-        f"Wanted of the worker: {WANTED:.0f} turns/s; it has "
-        f"{100 * middle(result.worker) / WANTED:.0f} % of them.",
+        f"Target of the worker: {WANTED:.0f} turns/s; it reached "
+        f"{100 * median(result.worker) / WANTED:.0f} % of them.",
         *(
             f"Between a turn alone and in a batch, probabilities differ by at most "
             f"{device.difference:.1e} on {device.provider} (promised: {PROMISED:.0e})."

@@ -1,20 +1,20 @@
-"""From the intended sending of a turn to its commit, at shares of the sustained rate.
+"""Latency from the intended sending of a turn to its commit, at shares of the sustained rate.
 
-Each round has a broker, a database and workers of its own, and its shares are of the rate that
-these sustain: the embedded broker works the harder the longer its log is, and the machine may be
-in another mood. Turns come as a Poisson process from an open loop; the row ``lone`` is a turn now
-and then that finds the worker idle.
+Each round has its own broker, database and workers, and its loads are shares of the rate that these
+sustain, because the embedded broker slows down as its log grows and machine load drifts. Turns
+arrive as a Poisson process from an open loop; the row ``lone`` sends occasional turns to an idle
+worker.
 """
 
 from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import group, markdown, schedule, testbed, workload
+from benchmarks import consumer_group, markdown, schedule, testbed, workload
+from benchmarks.consumer_group import Flow
 from benchmarks.errors import Unavailable
-from benchmarks.group import Flow
 from benchmarks.options import Options
-from benchmarks.rounds import middle, spread
+from benchmarks.rounds import median, spread
 from benchmarks.sustained import sustained
 
 NAME: Final = "latency"
@@ -31,7 +31,7 @@ class Load(Struct):
 
 
 class Deployment(Struct):
-    """Turns per second: in ``bursts``, and ``sustained`` as a flow; one a round."""
+    """Turns per second by round: in ``bursts``, and ``sustained`` as a flow."""
 
     database: str
     workers: int
@@ -41,14 +41,14 @@ class Deployment(Struct):
 
 
 class Result(Struct):
-    """One entry for each kind of deployment."""
+    """One entry per kind of deployment."""
 
     broker: str
     deployments: list[Deployment]
 
 
 def measure(options: Options) -> Result:
-    """One worker on SQLite, then a worker a core on PostgreSQL."""
+    """Measure one worker on SQLite, then a worker per core on PostgreSQL."""
     plan = [("sqlite", 1)] if options.quick else [("sqlite", 1), ("postgresql", options.cores)]
     found = [
         Deployment(database, workers, [], [], [Load(share, []) for share in (0.0, *SHARES)])
@@ -65,12 +65,14 @@ def measure(options: Options) -> Result:
 
 
 def _round(options: Options, deployment: Deployment, number: int) -> str:
-    """All loads once; returns what the broker is."""
+    """Run all loads once; return the kind of broker."""
     burst = workload.turns(options.size(2000, 120) * deployment.workers)
     seconds = options.size(10.0, 1.5)
     with (
         testbed.opened(options.bundle, options.kafka) as bed,
-        group.workers(bed.deployment(deployment.database), deployment.workers) as consumers,
+        consumer_group.workers(
+            bed.deployment(deployment.database), deployment.workers
+        ) as consumers,
     ):
         deployment.bursts.append(consumers.burst("burst", burst).rate)
         limit = sustained(consumers, deployment.bursts[-1], seconds, seed=number)
@@ -94,7 +96,7 @@ def _round(options: Options, deployment: Deployment, number: int) -> str:
 
 
 def table(result: Result) -> str:
-    """One row a load, medians of the rounds' percentiles."""
+    """One row per load, medians of the rounds' percentiles."""
     rows = []
     for deployment in result.deployments:
         where = f"{deployment.database} x{deployment.workers}"
@@ -105,13 +107,13 @@ def table(result: Result) -> str:
             rows.append(
                 [
                     f"{where}, {load.share:.0%}" if load.share else f"{where}, a lone turn",
-                    f"{middle([flow.rate for flow in flows]):.1f}",
+                    f"{median([flow.rate for flow in flows]):.1f}",
                     *(
-                        f"{middle([getattr(flow.latency, name) for flow in flows]):.0f}"
+                        f"{median([getattr(flow.latency, name) for flow in flows]):.0f}"
                         for name in ("p50", "p95", "p99")
                     ),
-                    f"{middle([flow.backlog[-1] for flow in flows]):.0f}",
-                    f"{middle([flow.sender_late for flow in flows]):.1f}",
+                    f"{median([flow.backlog[-1] for flow in flows]):.0f}",
+                    f"{median([flow.sender_late for flow in flows]):.1f}",
                 ]
             )
     limits = [
@@ -120,12 +122,20 @@ def table(result: Result) -> str:
             *(
                 cell
                 for rates in (deployment.bursts, deployment.sustained)
-                for cell in (f"{middle(rates):.0f}", spread(rates))
+                for cell in (f"{median(rates):.0f}", spread(rates))
             ),
         ]
         for deployment in result.deployments
     ]
-    head = ["load", "turns/s", "p50 ms", "p95 ms", "p99 ms", "behind at the end", "sender late ms"]
+    head = [
+        "load",
+        "turns/s",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "backlog at the end",
+        "sender delay ms",
+    ]
     of_limits = ["workers", "in bursts, turns/s", "rounds", "sustained, turns/s", "rounds"]
     return (
         f"Broker: {result.broker}.\n\n"

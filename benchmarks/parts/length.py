@@ -1,8 +1,8 @@
-"""Cost against the length of a turn, and the model that predicts turns per second from it.
+"""Cost by length of a turn, and a model that predicts turns per second from it.
 
-The model is fitted on turns of one length each and tested on the mixture of lengths that all other
-tables are measured on, and, where more bundles are shipped, on their encoders. Each round is fitted
-and tested by itself, and the median of its errors is shown: a machine has its moods.
+The model is fitted on turns of one length each and tested on the mixture of lengths used by all
+other tables, and, if more bundles are shipped, on their encoders. Each round is fitted and tested
+separately, and the median error is shown, so that drifts in machine load cancel out.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import bare, cost, group, markdown, operations, testbed, workload
+from benchmarks import consumer_group, cost, markdown, onnx_only, operations, testbed, workload
 from benchmarks.cost import Point
 from benchmarks.errors import Unavailable
 from benchmarks.options import Options
-from benchmarks.rounds import middle
+from benchmarks.rounds import median
 from benchmarks.workload import Turn
 from stream_app.inference import bundle as bundles
 
@@ -24,11 +24,11 @@ TITLE: Final = "Turn length and the cost model"
 LENGTHS: Final = (4, 8, 16, 32, 64, 128)
 SESSIONS: Final = 64
 WANTED: Final = 0.15
-"""The model may be off by this share on turns and encoders that it was not fitted on."""
+"""Allowed relative error of the model on turns and encoders that it was not fitted on."""
 
 
 class Length(Struct):
-    """Turns per second, round by round; ``mixture``: real lengths, ``tokens`` is their mean."""
+    """Turns per second by round; ``mixture``: real lengths, ``tokens`` is their mean."""
 
     tokens: float
     mixture: bool
@@ -47,7 +47,7 @@ class OtherBundle(Struct):
 
 
 class Result(Struct):
-    """``mega_operations``: of the encoder for a token; None where they could not be counted."""
+    """``mega_operations``: of the encoder per token; None if they could not be counted."""
 
     bundle: str
     mega_operations: float | None
@@ -56,7 +56,7 @@ class Result(Struct):
 
 
 def measure(options: Options) -> Result:
-    """The sessions alone and a worker on SQLite, on the same turns."""
+    """Measure the sessions alone and a worker on SQLite, with the same turns."""
     most, least = options.size((12_000, 4 * SESSIONS), (320, 40))
     sets = [
         workload.fixed(max(least, most // tokens), tokens, SESSIONS)
@@ -69,12 +69,12 @@ def measure(options: Options) -> Result:
     others = [(path, _other(path, mixture)) for path in paths]
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
-            with group.workers(bed.deployment()) as workers:
+            with consumer_group.workers(bed.deployment()) as workers:
                 for place, (length, turns) in enumerate(
                     zip(lengths, [*sets, mixture], strict=True)
                 ):
-                    with bare.limit(options.bundle, turns) as limit:
-                        length.bare.append(limit.rate())
+                    with onnx_only.model_processes(options.bundle, turns) as processes:
+                        length.bare.append(processes.rate())
                     burst = workers.burst(f"length{place}", turns)
                     length.ours.append(burst.rate)
                     length.overheads.append(burst.overhead)
@@ -82,8 +82,8 @@ def measure(options: Options) -> Result:
                         f"round {number + 1}: {length.tokens:.1f} tokens: {burst.rate:.1f} turns/s"
                     )
                 for path, other in others:
-                    with bare.limit(path, mixture) as limit:
-                        other.bare.append(limit.rate())
+                    with onnx_only.model_processes(path, mixture) as processes:
+                        other.bare.append(processes.rate())
     return Result(manifest.bundle_id, counted, lengths, [other for _, other in others])
 
 
@@ -106,20 +106,20 @@ def _other(path: Path, turns: list[Turn]) -> OtherBundle:
 
 
 def table(result: Result) -> str:
-    """The measured lengths, then what the model says and how far it is off."""
+    """The measured lengths, then the model and its errors."""
     fixed = [item for item in result.lengths if not item.mixture]
     fixed_bare = [(item.tokens, item.bare) for item in fixed]
     fixed_ours = [(item.tokens, item.ours) for item in fixed]
-    sessions = cost.fit([Point(tokens, middle(rates)) for tokens, rates in fixed_bare])
-    worker = cost.fit([Point(tokens, middle(rates)) for tokens, rates in fixed_ours])
+    sessions = cost.fit([Point(tokens, median(rates)) for tokens, rates in fixed_bare])
+    worker = cost.fit([Point(tokens, median(rates)) for tokens, rates in fixed_ours])
     rows = [
         [
             f"{item.tokens:.1f}{' (mixture)' if item.mixture else ''}",
-            f"{middle(item.bare):.1f}",
+            f"{median(item.bare):.1f}",
             _shown(off(fixed_bare, item.tokens, item.bare)),
-            f"{middle(item.ours):.1f}",
+            f"{median(item.ours):.1f}",
             _shown(off(fixed_ours, item.tokens, item.ours)),
-            f"{middle(item.overheads):.0f}",
+            f"{median(item.overheads):.0f}",
         ]
         for item in result.lengths
     ]
@@ -133,18 +133,18 @@ def table(result: Result) -> str:
         larger = other.mega_operations / (result.mega_operations or 1.0)
         unseen.append(off(fixed_bare, other.tokens, other.bare, larger))
         what = f"{other.tokens:.1f} (mixture, {other.bundle})"
-        rows.append([what, f"{middle(other.bare):.1f}", _shown(unseen[-1]), "", "", ""])
+        rows.append([what, f"{median(other.bare):.1f}", _shown(unseen[-1]), "", "", ""])
     head = [
         "tokens",
         "bare, turns/s",
-        "model off by",
+        "model error",
         "ours, turns/s",
-        "model off by",
+        "model error",
         "µs of CPU a turn, not the model",
     ]
     worst = 100 * max(abs(value) for value in unseen)
     verdict = (
-        f"On what it was not fitted on it is off by {worst:.1f} % at most; "
+        f"On data outside the fit, its error is at most {worst:.1f} %; "
         f"{100 * WANTED:.0f} % are allowed."
     )
     return f"{_words(result, sessions, worker)} {verdict}\n\n{markdown.table(head, rows)}"
@@ -159,9 +159,9 @@ def _words(result: Result, sessions: cost.Cost, worker: cost.Cost) -> str:
         words.append("Operations of the encoder: not measured.")
     else:
         words.append(
-            f"The encoder of {result.bundle} takes {result.mega_operations:.1f} million operations "
-            f"a token, so a core does {sessions.giga_operations(result.mega_operations):.0f} "
-            "thousand million of them a second."
+            f"The encoder of {result.bundle} needs {result.mega_operations:.1f} million operations "
+            f"per token, so a core performs {sessions.giga_operations(result.mega_operations):.0f} "
+            "billion per second."
         )
     return " ".join(words)
 
@@ -172,13 +172,13 @@ def off(
     measured: Sequence[float],
     operations: float = 1.0,
 ) -> float:
-    """How far the model is off, as a share of what was measured: the median of the rounds.
+    """The model's relative error: the median over the rounds.
 
     Args:
-        known: lengths with their rates, round by round, that the model is fitted on.
-        tokens: the mean length that it is asked for.
-        measured: its rates, round by round.
-        operations: of the encoder that was measured, for each one of the model's.
+        known: lengths with their rates by round, for fitting the model.
+        tokens: the mean length to predict.
+        measured: its rates by round.
+        operations: operations of the measured encoder, relative to the fitted one's.
 
     >>> off([(10, [500.0, 50.0]), (30, [250.0, 25.0])], 70, [125.0, 12.5])
     0.0
@@ -187,8 +187,8 @@ def off(
     for number, rate in enumerate(measured):
         fitted = cost.fit([Point(length, rates[number]) for length, rates in known])
         errors.append(cost.error(fitted.scaled(operations).rate(tokens), rate))
-    return middle(errors)
+    return median(errors)
 
 
 def _shown(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:+.1f} %"  # no -0.0
+    return f"{round(100 * share, 1) + 0.0:+.1f} %"  # avoid -0.0

@@ -1,13 +1,13 @@
-"""Cost, cache and memory of a worker against the number of open sessions."""
+"""Cost, cache hit rate and memory of a worker by number of open sessions."""
 
 from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import group, markdown, probes, testbed
+from benchmarks import consumer_group, markdown, probes, testbed
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
-from benchmarks.rounds import middle
+from benchmarks.rounds import median
 from stream_app.worker.broker import free_port
 
 NAME: Final = "sessions"
@@ -19,7 +19,7 @@ TURNS: Final = 2000
 
 
 class Count(Struct):
-    """Turns per second, µs of CPU a turn outside the model, share of states found in memory.
+    """Turns per second, µs of CPU per turn outside the model, cache hit rate.
 
     ``memory``: resident MiB after the rounds. ``cached``: states in the worker's memory.
     """
@@ -33,14 +33,14 @@ class Count(Struct):
 
 
 class Result(Struct):
-    """One worker, SQLite; ``cache``: most states that it keeps in memory."""
+    """One worker, SQLite; ``cache``: maximum number of states in memory."""
 
     cache: int
     counts: list[Count]
 
 
 def measure(options: Options) -> Result:
-    """Fill the cache with a turn of each session, then rounds of sessions picked at random."""
+    """Fill the cache with one turn per session, then send turns of randomly chosen sessions."""
     counts = []
     with testbed.opened(options.bundle, options.kafka) as bed:
         for sessions in options.size(COUNTS, (20, 200)):
@@ -48,7 +48,7 @@ def measure(options: Options) -> Result:
             settings = bed.deployment(health_port=port)
             open_now = OpenSessions(settings, "open", sessions)
             found = Count(sessions, [], [], [], 0, 0.0)
-            with group.workers(settings) as workers:
+            with consumer_group.workers(settings) as workers:
                 filling = open_now.each_once(SHORT)
                 workers.burst("open", filling[: settings.cache_sessions], open_now.first_seq)
                 for _ in range(options.rounds):
@@ -63,7 +63,7 @@ def measure(options: Options) -> Result:
                 found.cached = int(probes.metric(port, "rapport_cached_sessions"))
             counts.append(found)
             options.say(
-                f"{sessions} open: {middle(found.rates):.1f} turns/s, {found.memory:.0f} MiB"
+                f"{sessions} open: {median(found.rates):.1f} turns/s, {found.memory:.0f} MiB"
             )
         return Result(settings.cache_sessions, counts)
 
@@ -77,13 +77,13 @@ def _lookups(port: int) -> tuple[float, float]:
 
 
 def table(result: Result) -> str:
-    """One row for each number of sessions."""
+    """One row per number of sessions."""
     rows = [
         [
             f"{count.sessions:,}",
-            f"{middle(count.rates):.1f}",
-            f"{middle(count.overheads):.0f}",
-            f"{100 * middle(count.hits):.0f} %",
+            f"{median(count.rates):.1f}",
+            f"{median(count.overheads):.0f}",
+            f"{100 * median(count.hits):.0f} %",
             f"{count.cached:,}",
             f"{count.memory:.0f}",
         ]
@@ -93,7 +93,7 @@ def table(result: Result) -> str:
         "open sessions",
         "turns/s",
         "µs of CPU a turn, not the model",
-        "found in memory",
+        "cache hits",
         "states in memory",
         "memory, MiB",
     ]

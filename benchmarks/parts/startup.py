@@ -1,4 +1,4 @@
-"""From the start of ``rapport worker`` to a green ``/readyz``."""
+"""Time from starting ``rapport worker`` until ``/readyz`` succeeds."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from benchmarks import markdown, probes, processes, testbed
 from benchmarks.options import Options
-from benchmarks.rounds import middle
+from benchmarks.rounds import median
 from stream_app.commands.children import environment
 from stream_app.settings import Settings
 from stream_app.worker.broker import free_port
@@ -19,7 +19,7 @@ PATIENCE: Final = 120.0
 
 
 class Result(Struct):
-    """Seconds, round by round; ``listening``: until the model is loaded and the probes answer."""
+    """Seconds by round; ``listening``: until the health endpoints answer."""
 
     broker: str
     listening: list[float]
@@ -27,7 +27,7 @@ class Result(Struct):
 
 
 def measure(options: Options) -> Result:
-    """A first worker of a new group, every time."""
+    """Start the first worker of a new group in every round."""
     with testbed.opened(options.bundle, options.kafka) as bed:
         found = Result(bed.broker_name, [], [])
         for _ in range(options.rounds):
@@ -52,9 +52,9 @@ def _start(settings: Settings, bed: testbed.Testbed) -> tuple[float, float]:
 def table(result: Result) -> str:
     """Two moments."""
     rows = [
-        [what, f"{middle(values):.2f}", f"{min(values):.2f}-{max(values):.2f}"]
+        [what, f"{median(values):.2f}", f"{min(values):.2f}-{max(values):.2f}"]
         for what, values in (
-            ("model loaded, probes answer", result.listening),
+            ("model loaded, health endpoints answer", result.listening),
             ("ready: in the group, partitions assigned, store reachable", result.ready),
         )
     ]

@@ -1,9 +1,9 @@
-"""Ten thousand open sessions, a turn every ten seconds from each: is that sustained?
+"""Are ten thousand open sessions with a turn every ten seconds each sustained?
 
-A worker a core on PostgreSQL, with the bundle asked for and with every other one that is shipped.
-First what is sustained in bursts, then nine tenths of it and the wanted rate as a Poisson process;
-the backlog says whether the service keeps up. Each flow has a broker, a database and workers of its
-own: the embedded broker works the harder the longer its log is.
+A worker per core on PostgreSQL, with the given bundle and with every other shipped one. First the
+burst rate, then nine tenths of it and the target rate as a Poisson process; the backlog shows
+whether the service keeps up. Each flow has its own broker, database and workers, because the
+embedded broker slows down as its log grows.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import group, markdown, schedule, testbed
-from benchmarks.group import Flow, Group
+from benchmarks import consumer_group, markdown, schedule, testbed
+from benchmarks.consumer_group import Flow, Group
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
-from benchmarks.rounds import middle, spread
+from benchmarks.rounds import median, spread
 from stream_app.inference import bundle as bundles
 
 NAME: Final = "target"
@@ -37,7 +37,7 @@ class Run(Struct):
 
 
 class Result(Struct):
-    """``wanted``: turns per second."""
+    """``wanted``: target in turns per second."""
 
     workers: int
     sessions: int
@@ -46,7 +46,7 @@ class Result(Struct):
 
 
 def measure(options: Options) -> Result:
-    """Each flow lasts a minute."""
+    """Measure flows of a minute each."""
     wanted = options.size(RATE, 40.0)
     sessions = options.size(SESSIONS, 50)
     runs = [
@@ -63,35 +63,35 @@ def _run(options: Options, path: Path, sessions: int, wanted: float) -> Run:
         for _ in range(options.rounds):
             turns = open_now.turns(options.size(4000, 60))
             bursts.append(workers.burst("open", turns, open_now.first_seq).rate)
-    for rate in (0.9 * middle(bursts), wanted):
+    for rate in (0.9 * median(bursts), wanted):
         with _opened(options, path, sessions) as (workers, open_now):
             at = schedule.arrivals(rate, seconds, seed=1)
             turns = open_now.turns(len(at))
             flows.append(workers.flow("open", turns, at, open_now.first_seq))
-            options.say(f"{name}, {rate:.0f} turns/s: behind by {flows[-1].backlog}")
+            options.say(f"{name}, {rate:.0f} turns/s: backlog {flows[-1].backlog}")
             memory = workers.memory()
     return Run(name, bursts, flows, memory)
 
 
 @contextmanager
 def _opened(options: Options, path: Path, sessions: int) -> Iterator[tuple[Group, OpenSessions]]:
-    """Workers with open sessions in memory, on a broker with nothing else in its log."""
+    """Start workers with open sessions in memory, on a broker with an otherwise empty log."""
     with testbed.opened(path, options.kafka) as bed:
         settings = bed.deployment("postgresql")
         open_now = OpenSessions(settings, "open", sessions)
-        with group.workers(settings, options.cores) as workers:
+        with consumer_group.workers(settings, options.cores) as workers:
             workers.burst("open", open_now.each_once(SHORT), open_now.first_seq)
             yield workers, open_now
 
 
 def table(result: Result) -> str:
-    """What is sustained, and what happens at the wanted rate."""
+    """The sustained rate, and the backlog at the target rate."""
     sustained = [
         [
             run.bundle,
-            f"{middle(run.bursts):.0f}",
+            f"{median(run.bursts):.0f}",
             spread(run.bursts),
-            f"{100 * middle(run.bursts) / result.wanted:.0f} %",
+            f"{100 * median(run.bursts) / result.wanted:.0f} %",
             f"{run.memory:.0f}",
         ]
         for run in result.runs
@@ -110,7 +110,7 @@ def table(result: Result) -> str:
         f"{result.sessions:,} open sessions, {result.workers} workers, PostgreSQL; "
         f"{result.wanted:.0f} turns/s are wanted."
     )
-    of_bursts = ["bundle", "in bursts, turns/s", "rounds", "of what is wanted", "worker, MiB"]
+    of_bursts = ["bundle", "in bursts, turns/s", "rounds", "of the target", "worker, MiB"]
     of_flows = ["bundle", "turns/s sent", "p50 ms", "p95 ms", "p99 ms"]
-    of_flows += ["behind half-way", "behind at the end"]
+    of_flows += ["backlog half-way", "backlog at the end"]
     return f"{words}\n\n{markdown.table(of_bursts, sustained)}\n\n{markdown.table(of_flows, flows)}"

@@ -1,4 +1,4 @@
-"""Cost against the length of the window: encoded once, and concatenated."""
+"""Cost by length of the window: encoded once, and re-encoded as concatenated text."""
 
 import shutil
 import sys
@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from benchmarks import group, markdown, testbed, workload
+from benchmarks import consumer_group, markdown, testbed, workload
 from benchmarks.options import Options
-from benchmarks.rounds import middle, ratio
+from benchmarks.rounds import median, ratio
 from stream_app.inference.bundle import MANIFEST
 
 NAME: Final = "window"
@@ -20,10 +20,10 @@ LONGEST: Final = max(LENGTHS)
 
 
 class Point(Struct):
-    """Turns per second, round by round; ``length``: turns around the one that is scored.
+    """Turns per second by round; ``length``: turns around the scored one.
 
-    ``cpu``: µs of CPU a turn of ours, the model's and all else: it says more than turns per second
-    where others share the machine.
+    ``cpu``: µs of CPU per turn of a worker, model included; more reliable than turns per second
+    when others share the machine.
     """
 
     length: int
@@ -39,9 +39,9 @@ class Result(Struct):
 
 
 def measure(options: Options) -> Result:
-    """Real workers whose bundle says that the head takes so many neighbours; its graph does.
+    """Run real workers with a bundle whose manifest allows that many neighbours, as its graph does.
 
-    Every round begins with another length, so that what drifts in a round hits all of them.
+    Every round begins with another length, so that a drift within a round affects all of them.
     """
     lengths = options.size(LENGTHS, (0, LONGEST))
     points = [Point(length, [], [], []) for length in lengths]
@@ -58,10 +58,10 @@ def measure(options: Options) -> Result:
                     "window_after": after,
                     "bundle": bundle,
                 }
-                with group.workers(bed.deployment(**changes)) as workers:
+                with consumer_group.workers(bed.deployment(**changes)) as workers:
                     burst = workers.burst("run", turns)
                 plain = [sys.executable, "-m", "benchmarks.consumers.plain", "window"]
-                with group.running(bed.topics(**changes), [plain]) as consumer:
+                with consumer_group.running(bed.topics(**changes), [plain]) as consumer:
                     point.concatenated.append(consumer.burst("run", few).rate)
                 point.ours.append(burst.rate)
                 point.cpu.append(burst.cpu / burst.turns * 1e6)
@@ -70,7 +70,7 @@ def measure(options: Options) -> Result:
 
 
 def widened(bundle: Path, folder: Path, slots: int) -> Path:
-    """The bundle in another folder, its manifest with so many slots for neighbours."""
+    """Copy the bundle, with so many slots for neighbours in its manifest."""
     shutil.copytree(bundle, folder)
     manifest = msgspec.json.decode((folder / MANIFEST).read_bytes())
     manifest["head"]["slots"] = slots
@@ -79,16 +79,16 @@ def widened(bundle: Path, folder: Path, slots: int) -> Path:
 
 
 def table(result: Result) -> str:
-    """Relative to no window at all."""
+    """Relative to an empty window."""
     base = result.points[0]
     rows = [
         [
             str(point.length),
-            f"{middle(point.ours):.1f}",
+            f"{median(point.ours):.1f}",
             f"{ratio(base.ours, point.ours):.2f}",
-            f"{middle(point.cpu):.0f}",
+            f"{median(point.cpu):.0f}",
             f"{ratio(point.cpu, base.cpu):.2f}",
-            f"{middle(point.concatenated):.1f}",
+            f"{median(point.concatenated):.1f}",
             f"{ratio(base.concatenated, point.concatenated):.2f}",
         ]
         for point in result.points

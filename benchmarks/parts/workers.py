@@ -1,19 +1,19 @@
-"""Turns per second against the number of workers, on PostgreSQL."""
+"""Turns per second by number of workers, on PostgreSQL."""
 
 from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import group, markdown, testbed, workload
+from benchmarks import consumer_group, markdown, testbed, workload
 from benchmarks.options import Options
-from benchmarks.rounds import middle, ratio
+from benchmarks.rounds import median, ratio
 
 NAME: Final = "workers"
 TITLE: Final = "Workers"
 
 
 class Count(Struct):
-    """Turns per second, round by round."""
+    """Turns per second by round."""
 
     workers: int
     rates: list[float]
@@ -21,14 +21,14 @@ class Count(Struct):
 
 
 class Result(Struct):
-    """``cores`` of the machine: more workers than these gain nothing."""
+    """``cores`` of the machine: more workers than cores bring no gain."""
 
     cores: int
     counts: list[Count]
 
 
 def numbers(cores: int) -> list[int]:
-    """One, twice as many, and so on up to the cores; then twice the cores.
+    """Powers of two up to the cores, the cores, and twice the cores.
 
     >>> numbers(2), numbers(6)
     ([1, 2, 4], [1, 2, 4, 6, 12])
@@ -38,13 +38,13 @@ def numbers(cores: int) -> list[int]:
 
 
 def measure(options: Options) -> Result:
-    """Fresh workers, topics and tables in every round."""
+    """Use new workers, topics and tables in every round."""
     counts = [Count(number, [], []) for number in options.size(numbers(options.cores), [1, 2])]
     turns = workload.turns(options.size(4000, 120))
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
             for count in counts:
-                with group.workers(bed.deployment("postgresql"), count.workers) as workers:
+                with consumer_group.workers(bed.deployment("postgresql"), count.workers) as workers:
                     burst = workers.burst("run", turns)
                 count.rates.append(burst.rate)
                 count.overheads.append(burst.overhead)
@@ -58,9 +58,9 @@ def table(result: Result) -> str:
     rows = [
         [
             str(count.workers),
-            f"{middle(count.rates):.1f}",
+            f"{median(count.rates):.1f}",
             f"{ratio(count.rates, one.rates):.2f}",
-            f"{middle(count.overheads):.0f}",
+            f"{median(count.overheads):.0f}",
         ]
         for count in result.counts
     ]

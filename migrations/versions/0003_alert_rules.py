@@ -1,6 +1,6 @@
-"""Alerts say why they were raised; sessions say when a rule is due; baselines.
+"""Add the rule and reason of alerts, the due time of timed rules, and baselines.
 
-Alerts from before get their episode's id by the service's own rule, and the severity `warning`.
+Existing alerts get their episode's id, computed as the service does, and the severity `warning`.
 
 Revision: 0003
 """
@@ -64,7 +64,7 @@ def downgrade() -> None:
     with op.batch_alter_table("session_states") as states:
         states.drop_column("wake_at")
     alerts = sa.table("alerts", sa.column("value"), sa.column("threshold"))
-    # An older release knows no alert without numbers, and nothing of the rules that raise them.
+    # An older release cannot read alerts without a value and a threshold.
     op.execute(sa.delete(alerts).where(alerts.c.value.is_(None) | alerts.c.threshold.is_(None)))
     op.drop_index(op.f("ix_alerts_episode_id"), table_name="alerts")
     with op.batch_alter_table("alerts") as changed:

@@ -1,4 +1,4 @@
-"""What people do: who may sign in, acknowledgements, mutes, ratings, disputes, the audit trail.
+"""Add accounts, acknowledgements, mutes, ratings, disputes and the audit trail.
 
 Revision: 0004
 """

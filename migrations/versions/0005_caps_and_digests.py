@@ -1,7 +1,7 @@
-"""What a target was told one by one, what waits for its digest, and when.
+"""Add hourly caps and digests of notification targets.
 
-A delivery that the target has is called `delivered` from here on: `acknowledged` is now what a
-person did to the alert before it was told.
+A delivery that has reached its target is called `delivered` from here on; `acknowledged` now means
+that a person acknowledged the alert before it was sent.
 
 Revision: 0005
 """

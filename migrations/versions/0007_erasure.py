@@ -1,4 +1,4 @@
-"""Sessions that were erased do not come back from the log; texts are found by their age.
+"""Record erased sessions, so that they are not restored from the log; index texts by age.
 
 Revision: 0007
 """

@@ -1,7 +1,7 @@
-"""The empathy index of a session, and predicted outcomes under their own names.
+"""Add the empathy index of a session, and predicted outcomes by name.
 
-`predicted_rating` was never filled and goes. Scores of earlier bundles keep their risk, which
-meant something else; it stands under their bundle.
+`predicted_rating` was never filled and is dropped. Scores of earlier bundles keep their risk, which
+had another definition; rows name their bundle.
 
 Revision: 0009
 """

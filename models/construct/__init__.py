@@ -1,1 +1,1 @@
-"""A benchmark of low empathy whose answers are known, and the fit of what it measures."""
+"""Synthetic sessions of known empathy, and the fit of the empathy index evaluated on them."""

@@ -1,9 +1,9 @@
-"""`python -m models.construct evaluate` and `fit`: the empathy index, measured and shipped.
+"""`python -m models.construct evaluate` and `fit`: evaluate and fit the empathy index.
 
 `evaluate` needs the fold models (`models.crossvalidate`, `models.perceived`) and writes
-docs/evaluation/construct.json: every session is scored by the fold model that has not seen it, with
-a calibration and an index that were fitted on the other folds. `fit` fits the index on all folds
-and writes it into a bundle's bundle.json.
+docs/evaluation/construct.json: every session is scored by the fold model that did not train on it,
+with a calibration and an index fitted on the other folds. `fit` fits the index on all folds and
+writes it into a bundle's bundle.json.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,22 +21,26 @@ import numpy as np
 import typer
 from sklearn.model_selection import StratifiedGroupKFold
 
-from export.bundle import CARD, MANIFEST, head_entry, write_manifest
-from export.card import model_card
+from models.annomi_quality import topic_of
+from models.bundle import CARD, MANIFEST, head_entry, write_manifest
 from models.calibrate import Calibration, crossfitted, fitted
+from models.card import model_card
 from models.construct import figures
-from models.construct.bundled import bundled
+from models.construct.benchmark import (
+    DOMAINS_COMPOSED,
+    BenchmarkSessions,
+    build_benchmark,
+)
+from models.construct.bundle_scores import score_with_bundle
 from models.construct.fit import Part, fit, labelled_answers
-from models.construct.material import DOMAINS_COMPOSED, Material, material
 from models.construct.plain import SPANS
-from models.construct.replayed import Watched, turn_features, watch
 from models.construct.scoring import Scored, score
+from models.construct.traces import SessionTrace, trace_sessions, turn_features
 from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
-from models.data.listeners import HeardSession, load_sessions
+from models.data.rated_sessions import RatedSession, load_sessions
 from models.evaluate.folds import Fold, load_folds, plan
 from models.labels import COUNSELLOR, HEADS, RATED
-from models.quality import topic_of
 from models.resampling import interval, spearman
 from stream_app.contracts.events import Approach
 from stream_app.contracts.scores import MECHANISMS, Stage
@@ -44,7 +48,7 @@ from stream_app.core.empathy import EmpathyModel
 from stream_app.inference.bundle import HeadSpec
 
 app = typer.Typer(add_completion=False)
-Folds = Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")]
+Folds = Annotated[Path, typer.Option(help="Folder with one model folder per fold.")]
 Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
 Manifest = Mapping[str, HeadSpec]
 TOPIC_SPLITS, TOPIC_REPEATS = 5, 3
@@ -67,40 +71,40 @@ PROTOCOL = {
 
 @dataclass(frozen=True)
 class Loaded:
-    """One fold: its sessions, what its model says of them, and the calibration from the others."""
+    """One fold: its sessions, its model's scores, and the calibration fitted on the others."""
 
     number: int
-    material: Material
+    benchmark: BenchmarkSessions
     scored: Scored
     manifest: Manifest
 
     def part(self) -> Part:
-        """What the fit reads."""
-        features = turn_features(self.material, self.scored, self.manifest, Stage.FINAL)
-        return Part(self.material, self.scored.starts, features)
+        """The inputs of the fit."""
+        features = turn_features(self.benchmark, self.scored, self.manifest, Stage.FINAL)
+        return Part(self.benchmark, self.scored.starts, features)
 
-    def watched(self, model: EmpathyModel) -> list[Watched]:
-        """The sessions through the service."""
-        return watch(self.material, self.scored, self.manifest, model)
+    def watched(self, model: EmpathyModel) -> list[SessionTrace]:
+        """Run the sessions through the service's pipeline."""
+        return trace_sessions(self.benchmark, self.scored, self.manifest, model)
 
 
 def manifest_of(calibration: Calibration) -> Manifest:
-    """The heads as a bundle with this calibration states them."""
+    """The heads as a bundle with this calibration would declare them."""
     return {head.name: msgspec.convert(head_entry(head, calibration), HeadSpec) for head in HEADS}
 
 
 def load(folds: Path, data_dir: Path) -> tuple[list[Loaded], Calibration]:
-    """Every trained fold, and the calibration that is fitted on all of them."""
+    """Load every trained fold, and the calibration fitted on all of them."""
     conversations = load_for_command(data_dir)
     trained: list[Fold] = load_folds(folds, conversations)
     if not trained:
         raise SystemExit(
-            f"error: {folds} holds no trained fold: run python -m models.crossvalidate"
+            f"error: {folds} contains no trained fold: run python -m models.crossvalidate"
         )
     found = []
     count, seed = plan(folds)
     for fold, calibration in zip(trained, crossfitted(trained), strict=True):
-        made = material(data_dir, fold.number, count, seed)
+        made = build_benchmark(data_dir, fold.number, count, seed)
         scored = score(folds / str(fold.number), made.sessions, data_dir)
         found.append(Loaded(fold.number, made, scored, manifest_of(calibration)))
         print(f"fold {fold.number}: {len(made.sessions)} sessions", flush=True)
@@ -111,16 +115,16 @@ def load(folds: Path, data_dir: Path) -> tuple[list[Loaded], Calibration]:
 def evaluate(
     folds: Folds = Path("build/folds"),
     data_dir: Data = None,
-    out: Annotated[Path, typer.Option(help="Where the figures are written.")] = Path(
+    out: Annotated[Path, typer.Option(help="File to write the figures to.")] = Path(
         "docs/evaluation/construct.json"
     ),
 ) -> None:
-    """Measure the index and its risk on sessions whose empathy is known."""
+    """Evaluate the index and its risk on sessions of known empathy."""
     started = time.monotonic()
     folder = resolve_data_dir(data_dir)
     loaded, _ = load(folds, folder)
     parts = {fold.number: fold.part() for fold in loaded}
-    watched: list[Watched] = []
+    watched: list[SessionTrace] = []
     enter: dict[int, float] = {}
     for fold in loaded:
         others = [part for number, part in parts.items() if number != fold.number]
@@ -154,7 +158,7 @@ def evaluate(
     print(f"written to {out}, {(time.monotonic() - started) / 60:.1f} minutes")
 
 
-def by_measure(watched: Sequence[Watched], measure: figures.Measure) -> dict[str, Any]:
+def by_measure(watched: Sequence[SessionTrace], measure: figures.Measure) -> dict[str, Any]:
     """The figures that the risk and the plain means share."""
     composed = DOMAINS_COMPOSED
     return {
@@ -168,7 +172,7 @@ def by_measure(watched: Sequence[Watched], measure: figures.Measure) -> dict[str
 
 
 def one_answer(parts: Sequence[Part]) -> dict[str, Any]:
-    """Spearman of EPITOME's labelled total with the expected one, answer by answer."""
+    """Spearman of EPITOME's labelled total with the expected total, per answer."""
     expected, total = [], []
     for part in parts:
         x, labels = labelled_answers([part])
@@ -179,7 +183,7 @@ def one_answer(parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def rated(parts: Sequence[Part]) -> dict[str, Any]:
-    """Spearman of people's 1-5 rating with the head `empathy`; also at equal length."""
+    """Spearman of 1-5 ratings with the head `empathy`, plain and with length held constant."""
     found, given, words = [], [], []
     for part in parts:
         for session, known, rows in part.chosen(lambda _, known: known.kind == "rated"):
@@ -198,31 +202,35 @@ def rated(parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
+def _outside(held: set[str]) -> Callable[[RatedSession], bool]:
+    return lambda session: session.key not in held
+
+
 def annomi_quality(
-    loaded: Sequence[Loaded], parts: Mapping[int, Part], heard: Sequence[HeardSession]
+    loaded: Sequence[Loaded], parts: Mapping[int, Part], heard: Sequence[RatedSession]
 ) -> dict[str, Any]:
-    """AUROC of low quality with topics held out, declared as motivational interviewing."""
+    """AUROC of low quality, topics held out, with the sessions declared as MI."""
     own = [s for s in heard if s.source == "annomi"]
     low = {s.key: s.quality == "low" for s in own}
     topics = np.unique([topic_of(s) for s in own], return_inverse=True)[1]
     truth = np.array([low[s.key] for s in own])
-    repeats: list[list[Watched]] = []
+    repeats: list[list[SessionTrace]] = []
     for seed in range(TOPIC_REPEATS):
         splitter = StratifiedGroupKFold(TOPIC_SPLITS, shuffle=True, random_state=seed)
-        found: list[Watched] = []
+        found: list[SessionTrace] = []
         for _, test in splitter.split(truth, truth, topics):
             held = {own[i].key for i in test}
-            model = fit(list(parts.values()), 0.5, 0.4, lambda s, held=held: s.key not in held)
+            model = fit(list(parts.values()), 0.5, 0.4, _outside(held))
             for fold in loaded:
                 chosen = [
                     place
                     for place, (session, known) in enumerate(
-                        zip(fold.material.sessions, fold.material.known, strict=True)
+                        zip(fold.benchmark.sessions, fold.benchmark.known, strict=True)
                     )
                     if known.kind == "real" and session.key in held
                 ]
-                found += watch(
-                    fold.material,
+                found += trace_sessions(
+                    fold.benchmark,
                     fold.scored,
                     fold.manifest,
                     model,
@@ -246,21 +254,21 @@ def fit_bundle(
         "docs/evaluation/construct.json"
     ),
     own: Annotated[
-        bool, typer.Option(help="References from what the bundle itself says of the sessions.")
+        bool, typer.Option(help="Compute the reference distribution from this bundle's own scores.")
     ] = False,
 ) -> None:
     """Fit the index on all folds and write it into the bundle.
 
-    A bundle that the folds are not the models of (the small one) has its references from its own
-    scores (`--own`); what counts as an answer is learned on the folds alone.
+    With `--own` the reference distribution comes from the bundle's own scores, for a bundle other
+    than the fold models' (the small one); answer weights are learned on the folds alone.
     """
     loaded, calibration = load(folds, resolve_data_dir(data_dir))
     manifest = manifest_of(calibration)
-    parts = [Loaded(fold.number, fold.material, fold.scored, manifest).part() for fold in loaded]
+    parts = [Loaded(fold.number, fold.benchmark, fold.scored, manifest).part() for fold in loaded]
     measured = json.loads(figures_file.read_text(encoding="utf-8"))
     by_fold = measured["alerts"]["peer-support"]["enter_by_fold"].values()
     enter = round(float(np.median(list(by_fold))), 4)
-    references = [bundled(bundle, fold.material) for fold in loaded] if own else None
+    references = [score_with_bundle(bundle, fold.benchmark) for fold in loaded] if own else None
     leave = round(enter * figures.EXIT_RATIO, 4)
     model = fit(parts, enter, leave, references=references)
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
@@ -272,7 +280,7 @@ def fit_bundle(
 
 
 def _short(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The headline figures."""
+    """Headline figures for the terminal."""
     return {
         "one_answer": report["one_answer"]["value"],
         "rated": {name: report["rated"][name]["value"] for name in ("spearman", "at_equal_length")},
@@ -312,7 +320,7 @@ def _short(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_nan(content: Any) -> Any:
-    """The same with null for what is not defined (a correlation with a constant, say)."""
+    """Replace undefined values (NaN, such as a correlation with a constant) by null."""
     if isinstance(content, Mapping):
         return {str(key): _without_nan(value) for key, value in content.items()}
     if isinstance(content, list | tuple):

@@ -1,4 +1,4 @@
-"""The figures of the benchmark, from what the service said of its sessions."""
+"""Figures of the benchmark, from the service's output on its sessions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from models.construct.material import EXCHANGES, Kind
-from models.construct.replayed import Watched
+from models.construct.benchmark import EXCHANGES, Kind
+from models.construct.traces import SessionTrace
 from models.resampling import auroc, interval, spearman
 
 Floats = NDArray[np.float64]
 LOW_SHARE = 0.25
-"""The quarter of the composed sessions with the lowest labelled mean is low."""
+"""Composed sessions in the lowest quarter by labelled mean count as low."""
 SOON = 3
-"""Counsellor turns from the onset on."""
+"""Counsellor turns after the onset."""
 FOR_TURNS = 2
-"""As in the rule `low-empathy` that ships (`stream_app/rules.yaml`)."""
+"""As in the shipped rule `low-empathy` (`stream_app/rules.yaml`)."""
 FALSE_ALARMS = 0.05
 EXIT_RATIO = 0.8
 UNKNOWN = 0.5
-"""Stands for a risk before there is one."""
+"""Used where no risk exists yet."""
 PAIRS: tuple[tuple[Kind, Kind], ...] = (
     ("none", "strong"),
     ("task", "strong"),
@@ -36,11 +36,11 @@ PAIRS: tuple[tuple[Kind, Kind], ...] = (
 )
 
 
-Measure = Callable[[Watched, int | None], float]
+Measure = Callable[[SessionTrace, int | None], float]
 """How low the empathy of a session is after so many counsellor turns; None: at its end."""
 
 
-def by_risk(w: Watched, turns: int | None) -> float:
+def by_risk(w: SessionTrace, turns: int | None) -> float:
     """By the service's risk."""
     known = w.end.low_empathy_risk if turns is None else w.risk_after(turns)
     return UNKNOWN if known is None else known
@@ -49,13 +49,15 @@ def by_risk(w: Watched, turns: int | None) -> float:
 def by_plain_mean(span: str) -> Measure:
     """By a plain mean of expected levels (`models.construct.plain`), the lower the worse."""
 
-    def measure(w: Watched, turns: int | None) -> float:
+    def measure(w: SessionTrace, turns: int | None) -> float:
         return -w.plain[-1 if turns is None else turns - 1][span]
 
     return measure
 
 
-def composed(found: Sequence[Watched], domain: str, measure: Measure = by_risk) -> dict[str, Any]:
+def composed(
+    found: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
+) -> dict[str, Any]:
     """Rank correlation with the labelled mean, and AUROC of the low sessions."""
     own = [w for w in found if w.known.kind == "composed" and w.known.domain == domain]
     truth = np.array([float(np.mean(w.known.totals)) for w in own])
@@ -72,7 +74,9 @@ def composed(found: Sequence[Watched], domain: str, measure: Measure = by_risk) 
     }
 
 
-def misplaced(found: Sequence[Watched], domain: str, measure: Measure = by_risk) -> dict[str, Any]:
+def misplaced(
+    found: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
+) -> dict[str, Any]:
     """AUROC of sessions with each other's empathic answers against the same with their own.
 
     Sessions that swapped their answers are resampled together.
@@ -97,19 +101,19 @@ def misplaced(found: Sequence[Watched], domain: str, measure: Measure = by_risk)
 
 
 def degraded(
-    found: Sequence[Watched], domain: str, measure: Measure = by_risk
+    found: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
 ) -> list[dict[str, Any]]:
     """For every kind and its control: AUROC at the end and three turns after the onset."""
-    by_way = _by_way(found, domain)
+    by_variant = _by_variant(found, domain)
     rows = []
-    for way, sessions in by_way.items():
+    for variant, sessions in by_variant.items():
         for changed, control in PAIRS:
             both = [(s[changed], s[control]) for s in sessions if changed in s and control in s]
             if both:
                 rows.append(
                     {
-                        "onset": way[0],
-                        "share": way[1],
+                        "onset": variant[0],
+                        "share": variant[1],
                         "changed": changed,
                         "control": control,
                         "sessions": len(both),
@@ -120,28 +124,33 @@ def degraded(
     return rows
 
 
-Way = tuple[str, str]
+Variant = tuple[str, str]
 
 
-def _by_way(found: Sequence[Watched], domain: str) -> dict[Way, list[dict[str, Watched]]]:
-    """By onset and share, for every real session its changed versions and the untouched one."""
+def _by_variant(
+    found: Sequence[SessionTrace], domain: str
+) -> dict[Variant, list[dict[str, SessionTrace]]]:
+    """By onset and share: for every real session, its changed versions and the unchanged one."""
     untouched = {
         w.known.origin: w for w in found if w.known.kind == "untouched" and w.known.domain == domain
     }
-    ways: dict[Way, dict[str, dict[str, Watched]]] = defaultdict(dict)
+    variants: dict[Variant, dict[str, dict[str, SessionTrace]]] = defaultdict(dict)
     for w in found:
         if w.known.onset is None or w.known.domain != domain:
             continue
         onset = "turn 3" if w.known.onset == 2 else "half"
-        session = ways[onset, w.known.share].setdefault(
+        session = variants[onset, w.known.share].setdefault(
             w.known.origin, {"untouched": untouched[w.known.origin]}
         )
         session[w.known.kind] = w
-    return {way: list(sessions.values()) for way, sessions in sorted(ways.items(), reverse=False)}
+    return {
+        variant: list(sessions.values())
+        for variant, sessions in sorted(variants.items(), reverse=False)
+    }
 
 
 def _told_apart(
-    both: Sequence[tuple[Watched, Watched]], turns: int | None, measure: Measure
+    both: Sequence[tuple[SessionTrace, SessionTrace]], turns: int | None, measure: Measure
 ) -> dict[str, Any]:
     """AUROC of the changed sessions, so many turns after the onset; whole pairs are resampled."""
     low = []
@@ -155,26 +164,26 @@ def _told_apart(
 
 
 def fired_at(risks: Sequence[float], enter: float) -> int | None:
-    """Place of the risk at which the shipped rule fires, or None."""
+    """Index of the risk at which the shipped rule fires, or None."""
     for place in range(FOR_TURNS - 1, len(risks)):
         if min(risks[place - FOR_TURNS + 1 : place + 1]) >= enter:
             return place
     return None
 
 
-def fires_from(w: Watched) -> tuple[list[int], list[float]]:
-    """Counsellor turns from the onset on, with their risks."""
+def risks_from_onset(w: SessionTrace) -> tuple[list[int], list[float]]:
+    """Counsellor turns from the onset onwards, and their risks."""
     onset = w.known.onset or 0
     kept = [(p, r) for p, r in zip(w.places, w.risks, strict=True) if p >= onset]
     return [p for p, _ in kept], [r for _, r in kept]
 
 
-def threshold(controls: Sequence[Watched]) -> float:
-    """The lowest threshold at which at most one in twenty of the controls fires."""
+def threshold(controls: Sequence[SessionTrace]) -> float:
+    """Lowest threshold at which at most one in twenty of the controls fires."""
     levels = sorted(
         (
             max((min(pair) for pair in itertools.pairwise(r)), default=0.0)
-            for r in (fires_from(w)[1] for w in controls)
+            for r in (risks_from_onset(w)[1] for w in controls)
         ),
         reverse=True,
     )
@@ -182,17 +191,19 @@ def threshold(controls: Sequence[Watched]) -> float:
     return float(np.nextafter(levels[min(allowed, len(levels) - 1)], 1.0))
 
 
-def is_control(w: Watched) -> bool:
-    """Whether the session had its second half replaced by strongly empathic answers."""
+def is_control(w: SessionTrace) -> bool:
+    """Whether the session's second half was replaced by strongly empathic answers."""
     return w.known.kind == "strong" and w.known.share == "every" and (w.known.onset or 0) != 2
 
 
-def alerts(found: Sequence[Watched], enter: Mapping[int, float], domain: str) -> dict[str, Any]:
-    """What the shipped rule does in chats whose second half is degraded; `enter` by fold."""
+def alerts(
+    found: Sequence[SessionTrace], enter: Mapping[int, float], domain: str
+) -> dict[str, Any]:
+    """Alerts of the shipped rule in chats whose second half is degraded; `enter` by fold."""
     rows: dict[str, Any] = {"enter_by_fold": dict(enter)}
     for kind in ("none", "task", "advice", "strong", "untouched"):
         delays = []
-        for sessions in _by_way(found, domain).get(("half", "every"), []):
+        for sessions in _by_variant(found, domain).get(("half", "every"), []):
             w, onset = sessions[kind], sessions["none"].known.onset or 0
             kept = [(p, r) for p, r in zip(w.places, w.risks, strict=True) if p >= onset]
             at = fired_at([r for _, r in kept], enter[w.known.fold])
@@ -206,8 +217,8 @@ def alerts(found: Sequence[Watched], enter: Mapping[int, float], domain: str) ->
     return rows
 
 
-def quality(watched: Sequence[Watched], low: Mapping[str, bool]) -> dict[str, Any]:
-    """AUROC of AnnoMI's low-quality sessions by the risk at the end."""
+def quality(watched: Sequence[SessionTrace], low: Mapping[str, bool]) -> dict[str, Any]:
+    """AUROC of AnnoMI's low-quality sessions, using the risk at the end."""
     own = [w for w in watched if w.known.origin in low]
     truth = np.array([low[w.known.origin] for w in own])
     risk = np.array([by_risk(w, None) for w in own])
@@ -218,8 +229,10 @@ def quality(watched: Sequence[Watched], low: Mapping[str, bool]) -> dict[str, An
     }
 
 
-def survey(watched: Sequence[Watched], rating: Mapping[str, int], source: str) -> dict[str, Any]:
-    """Spearman of the index with the seeker's own rating, in one file; also at equal length."""
+def survey(
+    watched: Sequence[SessionTrace], rating: Mapping[str, int], source: str
+) -> dict[str, Any]:
+    """Spearman of the index with the seeker's rating in one file, plain and given length."""
     own = [
         w
         for w in watched
@@ -238,7 +251,7 @@ def survey(watched: Sequence[Watched], rating: Mapping[str, int], source: str) -
 
 
 def partial(x: Floats, y: Floats, given: Sequence[Floats]) -> float:
-    """Spearman's correlation of x and y with the ranks of others held constant."""
+    """Partial Spearman correlation of x and y given the ranks of others."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
     base = np.column_stack([np.ones(len(x)), *(rankdata(other) for other in given)])
@@ -251,7 +264,7 @@ def partial(x: Floats, y: Floats, given: Sequence[Floats]) -> float:
 
 
 def confounds(
-    watched: Sequence[Watched], domain: str, measure: Measure = by_risk
+    watched: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
 ) -> dict[str, Any]:
     """Correlation of the risk with lengths, alone and with the index held constant."""
     own = [
@@ -262,7 +275,7 @@ def confounds(
     ]  # fmt: skip
     risk = np.array([measure(w, None) for w in own], float)
     index = np.array([w.end.empathy_index for w in own], float)
-    measures: dict[str, Callable[[Watched], float]] = {
+    measures: dict[str, Callable[[SessionTrace], float]] = {
         "turns": lambda w: float(w.end.turns),
         "words": lambda w: float(w.words),
         "words a turn": lambda w: w.words / max(1, w.end.turns),
@@ -273,8 +286,10 @@ def confounds(
         values = np.array([length(w) for w in own])
         found[name] = {
             "alone": spearman(risk, values),
-            "given_the_index": interval(
-                groups, lambda r, values=values: partial(risk[r], values[r], [index[r]])
-            ),
+            "given_the_index": interval(groups, _given(risk, values, index)),
         }
     return found
+
+
+def _given(x: Floats, y: Floats, held: Floats) -> Callable[[NDArray[np.int64]], float]:
+    return lambda rows: partial(x[rows], y[rows], [held[rows]])

@@ -1,9 +1,9 @@
-"""The fit of what `stream_app.core.empathy` measures, from people's judgements.
+"""Fit the parameters of `stream_app.core.empathy` to human judgements.
 
-*Answers* in peer support, counselling and customer service are weighed by a regression of EPITOME's
-labelled totals (Sharma et al. 2020) on what the heads say of the response. In motivational
+In peer support, counselling and customer service, *answers* are weighed by a regression of
+EPITOME's labelled totals (Sharma et al. 2020) on the head outputs for the response. In motivational
 interviewing they are weighed by a ridge regression of AnnoMI's session quality (Wu et al. 2022) on
-the session's mean features: there reflections count for, and advice without acknowledgement against
+the session's mean features: reflections count for, and advice without acknowledgement against
 (Miller & Rollnick 2013, chapter 1). *References* are the real sessions of a domain.
 """
 
@@ -18,9 +18,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from models.batches import AFTER
-from models.construct.material import Known, Material
-from models.construct.replayed import Features
-from models.data.listeners import HeardSession
+from models.construct.benchmark import BenchmarkSessions, Known
+from models.construct.traces import Features
+from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR
 from stream_app.contracts.events import Approach, Role
 from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel, summary
@@ -33,7 +33,7 @@ LABELLED = (
     "interpretations",
     "explorations",
 )
-"""Features that EPITOME's labels weigh."""
+"""Features weighed by the regression on EPITOME's labels."""
 CODED = (
     "reflection",
     "complex_reflection",
@@ -42,25 +42,30 @@ CODED = (
     "advice_unacknowledged",
     "information_unacknowledged",
 )
-"""Features that AnnoMI's quality weighs."""
+"""Features weighed by the regression on AnnoMI's quality."""
 STRENGTH = 0.03
-"""Inverse of the ridge penalty on AnnoMI's 99 sessions, as in `models.quality`."""
+"""Inverse of the ridge penalty on AnnoMI's 99 sessions, as in `models.annomi_quality`."""
 FLOOR, OPPORTUNITY = 0.6, 0.5
-"""An exchange without an opportunity weighs 0.6; from a probability of 0.5 on it is one.
+"""Weight of an exchange without an opportunity, and the probability from which it is one.
 
-Chosen by hand on a fold of the benchmark."""
+Chosen by hand on a fold of the benchmark.
+"""
 SPREAD = 0.2
-"""Least standard deviation of the prior of a session's level. Reference sessions are good ones and
-close to each other (0.1); others may lie anywhere."""
+"""Lower bound on the prior standard deviation of a session's level.
+
+Reference sessions are good ones and close to each other (0.1); other sessions may lie anywhere.
+"""
 NOISE = 0.24
-"""Least standard deviation of answers within a session: that of composed sessions of EPITOME. The
-answers of one counsellor in AnnoMI vary less (0.15), but then noise looks like a change of level:
-chosen among 0.15 to 0.3 on two folds."""
+"""Lower bound on the standard deviation of answers within a session.
+
+Taken from composed sessions of EPITOME. One AnnoMI counsellor's answers vary less (0.15), but then
+noise looks like a change of level. Chosen among 0.15 to 0.3 on two folds.
+"""
 CHANGE = 0.03
-"""Prior probability of a change of level; chosen by hand on the folds of the benchmark."""
+"""Prior probability of a change of level, chosen by hand on the folds of the benchmark."""
 MIN_ANSWERS = 2
 FEWEST_EXCHANGES = 4
-"""Sessions with fewer are no part of a reference."""
+"""Minimum number of exchanges for a session to be part of a reference."""
 QUANTILES = np.linspace(0.0, 1.0, 21)
 LOWEST = 0.1
 TAILS = (0.01, 0.99)
@@ -82,27 +87,27 @@ OPPORTUNITIES: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Part:
-    """Sessions of one fold with what its model says of their turns; rows lie end to end."""
+    """Sessions of one fold with its model's features, concatenated by rows."""
 
-    material: Material
+    benchmark: BenchmarkSessions
     starts: NDArray[np.int64]
     features: Features
 
     def chosen(
-        self, wanted: Callable[[HeardSession, Known], bool]
-    ) -> list[tuple[HeardSession, Known, range]]:
-        """Sessions with their rows."""
+        self, wanted: Callable[[RatedSession, Known], bool]
+    ) -> list[tuple[RatedSession, Known, range]]:
+        """The wanted sessions with their rows."""
         return [
             (session, known, range(int(self.starts[i]), int(self.starts[i + 1])))
             for i, (session, known) in enumerate(
-                zip(self.material.sessions, self.material.known, strict=True)
+                zip(self.benchmark.sessions, self.benchmark.known, strict=True)
             )
             if wanted(session, known)
         ]
 
 
 def labelled_answers(parts: Sequence[Part]) -> tuple[Floats, Floats]:
-    """Features [answers, LABELLED] and labelled totals of EPITOME's responses, each once."""
+    """Features [answers, LABELLED] and labelled totals of distinct EPITOME responses."""
     rows, totals = [], []
     for part in parts:
         seen: set[str] = set()
@@ -119,7 +124,7 @@ def labelled_answers(parts: Sequence[Part]) -> tuple[Floats, Floats]:
 
 
 def general_answer(parts: Sequence[Part]) -> tuple[AnswerModel, float]:
-    """The answer by EPITOME's labels, and the value from which it counts as empathic."""
+    """Answer model fitted to EPITOME's labels, and its threshold for an empathic answer."""
     x, total = labelled_answers(parts)
     found = LinearRegression().fit(x, total)
     model = _unit(dict(zip(LABELLED, found.coef_.tolist(), strict=True)), found.predict(x)
@@ -134,9 +139,9 @@ def general_answer(parts: Sequence[Part]) -> tuple[AnswerModel, float]:
 
 
 def motivational_answer(
-    parts: Sequence[Part], keeps: Callable[[HeardSession], bool]
+    parts: Sequence[Part], keeps: Callable[[RatedSession], bool]
 ) -> tuple[AnswerModel, float]:
-    """The answer by AnnoMI's session quality, and the median of high-quality sessions' answers."""
+    """Answer model fitted to AnnoMI's quality, and the median answer of high-quality sessions."""
     means, high, turns = [], [], []
     for part in parts:
         for session, _, rows in part.chosen(
@@ -164,7 +169,7 @@ def _table(features: Features, rows: range, names: Sequence[str]) -> Floats:
 
 
 def _unit(weights: Mapping[str, float], values: Floats) -> AnswerModel:
-    """The weights scaled so that the values, but for their tails, lie between 0 and 1."""
+    """Scale the weights so that values, except the tails, lie between 0 and 1."""
     low, high = np.quantile(values, TAILS)
     scale = 1.0 / float(high - low)
     rounded = {name: round(float(weight * scale), 4) for name, weight in weights.items()}
@@ -177,16 +182,16 @@ def _values(model: AnswerModel, features: Mapping[str, Floats]) -> Floats:
 
 
 def turn_values(features: Features, here: DomainEmpathy) -> tuple[Floats, Floats]:
-    """Opportunity and answer of every turn, in [0, 1]; NaN where the other side speaks."""
+    """Opportunity and answer of every turn, in [0, 1]; NaN for turns of the other role."""
     opportunity = np.max([w * features.client[n] for n, w in here.opportunity.items()], axis=0)
     answer = _values(here.answer, features.counsellor)
     return np.clip(opportunity, 0.0, 1.0), np.clip(answer, 0.0, 1.0)
 
 
 def exchanges_of(
-    session: HeardSession, opportunity: Floats, answer: Floats, weighing: Weighing
+    session: RatedSession, opportunity: Floats, answer: Floats, weighing: Weighing
 ) -> tuple[Exchanges, list[tuple[float, float, float]]]:
-    """The session's exchanges by the core, and each as (weight, opportunity, answer)."""
+    """The session's exchanges computed by the core, and each as (weight, opportunity, answer)."""
     whole, everything = Exchanges(), []
     for seq, turn in enumerate(session.turns):
         counsellor = turn.role == COUNSELLOR
@@ -212,9 +217,9 @@ def reference(
     answer: AnswerModel,
     answered: float,
     parts: Sequence[Part],
-    keeps: Callable[[HeardSession, Known], bool],
+    keeps: Callable[[RatedSession, Known], bool],
 ) -> DomainEmpathy:
-    """The reference of a domain or an approach from the real sessions that `keeps` names."""
+    """Reference distribution of a domain or approach, from the sessions selected by `keeps`."""
     service, messages = SERVICES[name]
     weighing = Weighing(floor=FLOOR, opportunity=OPPORTUNITY, answered=answered)
     here = DomainEmpathy(
@@ -250,7 +255,7 @@ def reference(
     )
     probe = EmpathyModel({name: here}, {}, name, CHANGE, MIN_ANSWERS, 0.5, 0.5)
     indices = [
-        found.index for whole, _ in sessions if (found := summary(whole, probe, here)) is not None
+        told.index for whole, _ in sessions if (told := summary(whole, probe, here)) is not None
     ]
     quantiles = np.quantile(indices, QUANTILES)
     return _with(
@@ -287,28 +292,26 @@ def fit(
     parts: Sequence[Part],
     enter: float,
     leave: float,
-    keeps: Callable[[HeardSession], bool] = lambda _: True,
+    keeps: Callable[[RatedSession], bool] = lambda _: True,
     references: Sequence[Part] | None = None,
 ) -> EmpathyModel:
-    """The model from the sessions of some folds; `keeps` leaves sessions of AnnoMI out.
+    """Fit the model on the sessions of some folds; `keeps` selects sessions of AnnoMI.
 
-    `references` are the same sessions as another bundle scores them, for its own reference.
+    `references` are the same sessions scored by another bundle, whose reference is wanted.
     """
     usual_parts = references or parts
     general, answered = general_answer(parts)
-    domains = {
-        domain: reference(
-            domain,
-            general,
-            answered,
-            usual_parts,
-            lambda session, known, domain=domain: (
-                known.kind == "real"
-                and known.domain == domain
-                and session.source != "esconv_failed"
-                and keeps(session)
-            ),
+
+    def real(domain: str) -> Callable[[RatedSession, Known], bool]:
+        return lambda session, known: (
+            known.kind == "real"
+            and known.domain == domain
+            and session.source != "esconv_failed"
+            and keeps(session)
         )
+
+    domains = {
+        domain: reference(domain, general, answered, usual_parts, real(domain))
         for domain in OPPORTUNITIES
         if domain != MOTIVATIONAL
     }

@@ -1,8 +1,8 @@
-"""What a fold's model says of every turn of the benchmark, kept beside the model.
+"""A fold model's scores for every turn of the benchmark, cached beside the model.
 
-The heads are those of the fold's model, the distress probe is fitted on that model's vectors, and
-calibration comes from the other folds (`models.calibrate.crossfitted`), so that nothing has seen
-the sessions that it scores.
+The heads are the fold model's, the distress probe is fitted on its vectors, and calibration comes
+from the other folds (`models.calibrate.crossfitted`), so that none of them has seen the sessions
+that they score.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models import multitask
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.distress import fit_probe, openings, service_turns
 from models.evaluate.folds import weights_digest
 from models.labels import HEADS
@@ -24,15 +24,15 @@ from models.perceived import all_logits
 from models.turn_features import VIEWS, View, encode_texts, turn_features
 
 PROBE_TURNS = 6_000
-"""Turns that a fold's distress probe learns from."""
+"""Number of turns for fitting a fold's distress probe."""
 
 
 @dataclass
 class Scored:
-    """Logits of all heads, and the distress probability, of sessions laid end to end.
+    """Logits of all heads and the distress probability, for concatenated sessions.
 
     `starts` [sessions + 1] are rows; `logits[view][head]` float32 [turns, labels]; `distress`
-    float32 [turns] in [0, 1], of client and counsellor turns alike.
+    float32 [turns] in [0, 1], for client and counsellor turns alike.
     """
 
     starts: NDArray[np.int64]
@@ -57,8 +57,8 @@ class Scored:
             return cls(file["starts"], logits, file["distress"])
 
 
-def score(model_folder: Path, sessions: list[HeardSession], data_dir: Path) -> Scored:
-    """Score the sessions, or read what was kept for just these sessions beside the model."""
+def score(model_folder: Path, sessions: list[RatedSession], data_dir: Path) -> Scored:
+    """Score the sessions, or read the cached scores of exactly these sessions."""
     file = model_folder / f"construct-{_fingerprint(model_folder, sessions)}.npz"
     if file.is_file():
         return Scored.read(file)
@@ -82,8 +82,8 @@ def _flat(vectors: NDArray[np.float16]) -> NDArray[np.float64]:
     return vectors.reshape(len(vectors), -1).astype(np.float64)
 
 
-def _fingerprint(model_folder: Path, sessions: list[HeardSession]) -> str:
-    """Changes with the model, but for its outcome heads, and with the sessions."""
+def _fingerprint(model_folder: Path, sessions: list[RatedSession]) -> str:
+    """A hash of the sessions and of the model without its outcome heads."""
     digest = hashlib.sha256(weights_digest(model_folder / "model.pt").encode())
     for session in sessions:
         digest.update(session.key.encode())

@@ -1,4 +1,4 @@
-"""Loaders of the public corpora, all giving the same small conversation type."""
+"""Loaders of the public corpora, all returning the same conversation type."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ __all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora", "load_f
 
 
 def load_corpora(data_dir: Path) -> list[Conversation]:
-    """Every labelled conversation of the five corpora, in file order."""
+    """Load every labelled conversation of the five corpora, in file order."""
     return [
         *epitome.load(data_dir),
         *esconv.load(data_dir),
@@ -20,7 +20,7 @@ def load_corpora(data_dir: Path) -> list[Conversation]:
 
 
 def load_for_command(data_dir: Path | None) -> list[Conversation]:
-    """As `load_corpora` from the given or default folder; a missing file ends the command."""
+    """As `load_corpora`, from the given or default folder; exits if a file is missing."""
     try:
         return load_corpora(resolve_data_dir(data_dir))
     except MissingCorpusError as problem:

@@ -17,7 +17,7 @@ SUBTYPES = ("question", "reflection", "input")
 
 
 def load(data_dir: Path) -> Iterator[Conversation]:
-    """The sessions, utterance by utterance."""
+    """Read the sessions."""
     corpus = CORPORA["annomi"]
     for file in corpus.files:
         for row in read_rows(corpus, file, data_dir):

@@ -1,15 +1,15 @@
 """Context contrast: the same words where they fit and where they do not.
 
-A phrase that annotators marked in EPITOME, alone or beside a neutral reply, answers two contexts:
-one that calls for it, where it keeps its level, and one that does not, where its level is "none".
+A phrase marked in EPITOME, alone or together with a neutral reply, answers two contexts: one that
+calls for it, where it keeps its level, and one that does not, where its level is "none".
 
     phrase               fits after    does not fit
     a mechanism's        bad news      a service dialogue
     sympathy             bad news      good news
     congratulations      good news     bad news, a service dialogue
 
-Both examples of a pair have the same response, so that its words cannot tell them apart (Lee et
-al., section 5, ask for this). Some fitting phrases stand beside the reply that was really given.
+Both examples of a pair have the same response, so that its words cannot distinguish them (as
+recommended by Lee et al., section 5). Some fitting phrases are combined with the original reply.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Phrases = list[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Mix:
-    """How many pairs are made of each sort, and how many fitting phrases beside the real reply."""
+    """Number of pairs of each sort, and of fitting phrases combined with the original reply."""
 
     mechanism: int = 220
     sympathy: int = 1000
@@ -45,7 +45,7 @@ class Mix:
 def load(
     training: list[Conversation], data_dir: Path, seed: int, mix: Mix | None = None
 ) -> list[Conversation]:
-    """Contrast examples from the phrases of `training`'s EPITOME part; all of them train."""
+    """Build contrast examples from the phrases of `training`'s EPITOME part, for training."""
     mix = mix or Mix()
     chance = random.Random(seed)  # noqa: S311 (nothing secret is drawn)
     by_kind: dict[Kind, list[Context]] = {"task": [], "good_news": [], "bad_news": []}
@@ -89,7 +89,7 @@ def _example(context: Context, text: str, head: str, level: int) -> Conversation
 
 
 def placements(phrase: str, reply: str) -> Iterator[str]:
-    """The phrase alone, before and after a reply.
+    """Yield the phrase alone, before and after a reply.
 
     >>> list(placements("I see.", "Yes."))
     ['I see.', 'I see. Yes.', 'Yes. I see.']

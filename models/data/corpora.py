@@ -1,4 +1,4 @@
-"""What the loaders share: the conversation type, the list of corpora, reading and errors."""
+"""Shared by the loaders: conversation type, list of corpora, file reading and errors."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ CORPORA = {
 
 @dataclass
 class Turn:
-    """One utterance with what is known about it.
+    """One utterance with its annotations.
 
     `labels` maps a head to a distribution over its labels (annotator votes, sums to 1).
-    `rationales` maps a head to character spans (start, end) of `text`; a head that is absent
-    was not annotated, an empty list means that nothing in the text supports the mechanism.
+    `rationales` maps a head to character spans (start, end) of `text`; a missing head was not
+    annotated, an empty list means that no text supports the mechanism.
     """
 
     role: int
@@ -105,9 +105,9 @@ Part = Literal["train", "test"]
 
 @dataclass
 class Conversation:
-    """Turns in order. `split_key` decides the split: equal keys are never separated.
+    """Turns in order. Conversations with equal `split_key` are in the same split.
 
-    `part` is set where the corpus itself decides (people's labels for testing only, say).
+    `part` is set where the corpus defines the split (such as human labels for testing only).
     """
 
     corpus: str
@@ -117,25 +117,25 @@ class Conversation:
 
 
 def one_hot(head: str, label: str) -> tuple[float, ...]:
-    """Distribution with all its mass on `label`; ValueError when the head has no such label."""
+    """One-hot distribution for `label`; ValueError if the head has no such label."""
     labels = HEADS_BY_NAME[head].labels
     position = labels.index(label)
     return tuple(float(index == position) for index in range(len(labels)))
 
 
 def votes(head: str, given: list[str]) -> tuple[float, ...]:
-    """Share of the annotators that chose each label of the head."""
+    """Share of annotators that chose each label of the head."""
     return tuple(given.count(label) / len(given) for label in HEADS_BY_NAME[head].labels)
 
 
 def default_data_dir() -> Path | None:
-    """`../shared/data` beside the repository when it exists, else None."""
+    """`../shared/data` beside the repository if it exists, else None."""
     folder = REPOSITORY.parent / "shared" / "data"
     return folder if folder.is_dir() else None
 
 
 def resolve_data_dir(given: Path | None) -> Path:
-    """The directory to read corpora from: the one given, else the default one."""
+    """The given data directory, else the default one."""
     folder = given or default_data_dir()
     if folder is None:
         message = "no data directory: pass --data-dir FOLDER with the corpora (see models/README)"
@@ -144,12 +144,12 @@ def resolve_data_dir(given: Path | None) -> Path:
 
 
 def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, Any]]:
-    """The JSON lines of one gzipped corpus file."""
+    """Read the JSON lines of one gzipped corpus file."""
     path = data_dir / file
     if not path.is_file():
         message = (
-            f"{file} is not in {data_dir}: it belongs to {corpus.title}, "
-            f"which its publisher offers at {corpus.url} ({corpus.licence})"
+            f"{file} is not in {data_dir}: it is part of {corpus.title}, "
+            f"published at {corpus.url} ({corpus.licence})"
         )
         raise MissingCorpusError(message)
     with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -159,9 +159,9 @@ def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, A
 
 
 def describe(conversations: list[Conversation]) -> list[dict[str, object]]:
-    """The corpora behind the conversations: files, sizes and licences.
+    """Describe the corpora of the conversations: files, sizes and licences.
 
-    A contrast example counts as a context of the corpus whose turns it borrows.
+    A contrast example counts as a context of the corpus that its turns come from.
     """
     rows: list[dict[str, object]] = []
     borrowed = [item for item in conversations if item.corpus == "contrast"]

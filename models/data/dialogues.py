@@ -1,7 +1,7 @@
-"""Task dialogues and emotional chats as contexts: what was said, and what was answered.
+"""Task dialogues and emotional chats as contexts, each with its original reply.
 
-They serve the context contrast in training and the context probe (Lee et al., section 4.5). A
-conversation belongs to one pool, so that no probe meets a context from training.
+They are used for context contrast in training and for the context probe (Lee et al., section 4.5).
+Every conversation belongs to one pool, so that no probe uses a context from training.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Pool = Literal["train", "probe"]
 Kind = Literal["task", "good_news", "bad_news"]
 
 TRAINING_FILES = ("uss_sgd.jsonl.gz", "uss_mwoz.jsonl.gz", "uss_redial.jsonl.gz")
-"""The other service file is for probes alone: a service that training never saw."""
+"""The other service file is reserved for probes: a service that training never saw."""
 TRAINING_SHARE = 0.7
 CONTENT = 3
-"""Users whose mean satisfaction is lower may well be given sympathy."""
+"""Users with lower mean satisfaction may deserve sympathy."""
 
 GOOD = frozenset(
     ("joyful", "excited", "proud", "grateful", "hopeful", "confident", "content", "impressed")
@@ -38,7 +38,7 @@ BAD = frozenset(
 
 @dataclass(frozen=True)
 class Context:
-    """Up to three turns that precede a reply, the reply that was really given, and their kind."""
+    """Up to three turns that precede a reply, the original reply, and their kind."""
 
     kind: Kind
     turns: tuple[Turn, ...]
@@ -47,13 +47,13 @@ class Context:
 
 
 def pool_of(conversation_id: str) -> Pool:
-    """Seven tenths of the conversations are for training."""
+    """Assign seven tenths of the conversations to training."""
     digest = hashlib.sha256(f"pool:{conversation_id}".encode()).digest()
     return "train" if int.from_bytes(digest[:8], "big") / 2**64 < TRAINING_SHARE else "probe"
 
 
 def contexts(data_dir: Path, pool: Pool) -> Iterator[Context]:
-    """One context of each conversation of the pool, in file order."""
+    """Yield one context per conversation of the pool, in file order."""
     yield from _service(data_dir, pool)
     yield from _emotional(data_dir, pool)
 
@@ -86,7 +86,7 @@ def _service(data_dir: Path, pool: Pool) -> Iterator[Context]:
 
 
 def later_news(data_dir: Path, pool: Pool) -> Iterator[Context]:
-    """Three turns that begin with news, and the reply to them, of the pool's conversations."""
+    """Yield three turns that begin with news and the reply, from the pool's conversations."""
     yield from _emotional(data_dir, pool, 3)
 
 

@@ -1,8 +1,8 @@
-"""EmpatheticExchanges: exchanges whose answer people rated for the empathy that it shows, 1-5.
+"""EmpatheticExchanges: exchanges whose answers people rated for empathy, 1-5.
 
-Speaker and listener utterances of EmpatheticDialogues; the rating is a third party's, so it is
-perceived empathy from outside the conversation. It becomes the target of a binary head as the share
-of "yes" that it stands for, so that the head's probability is the expected rating scaled to 0-1.
+Speaker and listener utterances of EmpatheticDialogues. A third party rated each answer, so the
+rating is perceived empathy from outside the conversation. As the target of a binary head it becomes
+a share of "yes", so that the head's probability is the expected rating scaled to 0-1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOWEST, HIGHEST = 1, 5
 
 
 def load(data_dir: Path) -> Iterator[Conversation]:
-    """The exchanges of a conversation in order; every listener utterance has a rating."""
+    """Read the exchanges of each conversation in order; every listener utterance has a rating."""
     corpus = CORPORA["empathetic_exchanges"]
     for file in corpus.files:
         for row in read_rows(corpus, file, data_dir):
@@ -31,7 +31,7 @@ def load(data_dir: Path) -> Iterator[Conversation]:
 
 
 def scaled(rating: float) -> float:
-    """A rating of 1-5 as a number in [0, 1].
+    """Scale a rating of 1-5 to [0, 1].
 
     >>> scaled(1), scaled(4)
     (0.0, 0.75)

@@ -1,6 +1,6 @@
 """Empathetic response intents: listener utterances without context (Welivita & Pu 2020).
 
-Lines that were found by key phrases train the head, those that people labelled only test it.
+The head trains on lines found by key phrases and is tested on human-labelled lines.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.data.corpora import CORPORA, Conversation, Turn, one_hot, read_rows
+from models.data.corpora import CORPORA, Conversation, Part, Turn, one_hot, read_rows
 from models.data.phrases import normal
 from models.labels import COUNSELLOR, EMPATHIC_INTENTS
 
 HEAD = "empathic_intent"
 PEOPLE = "manual_annotations"
 MOST_PER_INTENT = 450
-"""Of the lines found by key phrases two thirds are questions: a balanced sample is enough."""
+"""Cap on training lines: two thirds of those found by key phrases are questions."""
 PREFIX = re.compile(r"^\s*\d+\s*<SEP>\s*")
 
 
 def load(data_dir: Path) -> Iterator[Conversation]:
-    """Conversations of one turn; the first `MOST_PER_INTENT` training lines of each intent.
+    """Read conversations of one turn: the first `MOST_PER_INTENT` training lines of each intent.
 
-    A training line that says the same as a test line is left out.
+    Training lines with the text of a test line are left out.
     """
     corpus = CORPORA["empathetic_intents"]
     taken = dict.fromkeys(EMPATHIC_INTENTS, 0)
@@ -39,12 +39,12 @@ def load(data_dir: Path) -> Iterator[Conversation]:
                 continue
             taken[intent] += 1
         turn = Turn(COUNSELLOR, text, {HEAD: one_hot(HEAD, intent)})
-        part = "test" if by_people else "train"
+        part: Part = "test" if by_people else "train"
         yield Conversation("empathetic_intents", str(number), [turn], part=part)
 
 
 def intent_label(name: str) -> str:
-    """The eight intents as they are; the rarer ones of the manual labels count as neutral.
+    """Keep the eight intents; map the rarer ones of the manual labels to neutral.
 
     >>> intent_label("sharing_experience")
     'neutral'

@@ -15,7 +15,7 @@ from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
 
 
 def load(data_dir: Path) -> Iterator[Conversation]:
-    """Pairs as two-turn conversations; responses to one seeker post share a split key."""
+    """Read pairs as two-turn conversations; responses to one seeker post share a split key."""
     corpus = CORPORA["epitome"]
     for file in corpus.files:
         for row in read_rows(corpus, file, data_dir):
@@ -32,9 +32,9 @@ def load(data_dir: Path) -> Iterator[Conversation]:
 
 
 def find_spans(text: str, phrases: list[str]) -> list[tuple[int, int]] | None:
-    """Character spans of the phrases, or None when one of them is not in the text.
+    """Character spans of the phrases, or None if one of them is not found.
 
-    White space is matched loosely: phrases were copied by annotators.
+    Whitespace is matched loosely, because annotators copied the phrases by hand.
 
     >>> find_spans("That must be hard.  I am sorry.", ["hard. I am"])
     [(13, 24)]

@@ -15,11 +15,11 @@ VARIANTS = {
     "approval_and_reassurance": "affirmation_and_reassurance",
     "restatement": "restatement_or_paraphrasing",
 }
-"""Names that only the file of failed chats uses."""
+"""Strategy names that occur only in the file of failed chats."""
 
 
 def load(data_dir: Path) -> Iterator[Conversation]:
-    """The chats of all three files, the failed ones included."""
+    """Read the chats of all three files, including the failed ones."""
     corpus = CORPORA["esconv"]
     for file in corpus.files:
         for row in read_rows(corpus, file, data_dir):
@@ -28,7 +28,7 @@ def load(data_dir: Path) -> Iterator[Conversation]:
 
 
 def has_failed(chat: Conversation) -> bool:
-    """Whether the chat is of the file of failed ones."""
+    """Whether the chat is from the file of failed chats."""
     return chat.split_key.startswith("esconv-failed")
 
 
@@ -40,7 +40,7 @@ def _turn(entry: dict[str, str]) -> Turn:
 
 
 def strategy_label(name: str) -> str:
-    """The published strategy name as one of the eight labels.
+    """Map a published strategy name to one of the eight labels.
 
     >>> strategy_label("Self-disclosure"), strategy_label("Questions")
     ('self_disclosure', 'question')

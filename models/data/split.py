@@ -1,4 +1,4 @@
-"""A split that depends on the seed and an item's key alone, so new data moves nothing."""
+"""A split that depends only on the seed and an item's key, so new data moves no item."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ DESCRIPTION = "90/10 train/test by a hash of the seed and the conversation's id"
 
 
 def _position(seed: int, key: str) -> float:
-    """A number in [0, 1) that depends on the seed and the key alone."""
+    """A number in [0, 1) determined by the seed and the key."""
     digest = hashlib.sha256(f"{seed}:{key}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
 def fold_of(key: str, seed: int, folds: int) -> int:
-    """The fold (0 to `folds` - 1) whose test part holds this item."""
+    """The fold (0 to `folds` - 1) whose test part contains this item."""
     return int(_position(seed, f"fold:{key}") * folds)
 
 
 def fold_part(key: str, fold: int, folds: int, seed: int) -> Part:
-    """Test in its own fold, train in the others.
+    """Test in the item's own fold, train in the others.
 
-    No part validates: what is chosen after training (temperatures, thresholds) is fitted for a
-    fold on the out-of-fold predictions of the others (`models/calibrate.py`).
+    There is no validation part: temperatures and thresholds are fitted for each fold on the
+    out-of-fold predictions of the others (`models/calibrate.py`).
     """
     return "test" if fold_of(key, seed, folds) == fold else "train"
 
 
 def part_of(key: str, seed: int) -> Part:
-    """Train or test with probability 0.9 and 0.1."""
+    """Train with probability 0.9, test with 0.1."""
     return "train" if _position(seed, key) < TRAINING_SHARE else "test"
 
 
 def key_of(conversation: Conversation) -> str:
-    """What a conversation is split by; a conversation that brings its own part has none."""
+    """The key for splitting a conversation; None if the corpus defines its part."""
     return f"{conversation.corpus}:{conversation.split_key}"
 
 
@@ -65,8 +65,8 @@ def held_out(
 ) -> list[Conversation]:
     """A fold's test part.
 
-    Of conversations that never train (lines labelled by people) each fold takes its own share,
-    so that every item is scored once.
+    Conversations that never train (human-labelled lines) are distributed over the folds, so that
+    every item is scored once.
     """
     return [
         item

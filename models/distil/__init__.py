@@ -1,1 +1,1 @@
-"""A smaller model that says what a trained one says: `python -m models.distil --help`."""
+"""Distil a trained model into a smaller one: `python -m models.distil --help`."""

@@ -1,8 +1,8 @@
-"""`python -m models.distil`: a smaller model, its calibration, its outcomes and what it loses.
+"""`python -m models.distil`: train, calibrate and evaluate a small model.
 
-`train` teaches it; `python -m models.perceived` fits its outcome heads to what listeners said, on
-its own features; `calibrate` comes next, then `python -m export`; `outcomes` and `compare` are for
-the exported bundle. `make nano` runs all of them.
+`train` distils the teacher; `python -m models.perceived` fits the outcome heads to listeners'
+ratings, on the student's features; then `calibrate` and `python -m export`; `outcomes` and
+`compare` work on the exported bundle. `make nano` runs all of them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from typing import Annotated
 import torch
 import typer
 
-from export.__main__ import held_out
-from export.bundle import CARD, MANIFEST, write_manifest
-from export.card import model_card
 from models import multitask
+from models.bundle import CARD, MANIFEST, write_manifest
 from models.calibrate import Calibration
+from models.card import model_card
 from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
-from models.data.listeners import load_sessions
+from models.data.rated_sessions import load_sessions
 from models.distil import calibration, compare
 from models.distil.student import flops_a_token, from_teacher
 from models.distil.teacher import outputs
 from models.distil.training import Recipe, Teacher, check, fit
 from models.distil.turns import Amount, conversations, material
 from models.evaluate import document
-from models.evaluate.beside import beside as tables_of
-from models.perceived import share_of
+from models.evaluate.bundle_comparison import comparison_tables
+from models.perceived import left_out_of, share_of
 from models.train import command_line
 from stream_app.inference import bundle as bundles
 
@@ -39,11 +38,11 @@ Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
 Out = Annotated[Path, typer.Option(help="The student's folder.")]
 From = Annotated[Path, typer.Option(help="Folder of the trained model.")]
 Student = Annotated[Path, typer.Option(help="The student's folder.")]
-Small = Annotated[Path, typer.Option(help="The small bundle: a shipped one's name, or a folder.")]
-Large = Annotated[Path, typer.Option(help="The large bundle, likewise.")]
+Small = Annotated[Path, typer.Option(help="Small bundle: name of a shipped one, or a folder.")]
+Large = Annotated[Path, typer.Option(help="Large bundle: name of a shipped one, or a folder.")]
 TEACHER, CALIBRATION = "teacher", "calibration.json"
 SAMPLE = 400
-"""Texts that decide which feed-forward units a student keeps."""
+"""Number of texts for ranking feed-forward units."""
 
 
 @app.command()
@@ -54,7 +53,7 @@ def train(
     layers: Annotated[
         list[int] | None, typer.Option(help="Layers to keep, counted from 0; default: 0 and 5.")
     ] = None,
-    units: Annotated[int, typer.Option(help="Feed-forward units to keep of each layer.")] = 768,
+    units: Annotated[int, typer.Option(help="Feed-forward units to keep per layer.")] = 768,
     chats: Annotated[int, typer.Option(help="Chats of EmpatheticDialogues.")] = Amount.chats,
     service: Annotated[int, typer.Option(help="Service dialogues.")] = Amount.service,
     epochs: int = Recipe.epochs,
@@ -62,19 +61,21 @@ def train(
     encoder_rate: float = Recipe.encoder_rate,
     bf16: Annotated[bool, typer.Option(help="bfloat16 in both encoders.")] = True,
     threads: int = 2,
-    max_steps: Annotated[int | None, typer.Option(help="Stop early, to try things out.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Stop after this many steps, for trial runs.")
+    ] = None,
     every: Annotated[int, typer.Option(help="Steps between two checkpoints.")] = 200,
-    resume: Annotated[bool, typer.Option(help="Go on after the last checkpoint.")] = False,
+    resume: Annotated[bool, typer.Option(help="Resume from the last checkpoint.")] = False,
 ) -> None:
-    """Train a student on what the teacher says of turns, without labels."""
+    """Train a student on the teacher's outputs, without labels."""
     torch.set_num_threads(threads)
     large, tokenizer = multitask.load(teacher)
     about = json.loads((teacher / "training.json").read_text(encoding="utf-8"))
     amount, recipe = Amount(chats, service), Recipe(epochs, seed, encoder_rate, bf16=bf16)
-    kept = layers or [0, len(large.encoder.backbone.encoder.layer) - 1]
+    kept = layers or [0, len(large.encoder.layers) - 1]
     found = material(*conversations(resolve_data_dir(data_dir), share_of(about), amount), tokenizer)
     turns = sum(len(piece.texts) for piece in found.training)
-    print(f"{turns} turns, {len(found.texts)} texts with what is held out", flush=True)
+    print(f"{turns} turns, {len(found.texts)} texts including the held-out part", flush=True)
     said = outputs(large, found.texts, out / TEACHER, bf16=bf16)
     student = from_teacher(large, kept, units, found.texts[:: max(1, len(found.texts) // SAMPLE)])
     taught = Teacher(large, said)
@@ -114,7 +115,7 @@ def calibrate(
     data_dir: Data = None,
     threads: int = 2,
 ) -> None:
-    """Make the student's probabilities those of the teacher, on held-out turns without labels."""
+    """Fit the student's probabilities to the teacher's, on held-out turns without labels."""
     torch.set_num_threads(threads)
     large, tokenizer = multitask.load(teacher)
     small, _ = multitask.load(student)
@@ -130,10 +131,10 @@ def calibrate(
 
 @app.command()
 def outcomes(bundle: Small = Path("nano"), teacher: Large = Path("default")) -> None:
-    """Give the small bundle the large one's outcome models.
+    """Copy the large bundle's outcome models into the small one.
 
-    Its probabilities are calibrated to the large bundle's. The empathy index has references of its
-    own (`python -m models.construct fit --own`).
+    The student's probabilities are calibrated to the large bundle's, so the models apply unchanged.
+    The empathy index has its own references (`python -m models.construct fit --own`).
     """
     target = bundles.find(bundle)
     source = json.loads((bundles.find(teacher) / MANIFEST).read_text(encoding="utf-8"))
@@ -141,25 +142,25 @@ def outcomes(bundle: Small = Path("nano"), teacher: Large = Path("default")) -> 
     content["outcomes"] = source["outcomes"]
     write_manifest(target, content)
     (target / CARD).write_text(model_card(content), encoding="utf-8")
-    print(f"the outcome models of {source['name']} {source['version']} are in {target}")
+    print(f"outcome models of {source['name']} {source['version']} written to {target}")
 
 
 @app.command("compare")
-def beside(
+def compare_bundles(
     bundle: Small = Path("nano"),
     teacher: Large = Path("default"),
     data_dir: Data = None,
     out: Annotated[Path, typer.Option(help="The evaluation's folder.")] = document.FOLDER,
-    rounds: Annotated[int, typer.Option(help="Rounds in which speeds are measured.")] = 5,
+    rounds: Annotated[int, typer.Option(help="Rounds of speed measurement.")] = 5,
     sessions: Annotated[
-        int | None, typer.Option(help="At most so many for the outcome risk.")
+        int | None, typer.Option(help="Maximum number of sessions for the outcome risk.")
     ] = None,
 ) -> None:
-    """Print what the small bundle loses, and write it into docs/evaluation and its model card."""
+    """Compare the small bundle with the large one; update docs/evaluation and its model card."""
     torch.set_num_threads(1)
     pair = bundles.load(bundles.find(teacher)), bundles.load(bundles.find(bundle))
     training = pair[1].manifest.training
-    test = held_out(load_for_command(data_dir), training)
+    test = left_out_of(load_for_command(data_dir), training)
     share = share_of(training)
     chats = [
         session
@@ -169,7 +170,7 @@ def beside(
     found = compare.report(pair, test, chats[:sessions], rounds)
     out.mkdir(parents=True, exist_ok=True)
     document.write_json(out / "nano.json", found)
-    print(tables_of(found))
+    print(comparison_tables(found))
     page = document.write(out)
     manifest = pair[1].path / MANIFEST
     content = json.loads(manifest.read_text(encoding="utf-8"))

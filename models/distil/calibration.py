@@ -1,9 +1,9 @@
-"""Calibration of the student: its probabilities are made those of the teacher.
+"""Calibrate the student to the teacher.
 
-Temperature and bias of each head are fitted on turns that were held out from both, without their
-labels, so that the student's distribution is closest to the teacher's calibrated one. Offsets,
-thresholds and what is abstained from are then the teacher's, which were fitted on out-of-fold
-predictions; so are the outcome risks, which read these probabilities.
+Temperature and bias of each head are fitted on turns held out from both, without their labels, so
+that the student's distribution is closest to the teacher's calibrated one. Offsets and thresholds
+(including abstention) are copied from the teacher, whose values were fitted on out-of-fold
+predictions; so are the outcome models, which read these probabilities.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from models.labels import HEADS
 from models.multitask import MultitaskModel
 
 PIECES = 64
-"""Pieces that go through the models together."""
+"""Pieces per forward pass."""
 Logits = dict[str, NDArray[np.float64]]
 
 
 def fit(
     student: MultitaskModel, teacher: Teacher, material: Material, of_teacher: Calibration
 ) -> Calibration:
-    """The student's calibration."""
+    """Fit the student's calibration."""
     result = copy.deepcopy(of_teacher)
     own, aim = both_logits(student.eval(), teacher, material)
     for name, logits in own.items():

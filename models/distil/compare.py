@@ -1,40 +1,43 @@
-"""What a small bundle loses against the one it was distilled from, on turns that neither learned.
+"""Compare a distilled bundle with its teacher on turns that neither was trained on.
 
-Both bundles as they are shipped: the same held-out part, the same windows, each with its own
-calibration. Cost is CPU time of one thread, both in turn in one run.
+Both bundles are used as shipped: the same held-out part and windows, each with its own calibration.
+Cost is CPU time of one thread, measured in alternating rounds of one run.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from export.parity import OnnxModel
 from models.batches import FINAL, Segment, Window, tokenise
 from models.calibrate import Calibration
 from models.data.corpora import Conversation
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.encoder import load_tokenizer
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import Metrics, measure, rounded
 from models.labels import CLIENT, ROLE_NAMES
+from models.onnx_model import OnnxModel
 from models.outcomes.labels import CHAT_FAILED, SPECS
 from models.replay import START
 from models.resampling import auroc, interval
 from stream_app.contracts.events import Domain, Role, Turn, WireRole
+from stream_app.core.environment import Policy
 from stream_app.core.outcomes import outcome_risks
-from stream_app.core.pipeline import Pipeline, Policy, Received, Source
-from stream_app.core.session import Versioned
+from stream_app.core.pipeline import Pipeline, Received, Source
+from stream_app.core.session_state import Versioned
 from stream_app.core.window import WindowPolicy
 from stream_app.inference.bundle import Bundle, Manifest
 from stream_app.inference.scorer import OnnxScorer
 
 BATCH = 256
-"""Turns at a time, as in a worker."""
+"""Turns per call, as in a worker."""
 TIMED_TURNS = 1024
 FIGURES = ("accuracy", "macro_f1")
 SPANS = ("token_f1", "iou_f1")
@@ -42,7 +45,7 @@ SPANS = ("token_f1", "iou_f1")
 
 @dataclass(frozen=True)
 class Measured:
-    """What one bundle says of the held-out turns."""
+    """One bundle's predictions and metrics on the held-out turns."""
 
     predictions: Predictions
     metrics: Metrics
@@ -50,7 +53,7 @@ class Measured:
 
 
 def calibration_of(manifest: Manifest) -> Calibration:
-    """The manifest's calibration as training has it."""
+    """Convert the manifest's calibration to the training code's type."""
     heads = manifest.heads
     return Calibration(
         temperatures={head.name: head.temperature for head in heads},
@@ -64,7 +67,7 @@ def calibration_of(manifest: Manifest) -> Calibration:
 def measured(
     bundle: Bundle, test: list[Conversation], window: Window = FINAL, threads: int = 1
 ) -> Measured:
-    """The bundle's graphs on the test part."""
+    """Run the bundle's graphs on the test part."""
     manifest = bundle.manifest
     tokenizer = load_tokenizer(bundle.file(manifest.tokenizer.file))
     segments: list[Segment] = tokenise(test, tokenizer)
@@ -80,7 +83,7 @@ def measured(
 
 
 def heads(large: Measured, small: Measured) -> dict[str, Any]:
-    """By head: the figures of both on labelled turns, and how far they agree on all turns.
+    """By head: both bundles' metrics on labelled turns, and their agreement on all turns.
 
     `equal_labels` and `distance` (mean total variation of the calibrated probabilities, 0-1) are
     over all turns of the head's role, labelled or not.
@@ -105,8 +108,8 @@ def heads(large: Measured, small: Measured) -> dict[str, Any]:
     return rows
 
 
-def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, Any]:
-    """AUROC of `chat_failed` after the last turn, and how far the scorers agree on it."""
+def risk(scorers: list[OnnxScorer], sessions: list[RatedSession]) -> dict[str, Any]:
+    """AUROC of `chat_failed` after the last turn, and the scorers' agreement on it."""
     [spec] = [spec for spec in SPECS if spec.name == CHAT_FAILED]
     rated = [session for session in sessions if spec.truth(session) is not None]
     low = np.array([bool(spec.truth(session)) for session in rated])
@@ -117,7 +120,7 @@ def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, A
     return {
         "sessions": len(low),
         "low": int(low.sum()),
-        "auroc": [interval(places, lambda rows, r=r: auroc(low[rows], r[rows])) for r in given],
+        "auroc": [interval(places, _auroc_of(low, risks)) for risks in given],
         "difference": interval(
             places,
             lambda rows: auroc(low[rows], given[1][rows]) - auroc(low[rows], given[0][rows]),
@@ -127,8 +130,8 @@ def risk(scorers: list[OnnxScorer], sessions: list[HeardSession]) -> dict[str, A
     }
 
 
-def _risk_of(scorer: OnnxScorer, session: HeardSession) -> float:
-    """The risk after the last turn; NaN before the least number of counsellor turns."""
+def _risk_of(scorer: OnnxScorer, session: RatedSession) -> float:
+    """The risk after the last turn; NaN below the minimum number of counsellor turns."""
     states: dict[str, Versioned] = {}
     pipeline = Pipeline(scorer, Policy(WindowPolicy(*scorer.window), require_consent=False))
     batch = [
@@ -153,7 +156,7 @@ def _risk_of(scorer: OnnxScorer, session: HeardSession) -> float:
 
 
 def cost(scorers: list[OnnxScorer], test: list[Conversation], rounds: int) -> dict[str, Any]:
-    """Microseconds of CPU a turn that encoding takes (tokeniser, encoder, rationales)."""
+    """CPU microseconds per turn for encoding (tokeniser, encoder, rationales)."""
     turns = [turn for item in test for turn in item.turns]
     turns = turns[:: max(1, len(turns) // TIMED_TURNS)][:TIMED_TURNS]
     texts = [turn.text for turn in turns]
@@ -179,17 +182,23 @@ def _encoding(scorer: OnnxScorer, texts: list[str], roles: list[Role]) -> float:
     return time.process_time() - started
 
 
+def _auroc_of(
+    low: NDArray[np.bool_], risks: NDArray[np.float64]
+) -> Callable[[NDArray[np.int64]], float]:
+    return lambda rows: auroc(low[rows], risks[rows])
+
+
 def report(
     bundles: tuple[Bundle, Bundle],
     test: list[Conversation],
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     rounds: int,
 ) -> dict[str, Any]:
-    """Everything, the large bundle's figure first in every pair."""
+    """The whole comparison; in every pair the large bundle's figure comes first."""
     large, small = (measured(bundle, test) for bundle in bundles)
     scorers = [OnnxScorer(bundle) for bundle in bundles]
     about = bundles[1].manifest.training["distillation"]
-    return rounded(
+    found: dict[str, Any] = rounded(
         {
             "bundles": [bundle.manifest.bundle_id for bundle in bundles],
             "split": bundles[1].manifest.training["split"],
@@ -206,3 +215,4 @@ def report(
             "cost": cost(scorers, test, rounds),
         }
     )
+    return found

@@ -1,4 +1,4 @@
-"""The student: some of the teacher's layers, each with a part of its feed-forward units."""
+"""The student: some of the teacher's layers, each with a subset of its feed-forward units."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from models.multitask import MultitaskModel
 def from_teacher(
     teacher: MultitaskModel, layers: list[int], units: int, sample: list[list[int]]
 ) -> MultitaskModel:
-    """A smaller model that starts from the teacher's weights.
+    """Initialise a smaller model from the teacher's weights.
 
-    Embeddings, context head and rationale layers are the teacher's. Of each kept layer (counted
-    from 0) the `units` feed-forward units stay that add most to its output on the token ids of
+    Embeddings, context head and rationale layers are copied. Each kept layer (counted from 0)
+    retains the `units` feed-forward units that contribute most to its output on the token ids of
     the sample.
     """
     config = copy.deepcopy(teacher.config)
@@ -33,9 +33,8 @@ def from_teacher(
     }
     student.load_state_dict(own | kept)
     weight = unit_weights(teacher, sample)
-    for new, old in zip(student.encoder.backbone.encoder.layer, layers, strict=True):
-        source = teacher.encoder.backbone.encoder.layer[old]
-        _narrow(source, new, weight[old].topk(units).indices.sort().values)
+    for new, old in zip(student.encoder.layers, layers, strict=True):
+        _narrow(teacher.encoder.layers[old], new, weight[old].topk(units).indices.sort().values)
     student.encoder.freeze_embeddings()
     return student
 
@@ -51,12 +50,12 @@ def _narrow(source: nn.Module, target: nn.Module, units: Tensor) -> None:
 
 @torch.inference_mode()
 def unit_weights(model: MultitaskModel, sample: list[list[int]]) -> Tensor:
-    """What each feed-forward unit adds to its layer's output, [layers, units].
+    """Contribution of each feed-forward unit to its layer's output, [layers, units].
 
-    The mean size of its activation times the length of its outgoing weights.
+    This is its mean absolute activation times the norm of its outgoing weights.
     """
     model.eval()
-    layers = model.encoder.backbone.encoder.layer
+    layers = model.encoder.layers
     total = torch.zeros(len(layers), model.config.intermediate_size)
     mask = torch.empty(0)
 
@@ -79,7 +78,7 @@ def unit_weights(model: MultitaskModel, sample: list[list[int]]) -> Tensor:
 
 
 def flops_a_token(model: MultitaskModel) -> int:
-    """Floating-point operations of the encoder's matrix products with weights, for one token."""
+    """Floating-point operations per token in the encoder's weight matrix products."""
     per_turn = model.encoder.turn_projection
     return sum(
         2 * module.weight.numel()

@@ -1,4 +1,4 @@
-"""What the teacher's encoder makes of every text, kept on disk: no epoch repeats it."""
+"""The teacher's encoder outputs for every text, cached on disk so that no epoch recomputes them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from models.data.corpora import Turn
 from models.multitask import MultitaskModel
 
 PART = 4096
-"""Texts in one file; a run that was cut off goes on after its last file."""
+"""Texts per file; an interrupted run resumes after its last file."""
 CHUNK_TOKENS = 2048
 
 
 @dataclass
 class Outputs:
-    """By text: vectors [texts, 2, hidden], and rationale logits [tokens, 3] laid end to end.
+    """Vectors [texts, 2, hidden] and rationale logits [tokens, 3], concatenated over the texts.
 
     Both are float16; the logits of text i are the rows `starts[i]` to `starts[i + 1]`.
     """
@@ -33,7 +33,7 @@ class Outputs:
 
 
 def outputs(model: MultitaskModel, texts: list[list[int]], cache: Path, *, bf16: bool) -> Outputs:
-    """The teacher's outputs for all texts, from the folder `cache` where they are known there."""
+    """Compute the teacher's outputs for all texts, or read them from the folder `cache`."""
     cache.mkdir(parents=True, exist_ok=True)
     weights = _digest(model)
     found = []

@@ -1,14 +1,14 @@
-"""Training of the student: nothing but the teacher's answers, no label.
+"""Train the student on the teacher's outputs alone, without labels.
 
     loss = vectors + rationale + heads
-    vectors     squared distance in units of the teacher's spread, and 1 - cosine of what is left
-                without the teacher's mean; of both vectors of a turn
-    rationale   cross-entropy with the teacher's probability, of each token of counsellor turns
+    vectors     squared distance in units of the teacher's variance, and 1 - cosine after
+                subtracting the teacher's mean; for both vectors of a turn
+    rationale   cross-entropy with the teacher's probability, for each token of counsellor turns
     heads       Kullback-Leibler divergence of the student's head on the student's vectors from the
                 teacher's head on the teacher's, through the same window; all heads of the role
 
-Every step draws its data and windows from the seed, the epoch and its place alone, and there is no
-dropout: a run that goes on from a checkpoint is the run that was not cut off.
+Every step draws its data and windows from the seed, the epoch and the step number, and there is no
+dropout: a resumed run gives the same student as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from models.heads import through_half
 from models.labels import COUNSELLOR, HEADS
 from models.multitask import MultitaskModel
 from models.train import Recipe as Rates
-from models.train import optimiser_for, schedule_for
+from models.train import Resumed, optimiser_for, schedule_for
 
 CHUNK_TOKENS = 1024
 CHECKED_PIECES = 160
@@ -36,7 +36,7 @@ CHECKED_PIECES = 160
 
 @dataclass
 class Recipe:
-    """Everything that decides the student besides the teacher and the data."""
+    """All parameters of the training, besides the teacher and the data."""
 
     epochs: int = 3
     seed: int = 17
@@ -60,14 +60,14 @@ class Spread:
 
     @classmethod
     def of(cls, outputs: Outputs, most: int = 8192) -> Spread:
-        """Measured on the first texts."""
+        """Estimate them from the first texts."""
         vectors = torch.from_numpy(outputs.vectors[:most]).float()
         return cls(vectors.mean(0), vectors.var(0).mean(-1))
 
 
 @dataclass
 class Losses:
-    """Parts of one step's loss; `agreement`: by head, share of equal labels."""
+    """Terms of one step's loss; `agreement`: by head, count of equal labels and of turns."""
 
     vectors: Tensor
     rationale: Tensor
@@ -84,7 +84,7 @@ class Losses:
 
 
 class Teacher:
-    """The teacher's head, and what its encoder said of every text."""
+    """The teacher's head, and its encoder outputs for every text."""
 
     def __init__(self, model: MultitaskModel, outputs: Outputs) -> None:
         self.head = model.head.eval()
@@ -105,7 +105,7 @@ class Teacher:
 def losses_of(
     student: MultitaskModel, teacher: Teacher, texts: list[list[int]], drawn: Group, *, bf16: bool
 ) -> Losses:
-    """How far the student is from the teacher on one step."""
+    """Loss terms of the student on one step."""
     rationale, tokens = torch.zeros(()), 0
     given, order = [], []
     for chunk in encoder_chunks(drawn.tokenised(texts), CHUNK_TOKENS):
@@ -176,7 +176,7 @@ def fit(
     every: int = 200,
     most_steps: int | None = None,
 ) -> None:
-    """Train in place; every `every` steps a line about the held-out pieces, and a checkpoint."""
+    """Train in place; every `every` steps, evaluate held-out pieces and save a checkpoint."""
     plan = [
         members
         for epoch in range(recipe.epochs)
@@ -191,7 +191,7 @@ def fit(
     )
     optimiser = optimiser_for(student, rates)
     schedule = schedule_for(optimiser, len(plan), recipe.warm_up)
-    parts = {"model": student, "optimiser": optimiser, "schedule": schedule}
+    parts: dict[str, Resumed] = {"model": student, "optimiser": optimiser, "schedule": schedule}
     done = 0
     if resume and checkpoint is not None and checkpoint.is_file():
         state = torch.load(checkpoint, map_location="cpu", weights_only=True)
@@ -199,7 +199,7 @@ def fit(
             part.load_state_dict(state[name])
         done = int(state["steps"])
         print(f"resumed after {done} of {len(plan)} steps", flush=True)
-    student.eval()  # no dropout: the teacher's answer is the same each time
+    student.eval()  # no dropout: the teacher's outputs are computed once and deterministic
     log = _Log(len(plan))
     for number in range(done, len(plan)):
         drawn = group(plan[number], TRAINING, recipe.seed, number, "windows")
@@ -227,7 +227,7 @@ def check(
     recipe: Recipe,
     window: Window = FINAL,
 ) -> dict[str, float]:
-    """Losses and the share of labels equal to the teacher's by head, on held-out pieces."""
+    """Losses and agreement with the teacher's labels by head, on held-out pieces."""
     pieces = material.held_out
     pieces = pieces[:: max(1, len(pieces) // CHECKED_PIECES)]
     drawn = group(pieces, window, "check")
@@ -242,7 +242,7 @@ def check(
 
 
 class _Log:
-    """Means of the training losses between two lines, and the turns a second."""
+    """Averages the training losses and turns per second between two log lines."""
 
     def __init__(self, planned: int) -> None:
         self.planned = planned

@@ -1,7 +1,7 @@
-"""What a student reads: pieces of conversations, without their labels.
+"""Training text for the student: pieces of conversations, without their labels.
 
-The split is the teacher's: no conversation that was held out from the teacher is learned from, and
-of the corpora without turn labels only what the context probes leave to training
+The split is the teacher's: no conversation held out from the teacher is used, and corpora without
+turn labels contribute only the pool that context probes leave to training
 (`models.data.dialogues.pool_of`).
 """
 
@@ -16,12 +16,12 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from models.batches import BEFORE, OFFSETS, TokenisedTurn, Window, dice
+from models.batches import BEFORE, OFFSETS, TokenisedTurn, Window, seeded_random
 from models.data import contrast, load_corpora
 from models.data.corpora import CORPORA, Conversation, Turn, read_rows
 from models.data.dialogues import TRAINING_FILES, pool_of
-from models.data.listeners import load_sessions
 from models.data.phrases import normal
+from models.data.rated_sessions import load_sessions
 from models.data.split import key_of
 from models.encoder import MAX_TOKENS
 from models.labels import CLIENT, COUNSELLOR
@@ -29,12 +29,12 @@ from models.perceived import Share
 from models.turn_features import windows
 
 PIECE = 16
-"""Turns of a piece at most; no window reaches beyond it."""
+"""Maximum number of turns in a piece; no window reaches beyond it."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """How many conversations of the corpora without turn labels; fewer where there are fewer."""
+    """Maximum number of conversations from the corpora without turn labels."""
 
     chats: int = 4_000
     service: int = 500
@@ -42,7 +42,7 @@ class Amount:
 
 @dataclass
 class Piece:
-    """Turns that follow one another; `texts` are rows of the texts that are encoded."""
+    """Consecutive turns; `texts` are indices into the encoded texts."""
 
     roles: list[int]
     texts: list[int]
@@ -50,7 +50,7 @@ class Piece:
 
 @dataclass
 class Material:
-    """Distinct texts as token ids, and the pieces to learn from and to check on."""
+    """Distinct texts as token ids, and the pieces for training and for checks."""
 
     texts: list[list[int]]
     training: list[Piece]
@@ -60,7 +60,7 @@ class Material:
 def conversations(
     data_dir: Path, share: Share, amount: Amount
 ) -> tuple[list[Conversation], list[Conversation]]:
-    """Conversations to learn from, and those that were held out from the teacher."""
+    """Conversations for training, and those that were held out from the teacher."""
     labelled = load_corpora(data_dir)
     training = [item for item in labelled if _trains(item, share)]
     held_out = [item for item in labelled if not _trains(item, share)]
@@ -70,7 +70,7 @@ def conversations(
         found = [item for item in source(data_dir) if pool_of(item.split_key) == "train"]
         kept = [item for item in found if share.trains(key_of(item))]
         held_out += [item for item in found if not share.trains(key_of(item))][: most // 9]
-        chosen = dice(share.seed, source.__name__).sample(kept, len(kept))[:most]
+        chosen = seeded_random(share.seed, source.__name__).sample(kept, len(kept))[:most]
         training += [item for item in chosen if not _overlaps(item, tested)]
     return training, held_out
 
@@ -80,7 +80,7 @@ def _trains(item: Conversation, share: Share) -> bool:
 
 
 def _overlaps(item: Conversation, tested: set[str]) -> bool:
-    """Whether a sentence of the held-out part is in it; short ones are everybody's."""
+    """Whether it contains a sentence of the held-out part; short sentences do not count."""
     return any(len(turn.text) > 40 and normal(turn.text) in tested for turn in item.turns)
 
 
@@ -103,7 +103,7 @@ def _service(data_dir: Path) -> Iterator[Conversation]:
 def material(
     training: list[Conversation], held_out: list[Conversation], tokenizer: Tokenizer
 ) -> Material:
-    """Pieces of the conversations; a text that occurs twice is encoded once."""
+    """Split conversations into pieces; a repeated text is stored once."""
     everything = [turn.text for item in (*training, *held_out) for turn in item.turns]
     place = {text: row for row, text in enumerate(dict.fromkeys(everything))}
     tokenizer.enable_truncation(MAX_TOKENS)
@@ -123,10 +123,10 @@ def _pieces(conversations: list[Conversation], place: dict[str, int]) -> list[Pi
 
 @dataclass
 class Group:
-    """Some pieces as one step: their turns, and the window of each.
+    """The turns of some pieces as one step, with the window of each.
 
-    `texts` and `role` [turns]; `context`, `distance` and `mask` [turns, slots] as the head takes
-    them, `context` being rows of the turns.
+    `texts` and `role` [turns]; `context`, `distance` and `mask` [turns, slots] are inputs of the
+    context head, with `context` as rows of the turns.
     """
 
     texts: list[int]
@@ -146,8 +146,8 @@ class Group:
 
 
 def group(pieces: list[Piece], window: Window, *parts: object) -> Group:
-    """The pieces with windows drawn as `window` says; `parts` decide the draw."""
-    chance = dice(*parts)
+    """Combine pieces, with windows sampled by `window` and a random generator seeded by `parts`."""
+    chance = seeded_random(*parts)
     sizes = [len(piece.texts) for piece in pieces]
     starts = torch.tensor([0, *itertools.accumulate(sizes)])
     neighbours, present = windows(starts.numpy())
@@ -169,11 +169,11 @@ def group(pieces: list[Piece], window: Window, *parts: object) -> Group:
 def steps(
     pieces: list[Piece], texts: list[list[int]], tokens: int, *parts: object
 ) -> list[list[Piece]]:
-    """All pieces in an order that `parts` decide, in steps of at least so many tokens."""
+    """Shuffle all pieces, seeded by `parts`, into steps of at least `tokens` tokens."""
     found: list[list[Piece]] = []
     current: list[Piece] = []
     size = 0
-    for piece in dice(*parts).sample(pieces, len(pieces)):
+    for piece in seeded_random(*parts).sample(pieces, len(pieces)):
         current.append(piece)
         size += sum(len(texts[row]) for row in piece.texts)
         if size >= tokens:

@@ -1,4 +1,4 @@
-"""`python -m models.evaluate --folds build/folds`: cross-validated figures as tables and files.
+"""`python -m models.evaluate --folds build/folds`: cross-validated tables and figures.
 
 Writes docs/evaluation/*.json, the reliability diagrams and docs/evaluation.md.
 """
@@ -18,20 +18,20 @@ from models.evaluate.report import CrossValidation
 
 
 def main(
-    folds: Annotated[Path, typer.Option(help="Folder with a model for each fold.")] = Path(
+    folds: Annotated[Path, typer.Option(help="Folder with one model per fold.")] = Path(
         "build/folds"
     ),
-    out: Annotated[Path, typer.Option(help="Folder for the files.")] = document.FOLDER,
+    out: Annotated[Path, typer.Option(help="Output folder.")] = document.FOLDER,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 2,
     pictures: Annotated[bool, typer.Option(help="Draw the reliability diagrams.")] = True,
 ) -> None:
-    """Evaluate every fold that is trained; say how many there are."""
+    """Evaluate every trained fold and report their number."""
     torch.set_num_threads(threads)
     loaded = load_folds(folds, load_for_command(data_dir))
     if not loaded:
         raise SystemExit(
-            f"error: {folds} holds no trained fold: run python -m models.crossvalidate"
+            f"error: {folds} contains no trained fold: run python -m models.crossvalidate"
         )
     planned, _ = plan(folds)
     results = CrossValidation(loaded, planned).tables()
@@ -39,8 +39,8 @@ def main(
     for name, table in results.items():
         document.write_json(out / f"{name}.json", table)
     if pictures:
-        # matplotlib is of the training extra; tables can be had without it.
-        from models.evaluate.pictures import draw_reliability  # noqa: PLC0415
+        # matplotlib belongs to the training extra; the tables do not need it.
+        from models.evaluate.plots import draw_reliability  # noqa: PLC0415
 
         draw_reliability(results["calibration"], out / "reliability.svg")
     page = document.write(out)

@@ -1,9 +1,9 @@
-"""`python -m models.evaluate.baselines`: what needs no model, on the folds of the evaluation.
+"""`python -m models.evaluate.baselines`: model-free baselines on the evaluation's folds.
 
-Two rows beside every task: the commonest label of the tested items, and a logistic regression on
-the words of the turn alone (tf-idf, `models.words`), which learns from the other folds. Both are
-tested on the same items as the models. Writes docs/evaluation/baselines.json; needs the corpora and
-no trained model.
+Two rows for every task: the most frequent label of the test items, and a logistic regression on the
+words of the turn alone (tf-idf, `models.text_baseline`), fitted on the other folds. Both are tested
+on the same items as the models. Writes docs/evaluation/baselines.json; needs the corpora but no
+trained model.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from models.evaluate.report import (
     rounded,
 )
 from models.labels import HEADS, RATED
-from models.words import regression_on_words
+from models.text_baseline import regression_on_words
 
 FOLDS, SEED = 5, 17
 HIGH = 3
-"""Label of a rating of 4: from here on an answer counts as rated high."""
+"""Label of a rating of 4: answers from here on count as highly rated."""
 NONE_OF_THE_TASKS = len(TASKS)
 
 Ints = NDArray[np.int64]
@@ -61,14 +61,14 @@ class Items:
 
 @dataclass(frozen=True)
 class Split:
-    """One fold's part of a head: what it trains on and what it is tested on."""
+    """One fold's training and test items of a head."""
 
     train: Items
     test: Items
 
 
 def items_of(head: str, conversations: Iterable[Conversation]) -> Items:
-    """The turns that are labelled for a head; a rating of 1-5 is the label 0-4."""
+    """Collect the turns labelled for a head; a rating of 1-5 is the label 0-4."""
     found = [
         (turn.text, _label(head, turn.labels[head]), number, esconv.has_failed(item))
         for number, item in enumerate(conversations)
@@ -102,14 +102,14 @@ def splits_of(
 
 
 def majority(splits: list[Split]) -> list[Ints]:
-    """For every test item the label that is commonest over the test items of all folds."""
+    """For every test item, the most frequent label over the test items of all folds."""
     tests = [split.test.labels for split in splits]
     commonest = np.bincount(np.concatenate(tests)).argmax()
     return [np.full(len(labels), commonest, dtype=np.int64) for labels in tests]
 
 
 def words(splits: list[Split]) -> list[Ints]:
-    """For every test item the most probable label by its words."""
+    """For every test item, the most probable label by its words."""
     answers = []
     for split in splits:
         learned = regression_on_words().fit(split.train.texts, split.train.labels)
@@ -118,7 +118,7 @@ def words(splits: list[Split]) -> list[Ints]:
 
 
 def high_ratings(splits: list[Split]) -> list[Floats]:
-    """For every test item the log-odds of a rating of 4 or 5 by its words."""
+    """For every test item, the log-odds of a rating of 4 or 5 by its words."""
     answers = []
     for split in splits:
         learned = regression_on_words().fit(split.train.texts, split.train.labels >= HIGH)
@@ -133,9 +133,9 @@ def head_rows(head: str, splits: list[Split], given: dict[str, list[Ints]]) -> d
 
 
 def strategy_tasks(splits: list[Split], given: list[Ints]) -> dict[str, Any]:
-    """The seven yes-or-no tasks, without the turns of failed chats (`report.strategies`).
+    """The seven binary tasks, without the turns of failed chats (`report.strategies`).
 
-    In every task "no" is the commoner answer, so the majority row never says yes.
+    In every task "no" is the more frequent answer, so the majority row never predicts "yes".
     """
     gold = [split.test.labels[~split.test.failed] for split in splits]
     answers = [own[~split.test.failed] for split, own in zip(splits, given, strict=True)]
@@ -163,7 +163,7 @@ def rating_rows(splits: list[Split]) -> dict[str, Any]:
 def report(
     conversations: list[Conversation], folds: int = FOLDS, seed: int = SEED
 ) -> dict[str, Any]:
-    """All baselines of all heads that learn from labelled turns."""
+    """All baselines of all heads with turn labels."""
     content: dict[str, Any] = {"folds": list(range(folds)), "of": folds, "seed": seed}
     content |= {"heads": {}, "counts": {}}
     for head in HEADS:
@@ -191,9 +191,9 @@ def report(
 
 def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the file.")] = document.FOLDER,
+    out: Annotated[Path, typer.Option(help="Output folder.")] = document.FOLDER,
 ) -> None:
-    """Measure the baselines and write the page again."""
+    """Measure the baselines and rewrite the page."""
     content = report(load_for_command(data_dir))
     out.mkdir(parents=True, exist_ok=True)
     document.write_json(out / "baselines.json", content)

@@ -1,6 +1,6 @@
-"""Hyper-parameters that were chosen on the folds that the evaluation also uses.
+"""Hyper-parameters that were chosen on the folds of the evaluation.
 
-Each row names the constant in the code, so that a test can say when the code has moved on.
+Each row names the constant in the code, so that a test fails when its value changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from models.evaluate.tables import table
 
 @dataclass(frozen=True)
 class Choice:
-    """One value: `place` is `module:name` or `module:name.attribute`, `seen` what decided it."""
+    """One value: `place` is `module:name` or `module:name.attribute`, `seen` the data it saw."""
 
     what: str
     place: str
@@ -41,21 +41,21 @@ CHOICES: tuple[Choice, ...] = (
     ),
     Choice(
         "inverse ridge penalty of the outcome heads",
-        "models.listening:Fit.strength",
+        "models.multiple_instance:Fit.strength",
         1e-3,
         "four values",
         ALL_FOLDS,
     ),
     Choice(
         "form of the outcome heads: linear",
-        "models.listening:Linear",
+        "models.multiple_instance:Linear",
         None,
         "linear, one hidden layer of 96",
         ALL_FOLDS,
     ),
     Choice(
         "what satisfaction learns from",
-        "models.listening:WHOLE_CHATS_ONLY",
+        "models.multiple_instance:WHOLE_CHATS_ONLY",
         ("satisfaction",),
         "whole chats alone, or ratings of turns too",
         ALL_FOLDS,
@@ -106,17 +106,17 @@ CHOICES: tuple[Choice, ...] = (
 )
 
 WORDS = """\
-These values were compared on the very folds that the tables above are measured on, so the tables
-are a little too good for them. How much is not known: there is no part of the corpora that no
-choice has seen, except that temperatures, biases, offsets, thresholds (rationales, strategies,
-abstention, alerts), answer weights and references of the empathy index are fitted for each fold on
-the other folds. The numbers of epochs, of passes over a corpus and of frozen layers were set by the
-time that a training may take, not by a comparison on these folds. Other constants were fixed before
-the first table or are not known to have been compared."""
+These values were compared on the folds that the tables above are evaluated on, so the tables are
+slightly optimistic. By how much is unknown: no part of the corpora is unseen by every choice.
+Temperatures, biases, offsets, thresholds (rationales, strategies, abstention, alerts), answer
+weights and references of the empathy index are not affected: they are fitted for each fold on the
+other folds. The numbers of epochs, of passes over a corpus and of frozen layers were limited by
+training time, not compared on these folds. Other constants were fixed before the first table, or no
+comparison of them is known."""
 
 
 def markdown() -> str:
-    """The choices as a table."""
+    """The choices as a Markdown table."""
     rows = [
         [choice.what, f"`{choice.place}`", shown(choice.value), choice.among, choice.seen]
         for choice in CHOICES
@@ -126,7 +126,7 @@ def markdown() -> str:
 
 
 def shown(value: object) -> str:
-    """A value for the table.
+    """Format a value for the table.
 
     >>> shown(("a", "b")), shown(0.4), shown(None)
     ('a, b', '0.4', '–')

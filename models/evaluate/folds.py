@@ -1,6 +1,6 @@
-"""Out-of-fold predictions: each fold's model on the conversations it did not see.
+"""Out-of-fold predictions: each fold's model on the conversations it did not train on.
 
-Predictions are kept beside the model, so that a second evaluation takes seconds.
+Predictions are cached beside the model, so that a second evaluation takes seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Fold:
 
 
 def finished(folder: Path) -> list[int]:
-    """Numbers of the folds whose model is there."""
+    """Numbers of the folds with a trained model."""
     return sorted(
         int(path.parent.name)
         for path in folder.glob("*/training.json")
@@ -62,14 +62,14 @@ def finished(folder: Path) -> list[int]:
 
 
 def plan(folder: Path) -> tuple[int, int]:
-    """Number of folds and seed that the models were trained with."""
+    """Number of folds and seed of the trained models."""
     path = folder / "folds.json"
     content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return content.get("folds", 5), content.get("seed", 17)
 
 
 def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
-    """Predictions of every finished fold, from its cache where the model has not changed."""
+    """Predictions of every finished fold, cached until the model changes."""
     folds, seed = plan(folder)
     result = []
     for number in finished(folder):
@@ -98,7 +98,7 @@ def load_folds(folder: Path, conversations: list[Conversation]) -> list[Fold]:
 
 
 def from_failed_chats(conversations: list[Conversation]) -> NDArray[np.bool_]:
-    """For each turn with a strategy whether ESConv's publishers count its chat as failed."""
+    """For each turn with a strategy, whether its chat is one of ESConv's failed chats."""
     return np.array(
         [
             esconv.has_failed(item)
@@ -111,7 +111,7 @@ def from_failed_chats(conversations: list[Conversation]) -> NDArray[np.bool_]:
 
 
 def rated(conversations: list[Conversation]) -> Rated:
-    """Length and conversation of each turn that has an empathy rating, in order."""
+    """Length and conversation of each turn with an empathy rating, in order."""
     found = [
         (len(turn.text.split()), number)
         for number, item in enumerate(conversations)
@@ -123,7 +123,7 @@ def rated(conversations: list[Conversation]) -> Rated:
 
 
 def weights_digest(path: Path) -> str:
-    """Digest of the weights that predict turn labels; outcome heads are learned later."""
+    """Digest of the weights that predict turn labels, without the outcome heads fitted later."""
     state = torch.load(path, map_location="cpu", weights_only=True)
     later = tuple(f"head.tasks.{name}." for name in OUTCOME_HEADS)
     digest = hashlib.sha256()

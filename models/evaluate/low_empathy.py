@@ -14,7 +14,7 @@ Content = dict[str, Any]
 Limits = tuple[float, float]
 
 HEADLINE = ("half", "every")
-"""Onset and share of the degraded sessions that the targets are about."""
+"""Onset and share of the degraded sessions that have targets."""
 SURVEYED = {"esconv": "ordinary chats", "esconv_failed": "failed chats"}
 WORDS = {
     "none": "no mechanism",
@@ -26,16 +26,16 @@ WORDS = {
 
 INTRODUCTION = """\
 `low_empathy_risk` is the probability that the session's recent empathy index lies below the tenth
-percentile of its reference ([low-empathy.md](low-empathy.md)). Here it is measured on sessions
-whose empathy is known. Figures are correlations and areas under the ROC curve from 0 to 1, not per
-cent; a risk that points the wrong way has an AUROC below 0.5. The fold models here are trained by
-the present recipe of `models.train`; the graphs that ship, and the sections on single heads, are of
-the longer training of bundle 1.6.0."""
+percentile of its reference ([low-empathy.md](low-empathy.md)). Here it is evaluated on sessions
+of known empathy. Figures are correlations and areas under the ROC curve from 0 to 1, not per cent;
+an inverted risk has an AUROC below 0.5. The fold models here are trained with the current recipe of
+`models.train`; the shipped graphs, and the sections on single heads, are from the longer training
+of bundle 1.6.0."""
 TARGET_NOTES = """\
 Targets were set before the benchmark was run. Degraded sessions in this table: every counsellor
 turn of the second half is replaced. "After three turns" is three counsellor turns after the onset.
-"Uncertain" marks a figure whose interval holds the target. Intervals of shares are Wilson's; the
-value for AnnoMI is the mean of the repetitions, its interval that of the first. Of the partial
+"Uncertain" marks a figure whose interval contains the target. Intervals of shares are Wilson's;
+the value for AnnoMI is the mean of the repetitions, its interval that of the first. Of the partial
 correlations, each domain's largest in absolute value is shown."""
 DEGRADED_NOTES = "AUROC of the degraded sessions against the control of the same row."
 MISPLACED_NOTES = """\
@@ -48,18 +48,18 @@ The same figures from plain means of the expected EPITOME totals: over all couns
 last five and the last three, as known after the turn that a row names, with no opportunities,
 prior, reference or change of level. A low mean counts as a high risk."""
 ALERT_NOTES = """\
-The shipped rule on sessions whose second half is changed, counted from the onset on. Its threshold
+Alerts of the shipped rule after the onset, in sessions whose second half is changed. Its threshold
 is the lowest one at which at most five of a hundred controls of the other folds fire
-({low:.2f} to {high:.2f} by fold); the threshold comes from peer support alone. Delay: counsellor
-turns from the onset to the alert, the median of the sessions with one."""
+({low:.2f} to {high:.2f} by fold), chosen on peer support alone. Delay: median number of counsellor
+turns from the onset to the alert, in sessions with an alert."""
 ANNOMI_NOTES = """\
 The risk at the end of AnnoMI's sessions, declared as motivational interviewing, with whole topics
 left out of the fit of weights and references: AUROC of low quality {value} in {sessions} sessions;
 {repeats} by repetition. The encoder and the heads are those of the fold that left a session out,
-but they have learned from other sessions of its topic."""
+but they were trained on other sessions of its topic."""
 SURVEY_NOTES = """\
 Spearman's correlation of the index at the end with the seeker's own rating of empathy, within each
-file of ESConv. What a counsellor expresses is not what the seeker rates: no target was set."""
+file of ESConv. Seekers do not rate what the counsellor expresses, so no target was set."""
 RATED_NOTES = """\
 Spearman's correlation of the head `empathy` (expected rating) with the rating from 1 to 5 that
 people gave, over {answers} answers of EmpatheticExchanges: {spearman}; with length held constant
@@ -71,7 +71,7 @@ index held constant (ranks)."""
 
 @dataclass(frozen=True)
 class Row:
-    """One figure beside its target; with `most` the target is an upper bound of its size."""
+    """One figure and its target; with `most` the target is an upper bound on the absolute value."""
 
     what: str
     wanted: float
@@ -82,7 +82,7 @@ class Row:
     unit: str = ""
 
     def cells(self) -> list[str]:
-        """What, target, ours, interval, whether it is reached."""
+        """The row's cells: measure, target, result, interval, verdict."""
         sign = "≤" if self.most else "≥"
         wanted = f"{sign} {self._shown(self.wanted)}{self.unit}"
         if self.value is None:
@@ -96,7 +96,7 @@ class Row:
         return f"{value:.{self.digits}f}"
 
     def verdict(self) -> str:
-        """Whether the target is reached; by the unrounded value."""
+        """Whether the unrounded value reaches the target."""
         if self.value is None:
             return NONE
         reached = abs(self.value) <= self.wanted if self.most else self.value >= self.wanted
@@ -108,7 +108,7 @@ class Row:
 
 
 def low_empathy_section(report: Content, outcomes: Content | None = None) -> str:
-    """The whole section; `outcomes` is docs/evaluation/outcomes.json, for one of the targets."""
+    """The whole section; one target needs `outcomes`, docs/evaluation/outcomes.json."""
     numbers = ", ".join(map(str, report["folds"]))
     protocol = "\n".join(f"- {name}: {words}" for name, words in report["protocol"].items())
     misplaced, means = report.get("misplaced"), report.get("plain")
@@ -134,7 +134,7 @@ def low_empathy_section(report: Content, outcomes: Content | None = None) -> str
 
 
 def targets(report: Content, outcomes: Content | None) -> str:
-    """The figures that a target was set for."""
+    """The figures with targets."""
     rows = [_row("one answer: Spearman of expected and labelled total", 0.74, report["one_answer"])]
     for domain, own in report["composed"].items():
         rows += [
@@ -216,7 +216,7 @@ def _share(what: str, wanted: float, found: Content, *, most: bool = False) -> R
 
 
 def _wilson(found: Content) -> Limits | None:
-    """Wilson's interval of the share of sessions with an alert, in per cent."""
+    """Wilson interval of the share of sessions with an alert, in per cent."""
     sessions = found["sessions"]
     if not sessions:
         return None
@@ -226,7 +226,7 @@ def _wilson(found: Content) -> Limits | None:
 
 
 def degraded(rows: list[Content]) -> str:
-    """Every kind of change beside its control."""
+    """Every kind of change and its control."""
     header = [
         *("onset", "replaced", "by", "against", "sessions", "AUROC at the end (95 %)"),
         "after three turns (95 %)",
@@ -293,7 +293,7 @@ def _named_figures(report: Content) -> dict[str, str]:
 
 
 def alerts(found: Content) -> str:
-    """What the shipped rule does."""
+    """Alerts of the shipped rule."""
     cells, levels = [], []
     for domain, own in found.items():
         levels += own["enter_by_fold"].values()
@@ -336,7 +336,7 @@ def surveys(found: Content) -> str:
 
 
 def rated(found: Content) -> str:
-    """The head that learned ratings of single answers."""
+    """The head trained on ratings of single answers."""
     return RATED_NOTES.format(
         answers=found["answers"],
         spearman=figure(found["spearman"]),
@@ -346,7 +346,7 @@ def rated(found: Content) -> str:
 
 
 def confounds(found: Content) -> str:
-    """Whether the risk is a measure of length."""
+    """Partial correlations that test whether the risk measures length."""
     cells = [
         [domain, str(own["sessions"]), name, _number(row["alone"]), figure(row["given_the_index"])]
         for domain, own in found.items()

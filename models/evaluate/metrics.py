@@ -22,12 +22,12 @@ def accuracy(gold: ArrayLike, predicted: ArrayLike) -> float:
 
 
 def macro_f1(gold: ArrayLike, predicted: ArrayLike) -> float:
-    """Unweighted mean of the F1 of every label that occurs in either, 0-1."""
+    """Unweighted mean F1 over all labels that occur in either, 0-1."""
     return float(f1_score(gold, predicted, average="macro", zero_division=0.0))
 
 
 def f1_by_label(gold: ArrayLike, predicted: ArrayLike, labels: int) -> list[float]:
-    """F1 of each of the labels 0 to `labels` - 1; 0 for one that is never right.
+    """F1 of each label from 0 to `labels` - 1; 0 for a label without a true positive.
 
     >>> f1_by_label([0, 1, 2], [0, 2, 2], 3)
     [1.0, 0.0, 0.6666666666666666]
@@ -37,7 +37,7 @@ def f1_by_label(gold: ArrayLike, predicted: ArrayLike, labels: int) -> list[floa
 
 
 def mcc(gold: ArrayLike, predicted: ArrayLike) -> float:
-    """Matthews correlation, -1 to 1; 0 for a constant answer (Wu et al. 2021, section 5.1).
+    """Matthews correlation, -1 to 1; 0 for a constant prediction (Wu et al. 2021, section 5.1).
 
     With more than two labels it is Gorodkin's generalisation.
     """
@@ -47,7 +47,7 @@ def mcc(gold: ArrayLike, predicted: ArrayLike) -> float:
 
 
 class BinaryTask(NamedTuple):
-    """One yes-or-no task: means over the classes "no" and "yes", and the accuracy, 0-1."""
+    """One binary task: means over the classes "no" and "yes", and the accuracy, 0-1."""
 
     precision: float
     recall: float
@@ -68,8 +68,8 @@ def binary_task(gold: ArrayLike, predicted: ArrayLike) -> BinaryTask:
         recall = shared / max(1, np.sum(truth == label))
         f1 = 2 * precision * recall / (precision + recall) if shared else 0.0
         rows.append((precision, recall, f1))
-    means = np.mean(rows, axis=0).tolist()
-    return BinaryTask(*means, accuracy=float(np.mean(truth == given)))
+    precision, recall, f1 = np.mean(rows, axis=0).tolist()
+    return BinaryTask(precision, recall, f1, accuracy=float(np.mean(truth == given)))
 
 
 class ReliabilityBin(NamedTuple):
@@ -81,9 +81,9 @@ class ReliabilityBin(NamedTuple):
 
 
 def reliability(probabilities: Floats, gold: Ints, bins: int = BINS) -> list[ReliabilityBin]:
-    """The bins that are not empty, by rising confidence; `probabilities` [n, labels], `gold` [n].
+    """Non-empty bins by rising confidence; `probabilities` [n, labels], `gold` [n].
 
-    Confidence is the largest probability; right means that its label is the gold one.
+    Confidence is the largest probability; an item is correct when its label is the gold one.
     """
     confidence = probabilities.max(-1)
     right = probabilities.argmax(-1) == gold
@@ -112,7 +112,7 @@ def calibration_noise(
 ) -> tuple[float, float]:
     """Mean and 95th percentile of the ECE of a perfectly calibrated model at this n.
 
-    Gold labels are drawn from the probabilities [n, labels] themselves: what is left is noise.
+    Gold labels are drawn from the probabilities [n, labels] themselves, so any error is noise.
     """
     chance = np.random.default_rng(seed)
     edges = probabilities.cumsum(-1)
@@ -124,29 +124,29 @@ def calibration_noise(
 
 
 def response_token_f1(gold: ArrayLike, predicted: ArrayLike) -> float:
-    """F1 of one response's rationale tokens, 0-1; two empty masks agree: 1."""
+    """F1 of one response's rationale tokens, 0-1; two empty masks score 1."""
     truth, given = np.asarray(gold, dtype=bool), np.asarray(predicted, dtype=bool)
     both = truth.sum() + given.sum()
     return float(2 * (truth & given).sum() / both) if both else 1.0
 
 
 def token_f1(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
-    """Mean over the responses of the F1 of their rationale tokens, 0-1.
+    """Mean over responses of the F1 of their rationale tokens, 0-1.
 
-    A response without a rationale that is given none counts 1. That this is how the papers
-    count follows from Lee et al., Table 1: always giving none ("Majority") has there the same
-    T-F1 as IOU-F1, the share of the responses without a rationale.
+    An empty prediction for a response without a rationale scores 1. The papers count likewise: in
+    Lee et al., Table 1, a baseline without any rationale ("Majority") has a T-F1 equal to its
+    IOU-F1, the share of responses without a rationale.
     """
     return float(np.mean([response_token_f1(g, p) for g, p in zip(gold, predicted, strict=True)]))
 
 
 def token_f1_pooled(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
-    """F1 of the rationale tokens over all responses together, 0-1: the stricter count."""
+    """F1 of the rationale tokens pooled over all responses, 0-1: the stricter count."""
     return float(f1_score(_joined(gold), _joined(predicted), zero_division=0.0))
 
 
 def token_macro_f1(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
-    """Mean of the F1 of the tokens inside and the tokens outside rationales, 0-1."""
+    """Mean F1 over the token classes inside and outside rationales, 0-1."""
     return macro_f1(_joined(gold), _joined(predicted))
 
 
@@ -173,8 +173,8 @@ def iou(first: Span, second: Span) -> float:
 def response_iou_f1(gold: ArrayLike, predicted: ArrayLike, threshold: float = 0.5) -> float:
     """IOU-F1 of one response (EPITOME, section 6.1; DeYoung et al. 2020).
 
-    A predicted span is right when its overlap with some gold span is at least the threshold,
-    and a gold span is found likewise. Two empty masks agree: 1.
+    A predicted span is correct when its overlap with some gold span is at least the threshold; a
+    gold span is found likewise. Two empty masks score 1.
     """
     gold_spans, predicted_spans = spans_of(gold), spans_of(predicted)
     if not gold_spans and not predicted_spans:
@@ -192,7 +192,7 @@ def iou_f1(gold: Sequence[ArrayLike], predicted: Sequence[ArrayLike]) -> float:
 
 
 class CoveragePoint(NamedTuple):
-    """What answering from a confidence threshold on does: shares of turns, 0-1."""
+    """Accuracy and coverage when answering from a confidence threshold, 0-1."""
 
     threshold: float
     coverage: float
@@ -203,7 +203,7 @@ def risk_coverage(confidence: Floats, right: NDArray[np.bool_]) -> list[Coverage
     """Accuracy of the answered turns at every threshold that changes it, by falling coverage.
 
     `confidence` and `right` are [n]; a turn is answered when its confidence is at least the
-    threshold. The first point answers everything.
+    threshold. The first point has full coverage.
     """
     order = np.argsort(confidence, kind="stable")
     sure, hits = confidence[order], right[order]

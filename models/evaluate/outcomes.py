@@ -10,7 +10,7 @@ Content = dict[str, Any]
 
 
 def outcomes_section(report: Content) -> str:
-    """What each outcome is, then its AUROC beside the comparisons that recognise no file."""
+    """Definitions of the outcomes, then AUROCs and comparisons blind to file identity."""
     numbers = ", ".join(map(str, report["folds"]))
     protocol = "\n".join(f"- {name}: {words}" for name, words in report["protocol"].items())
     found = report["outcomes"]

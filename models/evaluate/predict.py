@@ -1,4 +1,4 @@
-"""Run a model over segments and keep what the metrics need."""
+"""Run a model over segments and collect the inputs of the metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from models.batches import Segment, Step, Window, collate, dice, overlaps
+from models.batches import Segment, Step, Window, collate, overlaps, seeded_random
 from models.data.corpora import Turn
 from models.labels import HEADS, RATIONALE_ORDER
 from models.multitask import MultitaskModel
@@ -42,12 +42,12 @@ class HeadOutputs:
     @property
     def gold(self) -> Ints:
         """The label most annotators chose, [n]."""
-        return self.target.argmax(-1)
+        return np.asarray(self.target.argmax(-1))
 
     @property
     def predicted(self) -> Ints:
         """The most likely label, [n]."""
-        return self.logits.argmax(-1)
+        return np.asarray(self.logits.argmax(-1))
 
     def probabilities(self, temperature: float = 1.0) -> Floats:
         """Softmax of the logits divided by the temperature, [n, labels]."""
@@ -55,17 +55,17 @@ class HeadOutputs:
 
 
 def softmax(logits: Floats) -> Floats:
-    """Over the last axis."""
+    """Softmax over the last axis."""
     powers = np.exp(logits - logits.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
 
 
 @dataclass(eq=False)
 class RationaleOutput:
     """One mechanism's rationale in one response: probability, gold mask and sentence of its tokens.
 
-    Every token of the response counts; the encoder did not read those beyond its length, and
-    their probability is 0. `row` is the response's row in the mechanism's head.
+    All tokens of the response count; those beyond the encoder's length have probability 0. `row` is
+    the response's row in the mechanism's head.
     """
 
     probabilities: Floats
@@ -75,7 +75,7 @@ class RationaleOutput:
 
     @cached_property
     def scores(self) -> Floats:
-        """Each token's sentence's score, as the service has it from what was read; [tokens]."""
+        """Each token's sentence score, computed from the encoded tokens as in the service."""
         scores = np.zeros(len(self.gold))
         read = self.probabilities > 0
         scores[read] = sentence_scores(self.probabilities[read], self.sentences[read])
@@ -86,8 +86,8 @@ class RationaleOutput:
 class Predictions:
     """Outputs by head on its labelled turns, and rationale outputs by mechanism.
 
-    `everywhere` has each head's logits [turns, labels] on all turns of the head's role, labelled
-    for it or not: what the service will ask of it.
+    `everywhere` has each head's logits [turns, labels] on all turns of the head's role, labelled or
+    not, as in the service.
     """
 
     heads: dict[str, HeadOutputs]
@@ -99,7 +99,7 @@ class Predictions:
 def predict(
     scorer: Scorer, segments: list[Segment], window: Window, tokenizer: Tokenizer
 ) -> Predictions:
-    """Predictions for every labelled turn of the segments, seen through the given window."""
+    """Predict every labelled turn of the segments, seen through the given window."""
     gathered = _Gathered(tokenizer)
     for members, step in _steps(segments, window):
         gathered.add(members, step, *scorer(step))
@@ -113,7 +113,7 @@ def predict_views(
     windows: dict[str, Window],
     tokenizer: Tokenizer,
 ) -> dict[str, Predictions]:
-    """As `predict`, through several windows: every turn is encoded once for all of them."""
+    """As `predict`, through several windows; every turn is encoded once for all of them."""
     gathered = {view: _Gathered(tokenizer) for view in windows}
     steps = {view: _steps(segments, window) for view, window in windows.items()}
     for together in zip(*steps.values(), strict=True):
@@ -125,7 +125,7 @@ def predict_views(
 
 
 def _steps(segments: list[Segment], window: Window) -> Iterator[tuple[list[Segment], Step]]:
-    chance = dice("prediction")
+    chance = seeded_random("prediction")
     for start in range(0, len(segments), SEGMENTS_A_STEP):
         members = segments[start : start + SEGMENTS_A_STEP]
         step = collate(members, window, chance, chunk_tokens=1024)
@@ -134,7 +134,7 @@ def _steps(segments: list[Segment], window: Window) -> Iterator[tuple[list[Segme
 
 
 class _Gathered:
-    """Outputs of step after step."""
+    """Outputs accumulated over steps."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -207,7 +207,7 @@ class _Gathered:
 
 def save(predictions: Predictions, path: Path) -> None:
     """Write the outputs on labelled turns as one `.npz`; `everywhere` is left out."""
-    arrays: dict[str, Floats | Ints] = {}
+    arrays: dict[str, Any] = {}
     for name, outputs in predictions.heads.items():
         arrays[f"{name}/logits"], arrays[f"{name}/target"] = outputs.logits, outputs.target
     for name, rationales in predictions.rationales.items():
@@ -222,7 +222,7 @@ def save(predictions: Predictions, path: Path) -> None:
 
 
 def load(path: Path) -> Predictions:
-    """What `save` wrote."""
+    """Load a file written by `save`."""
     with np.load(path, allow_pickle=False) as stored:
         arrays = dict(stored)
     heads = {
@@ -237,7 +237,7 @@ def load(path: Path) -> Predictions:
         cuts = arrays[f"{name}/sizes"].cumsum()[:-1]
         columns = [np.split(arrays[f"{name}/{key}"], cuts) for key in TOKEN_ARRAYS]
         rationales[name] = [
-            RationaleOutput(*parts, row=int(row))
-            for *parts, row in zip(*columns, arrays[f"{name}/rows"], strict=True)
+            RationaleOutput(given, gold, sentences, row=int(row))
+            for given, gold, sentences, row in zip(*columns, arrays[f"{name}/rows"], strict=True)
         ]
     return Predictions(heads, rationales)

@@ -1,4 +1,4 @@
-"""Published figures that ours are shown beside, and the targets; all in per cent."""
+"""Published figures and the project's targets, all in per cent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MAJORITY = {
     "interpretations": {"token_f1": 54.94, "iou_f1": 54.94},
     "explorations": {"token_f1": 84.53, "iou_f1": 84.53},
 }
-"""Lee et al. 2023, Table 1: never any rationale."""
+"""Lee et al. 2023, Table 1: a baseline that never predicts a rationale."""
 
 FLAN_T5_XL_EMH = {
     "emotional_reactions": {"accuracy": 85.3, "macro_f1": 82.5},
@@ -67,7 +67,7 @@ EPITOME_BY_XU = {
     "interpretations": {"accuracy": 83.4, "macro_f1": 56.7},
     "explorations": {"accuracy": 94.5, "macro_f1": 81.8},
 }
-"""Xu & Jiang 2024, Table 15: Sharma et al.'s model, run again by them."""
+"""Xu & Jiang 2024, Table 15: Sharma et al.'s model, as reproduced by them."""
 
 ESCONV_MEAN = {
     "Sharma et al. (125 M)": {"precision": 83.2, "recall": 68.1, "f1": 70.7, "accuracy": 90.9},
@@ -96,8 +96,8 @@ M3TCM = {
 }
 """Hossain, Alexandersson & Müller 2024 (LREC-COLING): F1 of AnnoMI's therapist and client turns.
 
-Read in the paper's abstract (relative gains of 15 % and 20 %) and in a public summary of it (the
-figures); how F1 is averaged and how sessions are split was not verified.
+Taken from the paper's abstract (relative gains of 15 % and 20 %) and from a public summary of it
+(the figures); how F1 is averaged and how sessions are split was not verified.
 """
 
 MEASURES = ("precision", "recall", "f1", "accuracy")
@@ -107,9 +107,9 @@ MEASURES = ("precision", "recall", "f1", "accuracy")
 class Target:
     """One row of the top table.
 
-    `path` leads to the figure in the JSON files: the file's name, then keys; a figure given as a
-    share is compared in per cent unless `unit` is 1. `most` turns the comparison round. `wanted` is
-    None for a figure that no target was set for.
+    `path` leads to the figure in the JSON files: the file's name, then keys; shares are compared in
+    per cent unless `unit` is 1. With `most` the target is an upper bound. `wanted` is None for a
+    figure without a target.
     """
 
     what: str
@@ -149,7 +149,7 @@ def _epitome_targets() -> list[Target]:
                 Target(f"{what}, gold rationales", (*place, f"{metric}_gold", "mean"), None)
             )
             published = f"micromodels {MICROMODELS[name][metric]:.1f}"
-            lenient = f"{what}, two empty masks agree"
+            lenient = f"{what}, two empty masks count as correct"
             rows.append(Target(lenient, (*place, metric, "mean"), value, published))
     return rows
 
@@ -193,4 +193,4 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("largest ECE of a head, calibrated", ("calibration", "largest_ece"), 5, "–", most=True),
 )
-"""What this project set itself before training."""
+"""This project's own targets, set before training."""

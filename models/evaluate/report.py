@@ -1,7 +1,7 @@
-"""From predictions to tables as plain dictionaries: shares are 0-1, `n` counts turns.
+"""Compute tables as plain dictionaries from predictions: shares are 0-1, `n` counts turns.
 
-A figure over folds is `{"mean", "sd", "folds", "pooled"}`: `pooled` is measured on all folds'
-items together, each scored by the model that did not see it.
+A figure over folds is `{"mean", "sd", "folds", "pooled"}`: `pooled` is computed on all folds' items
+together, each scored by the model that did not train on it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DIGITS = 5
 
 
 def rounded(value: Any, digits: int = DIGITS) -> Any:
-    """The same structure with its floats rounded, and None for what is not defined (NaN)."""
+    """Round all floats of a structure, and replace NaN (not defined) by None."""
     if isinstance(value, dict):
         return {key: rounded(item, digits) for key, item in value.items()}
     if isinstance(value, list):
@@ -40,7 +40,7 @@ def rounded(value: Any, digits: int = DIGITS) -> Any:
 
 
 def classification(gold: Ints, predicted: Ints) -> Figures:
-    """Accuracy, macro-F1 and Matthews correlation beside the commonest label's accuracy."""
+    """Accuracy, macro-F1, Matthews correlation, and the accuracy of the most frequent label."""
     return {
         "majority": float(np.bincount(gold).max() / len(gold)),
         "accuracy": metrics.accuracy(gold, predicted),
@@ -50,7 +50,7 @@ def classification(gold: Ints, predicted: Ints) -> Figures:
 
 
 def f1_of_labels(head: str, gold: Ints, predicted: Ints) -> Figures:
-    """F1 of each label of a head of levels, 0-1 (`f1_weak`); empty for other heads."""
+    """F1 of each label of a level head, 0-1 (`f1_weak`); empty for other heads."""
     if HEADS_BY_NAME[head].kind != "level":
         return {}
     each = metrics.f1_by_label(gold, predicted, len(LEVELS))
@@ -60,10 +60,9 @@ def f1_of_labels(head: str, gold: Ints, predicted: Ints) -> Figures:
 def rationale(gold: list[Ints], masks: list[Ints]) -> Figures:
     """Token and span scores, 0-1.
 
-    `token_f1_gold` and `iou_f1_gold` are over the responses in which annotators marked something.
-    `empty_agreed` is the share of all responses in which both masks are empty: so much of
-    `token_f1` and `iou_f1`, which count them as right, is credit for showing nothing.
-    `always_empty` is what never showing a rationale would score.
+    `token_f1_gold` and `iou_f1_gold` are over responses with a gold rationale. `empty_agreed` is
+    the share of all responses in which both masks are empty; `token_f1` and `iou_f1` count these as
+    correct. `always_empty` is the score of never predicting a rationale.
     """
     marked = [number for number, mask in enumerate(gold) if mask.any()]
     own = [gold[number] for number in marked], [masks[number] for number in marked]
@@ -81,7 +80,7 @@ def rationale(gold: list[Ints], masks: list[Ints]) -> Figures:
 
 
 def measure(predictions: Predictions, calibration: Calibration | None = None) -> Metrics:
-    """Metrics by head of one model's predictions, with the decisions that are shipped."""
+    """Metrics by head of one model's predictions, with the calibration of the service."""
     calibration = calibration or Calibration()
     report: Metrics = {}
     for name, outputs in predictions.heads.items():
@@ -99,7 +98,8 @@ def measure(predictions: Predictions, calibration: Calibration | None = None) ->
             masks = calibration.masks(name, responses, predicted)
             figures = rationale([item.gold for item in responses], masks)
             report[name]["rationale"] = {"n": len(responses), **figures}
-    return rounded(report, 4)
+    found: Metrics = rounded(report, 4)
+    return found
 
 
 def over_folds(figures: list[Figures], pooled: Figures) -> dict[str, dict[str, Any]]:
@@ -116,7 +116,7 @@ def over_folds(figures: list[Figures], pooled: Figures) -> dict[str, dict[str, A
 
 
 def labels_over_folds(head: str, gold: Sequence[Ints], given: Sequence[Ints]) -> dict[str, Any]:
-    """Figures of one head from its gold and given labels, [n] a fold."""
+    """Figures of one head from its gold and predicted labels, [n] a fold."""
 
     def figures(truth: Ints, answers: Ints) -> Figures:
         return classification(truth, answers) | f1_of_labels(head, truth, answers)
@@ -132,7 +132,7 @@ def rating_figures(
     words: Sequence[Ints],
     groups: Sequence[Ints],
 ) -> dict[str, Any]:
-    """Spearman of scores with ratings, [n] a fold, plain and with the answer's length constant.
+    """Spearman of scores with ratings, [n] a fold, plain and given the answer's length.
 
     `words` counts the words of each answer; intervals resample conversations (`groups`, numbered
     within the fold).
@@ -157,7 +157,7 @@ def rating_figures(
 
 
 class CrossValidation:
-    """The folds with their cross-fitted calibrations, and the tables made from them."""
+    """The folds with their cross-fitted calibrations, and the tables computed from them."""
 
     def __init__(self, folds: list[Fold], planned: int) -> None:
         self.folds = folds
@@ -170,7 +170,7 @@ class CrossValidation:
         return {"folds": [fold.number for fold in self.folds], "of": self.planned}
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """All the tables by file name."""
+        """All tables by file name."""
         return {
             name: rounded(self.about() | table)
             for name, table in {
@@ -185,7 +185,7 @@ class CrossValidation:
         }
 
     def levels(self) -> dict[str, Any]:
-        """EPITOME levels by view, as the service decides them."""
+        """EPITOME levels by view, with the decisions of the service."""
         views: dict[str, Any] = {}
         for view in VIEWS:
             rows = {name: self._labels(name, view, tuned=True) for name in RATIONALE_ORDER}
@@ -193,7 +193,7 @@ class CrossValidation:
         return {"views": views}
 
     def heads(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Other heads by view: the most probable label after calibration, and before."""
+        """Other heads by view: the most probable label before and after calibration."""
         return {
             "views": {
                 view: {
@@ -205,7 +205,7 @@ class CrossValidation:
         }
 
     def shipped(self, index: int, head: str, logits: Floats) -> Ints:
-        """The label after this fold's cross-fitted calibration, [n]."""
+        """Labels after this fold's cross-fitted calibration, [n]."""
         calibration = self.calibrations[index]
         return calibration.labels(head, calibration.probabilities(head, logits))
 
@@ -239,7 +239,7 @@ class CrossValidation:
         )
 
     def rationales(self) -> dict[str, Any]:
-        """Rationales shown where the shipped level is above none, final view."""
+        """Rationales where the predicted level is above none, final view."""
         rows = {}
         for head in RATIONALE_ORDER:
             gold, masks = [], []
@@ -261,7 +261,7 @@ class CrossValidation:
     def strategies(self) -> dict[str, Any]:
         """ESConv: seven binary tasks by view and decision, and the eight classes.
 
-        The tasks leave out the turns of failed chats, as the papers' corpus does.
+        The tasks leave out the turns of failed chats, which the papers' corpus does not have.
         """
         views: dict[str, Any] = {}
         for view in VIEWS:
@@ -286,8 +286,7 @@ class CrossValidation:
                 )
             else:
                 answers = np.eye(outputs.logits.shape[1], dtype=int)[outputs.predicted]
-            every = with_failed or fold.failed is None
-            kept = slice(None) if every else ~fold.failed
+            kept = slice(None) if with_failed or fold.failed is None else ~fold.failed
             gold.append(outputs.gold[kept])
             given.append(answers[kept])
         tasks = {
@@ -357,7 +356,7 @@ class CrossValidation:
 
 
 def binary_figures(gold: Ints, predicted: Ints) -> Figures:
-    """One yes-or-no task: precision, recall, F1, accuracy and Matthews correlation."""
+    """One binary task: precision, recall, F1, accuracy and Matthews correlation."""
     return metrics.binary_task(gold, predicted)._asdict() | {
         "mcc": metrics.mcc(gold.astype(int), predicted.astype(int))
     }

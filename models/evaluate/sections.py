@@ -34,7 +34,7 @@ def _folds(content: Content) -> str:
 
 
 def perceived(content: Content) -> str:
-    """What each head learned from, and its rank correlation with held-out ratings."""
+    """What each head is trained on, and its rank correlation with held-out ratings."""
     learned = table(["head", "learned from"], content["learned_from"].items(), left=2)
     rows = [
         [
@@ -49,7 +49,7 @@ def perceived(content: Content) -> str:
     ]
     views = "; ".join(f"{name}: {words}" for name, words in content["views"].items())
     parts = [
-        _folds(content) + " Turn outputs are learned from what listeners said of stretches of a "
+        _folds(content) + " Turn outputs are learned from listeners' ratings of stretches of a "
         f"conversation (multiple-instance learning). {_sentence(content['protocol'])} {views}.",
         learned,
         table(header, rows, left=4),
@@ -69,7 +69,7 @@ def _sentence(words: str) -> str:
 
 
 def ratings(baselines: Content, views: Content) -> str:
-    """Rated empathy: our head by view, the words and the length of the answer alone."""
+    """Rated empathy: our head by view, and baselines from the answer's words and length."""
     measured = {f"ours, {VIEW_WORDS[view]}": row for view, row in views.items()}
     simple = baselines.get("ratings", {})
     if "words" in simple:
@@ -94,10 +94,10 @@ def ratings(baselines: Content, views: Content) -> str:
 
 
 RATING_NOTES = """\
-Rank correlation with a third party's rating of the answer, 1 to 5; a constant answer has none.
-tf-idf is fitted to whether the rating is 4 or 5. Intervals resample conversations; folds hold whole
-conversations. With length constant: ranks of both are regressed on the rank of the answer's number
-of words, and what is left is correlated."""
+Rank correlation with a third party's rating of the answer, 1 to 5; undefined for a constant
+prediction. tf-idf predicts whether the rating is 4 or 5. Intervals resample conversations; folds
+consist of whole conversations. With length constant: ranks of both are regressed on the rank of the
+answer's number of words, and the residuals are correlated."""
 
 
 def micromodels(content: Content) -> str:
@@ -126,15 +126,15 @@ SPANS = ("token_f1_gold", "iou_f1_gold", "token_f1", "iou_f1")
 MICROMODEL_RUNS = {"micromodels": "own rationales left out", "own_seeds": "own rationales as seeds"}
 MICROMODEL_NOTES = """\
 `models/methods/micromodels.py` on the {folds} folds of our models, sentences by {encoder}; mean ±
-standard deviation. "Own rationales as seeds" compares a training response with its own rationales
-too, as the paper's words say. "Gold" and "all" as in the table of rationales.
+standard deviation. "Own rationales as seeds" also compares a training response with its own
+rationales, a literal reading of the paper. "Gold" and "all" as in the table of rationales.
 
-[1] Lee et al. 2023, Table 1, with another sentence encoder and random splits. Their accuracy beside
-so low a macro-F1 is not counted as ours is."""
+[1] Lee et al. 2023, Table 1, with another sentence encoder and random splits. Their accuracy is
+too high for so low a macro-F1 to be computed as ours is."""
 
 
 def multitrait(content: Content) -> str:
-    """Perceived heads by ratings, the heads with each other, and which can be told apart."""
+    """Perceived heads by ratings, correlations between heads, and which differ."""
     cells = {(cell["rating"], cell["head"]): cell for cell in content["cells"]}
     kinds = list(dict.fromkeys(kind for kind, _ in cells))
     heads = list(dict.fromkeys(head for _, head in cells))
@@ -154,17 +154,17 @@ def multitrait(content: Content) -> str:
     apart = [
         [
             *(row["head"], row["other"], row["rating"], _pooled(row["difference"])),
-            "yes" if row["told_apart"] else "no",
+            "yes" if row["distinguishable"] else "no",
         ]
-        for row in content["told_apart"]
+        for row in content["distinguishable"]
     ]
     words = (
         f"{_folds(content)} {_sentence(content['protocol'])} **Bold**: the head learns from that "
         f"rating. \\*: p < {content['alpha']} after the correction over {content['tests']} cells."
     )
     difference = (
-        "Each head beside another on a rating that it learns from. Two heads whose difference has "
-        "an interval that reaches 0 are not shown to measure different things:"
+        "Each head compared with another on a rating that it learns from. Where the interval of "
+        "the difference contains 0, the two are not shown to measure different things:"
     )
     return "\n\n".join(
         [
@@ -173,7 +173,9 @@ def multitrait(content: Content) -> str:
             f"Heads with each other, over {every['n']} {every['over']}:",
             table(["heads", "Spearman", "file held constant"], pairs),
             difference,
-            table(["head", "other", "rating", "difference (95 %)", "told apart"], apart, left=3),
+            table(
+                ["head", "other", "rating", "difference (95 %)", "distinguishable"], apart, left=3
+            ),
             f"{SHOWN_VALUES}:\n\n{shown_values(perceived_values(content, {}, heads))}",
         ]
     )
@@ -212,7 +214,7 @@ def _plain(value: float | None, digits: int) -> str:
 
 
 def probes(content: Content) -> str:
-    """Share of probes called empathic, by scorer."""
+    """Share of probes classified as empathic, by scorer."""
     size = content["probe"]["size"]
     words = f"{size} cases for each condition and mechanism; per cent with 95 % intervals (below)."
     return f"{words}\n\n{probe_markdown(content)}"

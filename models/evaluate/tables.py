@@ -1,8 +1,8 @@
-"""Markdown tables from the evaluation's JSON, the papers' figures beside ours; per cent."""
+"""Markdown tables from the evaluation's JSON, with the papers' figures; per cent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from textwrap import fill
 from typing import Any
 
@@ -22,20 +22,20 @@ from models.labels import LEVELS
 
 Table = dict[str, Any]
 Files = dict[str, Any]
-"""All the evaluation's files by name: a table takes its baselines from another file."""
+"""All the evaluation's files by name: a table may take its baselines from another file."""
 NONE = "–"
 DECISIONS = {"shipped": "shipped decision", "argmax": "most probable"}
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]], left: int = 1) -> str:
-    """A Markdown table; the first `left` columns are text, the others figures."""
+    """Format a Markdown table; the first `left` columns are text, the others figures."""
     names = list(header)
     marks = ["---" if column < left else "---:" for column in range(len(names))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [names, marks, *map(list, rows)])
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share in per cent.
+    """Format a share in per cent.
 
     >>> percent(0.7531), percent(None)
     ('75.3', '–')
@@ -44,7 +44,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def spread(figure: dict[str, Any] | None) -> str:
-    """Mean and standard deviation over folds, in per cent.
+    """Format mean and standard deviation over folds in per cent.
 
     >>> spread({"mean": 0.8, "sd": 0.0123, "folds": [0.79, 0.81]})
     '80.0 ± 1.2'
@@ -71,18 +71,19 @@ BASELINES = {"majority": "commonest label", "words": "tf-idf + logistic regressi
 
 
 def baseline(files: Files, head: str) -> dict[str, Table]:
-    """The baselines of one head by their names in the tables; empty where none are measured."""
+    """The baselines of one head by their names in the tables; empty if not measured."""
     rows = files.get("baselines", {}).get("heads", {}).get(head, {})
     return {words: rows[name] for name, words in BASELINES.items() if name in rows}
 
 
 def micromodels(files: Files, name: str) -> Table | None:
     """The figures of the micromodels that were run here for a mechanism."""
-    return files.get("micromodels", {}).get("micromodels", {}).get(name)
+    found: Table | None = files.get("micromodels", {}).get("micromodels", {}).get(name)
+    return found
 
 
 def mean_sd(figure: dict[str, float]) -> str:
-    """Mean and standard deviation in per cent.
+    """Format mean and standard deviation in per cent.
 
     >>> mean_sd({"mean": 0.5, "sd": 0.01})
     '50.0 ± 1.0'
@@ -132,7 +133,7 @@ def levels(content: Table, files: Files) -> str:
 
 
 def weak_interpretations(content: Table, files: Files) -> str:
-    """How well the middle level of interpretations is found, and what follows from it."""
+    """How well the middle level of interpretations is recognised, and the consequence."""
     ours = content["views"]["final"]["shipped"]["interpretations"].get("f1_weak")
     words = baseline(files, "interpretations").get(BASELINES["words"], {}).get("f1_weak")
     counts = files.get("baselines", {}).get("counts", {}).get("interpretations")
@@ -147,22 +148,22 @@ def weak_interpretations(content: Table, files: Files) -> str:
         return f"Weak interpretations{rare}:{known}"
     return fill(
         f"**Weak interpretations{rare} are hardly ever found: their F1 is near 0.**{known} The "
-        "head tells whether there is an interpretation, not whether it is weak or strong, so "
+        "head detects interpretations but not whether they are weak or strong, so "
         "feedback speaks of interpretations as shown or not shown.",
         width=100,
     )
 
 
 FOUND = 0.2
-"""From this F1 on a level counts as found at all."""
+"""From this F1 on, a level counts as recognised."""
 
 LEVEL_NOTES = """\
 [1] Sharma et al. 2020, Table 3 (3,084 pairs; 75:5:20, split not published). [2] Xu & Jiang 2024,
 Table 15 (3,072 pairs, five folds). [3] Lee et al. 2023, Table 1: micromodels see no context, and
-their accuracy beside a macro-F1 so low is not counted as ours is, so it is **not comparable**.
-Ours: the {pairs:,} pairs that are available here, folds by seeker post, so that the published
-columns show the order of magnitude and no more. "Commonest label" gives the one answer that is
-most frequent over all tested responses, tf-idf sees the words of the response alone; both on our
+their accuracy is too high for so low a macro-F1 to be computed as ours is, so it is **not
+comparable**. Ours: the {pairs:,} pairs available here, folds by seeker post, so the published
+columns indicate only the order of magnitude. "Commonest label" always predicts the label that is
+most frequent over all test responses; tf-idf sees the words of the response alone; both on our
 folds."""
 
 
@@ -200,18 +201,19 @@ def rationales(content: Table, files: Files) -> str:
 
 RATIONALE_NOTES = """\
 The headline is over the responses in which annotators marked a rationale. "All" counts every
-response, and two empty rationales agree: always showing none gets that credit too, and "of these
-two empty" is how much of ours it is. The pooled columns take the tokens of all responses together,
-without that credit; nobody publishes them. Tokens are word pieces of our encoder, of the whole
-response: what lies beyond the encoder's length counts as missed. Corpus and folds as above.
+response, and two empty rationales count as correct: a model that never predicts a rationale gets
+that credit too, and "of these two empty" is its share in ours. The pooled columns take the tokens
+of all responses together, without that credit; no paper reports them. Tokens are word pieces of our
+encoder, of the whole response: tokens beyond the encoder's length count as missed. Corpus and folds
+as above.
 
-[1] Lee et al. 2023, Table 1, ten random 75:5:20 splits; rationales are whole sentences there. That
-two empty rationales agree there follows from "always empty", whose token F1 equals its IOU-F1.
-Sharma et al. 2020 (Table 4) publish, for their own model, as token F1 and IOU-F1:
+[1] Lee et al. 2023, Table 1, ten random 75:5:20 splits, with whole sentences as rationales. Two
+empty rationales must count as correct there too, because the token F1 of "always empty" equals its
+IOU-F1. Sharma et al. 2020 (Table 4) publish, for their own model, as token F1 and IOU-F1:
 {published}.
-How they count a response without a rationale is not stated, and their token F1 for emotional
-reactions is below what always showing none reaches in Lee et al.'s count. These figures are not
-shown to be counted alike, so they are no target here.""".format(
+They do not state how a response without a rationale is counted, and their token F1 for emotional
+reactions is below that of "always empty" in Lee et al.'s count. The counts may differ, so these
+figures are not used as targets.""".format(
     published="; ".join(
         f"{name.replace('_', ' ')} {own['token_f1']:.1f} and {own['iou_f1']:.1f}"
         for name, own in EPITOME_REDDIT.items()
@@ -275,15 +277,15 @@ STRATEGY_NOTES = """\
 [1] Xu & Jiang 2024, Table 4. [2] The same, Tables 16 and 17. Seven yes-or-no tasks; each row is the
 mean over its classes yes and no, the first table the mean over the tasks. Their models are trained
 once for each task on 1,300 dialogues, five folds; ours is one model for all tasks, on the {turns:,}
-supporter turns that are available here, folds by dialogue. Chats that ESConv's publishers count as
-failed train ours but are tested in the row that says so and in the eight classes alone: the papers'
-corpus has none. "Shipped" takes a threshold for each strategy, "most probable" the strategy with
-the largest logit. "Always no" never names a strategy: its accuracy is what the seven tasks give for
-nothing. tf-idf is one regression over the eight classes, on the words of the turn alone."""
+supporter turns available here, folds by dialogue. ESConv's failed chats are in our training data
+but are tested only in the row that says so and in the eight classes: the papers' corpus has none.
+"Shipped" uses a threshold per strategy, "most probable" the strategy with the largest logit.
+"Always no" never predicts a strategy: its accuracy is the floor of the seven tasks. tf-idf is one
+regression over the eight classes, on the words of the turn alone."""
 
 
 def classes(content: Table, files: Files) -> str:
-    """Heads of plain classes by view, then the baselines."""
+    """Categorical heads by view, then the baselines."""
     rows = []
     for view, decisions in content["views"].items():
         for head, own in decisions["shipped"].items():
@@ -313,7 +315,7 @@ def classes(content: Table, files: Files) -> str:
 
 
 def annomi(content: Table, files: Files) -> str:
-    """The heads of AnnoMI, then two of them beside the published figures."""
+    """The heads of AnnoMI, then two of them with the published figures."""
     shipped = content["views"]["final"]["shipped"]
     heads = ("behaviour", "talk_type")
     rows = [["ours, macro-F1", *(spread(shipped[head]["macro_f1"]) for head in heads)]]
@@ -330,23 +332,22 @@ def annomi(content: Table, files: Files) -> str:
 
 
 ANNOMI_NOTES = """\
-"No context" is the same model with every neighbour hidden. Folds hold whole conversations: few in
-each, so they differ much.
+"No context" is the same model with every neighbour hidden. Folds consist of few, whole
+conversations, so they vary widely.
 
 [1] Hossain, Alexandersson & Müller 2024 (M3TCM, LREC-COLING): F1 of utterance classification on
-AnnoMI, of therapist and of client utterances, from text with speech and the turns before. The
-abstract and a public summary could be read, the paper's own tables could not: how F1 is averaged,
-how sessions are split between training and test, and which annotator's label counts are as quoted,
-not verified. Ours reads text alone, and takes what most annotators said on whole sessions that
-were left out.
+AnnoMI, of therapist and of client utterances, from text with speech and the preceding
+turns. Quoted from the abstract and a public summary, because the paper's tables were not
+accessible: how F1 is averaged, how sessions are split and which annotator's label counts are not
+verified. Ours reads text alone, and is tested on the majority label in held-out sessions.
 
 Wu et al. 2021 measure utterance empathy in motivational interviewing with the Matthews correlation
 and reach 0.17 without training on it; their labels are not in AnnoMI, so only the measure is
-theirs."""
+shared."""
 
 INTENT_NOTES = """\
-Tested on the lines that people labelled, which no model saw; learned from lines that key phrases
-found (Welivita & Pu 2020), so the label shares differ between the two. Lines carry no context."""
+Tested on human-labelled lines, which no model saw; trained on lines found by key phrases (Welivita
+& Pu 2020), so the label distributions differ. Lines have no context."""
 
 
 def calibration(content: Table) -> str:
@@ -368,7 +369,7 @@ def calibration(content: Table) -> str:
     header = [
         *("head", "n", "ECE before", "ECE after", "noise: mean", "noise: 95 %"),
         *("provisional before", "provisional after", "log loss before", "after"),
-        *("answered", "right of these", "right of all"),
+        *("answered", "accuracy when answered", "accuracy of all"),
     ]
     return table(header, rows)
 
@@ -378,8 +379,8 @@ Expected calibration error with {bins} bins on all out-of-fold predictions (fina
 provisional one). "Noise" is the error that a perfectly calibrated model would show at this n, mean
 and 95th percentile over simulated labels. Calibration is a temperature and a bias for each head,
 fitted for each fold on the others. A head abstains below the lowest confidence at which {right} %
-of the answered turns were right on the other folds, but on {most} % of the turns at most; the last
-columns say what that gave on the fold itself."""
+of the answered turns were correct on the other folds, but on at most {most} % of the turns; the
+last columns show the result on the fold itself."""
 
 
 def coverage(content: Table) -> str:
@@ -390,13 +391,14 @@ def coverage(content: Table) -> str:
     ]
     first = next(iter(content["rows"].values()))["risk_coverage"]
     return table(
-        ["right among the most confident …", *(f"{point['coverage']:.0%}" for point in first)], rows
+        ["accuracy among the most confident …", *(f"{point['coverage']:.0%}" for point in first)],
+        rows,
     )
 
 
 def everything(results: dict[str, Table]) -> str:
     """All tables one after the other, for the terminal."""
-    makers = {
+    makers: dict[str, Callable[[Table, Files], str]] = {
         "levels": levels,
         "rationales": rationales,
         "strategies": strategies,

@@ -1,1 +1,1 @@
-"""Published methods, built again to be measured as ours are."""
+"""Reimplementations of published methods, for comparison."""

@@ -1,17 +1,17 @@
 """Micromodels (Lee et al. 2023, section 3): `python -m models.methods.micromodels`.
 
-They never see what a response answers. One micromodel a mechanism holds the mechanism's rationales
-from the training split as seeds; a response's feature is its most similar sentence:
+They do not use context. One micromodel per mechanism has the mechanism's rationales from the
+training split as seeds; the feature of a response is that of its most similar sentence:
 
     feature c     max over sentences j and seeds z of mechanism c: cos(e(r_j), e(z))   (eq. 2)
     level         an explainable boosting machine on the three features
     rationale     every sentence whose similarity to a seed is above theta             (eq. 1)
 
-What differs from the paper: the sentence encoder is all-MiniLM-L6-v2 (theirs:
+Differences from the paper: the sentence encoder is all-MiniLM-L6-v2 (theirs:
 paraphrase-xlm-r-multilingual-v1); tokens and sentences are those of our own evaluation; theta is
-chosen for each mechanism on a tenth of the training pairs. A training response is not compared
-with its own rationales, or its features would be near 1 by construction, as no other response's
-are; `own_seeds` leaves them in, which is what the paper's words say.
+chosen for each mechanism on a tenth of the training pairs. A training response is not compared with
+its own rationales, which would make its features near 1 by construction, unlike those of any other
+response; `own_seeds` includes them, a literal reading of the paper.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from interpret.glassbox import ExplainableBoostingClassifier
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from models.batches import dice, overlaps
+from models.batches import overlaps, seeded_random
 from models.data import epitome
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
 from models.data.split import split_fold
@@ -54,7 +54,7 @@ AT_ONCE = 32
 class SentenceEncoder:
     """Unit vectors of texts: mean of the token states, as all-MiniLM-L6-v2 was trained for.
 
-    With a `cache` file no text is encoded twice, in this run or the next.
+    With a `cache` file no text is encoded twice, in this run or later ones.
     """
 
     def __init__(self, cache: Path | None = None) -> None:
@@ -102,16 +102,16 @@ class SentenceEncoder:
 
 
 class Embedder(Protocol):
-    """What the micromodels need: unit vectors [texts, hidden]."""
+    """Port of the micromodels: unit vectors [texts, hidden]."""
 
     def __call__(self, texts: Sequence[str]) -> Floats: ...
 
 
 @dataclass
 class Response:
-    """A response in sentences. `sentence_of` [tokens] says which sentence a token belongs to.
+    """A response in sentences. `sentence_of` [tokens] is the sentence index of each token.
 
-    `similarity` [sentences, 3] is each sentence's to the nearest seed of each mechanism.
+    `similarity` [sentences, 3] is each sentence's similarity to the nearest seed of each mechanism.
     """
 
     turn: Turn
@@ -127,10 +127,10 @@ class Response:
 
     def mask(self, mechanism: int, theta: float) -> NDArray[np.int64]:
         """Tokens of the sentences above theta, [tokens]."""
-        return (self.similarity[self.sentence_of, mechanism] > theta).astype(np.int64)
+        return np.asarray(self.similarity[self.sentence_of, mechanism] > theta, np.int64)
 
     def gold(self, head: str) -> NDArray[np.int64] | None:
-        """Tokens that annotators marked, [tokens]; None where that is not known."""
+        """Tokens that annotators marked, [tokens]; None if not annotated."""
         if head not in self.turn.rationales:
             return None
         spans = self.turn.rationales[head]
@@ -160,7 +160,7 @@ def in_sentences(
 
 
 class Seeds:
-    """The annotated rationales of some pairs, by mechanism; each knows the response it is from."""
+    """The annotated rationales of some pairs, by mechanism, each with its response."""
 
     def __init__(self, turns: Iterable[Turn], embed: Embedder) -> None:
         self.vectors: list[Floats] = []
@@ -178,7 +178,7 @@ class Seeds:
     def similarity(self, vectors: Floats, own: int | None = None) -> Floats:
         """Cosine with the nearest seed of each mechanism, [sentences, 3].
 
-        `vectors` [sentences, hidden]; seeds from the response `own` do not count.
+        `vectors` [sentences, hidden]; seeds from the response `own` are excluded.
         """
         columns = []
         for seeds, owner in zip(self.vectors, self.owner, strict=True):
@@ -190,7 +190,7 @@ class Seeds:
 
 
 class Micromodels:
-    """Fitted on some pairs: seeds, one boosting machine and one theta a mechanism."""
+    """Fitted on some pairs: seeds, one boosting machine and one theta per mechanism."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class Micromodels:
             self.machines[head] = machine.fit(features, levels)
 
     def read(self, turn: Turn, seeds: Seeds, *, leave_out: bool = False) -> Response:
-        """The response in sentences with their similarities to the seeds."""
+        """Split the response into sentences with their similarities to the seeds."""
         offsets, sentence_of, texts = in_sentences(turn.text, self.tokenizer)
         similarity = seeds.similarity(self.embed(texts), id(turn) if leave_out else None)
         return Response(turn, offsets, sentence_of, texts, similarity)
@@ -226,11 +226,11 @@ class Micromodels:
         return np.asarray(self.machines[head].predict(features)).astype(np.int64)
 
     def _choose_thetas(self, training: list[Conversation]) -> dict[str, float]:
-        """The best sum of token F1 and IOU-F1 on a tenth of the posts, which give no seeds."""
+        """Maximise token F1 plus IOU-F1 on a tenth of the posts, which provide no seeds."""
         chosen: list[Turn] = []
         others: list[Turn] = []
         for pair in training:
-            held = dice("theta", SEED, pair.split_key).random() < THETA_SHARE
+            held = seeded_random("theta", SEED, pair.split_key).random() < THETA_SHARE
             (chosen if held else others).append(pair.turns[-1])
         seeds = Seeds(others, self.embed)
         responses = [self.read(turn, seeds) for turn in chosen]
@@ -245,7 +245,7 @@ def rationale_f1(
 ) -> tuple[float, float]:
     """Token F1 and IOU-F1 of the sentences above theta, 0-1, over responses with known gold.
 
-    With `marked_only` those count in which annotators marked a rationale.
+    With `marked_only`, only over responses with a gold rationale.
     """
     column = RATIONALE_ORDER.index(head)
     known = [
@@ -261,7 +261,7 @@ def rationale_f1(
 def evaluate(
     pairs: list[Conversation], embed: Embedder, tokenizer: Tokenizer, *, own_seeds: bool
 ) -> dict[str, list[dict[str, float]]]:
-    """By mechanism, one row of figures (0-1) a fold."""
+    """Figures (0-1) by mechanism, one row per fold."""
     rows: dict[str, list[dict[str, float]]] = {head: [] for head in RATIONALE_ORDER}
     for fold in range(FOLDS):
         parts = split_fold(pairs, fold, FOLDS, SEED)
@@ -296,7 +296,7 @@ def evaluate(
 
 
 def summary(rows: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
-    """Mean and standard deviation over the folds, and the folds themselves."""
+    """Mean and standard deviation over the folds, and the values per fold."""
     result: dict[str, Any] = {}
     for head, folds in rows.items():
         columns = {name: [row[name] for row in folds] for name in folds[0]}
@@ -312,7 +312,7 @@ MEASURES = ("accuracy", "macro_f1", "token_f1", "iou_f1")
 
 
 def markdown(content: dict[str, Any]) -> str:
-    """Per cent, mean ± sd over the folds, the published figures below."""
+    """Format in per cent, mean ± sd over the folds, with the published figures below."""
     columns = [f"{head} {measure}" for head in RATIONALE_ORDER for measure in MEASURES]
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
     for name in ("micromodels", "own_seeds"):
@@ -328,7 +328,7 @@ def markdown(content: dict[str, Any]) -> str:
 
 
 class MicromodelLevels:
-    """Micromodels as the probe's scorer: they read the response alone."""
+    """Micromodels as a scorer for the context probe; they read the response alone."""
 
     def __init__(self, fitted: Micromodels) -> None:
         self.fitted = fitted
@@ -346,13 +346,13 @@ class MicromodelLevels:
 
 
 def fit_levels(training: list[Conversation]) -> MicromodelLevels:
-    """Micromodels fitted on the EPITOME pairs among `training`, for the probe."""
+    """Fit micromodels on the EPITOME pairs among `training`, for the probe."""
     pairs = [conversation for conversation in training if conversation.corpus == "epitome"]
     return MicromodelLevels(Micromodels(pairs, warmed(pairs), load_tokenizer()))
 
 
 def warmed(pairs: list[Conversation]) -> SentenceEncoder:
-    """The sentence encoder with every sentence and rationale of the pairs in its cache."""
+    """A sentence encoder with every sentence and rationale of the pairs in its cache."""
     embed, tokenizer = SentenceEncoder(CACHE), load_tokenizer()
     texts: list[str] = []
     for pair in pairs:
@@ -365,13 +365,13 @@ def warmed(pairs: list[Conversation]) -> SentenceEncoder:
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="The file of the figures.")] = Path(
+    out: Annotated[Path, typer.Option(help="File to write the figures to.")] = Path(
         "docs/evaluation/micromodels.json"
     ),
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 1,
 ) -> None:
-    """Fit and test micromodels on the folds that our models are tested on."""
+    """Fit and test micromodels on the models' folds."""
     torch.set_num_threads(threads)
     try:
         pairs = list(epitome.load(resolve_data_dir(data_dir)))

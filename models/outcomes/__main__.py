@@ -1,6 +1,6 @@
 """`python -m models.outcomes evaluate`, `fit` and `ratings`.
 
-All read the fold models that `models.crossvalidate` and `models.perceived` left. `evaluate` writes
+All read the fold models of `models.crossvalidate` and `models.perceived`. `evaluate` writes
 docs/evaluation/outcomes.json, `ratings` writes perceived.json. `fit` fits the outcome models on all
 sessions and writes them into a bundle's bundle.json, for its calibration of the heads.
 """
@@ -17,12 +17,12 @@ import msgspec
 import numpy as np
 import typer
 
-from export.bundle import CARD, MANIFEST, write_manifest
-from export.card import model_card
-from models import quality
+from models import annomi_quality
+from models.bundle import CARD, MANIFEST, write_manifest
+from models.card import model_card
 from models.data import annomi
 from models.data.corpora import resolve_data_dir
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.outcomes.evaluation import PROTOCOL, TARGETS, out_of_fold, report, shipped
 from models.outcomes.folds import Collected, collect, load_folds
 from models.outcomes.labels import SPECS
@@ -31,12 +31,12 @@ from models.ratings import listener_report
 from stream_app.inference.bundle import load as load_bundle
 
 app = typer.Typer(add_completion=False)
-Folds = Annotated[Path, typer.Option(help="Holds a folder for each fold's model.")]
+Folds = Annotated[Path, typer.Option(help="Folder with one model folder per fold.")]
 Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
-Out = Annotated[Path, typer.Option(help="Where the figures are written.")]
+Out = Annotated[Path, typer.Option(help="File to write the figures to.")]
 FIGURES = Path("docs/evaluation")
 CHANCE = 0.5
-"""AUROC of an outcome that cannot be told."""
+"""AUROC of a random prediction."""
 
 
 @app.command()
@@ -44,17 +44,17 @@ def evaluate(
     folds: Folds = Path("build/folds"),
     data_dir: Data = None,
     out: Out = FIGURES,
-    ablations: Annotated[bool, typer.Option(help="Also leave groups of features out.")] = True,
+    ablations: Annotated[bool, typer.Option(help="Also ablate groups of features.")] = True,
 ) -> None:
-    """Measure the outcome risks on unseen folds and topics."""
+    """Evaluate the outcome risks on unseen folds and topics."""
     started = time.monotonic()
     data = resolve_data_dir(data_dir)
     sessions, members = load_folds(folds, data)
     found = collect(sessions, members, {})
     print(f"features, {(time.monotonic() - started) / 60:.1f} minutes", flush=True)
     figures = report(found, sessions, ablations=ablations)
-    figures["annomi_quality"] = quality.report(
-        sessions, members, quality.annotated_codes(annomi.load(data))
+    figures["annomi_quality"] = annomi_quality.report(
+        sessions, members, annomi_quality.annotated_codes(annomi.load(data))
     )
     _write(out / "outcomes.json", figures)
     for name, own in figures["outcomes"].items():
@@ -65,7 +65,7 @@ def evaluate(
 
 @app.command()
 def ratings(folds: Folds = Path("build/folds"), data_dir: Data = None, out: Out = FIGURES) -> None:
-    """Correlate the perceived heads with what listeners said, on unseen folds."""
+    """Correlate the perceived heads with listeners' ratings, on unseen folds."""
     sessions, members = load_folds(folds, resolve_data_dir(data_dir))
     _write(out / "perceived.json", listener_report(sessions, members))
 
@@ -80,8 +80,8 @@ def fit(
 ) -> None:
     """Fit the outcome models on all sessions and write them into the bundle.
 
-    An outcome that cannot be told on unseen folds (the interval of its AUROC holds 0.5) is left
-    out: its domain gets no outcome risk.
+    An outcome that cannot be predicted on unseen folds (the interval of its AUROC contains 0.5) is
+    left out: its domain gets no outcome risk.
     """
     content = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     sessions, members = load_folds(folds, resolve_data_dir(data_dir))
@@ -105,8 +105,8 @@ def fit(
     print(json.dumps(content["metrics"]["outcomes"]["out_of_fold"], indent=1))
 
 
-def _held_out(found: Collected, sessions: list[HeardSession]) -> dict[str, Any]:
-    """AUROC at the end, with the calibration that ships; sessions held out, of AnnoMI too."""
+def _held_out(found: Collected, sessions: list[RatedSession]) -> dict[str, Any]:
+    """AUROC at the end with the shipped calibration; sessions held out, for AnnoMI too."""
     scores = {}
     for name, own in out_of_fold(found, sessions).items():
         known = [i for i in own if i in found.truth[name]]
@@ -122,7 +122,7 @@ def _write(path: Path, content: object) -> None:
 
 
 def _without_nan(content: Any) -> Any:
-    """The same with null for what is not defined (a correlation with a constant, say)."""
+    """Replace undefined values (NaN, such as a correlation with a constant) by null."""
     if isinstance(content, dict):
         return {key: _without_nan(value) for key, value in content.items()}
     if isinstance(content, list | tuple):

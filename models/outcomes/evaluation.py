@@ -1,8 +1,8 @@
-"""Outcome risks of sessions that nothing had seen, and everything that is said of them.
+"""Evaluate outcome risks on sessions held out from all training.
 
 A session's risk comes from the fold that left it out: encoder, heads, outcome models, scaling.
-AnnoMI's sessions of one topic are alike, so there whole topics are held out instead, repeatedly;
-no head learns from AnnoMI's quality.
+AnnoMI's sessions of one topic are alike, so whole topics are held out instead, repeatedly; no head
+learns from AnnoMI's quality.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.model_selection import StratifiedGroupKFold
 
-from models.data.listeners import HeardSession
+from models.data.rated_sessions import RatedSession
 from models.labels import CLIENT, COUNSELLOR, OUTCOME_HEADS
 from models.outcomes.family import (
     CLOSING,
@@ -39,7 +39,7 @@ from models.outcomes.measure import (
     rank_correlation,
 )
 from models.replay import Trajectory
-from models.words import cross_fitted_words, said_by
+from models.text_baseline import cross_fitted_words, said_by
 
 EARLY = (6, 10)
 SPLITS, REPEATS = 5, 5
@@ -69,7 +69,7 @@ PROTOCOL = {
 
 @dataclass
 class Series:
-    """The log-odds of one session after each counsellor turn, and when it has ended."""
+    """The log-odds of one session after each counsellor turn, and after its end."""
 
     running: NDArray[np.float64]
     closing: float
@@ -78,7 +78,7 @@ class Series:
 def examples(
     found: Collected, seen: Mapping[int, Trajectory], keep: set[int], *, closing: bool
 ) -> dict[str, Points]:
-    """Points of every outcome's sessions among `keep`."""
+    """Training points of every outcome's sessions among `keep`."""
     return {
         name: stack(
             seen,
@@ -94,7 +94,7 @@ def examples(
 def fit_both(
     found: Collected, seen: Mapping[int, Trajectory], keep: set[int]
 ) -> tuple[dict[str, Additive], dict[str, Additive]]:
-    """The models of running sessions, and those of sessions that have ended."""
+    """Fit the running and the closing models."""
     running = examples(found, seen, keep, closing=False)
     ended = examples(found, seen, keep, closing=True)
     return (
@@ -104,13 +104,13 @@ def fit_both(
 
 
 def shipped(found: Collected) -> tuple[dict[str, Additive], dict[str, Additive]]:
-    """The models that ship: on all sessions, each as the fold saw it that left it out."""
+    """Fit the models to ship on all sessions, with the features of the fold that left each out."""
     seen = found.left_out()
     return fit_both(found, seen, set(seen))
 
 
-def out_of_fold(found: Collected, sessions: list[HeardSession]) -> dict[str, dict[int, Series]]:
-    """By outcome, every session of its domain from the fold that left it out, all stages."""
+def out_of_fold(found: Collected, sessions: list[RatedSession]) -> dict[str, dict[int, Series]]:
+    """By outcome, log-odds of every session of its domain from the fold that left it out."""
     series: dict[str, dict[int, Series]] = {spec.name: {} for spec in SPECS}
     for fold, seen in found.by_fold.items():
         keep = {i for i in seen if found.own.get(i) != fold}
@@ -128,7 +128,7 @@ def out_of_fold(found: Collected, sessions: list[HeardSession]) -> dict[str, dic
 
 
 def closing_scores(
-    found: Collected, sessions: list[HeardSession], recipe: Recipe
+    found: Collected, sessions: list[RatedSession], recipe: Recipe
 ) -> dict[str, dict[int, float]]:
     """As `out_of_fold`, but at the end of the sessions alone; whole topics held out for AnnoMI."""
     scores: dict[str, dict[int, float]] = {spec.name: {} for spec in SPECS}
@@ -166,7 +166,7 @@ def topics_held_out(found: Collected, recipe: Recipe = CLOSING) -> dict[int, flo
 
 
 def topic_parts(truth: Mapping[int, bool], groups: list[str], seed: int) -> list[list[int]]:
-    """Parts of the sessions that hold whole topics and about as many of either kind."""
+    """Parts of whole topics, each with about the same number of sessions of either class."""
     numbers = np.array(sorted(truth))
     y = np.array([truth[i] for i in numbers.tolist()], bool)
     splits = min(SPLITS, int(y.sum()), int((~y).sum()))
@@ -184,7 +184,7 @@ def predicted(model: Additive, names: list[str], x: NDArray[np.float64]) -> NDAr
 
 
 def report(
-    found: Collected, sessions: list[HeardSession], *, ablations: bool = True
+    found: Collected, sessions: list[RatedSession], *, ablations: bool = True
 ) -> dict[str, Any]:
     """All figures of all outcomes."""
     series = out_of_fold(found, sessions)
@@ -212,14 +212,14 @@ def report(
 def _outcome(
     spec: OutcomeSpec,
     found: Collected,
-    sessions: list[HeardSession],
+    sessions: list[RatedSession],
     series: Mapping[int, Series],
     end: Mapping[int, float],
     others: Mapping[str, Mapping[int, float]],
 ) -> dict[str, Any]:
     truth = {i: y for i, y in found.truth[spec.name].items() if i in end}
     turns = {i: len(session.turns) for i, session in enumerate(sessions)}
-    words = words_beside(spec, truth, found, sessions)
+    words = text_baselines(spec, truth, found, sessions)
     return {
         "domain": spec.domain,
         "approach": spec.approach,
@@ -251,9 +251,9 @@ def _running(series: Mapping[int, Series], truth: Mapping[int, bool], after: int
 
 
 def _correlations(
-    spec: OutcomeSpec, end: Mapping[int, float], sessions: list[HeardSession]
+    spec: OutcomeSpec, end: Mapping[int, float], sessions: list[RatedSession]
 ) -> dict[str, Any]:
-    """With the ratings, by source and, where sources are rated alike, over all of them."""
+    """Correlations with the ratings by source, and pooled where sources share a scale."""
     rated = {i: value for i in end if (value := rating(sessions[i])) is not None}
     parts = {
         str(source): {i: value for i, value in rated.items() if sessions[i].source == source}
@@ -263,10 +263,10 @@ def _correlations(
     return {**found, "all": rank_correlation(end, rated)} if len(found) > 1 else found
 
 
-def words_beside(
-    spec: OutcomeSpec, truth: Mapping[int, bool], found: Collected, sessions: list[HeardSession]
+def text_baselines(
+    spec: OutcomeSpec, truth: Mapping[int, bool], found: Collected, sessions: list[RatedSession]
 ) -> dict[str, dict[int, float]]:
-    """The usual yardstick, tf-idf of what each side said, held out alike."""
+    """The baseline: tf-idf of each side's text, with the same sessions held out."""
     if spec.name == LOW_MI_QUALITY:
         parts = topic_parts(truth, found.groups, 0)
         part = {i: k for k, members in enumerate(parts) for i in members}

@@ -1,12 +1,11 @@
-"""One family of outcome models: coefficients that all domains share, and deviations by domain.
+"""Jointly fitted outcome models: coefficients shared by all domains, plus deviations by domain.
 
-Every outcome is a ridge logistic regression on features that are scaled by its own domain's
-training constants (bounds, mean, standard deviation). The coefficient of a feature in a domain is
-a shared part plus a deviation, both shrunk towards 0 (the augmented design [x, x · 1(domain)] of
-Evgeniou & Pontil 2004, also Daumé 2007): what all domains have in common is learned from all of
-them, and where one differs, its own sessions say so. In sessions that still run, coefficients also
-vary with the number of turns (Hastie & Tibshirani 1993). Platt's scaling follows; all of it folds
-into the weights that `stream_app.core.outcomes` evaluates.
+Every outcome is a ridge logistic regression on features scaled by its own domain's training
+constants (bounds, mean, standard deviation). The coefficient of a feature in a domain is a shared
+part plus a deviation, both shrunk towards 0 (the augmented design [x, x · 1(domain)] of Evgeniou &
+Pontil 2004, also Daumé 2007), so that the domains share strength and can still differ. In running
+sessions, coefficients also vary with the number of turns (Hastie & Tibshirani 1993). Platt's
+scaling follows; everything folds into the weights that `stream_app.core.outcomes` evaluates.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from stream_app.core.outcomes import USUAL_TURNS, OutcomeModel
 
 Floats = NDArray[np.float64]
 TURNS = "log_counsellor_turns"
-"""Tells the progress of a session; no feature, because a session's length tells its file."""
+"""The number of turns scales coefficients but is no feature: a session's length reveals its file.
+"""
 CALIBRATION_FOLDS = 4
 FREE = 10.0
 """Scale of the columns of the domains' intercepts: their ridge penalty is negligible."""
@@ -37,29 +37,29 @@ COUNTED = (
         *(f"{m}_{when}" for m in MECHANISMS for when in ("mean", "recent")),
     ),
 )
-"""Counts of most probable labels, or what `expected.*` says too; `conduct.*` takes their place."""
+"""Counts of most probable labels, and duplicates of `expected.*`; replaced by `conduct.*`."""
 
 
 def usable(name: str) -> bool:
-    """Whether a feature may be an input: no count of turns, nothing of `COUNTED`."""
+    """Whether a feature may be an input: no count of turns, none of `COUNTED`."""
     return not name.endswith("log_turns") and name not in (TURNS, *COUNTED)
 
 
 def is_conduct(name: str) -> bool:
-    """Whether a feature is one of the counsellor's and client's conduct by the manual."""
+    """Whether a feature describes conduct (counsellor or client) by the coding manual."""
     return name.startswith("conduct.") or name == "talk_share"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the family is fitted.
+    """Hyper-parameters of the fit.
 
-    `strength` is the inverse of the ridge penalty. `deviation` and `other` are variances, in terms
-    of that of a shared coefficient of conduct: of a domain's deviation (the penalty on it is that
-    much stronger), and of features other than conduct. `balance` in [0, 1] makes domains
-    weigh alike (0: by their number of sessions, 1: all the same). Features are held within
-    `tails`. Without `shared` every outcome is on its own. The values were chosen before any figure
-    of the folds was seen, on outputs of bundle 1.6.0 (which had trained on the same sessions).
+    `strength` is the inverse of the ridge penalty. `deviation` and `other` are prior variances
+    relative to that of a shared conduct coefficient: of a domain's deviation, and of features other
+    than conduct. `balance` in [0, 1] weighs domains by their number of sessions (0) or equally (1).
+    Features are clipped to the `tails` quantiles. Without `shared` every outcome is fitted on its
+    own. The values were chosen before any figure of the folds was seen, on outputs of bundle 1.6.0
+    (which had trained on the same sessions).
     """
 
     strength: float = 0.03
@@ -74,7 +74,7 @@ class Recipe:
 
 
 CLOSING = Recipe(varying=False)
-"""Of sessions that have ended: one point a session."""
+"""For sessions that have ended: one point per session."""
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Additive:
         )
 
     def scaled(self, slope: float, offset: float) -> Additive:
-        """The model whose log-odds are `slope` times these plus `offset`."""
+        """Scale and shift the model's log-odds."""
         return replace(
             self,
             intercept=self.intercept * slope + offset,
@@ -111,7 +111,7 @@ class Additive:
         )
 
     def outcome_model(self, spec: OutcomeSpec, closing: OutcomeModel | None = None) -> OutcomeModel:
-        """As a bundle holds it; features without a weight are left out."""
+        """Convert to the bundle's format, without features of weight 0."""
         used = np.flatnonzero((self.weights != 0.0) | (self.turn_weights != 0.0)).tolist()
         weights = {self.names[i]: float(self.weights[i]) for i in used}
         if self.turn_slope:
@@ -131,9 +131,10 @@ class Additive:
 
 @dataclass
 class Points:
-    """Points of many sessions stacked: x [points, names], turns as in `Additive.log_odds`.
+    """Stacked points of many sessions: x [points, names], turns as in `Additive.log_odds`.
 
-    Each session weighs 1, over all its points. `group` [points] is what is held out together.
+    Each session has weight 1 over all its points. Points with equal `group` [points] are held out
+    together.
     """
 
     x: Floats
@@ -154,7 +155,7 @@ class Points:
 
     @property
     def both(self) -> bool:
-        """Whether there are sessions with the outcome and without."""
+        """Whether both classes occur."""
         return 0 < int(self.y.sum()) < len(self.y)
 
 
@@ -166,7 +167,7 @@ def stack(
     *,
     closing: bool,
 ) -> Points:
-    """The points of the sessions that `truth` knows: one when they have ended, or all before."""
+    """Points of the sessions in `truth`: the last one if `closing`, else all before it."""
     chosen = [item for i, item in found.items() if i in truth]
     parts = [item.closing[None] if closing else item.points for item in chosen]
     sizes = [len(part) for part in parts]
@@ -205,7 +206,7 @@ class _Scaling:
 def fit_family(
     points: Mapping[str, Points], names: Sequence[str], recipe: Recipe
 ) -> dict[str, Additive]:
-    """The models of all outcomes that have sessions of both kinds, not yet calibrated."""
+    """Fit the uncalibrated models of all outcomes that have sessions of both classes."""
     known = {name: part for name, part in points.items() if part.both}
     if not recipe.shared and len(known) > 1:
         return {n: fit_family({n: part}, names, recipe)[n] for n, part in known.items()}
@@ -260,10 +261,10 @@ def _design(
 def _unscaled(
     names: list[str], coefficients: Floats, intercept: float, by: _Scaling, varying: bool
 ) -> Additive:
-    """The model on raw features."""
+    """Convert a model to raw features."""
     plain = coefficients[: len(names)] / by.scale
     moving = coefficients[len(names) :] / by.scale if varying else np.zeros(len(names))
-    # progress * (x - centre) leaves a part that is linear in the logarithm of the turns.
+    # progress * (x - centre) contributes a part that is linear in the logarithm of the turns.
     drift = float(moving @ by.centre)
     return Additive(
         names,
@@ -279,7 +280,7 @@ def _unscaled(
 def fit_calibrated(
     points: Mapping[str, Points], names: Sequence[str], recipe: Recipe
 ) -> dict[str, Additive]:
-    """The family, the log-odds of each outcome scaled by what inner folds of its sessions show."""
+    """Fit the models, with Platt scaling from inner folds of each outcome's sessions."""
     columns = {name for name in names if recipe.keep(name)}
     chosen = [i for i, name in enumerate(names) if name in columns]
     inner = {
@@ -305,7 +306,7 @@ def fit_calibrated(
 def platt(log_odds: Floats, y: NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
     """Slope, at least 0, and offset that calibrate the log-odds (Platt 1999).
 
-    His targets, (n + 1) / (n + 2) instead of 1, keep few sessions from an endless slope.
+    His targets, (n + 1) / (n + 2) instead of 1, bound the slope for few sessions.
     """
     positive, negative = float(weight[y].sum()), float(weight[~y].sum())
     target = np.where(y, (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0))

@@ -1,8 +1,8 @@
-"""What the fold models say of every rated session, as inputs of the outcome models.
+"""Fold models' outputs for every rated session, as inputs of the outcome models.
 
-Outcome heads (`models.perceived`) learned from judgements of sessions, the others from codes of
-turns. So of a session that fold k trained on, the outcome heads' outputs are those of heads that
-were fitted without it (`Outcomes.unseen`), and the others' are of the fold that left the session
+Outcome heads (`models.perceived`) are trained on judgements of sessions, the other heads on turn
+labels. For a session in fold k's training part, the outcome heads' outputs therefore come from
+heads fitted without it (`Outcomes.unseen`), and the others' from the fold that left the session
 out: no output was learned from the session that it describes, nor from fold k's judgements.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from models.data.listeners import SERVICE, HeardSession, load_sessions
+from models.data.rated_sessions import SERVICE, RatedSession, load_sessions
 from models.outcomes.labels import SPECS, group_of
 from models.perceived import OUTCOMES, SERVICE_DIALOGUES, Outcomes, share_of
 from models.ratings import Fold
@@ -27,8 +27,8 @@ from stream_app.inference.bundle import HeadSpec
 SOURCES = {source for spec in SPECS for source in spec.sources}
 
 
-def load_folds(folder: Path, data_dir: Path) -> tuple[list[HeardSession], list[Fold]]:
-    """The sessions, and every fold whose outcome heads are there."""
+def load_folds(folder: Path, data_dir: Path) -> tuple[list[RatedSession], list[Fold]]:
+    """Load the sessions, and every fold with outcome heads."""
     folds, dialogues = [], SERVICE_DIALOGUES
     for path in sorted(folder.glob(f"*/{OUTCOMES}")):
         about = json.loads((path.parent / "training.json").read_text(encoding="utf-8"))
@@ -52,8 +52,8 @@ def load_folds(folder: Path, data_dir: Path) -> tuple[list[HeardSession], list[F
     return sessions, folds
 
 
-def _service_unseen(fold: Fold, sessions: list[HeardSession]) -> bool:
-    """Whether heads were fitted without the service dialogues that the fold trained on."""
+def _service_unseen(fold: Fold, sessions: list[RatedSession]) -> bool:
+    """Whether the heads were fitted without the fold's service dialogues for training."""
     starts, heads = fold.outcomes.starts, fold.outcomes
     for i, session in enumerate(sessions):
         if session.source in SERVICE and fold.share.trains(session.key):
@@ -66,7 +66,7 @@ def _service_unseen(fold: Fold, sessions: list[HeardSession]) -> bool:
 
 @dataclass
 class Collected:
-    """Feature names; by fold, the trajectory of every session; and who is left out where.
+    """Feature names; every session's trajectory by fold; and the fold that holds each session out.
 
     `own`: session -> the fold that leaves it out. `groups` [sessions]: held out together.
     """
@@ -78,12 +78,12 @@ class Collected:
     groups: list[str]
 
     def left_out(self) -> dict[int, Trajectory]:
-        """Every session as the fold saw it that left it out."""
+        """Every session's trajectory in the fold that left it out."""
         return {i: found for i, fold in self.own.items() if (found := self.by_fold[fold].get(i))}
 
 
 def collect(
-    sessions: list[HeardSession], folds: list[Fold], manifest: Mapping[str, HeadSpec]
+    sessions: list[RatedSession], folds: list[Fold], manifest: Mapping[str, HeadSpec]
 ) -> Collected:
     """Run the sessions of all outcomes through the service's pipeline, once for each fold."""
     chosen = [i for i, session in enumerate(sessions) if session.source in SOURCES]
@@ -109,7 +109,7 @@ def collect(
 def outputs(
     fold: Fold, folds: list[Fold], own: Mapping[int, int]
 ) -> dict[View, dict[str, NDArray[np.float32]]]:
-    """Logits [turns, labels] by view and head: what may be known of the sessions in fold k."""
+    """Logits [turns, labels] by view and head that are valid inputs in fold k."""
     starts = fold.outcomes.starts
     owner = np.repeat([own.get(i, fold.number) for i in range(len(starts) - 1)], np.diff(starts))
     found: dict[View, dict[str, NDArray[np.float32]]] = {}

@@ -1,12 +1,12 @@
-"""The outcomes: who judged the session, which sessions count, and what was left out."""
+"""Definitions of the outcomes: the judge, the sessions that count, and the exclusions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import mean
 
-from models.data.listeners import GOOD, LOW, SERVICE, HeardSession, Source
-from models.quality import topic_of
+from models.annomi_quality import topic_of
+from models.data.rated_sessions import GOOD, LOW, SERVICE, RatedSession, Source
 from stream_app.contracts.events import Approach, Domain
 
 NEUTRAL = 3.0
@@ -14,9 +14,9 @@ NEUTRAL = 3.0
 
 @dataclass(frozen=True)
 class OutcomeSpec:
-    """One outcome: the sessions that its model applies to, and those that it is learned from.
+    """One outcome: the sessions that its model applies to, and its training sessions.
 
-    `label` says in words what a session that counts as 1 is, `other` what counts as 0.
+    `label` describes a session that counts as 1, `other` one that counts as 0.
     """
 
     name: str
@@ -26,8 +26,8 @@ class OutcomeSpec:
     label: str
     other: str
 
-    def truth(self, session: HeardSession) -> bool | None:
-        """Whether the session had the outcome; None where nobody said so, or neither."""
+    def truth(self, session: RatedSession) -> bool | None:
+        """Whether the session had the outcome; None if unrated or neither."""
         if session.source not in self.sources:
             return None
         if self.name == CHAT_FAILED:
@@ -49,7 +49,7 @@ SPECS: tuple[OutcomeSpec, ...] = (
         None,
         ("esconv", "esconv_failed"),
         "the chat is in ESConv's file of failed chats, where its publisher put chats in which "
-        "distress did not fall, or a survey was low, or that were not finished",
+        "distress did not fall, a survey was low, or the chat was not finished",
         "an ordinary ESConv chat that its seeker rated 4 or 5 for empathy; ordinary chats with "
         "another or no rating are left out",
     ),
@@ -71,32 +71,33 @@ SPECS: tuple[OutcomeSpec, ...] = (
         "one of high quality",
     ),
 )
-"""Below 3 instead of the lowest third: it means the same in every corpus (13-27 % of a corpus)."""
+"""An absolute threshold, unlike the lowest third, means the same in every corpus (13-27 % of one).
+"""
 
 
-def rating(session: HeardSession) -> float | None:
-    """What those concerned said of the whole session, 1-5: the seeker, or the raters' mean."""
+def rating(session: RatedSession) -> float | None:
+    """The rating of the whole session, 1-5, by the seeker or averaged over raters."""
     if session.source in SERVICE:
         return mean(session.overall) if session.overall else None
     return None if session.empathy is None else float(session.empathy)
 
 
-def group_of(session: HeardSession) -> str:
+def group_of(session: RatedSession) -> str:
     """Sessions that must be held out together: those of one topic in AnnoMI."""
     return f"topic:{topic_of(session)}" if session.source == "annomi" else session.key
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A comparison inside an outcome: 1 against 0 by session; only pairs of one `stratum` count."""
+    """A comparison within an outcome: 1 against 0 by session; pairs must share a `stratum`."""
 
     name: str
     truth: dict[int, bool]
     stratum: dict[int, str]
 
 
-def slices(spec: OutcomeSpec, sessions: list[HeardSession]) -> list[Slice]:
-    """Comparisons that recognising the file, the corpus or the topic does not help with."""
+def slices(spec: OutcomeSpec, sessions: list[RatedSession]) -> list[Slice]:
+    """Comparisons in which recognising the file, the corpus or the topic does not help."""
     members = {i: s for i, s in enumerate(sessions) if s.source in spec.sources}
     if spec.name == CHAT_FAILED:
         return _esconv_slices(members)
@@ -111,7 +112,7 @@ def slices(spec: OutcomeSpec, sessions: list[HeardSession]) -> list[Slice]:
     return [Slice("pairs of one topic", known, {i: topic_of(members[i]) for i in known})]
 
 
-def _esconv_slices(members: dict[int, HeardSession]) -> list[Slice]:
+def _esconv_slices(members: dict[int, RatedSession]) -> list[Slice]:
     def rated(*sources: Source) -> dict[int, bool]:
         return {
             i: s.empathy in LOW

@@ -13,7 +13,7 @@ from models.resampling import RESAMPLES, interval, spearman
 
 Floats = NDArray[np.float64]
 TOLERANCE = 0.1
-"""Sessions are of equal length if their numbers of turns differ by so much of the larger."""
+"""Maximum relative difference between the turn counts of sessions of equal length."""
 BINS = 10
 
 
@@ -23,10 +23,10 @@ def paired_auroc(
     allowed: NDArray[np.bool_] | None = None,
     seed: int = 17,
 ) -> dict[str, Any]:
-    """AUROC over the allowed pairs, with its 95 % interval; sessions are resampled.
+    """AUROC over the allowed pairs, with a 95 % interval that resamples sessions.
 
-    `allowed` [sessions with the outcome, sessions without]: None allows all. With all pairs it is
-    the usual area under the ROC curve (Mann & Whitney 1947).
+    `allowed` [sessions with the outcome, sessions without]: None allows all pairs, which gives the
+    usual area under the ROC curve (Mann & Whitney 1947).
 
     >>> y, s = np.array([True, False, False]), np.array([0.5, 0.2, 0.5])
     >>> paired_auroc(y, s)["value"], paired_auroc(y, s, np.array([[True, False]]))["value"]
@@ -59,7 +59,7 @@ def paired_auroc(
 
 
 def equally_long(truth: NDArray[np.bool_], turns: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which pairs (with the outcome, without) differ in their turns by at most `TOLERANCE`."""
+    """Pairs (with the outcome, without) whose turn counts differ by at most `TOLERANCE`."""
     a, b = turns[truth][:, None], turns[~truth][None, :]
     return np.asarray(np.abs(a - b) <= TOLERANCE * np.maximum(a, b))
 
@@ -76,7 +76,7 @@ def at_end(
 
 
 def of_slice(part: Slice, score: Mapping[int, float], turns: Mapping[int, int]) -> dict[str, Any]:
-    """AUROC of a comparison: pairs of one stratum; and those of equal length among them."""
+    """AUROC of a comparison over pairs of one stratum, and over those of equal length."""
     known = [i for i in part.truth if i in score]
     y = np.array([part.truth[i] for i in known], bool)
     s = np.array([score[i] for i in known], float)
@@ -90,7 +90,7 @@ def of_slice(part: Slice, score: Mapping[int, float], turns: Mapping[int, int]) 
 
 
 def rank_correlation(score: Mapping[int, float], ratings: Mapping[int, float]) -> dict[str, Any]:
-    """Spearman of the risk with the rating of the whole session; negative is the right way."""
+    """Spearman of the risk with the session rating; a good risk correlates negatively."""
     known = [i for i in ratings if i in score]
     s = np.array([score[i] for i in known], float)
     r = np.array([ratings[i] for i in known], float)

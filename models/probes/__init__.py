@@ -1,1 +1,1 @@
-"""Whether a scorer hears what a response answers, or its words alone (Lee et al., section 4.5)."""
+"""Tests whether a scorer uses context or only the response's wording (Lee et al., section 4.5)."""

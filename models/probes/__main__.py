@@ -1,6 +1,6 @@
-"""`python -m models.probes --bundle FOLDER`: is a scorer fooled by empathic words?
+"""`python -m models.probes --bundle FOLDER`: is a scorer fooled by misplaced empathic phrases?
 
-Writes docs/evaluation/probes.json, one entry a scorer, and prints it as Markdown.
+Writes one entry per scorer to docs/evaluation/probes.json, and prints it as Markdown.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ FOLDS, SEED = 5, 17
 
 
 def main(
-    bundle: Annotated[Path | None, typer.Option(help="A bundle of the service.")] = None,
-    model: Annotated[Path | None, typer.Option(help="A model folder of models.train.")] = None,
+    bundle: Annotated[Path | None, typer.Option(help="Bundle folder.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Model folder of models.train.")] = None,
     micromodels: Annotated[bool, typer.Option(help="Lee et al.'s micromodels.")] = False,
-    name: Annotated[str | None, typer.Option(help="Of the entry; the folder's by default.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the entry; default: the folder's.")
+    ] = None,
     calibration: Annotated[Path | None, typer.Option(help="Level offsets for --model.")] = None,
-    fold: Annotated[int | None, typer.Option(help="Held-out responses are of this fold.")] = None,
-    out: Annotated[Path, typer.Option(help="The file of all scorers.")] = Path(
+    fold: Annotated[int | None, typer.Option(help="Fold of the held-out responses.")] = None,
+    out: Annotated[Path, typer.Option(help="File with the entries of all scorers.")] = Path(
         "docs/evaluation/probes.json"
     ),
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    size: Annotated[int, typer.Option(help="Cases for each condition and mechanism.")] = 1000,
+    size: Annotated[int, typer.Option(help="Cases per condition and mechanism.")] = 1000,
     threads: int = 1,
 ) -> None:
-    """Probe one scorer."""
+    """Run the context probe on one scorer."""
     if sum((bundle is not None, model is not None, micromodels)) != 1:
         raise typer.BadParameter("give one of --bundle, --model and --micromodels")
     try:
@@ -59,7 +61,8 @@ def main(
             scorer = fit_levels(parts["train"])
     entry = report.measure(scorer, given)
     entry["heldout"] = "test part" if fold is None else f"fold {fold} of {FOLDS}"
-    title = name or (str((bundle or model).name) if bundle or model else "micromodels")
+    folder_given = bundle or model
+    title = name or (folder_given.name if folder_given else "micromodels")
     content = report.store(out, title, entry, {"size": size, "seed": SEED})
     print(report.markdown(content))
     print(f"\n{title}, phrase by phrase:\n\n{report.phrases_markdown(entry)}")

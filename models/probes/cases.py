@@ -1,4 +1,4 @@
-"""The dialogues of the probe: kept phrases in contexts where they do not fit, and where they do.
+"""Cases of the context probe: reserved phrases where they fit and where they do not.
 
     does not fit    task         an empathic phrase in a service dialogue (Lee et al., 4.5)
                     task_brief   the same, where only the last user turn is known
@@ -10,8 +10,8 @@
                     epitome      held-out responses with their own seeker post
     no phrase       task_plain   what was really replied in the service dialogue
 
-The two that differ in length (`task_brief`, `bad_later`) expose a scorer that tells service
-dialogues from conversations by the number of turns that precede the reply.
+The two variants in length (`task_brief`, `bad_later`) expose a scorer that recognises service
+dialogues by the number of turns that precede the reply.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from models.labels import COUNSELLOR, RATIONALE_ORDER
 REACTIONS = "emotional_reactions"
 PLACEMENTS = ("alone", "before", "after")
 LEES = 3
-"""So many phrases of each mechanism are from Lee et al.'s Table 2."""
+"""Number of phrases per mechanism from Lee et al.'s Table 2."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One response to be judged. `fits` says whether the mechanism belongs there.
+    """One response to classify. `fits` tells whether the mechanism is appropriate there.
 
-    `fits` is None where nothing was put in: what is called empathic there was so before.
+    `fits` is None for the control condition, where no phrase was inserted.
     """
 
     condition: str
@@ -50,12 +50,12 @@ class Case:
 
     @property
     def words(self) -> tuple[tuple[int, str], ...]:
-        """Who says what, the response last: cases with equal words are judged once."""
+        """Roles and texts, response last; cases with equal words are scored once."""
         return tuple((turn.role, turn.text) for turn in self.turns)
 
 
 def cases(data_dir: Path, heldout: list[Conversation], size: int, seed: int) -> list[Case]:
-    """All the cases, `size` for each condition and mechanism; `heldout` for EPITOME's responses."""
+    """Build all cases, `size` per condition and mechanism, with `heldout` EPITOME responses."""
     pool = _Pools(data_dir, seed)
     made = list(_unchanged(pool.task, size))
     for head in RATIONALE_ORDER:
@@ -73,12 +73,12 @@ def cases(data_dir: Path, heldout: list[Conversation], size: int, seed: int) -> 
 
 
 def head_of(mechanism: str) -> str:
-    """The head that judges a case: sympathy and congratulations are emotional reactions."""
+    """The head that scores a case: sympathy and congratulations are emotional reactions."""
     return mechanism if mechanism in RATIONALE_ORDER else REACTIONS
 
 
 class _Pools:
-    """Contexts of the probe pool by kind, shuffled; none says what a training context says."""
+    """Contexts of the probe pool by kind, shuffled, without duplicates of training contexts."""
 
     def __init__(self, data_dir: Path, seed: int) -> None:
         chance = random.Random(seed)  # noqa: S311 (nothing secret is drawn)
@@ -99,17 +99,17 @@ class _Pools:
         chance.shuffle(self.bad_later)
 
     def neutral_reply(self, number: int) -> str:
-        """A reply from a service dialogue: those to news may be empathic by themselves."""
+        """A reply from a service dialogue; replies to news may be empathic by themselves."""
         return self.task[number % len(self.task)].reply
 
 
 def said(turns: tuple[Turn, ...]) -> tuple[str, ...]:
-    """The turns' words alone, to find contexts that say the same."""
+    """The turns' texts alone, to detect contexts with equal text."""
     return tuple(normal(turn.text) for turn in turns)
 
 
 def _in_turn(known: list[Context]) -> list[Context]:
-    """One context of each corpus after the other, as long as every corpus has some."""
+    """Alternate between the corpora for as long as each has contexts left."""
     by_source: dict[str, list[Context]] = {}
     for context in known:
         by_source.setdefault(context.source, []).append(context)
@@ -127,7 +127,7 @@ def _inserted(
     *,
     fits: bool,
 ) -> Iterator[Case]:
-    """Every phrase about equally often, in every placement; the given reply or the real one."""
+    """Use phrases and placements equally often, with the given reply or the original."""
     for number in range(size):
         context = known[number % len(known)]
         phrase = phrases[number % len(phrases)]

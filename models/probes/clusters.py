@@ -1,6 +1,6 @@
-"""Intervals of a probe that resample its phrases: a thousand cases repeat seven phrases.
+"""Cluster bootstrap of the context probe by phrase: a thousand cases repeat seven phrases.
 
-Cases with one phrase are alike, so an interval that takes them for independent is too narrow. The
+Cases with one phrase are correlated, so an interval that assumes independence is too narrow. The
 counts of each phrase are stored in probes.json, so no scorer is needed here.
 """
 
@@ -21,7 +21,7 @@ RESAMPLES, SEED = 2000, 17
 
 
 def family_of(mechanism: str) -> str:
-    """The list that a mechanism's phrases are from: sympathy has those of emotional reactions."""
+    """The list of a mechanism's phrases; sympathy uses those of emotional reactions."""
     return RATIONALE_ORDER[0] if mechanism == "sympathy" else mechanism
 
 
@@ -31,9 +31,9 @@ def phrase_counts(
     key: str = "by_phrase",
     keep: Callable[[str, str], bool] | None = None,
 ) -> dict[str, dict[str, Floats]]:
-    """By family and phrase: (called, n) over the named conditions.
+    """Counts (called, n) by family and phrase, over the named conditions.
 
-    `keep` takes a family and a phrase (None keeps all); `key` names the stored counts by phrase.
+    `keep` filters by family and phrase (None keeps all); `key` names the stored counts by phrase.
     """
     found: dict[str, dict[str, Floats]] = defaultdict(dict)
     for name in names:
@@ -46,7 +46,7 @@ def phrase_counts(
 
 
 def share(counts: Mapping[str, Mapping[str, Floats]]) -> Figures:
-    """Share called empathic (0-1) and its interval; phrases are resampled within their family."""
+    """Share classified as empathic (0-1) and its interval, resampling phrases by family."""
     strata = [np.stack(list(phrases.values())) for phrases in counts.values() if phrases]
     if not strata:
         return {"called": 0, "n": 0, "phrases": 0, "share": None, "interval": None}
@@ -61,7 +61,7 @@ def share(counts: Mapping[str, Mapping[str, Floats]]) -> Figures:
 
 
 def balanced(misplaced: Mapping[str, Floats], fitting: Mapping[str, Floats]) -> Figures:
-    """Mean of the share not fooled and the recall (0-1) over the phrases that both have."""
+    """Mean of specificity and recall (0-1) over the phrases that have both kinds of cases."""
     both = [np.concatenate([misplaced[p], fitting[p]]) for p in misplaced if p in fitting]
     if not both:
         return {"value": None, "interval": None}
@@ -77,7 +77,7 @@ def _balanced(total: Floats) -> Floats:
 def resampled(strata: Sequence[Floats], statistic: Callable[[Floats], Floats]) -> list[float]:
     """95 % percentile interval of a statistic of column totals [resamples, columns].
 
-    Each stratum [phrases, columns] is resampled by itself, so that every family keeps its weight.
+    Each stratum [phrases, columns] is resampled separately, so that every family keeps its weight.
     """
     chance = np.random.default_rng(SEED)
     total = sum(

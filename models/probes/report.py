@@ -1,4 +1,4 @@
-"""What a probe found: counts with intervals, and the published rows beside them."""
+"""Results of the context probe: counts with intervals, and the published figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from scipy.stats import binomtest
 
@@ -20,7 +20,7 @@ from models.probes.scorers import Levels, LevelScorer
 
 Figures = dict[str, Any]
 
-PUBLISHED = {
+PUBLISHED: Final[dict[str, Any]] = {
     "source": "Lee et al. 2023, Table 3: EPITOME's model, 1,000 dialogues each, phrases of Table 2",
     "persona_chat": {"emotional_reactions": 997, "interpretations": 695, "explorations": 969},
     "ubuntu": {"emotional_reactions": 992, "interpretations": 444, "explorations": 994},
@@ -33,14 +33,14 @@ PAIRS = {
     "sympathy": ("good_news/sympathy", "bad_news/emotional_reactions"),
     "cheers": ("bad_news/cheers", "good_news/cheers"),
 }
-"""What is weighed against what in a balanced accuracy: misplaced and fitting phrases."""
+"""Pairs of misplaced and fitting conditions for a balanced accuracy."""
 FOOLED = tuple(misplaced for misplaced, _ in PAIRS.values())
 FITTING = tuple(dict.fromkeys(fitting for _, fitting in PAIRS.values()))
 LEES_PHRASES = {head: frozenset(phrases[:LEES]) for head, phrases in PROBE_PHRASES.items()}
 
 
 def measure(scorer: LevelScorer, given: Sequence[Case]) -> Figures:
-    """Judge the cases and count what is called empathic, by condition and by what varies in it."""
+    """Run the scorer on the cases; count empathic classifications by condition and its factors."""
     distinct = {case.words: case.turns for case in given}
     row_of = {words: row for row, words in enumerate(distinct)}
     levels = scorer.levels(list(distinct.values()))
@@ -53,7 +53,7 @@ def called(case: Case, levels: Levels) -> bool:
 
 
 def figures(given: Sequence[Case], empathic: Sequence[bool]) -> Figures:
-    """All counts, from the cases and whether each was called empathic."""
+    """All counts, from the cases and whether each was classified as empathic."""
     conditions: dict[str, list[tuple[Case, bool]]] = {}
     for case, yes in zip(given, empathic, strict=True):
         conditions.setdefault(f"{case.condition}/{case.mechanism}", []).append((case, yes))
@@ -85,7 +85,7 @@ def _yes(judged: list[tuple[Case, bool]], placement: str = "") -> list[bool]:
 
 
 def _phrase_of(case: Case) -> str:
-    """Whose the phrase is: Lee et al.'s or one that is added here."""
+    """The origin of the phrase: Lee et al. or this project."""
     return "lee" if case.phrase in LEES_PHRASES[head_of(case.mechanism)] else "added"
 
 
@@ -115,7 +115,7 @@ def _condition(judged: list[tuple[Case, bool]]) -> Figures:
 
 
 def is_unseen(source: str) -> bool:
-    """Whether a service corpus is for probes alone.
+    """Whether a service corpus is reserved for probes.
 
     >>> is_unseen("uss_ccpe"), is_unseen("uss_sgd"), is_unseen("empathetic_dialogues")
     (True, False, False)
@@ -134,9 +134,9 @@ def _share(answers: Iterable[bool]) -> Figures:
 
 
 def balanced(misplaced: Sequence[bool], fitting: Sequence[bool]) -> Figures:
-    """Mean of the share not fooled and the recall: 0.5 for a constant answer.
+    """Mean of specificity and recall: 0.5 for a constant answer.
 
-    The interval joins the two Wilson intervals (Newcombe 1998, method 10).
+    The interval combines the two Wilson intervals (Newcombe 1998, method 10).
     """
     wrong, right = _share(misplaced), _share(fitting)
     if not (wrong["n"] and right["n"]):
@@ -149,7 +149,7 @@ def balanced(misplaced: Sequence[bool], fitting: Sequence[bool]) -> Figures:
 
 
 def store(path: Path, name: str, entry: Figures, probe: Figures) -> Figures:
-    """Put one scorer's entry into the file; the others stay, unless the probe has changed."""
+    """Store one scorer's entry in the file; the others are kept unless the probe has changed."""
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     scorers = known.get("scorers", {}) if known.get("probe") == probe else {}
     content = {"probe": probe, "published": PUBLISHED, "scorers": {**scorers, name: entry}}
@@ -177,7 +177,7 @@ EXPECTED = {False: "low", True: "high", None: "low"}
 
 
 def markdown(content: Figures) -> str:
-    """One column a scorer, one row a condition; per cent called empathic with 95 % intervals."""
+    """One column per scorer, one row per condition: per cent empathic with 95 % intervals."""
     scorers: dict[str, Figures] = content["scorers"]
     rows = [
         ["called empathic, %", "wanted", *scorers, "EPITOME model [1]"],
@@ -194,11 +194,11 @@ def markdown(content: Figures) -> str:
 
 NOTES = f"""\
 Intervals resample phrases: a condition repeats seven phrases of a mechanism, or six
-congratulations, and cases with one phrase are alike. With so few phrases, and with the three of a
-mechanism that are Lee et al.'s, such an interval is rough and rather too narrow. Rows marked * have
-no phrases, or no counts of each: Wilson intervals, which take cases for independent. The service
-corpus that no training sees is uss_ccpe. "Fooled" joins phrases in service dialogues, sympathy
-after good news and congratulations after bad news.
+congratulations, and cases with the same phrase are correlated. With so few phrases (three per
+mechanism for Lee et al.'s own) an interval is rough and rather too narrow. Rows marked * have no
+phrases, or no counts per phrase: Wilson intervals, which assume independent cases. The service
+corpus reserved for probes is uss_ccpe. "Fooled" pools phrases in service dialogues, sympathy after
+good news and congratulations after bad news.
 
 [1] {PUBLISHED["source"]}: PersonaChat / Ubuntu.
 [2] What the contrast training sees of the service corpus."""
@@ -216,7 +216,7 @@ TASK = tuple(f"task/{head}" for head in RATIONALE_ORDER)
 
 
 def _together(scorers: dict[str, Figures]) -> list[list[str]]:
-    """All misplaced phrases together, then the papers' own, the added, and the unseen corpus."""
+    """Misplaced phrases: all, the papers' own, the added, and the unseen corpus."""
 
     def row(title: str, wanted: str, *given: Any) -> list[str]:
         cells = [
@@ -235,7 +235,7 @@ def _together(scorers: dict[str, Figures]) -> list[list[str]]:
 
 
 def _lees(scorers: dict[str, Figures]) -> list[list[str]]:
-    """Lee et al.'s own phrases in service dialogues, beside what they publish."""
+    """Lee et al.'s own phrases in service dialogues, with their published figures."""
     rows = []
     for name in TASK:
         head = name.split("/")[1]
@@ -291,7 +291,7 @@ def _corpora(scorers: dict[str, Figures]) -> list[list[str]]:
     for keep, words in ((None, "phrases"), (_of_lee, "Lee et al.'s phrases")):
         cells = [_cell(_unseen(entry, keep)) for entry in scorers.values()]
         if any(cell != NOTHING for cell in cells):
-            rows.append([f"**{words} in the corpus that training never sees**", "low", *cells, ""])
+            rows.append([f"**{words} in the corpus reserved for probes**", "low", *cells, ""])
     sources = sorted(
         {source for entry in scorers.values() for source in _by_corpus(entry)},
         key=lambda source: (not is_unseen(source), source),
@@ -304,7 +304,7 @@ def _corpora(scorers: dict[str, Figures]) -> list[list[str]]:
 
 
 def _unseen(entry: Figures, keep: Callable[[str, str], bool] | None) -> Figures | None:
-    """The unseen corpus with phrases resampled; None for entries without counts of each phrase."""
+    """The unseen corpus with phrases resampled; None for entries without counts per phrase."""
     counts = clusters.phrase_counts(entry["conditions"], TASK, "by_phrase_unseen", keep)
     return clusters.share(counts) if counts else None
 
@@ -329,8 +329,8 @@ def _any(scorers: dict[str, Figures], name: str) -> Figures:
 
 
 def phrases_markdown(entry: Figures) -> str:
-    """One row a phrase: per cent called empathic where it does not fit and where it does."""
-    lines = ["| phrase | whose | does not fit | fits |", "| --- | --- | --- | --- |"]
+    """One row per phrase: per cent empathic where it does not fit and where it does."""
+    lines = ["| phrase | origin | does not fit | fits |", "| --- | --- | --- | --- |"]
     for name, pair in PAIRS.items():
         bad, good = (entry["conditions"].get(key, {}).get("by_phrase", {}) for key in pair)
         for phrase in bad:

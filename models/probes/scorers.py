@@ -1,4 +1,4 @@
-"""Anything that judges responses, behind one interface: levels [dialogues, mechanisms]."""
+"""Scorers behind one interface for the context probe: levels [dialogues, mechanisms]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.ports import Encoding, Scorer
-from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle
 from stream_app.inference.scorer import OnnxScorer
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from models.multitask import MultitaskModel
 
 Dialogue = Sequence[Turn]
-"""Turns in order; the last one is the response that is judged."""
+"""Turns in order; the last one is the response to score."""
 Levels = NDArray[np.int64]
 
 ROLES = {CLIENT: Role.CLIENT, COUNSELLOR: Role.COUNSELLOR}
@@ -36,14 +36,14 @@ CHUNK_TOKENS = 1024
 
 
 class LevelScorer(Protocol):
-    """Judges the last turn of each dialogue."""
+    """Scores the last turn of each dialogue."""
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
         """Levels 0-2 as int64 [dialogues, 3], in the order of `RATIONALE_ORDER`."""
 
 
 class ServiceLevels:
-    """The service's own scorer: provisional scores, as after the response has come in."""
+    """The service's own scorer with provisional scores, where no turn follows the response."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
@@ -58,22 +58,22 @@ class ServiceLevels:
             self._known.update(zip(some, self.scorer.encode(some), strict=True))
         rows: list[list[int]] = []
         for start in range(0, len(dialogues), AT_ONCE):
-            targets = [self._target(dialogue) for dialogue in dialogues[start : start + AT_ONCE]]
-            for scores in self.scorer.score(targets):
+            requests = [self._request(dialogue) for dialogue in dialogues[start : start + AT_ONCE]]
+            for scores in self.scorer.score(requests):
                 found = [getattr(scores.expressed, head) for head in RATIONALE_ORDER]
                 rows.append([level.level for level in found])
         return np.array(rows, np.int64).reshape(-1, len(RATIONALE_ORDER))
 
-    def _target(self, dialogue: Dialogue) -> Target:
+    def _request(self, dialogue: Dialogue) -> ScoringRequest:
         encoded = [self._turn(seq, turn) for seq, turn in enumerate(dialogue)]
         last = len(encoded) - 1
         before = encoded[max(0, last - self.scorer.window[0]) : last]
         context = [Neighbour(turn, turn.seq - last) for turn in before]
-        return Target(encoded[last], Stage.PROVISIONAL, context)
+        return ScoringRequest(encoded[last], Stage.PROVISIONAL, context)
 
-    def _turn(self, seq: int, turn: Turn) -> EncodedTurn:
+    def _turn(self, seq: int, turn: Turn) -> WindowTurn:
         encoding = self._known[turn.text]
-        return EncodedTurn(
+        return WindowTurn(
             seq=seq,
             role=ROLES[turn.role],
             occurred_at=LONG_AGO,
@@ -85,13 +85,13 @@ class ServiceLevels:
 
 
 def of_bundle(folder: Path, threads: int) -> ServiceLevels:
-    """A bundle through the service's scorer."""
+    """Load a bundle into the service's scorer."""
     return ServiceLevels(OnnxScorer(bundle.load(folder), threads=threads))
 
 
 def of_model(folder: Path, calibration: Path | None = None) -> ModelLevels:
-    """A model folder of `models.train`, with the level offsets of a calibration if there is one."""
-    # Torch is needed for this scorer alone.
+    """Load a model folder of `models.train`, with a calibration's level offsets if there is one."""
+    # Only this scorer needs torch.
     from models import multitask  # noqa: PLC0415
     from models.calibrate import Calibration  # noqa: PLC0415
 
@@ -100,13 +100,13 @@ def of_model(folder: Path, calibration: Path | None = None) -> ModelLevels:
 
 
 class ModelLevels:
-    """A torch model, ready to score, its tokenizer and the calibration of its levels."""
+    """A torch model in evaluation mode, its tokenizer and its calibration."""
 
     def __init__(self, model: MultitaskModel, tokenizer: Tokenizer, given: Calibration) -> None:
         self.model, self.tokenizer, self.calibration = model, tokenizer, given
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
-        """As `LevelScorer`; every text is encoded once, and nothing that follows is seen."""
+        """As `LevelScorer`; every text is encoded once, without following turns."""
         import torch  # noqa: PLC0415
 
         from models.batches import (  # noqa: PLC0415

@@ -28,7 +28,7 @@ from stream_app.commands import replay, up
 from stream_app.commands.children import child_process
 from stream_app.commands.event_files import TimedEvent, sample_events, sample_sessions
 from stream_app.contracts.events import Turn, decode
-from stream_app.core.pipeline import Received, Source
+from stream_app.core.pipeline import Source, receive
 from stream_app.errors import RapportError
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
@@ -149,10 +149,7 @@ def _recorded_calls(settings: Settings, scorer: OnnxScorer, events: list[TimedEv
     for start in range(0, len(events), settings.batch_max):
         chunk = events[start : start + settings.batch_max]
         pipeline.process(
-            [
-                Received(Source("bench", 0, start + i), event.value, decode(event.value))
-                for i, event in enumerate(chunk)
-            ],
+            [receive(Source("bench", 0, start + i), event.value) for i, event in enumerate(chunk)],
             states,
         )
     scorer.encoder.session, scorer.head.session = sessions

@@ -15,7 +15,7 @@ from stream_app.contracts.events import Outcome, OutcomeKind, Role
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import Alert, AlertState, Stage, TurnScore
 from stream_app.core.pipeline import BatchResult, Pipeline
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 
 BATCH: Final = 256
 
@@ -125,7 +125,7 @@ def run(
         for key, known in states.items():
             last = known.state.last_activity_at
             if last is not None:
-                trial.take(pipeline.tick({key: known}, last + live))
+                trial.take(pipeline.fire_due({key: known}, last + live))
     return trial
 
 

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stream_app.commands.event_files import InputError
 from stream_app.contracts import plausible, scores
-from stream_app.contracts.events import decode
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import DeadLetter, SessionScore
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
-from stream_app.core.session import Versioned
-from stream_app.errors import ContractError
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
+from stream_app.core.session_state import Versioned
 
 
 class Summary(Struct):
@@ -40,7 +38,7 @@ def run(
     with_alerts: bool,
     times: PlausibleTimes = plausible.DEFAULT,
 ) -> Summary:
-    """Score ``events`` and write JSON lines; sessions without an end are rested at the end."""
+    """Score ``events`` and write JSON lines; sessions without an end are flushed at the end."""
     summary = Summary()
     states: dict[str, Versioned] = {}
     points: dict[str, list[tuple[int, float]]] = {}
@@ -61,7 +59,9 @@ def run(
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
         take(pipeline.process([received(line, raw, times) for line, raw in chunk], states))
-    take(pipeline.rest({key: known for key, known in states.items() if not known.state.closed}))
+    take(
+        pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
+    )
     for session_id, session_score in latest.items():
         whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
         _line(out, scores.encode(whole))
@@ -100,13 +100,8 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
 
 def received(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:
     """A line of a file as if it had come from the log, appended now."""
-    source = Source("file", 0, line)
-    try:
-        event = decode(raw)
-        times.check(event, datetime.now(UTC))
-        return Received(source, raw, event)
-    except ContractError as problem:
-        return Received(source, raw, problem)
+    found = receive(Source("file", 0, line), raw)
+    return structs.replace(found, event=times.checked(found.event, datetime.now(UTC)))
 
 
 def _line(out: IO[bytes], message: bytes) -> None:

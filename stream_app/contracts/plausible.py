@@ -18,6 +18,16 @@ class PlausibleTimes(Struct, frozen=True):
     earliest: datetime = EARLIEST
     ahead: timedelta = AHEAD
 
+    def checked(self, event: Event | ContractError, now: datetime) -> Event | ContractError:
+        """The event, or why it is refused; see ``check``."""
+        if isinstance(event, ContractError):
+            return event
+        try:
+            self.check(event, now)
+        except ContractError as problem:
+            return problem
+        return event
+
     def check(self, event: Event, now: datetime) -> None:
         """Refuse an event from outside the range; ``now`` is the time at which it was appended.
 

@@ -13,7 +13,7 @@ RULE_GONE: Final = "The rule is no longer in force."
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _CLOSING: Final = {
     "end": "The session ended.",
-    "unseen": "The session's consent no longer covers what comes.",
+    "withheld": "The session's consent no longer covers what comes.",
 }
 
 

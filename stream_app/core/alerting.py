@@ -1,4 +1,4 @@
-"""Looks at a session by the rules in force: after a turn, when a time passes, at its end."""
+"""Evaluates the rules in force for a session: after a turn, when a time passes, at its end."""
 
 from collections import Counter
 from datetime import datetime
@@ -9,15 +9,15 @@ from stream_app.core import alerts
 from stream_app.core.alerts import AlertStatus, Cause, Moment
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.rules import NO_RULES, RuleSet
-from stream_app.core.session import SessionState
+from stream_app.core.session_state import SessionState
 from stream_app.core.variables import Reading
 from stream_app.core.watch import Facts
 
 
 class Alerting:
-    """Holds the rules; the sessions' states hold where each rule stands.
+    """Holds the rules; each session's state holds where a rule stands in it.
 
-    ``failures``: how often expressions could not be evaluated; whoever reports them clears it.
+    ``failures``: how often expressions failed to evaluate; whoever reports them clears it.
     """
 
     def __init__(self, rules: RuleSet, model: EmpathyModel | None, bundle: str) -> None:
@@ -29,16 +29,16 @@ class Alerting:
         self.adopt(rules)
 
     def adopt(self, rules: RuleSet) -> None:
-        """From now on these rules; sessions that are open go on with them."""
+        """Replace the rules, also for sessions that are open."""
         self.rules = rules
         self._names = rules.names
 
-    def turn(self, state: SessionState, score: TurnScore, facts: Facts) -> list[Alert]:
-        """After the first score of a turn has been added to the session."""
+    def observe(self, state: SessionState, score: TurnScore, facts: Facts) -> list[Alert]:
+        """Evaluate the rules once the first score of a turn has been added to the session."""
         clock = state.watch.reach(score.occurred_at)
         reading = self._reading(state, facts, clock)
         moment = self._moment(state, score.seq, clock, score.role is Role.COUNSELLOR)
-        found = self._drop_unknown(state, moment)
+        found = self._end_removed(state, moment)
         for rule in self.rules.rules:
             status = state.alerts.get(rule.name) or AlertStatus()
             found += alerts.observe(rule, status, reading, moment)
@@ -46,8 +46,8 @@ class Alerting:
                 state.alerts[rule.name] = status
         return found
 
-    def passed(self, state: SessionState, now: datetime, facts: Facts) -> list[Alert]:
-        """Fire what is due by ``now``; call before anything of ``now`` is added to the session."""
+    def fire_overdue(self, state: SessionState, now: datetime, facts: Facts) -> list[Alert]:
+        """Fire the time rules that are due by ``now``; call it before adding a score of ``now``."""
         due = [
             (status.due_at, place, rule, status)
             for place, rule in enumerate(self.rules.rules)
@@ -55,15 +55,15 @@ class Alerting:
             and status.due_at is not None
             and status.due_at <= now
         ]
-        found = self._passed_unknown(state, now)
+        found = self._end_overdue_removed(state, now)
         for due_at, _, rule, status in sorted(due, key=lambda item: item[:2]):
             clock = state.watch.reach(due_at)
             reading = self._reading(state, facts, due_at)
             moment = self._moment(state, state.watch.last_seq, clock)
-            found += alerts.overdue(rule, status, reading, moment)
+            found += alerts.fire_overdue(rule, status, reading, moment)
         return found
 
-    def _passed_unknown(self, state: SessionState, now: datetime) -> list[Alert]:
+    def _end_overdue_removed(self, state: SessionState, now: datetime) -> list[Alert]:
         due = (
             status.due_at
             for name, status in state.alerts.items()
@@ -72,28 +72,28 @@ class Alerting:
         at = min(due, default=None)
         if at is None:
             return []
-        return self._drop_unknown(state, self._moment(state, None, at))
+        return self._end_removed(state, self._moment(state, None, at))
 
     def close(
         self, state: SessionState, at: datetime, facts: Facts, cause: Cause = Cause.END
     ) -> list[Alert]:
-        """The session has ended, or is no longer seen."""
+        """End all alerts: the session has ended, or its next turns are withheld."""
         if not any(status.state in _LIVE for status in state.alerts.values()):
             return []
         clock = state.watch.reach(at)
         moment = self._moment(state, None, clock, cause=cause)
         reading = self._reading(state, facts, clock)
-        found = self._drop_unknown(state, moment)
+        found = self._end_removed(state, moment)
         for rule in self.rules.rules:
             status = state.alerts.get(rule.name)
             if status is not None:
                 found += alerts.close(rule, status, reading, moment)
         return found
 
-    def _drop_unknown(self, state: SessionState, moment: Moment) -> list[Alert]:
-        """End what rules that are gone have begun; their episodes stay counted.
+    def _end_removed(self, state: SessionState, moment: Moment) -> list[Alert]:
+        """End the alerts of rules that were removed.
 
-        Should such a rule come back, its next episode has a number, and so an identity, of its own.
+        Episodes stay counted: should such a rule come back, its next alert has an id of its own.
         """
         found: list[Alert] = []
         for name, status in state.alerts.items():

@@ -7,9 +7,9 @@
         └──── not when ───┘              clear, or the session ends ▼
         ◄──────────────────── resolved, then the cool-down
 
-A rule whose ``for`` is in turns is looked at after counsellor turns and counts them; one whose
-``for`` is a time is looked at after every turn, and its time passes without turns, too
-(``overdue``). Time is event time.
+A rule whose ``for`` is in turns is evaluated after counsellor turns and counts them; one whose
+``for`` is a time is evaluated after every turn, and its time passes without turns, too
+(``fire_overdue``). Time is event time.
 """
 
 import uuid
@@ -54,7 +54,7 @@ class Cause(Enum):
     CONDITION = "condition"
     TIME = "time"
     END = "end"
-    UNSEEN = "unseen"
+    WITHHELD = "withheld"
 
 
 class Moment(Struct, frozen=True):
@@ -98,14 +98,14 @@ def _wait(
         return [_move(rule, status, AlertState.INACTIVE, reading, moment)]
     if rule.lasts.time is not None:
         status.due_at = _later(status.since or moment.at, rule.lasts.time)
-        return overdue(rule, status, reading, moment)
+        return fire_overdue(rule, status, reading, moment)
     if status.turns_in_state + 1 >= rule.lasts.turns:
         return [_move(rule, status, AlertState.FIRING, reading, moment)]
     return []
 
 
-def overdue(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
-    """Fire a pending rule whose time has passed; it fires at its own time, not at this one."""
+def fire_overdue(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
+    """Fire a pending rule whose time has passed; the alert bears that time, not this one."""
     due_at = status.due_at
     if status.state is not AlertState.PENDING or due_at is None or due_at > moment.at:
         return []
@@ -115,7 +115,7 @@ def overdue(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -
 
 
 def close(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
-    """No more turns will be seen: what is pending lapses, what is firing is resolved."""
+    """End the rule's alert, as no more turns will be scored: pending lapses, firing is resolved."""
     match status.state:
         case AlertState.PENDING:
             return [_move(rule, status, AlertState.INACTIVE, reading, moment)]
@@ -126,7 +126,7 @@ def close(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> 
 
 
 def abandon(name: str, status: AlertStatus, moment: Moment) -> list[Alert]:
-    """The rule is gone: what is pending lapses, what is firing is resolved; both then rest."""
+    """End the alert of a rule that was removed: pending lapses, firing is resolved."""
     previous, held = status.state, list(status.held)
     status.state, status.turns_in_state, status.held = AlertState.INACTIVE, 0, []
     status.since = status.due_at = None
@@ -177,7 +177,7 @@ def _rested(rule: Rule, status: AlertStatus, moment: Moment) -> bool:
 
 
 def _later(moment: datetime, span: timedelta) -> datetime:
-    """The sum; the last moment that there is where the sum lies behind it."""
+    """The sum, or the last representable moment if the sum lies beyond it."""
     last = datetime.max.replace(tzinfo=UTC)
     return moment + span if moment <= last - span else last
 
@@ -198,7 +198,7 @@ def _begin(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) ->
     transitions = [_move(rule, status, AlertState.PENDING, reading, moment)]
     if rule.lasts.time is not None:
         status.due_at = _later(moment.at, rule.lasts.time)
-        transitions += overdue(rule, status, reading, moment)
+        transitions += fire_overdue(rule, status, reading, moment)
     elif rule.lasts.turns <= 1:
         transitions.append(_move(rule, status, AlertState.FIRING, reading, moment))
     return transitions

@@ -152,7 +152,7 @@ class Exchanges(Struct):
                 del self.missed[:-MISSED_KEPT]
 
     def forget(self) -> None:
-        """Turns that are not seen come between: what follows answers nothing that is known."""
+        """Turns are withheld from here: the next counsellor turn answers no turn that is known."""
         self.unseen = True
 
     def answered(self) -> list[Answered]:

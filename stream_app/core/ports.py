@@ -9,11 +9,11 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Span
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.window import Target
+from stream_app.core.window import ScoringRequest
 
 
 class Encoding(Struct, frozen=True):
-    """What the encoder makes of one text; see ``core.window.EncodedTurn``."""
+    """The two vectors of a turn, with its rationales; see ``core.window.WindowTurn``."""
 
     vectors: bytes
     rationales: dict[str, list[Span]]
@@ -21,7 +21,7 @@ class Encoding(Struct, frozen=True):
 
 
 class HeadScores(Struct, frozen=True):
-    """What the heads say of one target."""
+    """The heads' outputs for one request."""
 
     expressed: Expressed
     perceived: dict[str, float]
@@ -52,5 +52,5 @@ class Scorer(Protocol):
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; with ``roles``, rationales only where a head of that role asks."""
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours."""

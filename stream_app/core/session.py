@@ -1,147 +1,336 @@
-"""The state of one session, and the steps that one event makes of it.
+"""A session: consent, window, aggregates, risk and alerts change here and nowhere else.
 
-State never holds text: a turn is its vectors, its role and candidate rationale offsets.
+A batch is processed in two passes. ``accept`` takes the events in the order of the log and returns
+the *steps* that they make due. The model scores all the batch's requests in one call; then ``add``
+and ``end_alerts`` carry the steps out, in the same order. A step remembers what was known when its
+event came, so that batches of any size give the same result.
 """
 
+import zlib
+from collections.abc import Sequence
 from datetime import datetime
+from enum import Enum
 from typing import Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, structs
 
-from stream_app.contracts.scores import SessionScore, SessionStatus
-from stream_app.core.aggregates import Aggregates
-from stream_app.core.alerts import AlertStatus
-from stream_app.core.baselines import Pinned
-from stream_app.core.empathy import EmpathyModel, session_empathy
-from stream_app.core.exchanges import Exchanges
-from stream_app.core.miti import MitiCounts, miti_summary
-from stream_app.core.watch import Facts, Watch
-from stream_app.core.window import WindowState
+from stream_app.contracts.events import Event, Outcome, Role, SessionEnd, Turn, utc
+from stream_app.contracts.scores import Alert, SessionScore, SessionStatus, TurnScore
+from stream_app.core import miti, window
+from stream_app.core.aggregates import contribution
+from stream_app.core.alerts import Cause
+from stream_app.core.empathy import session_empathy, turn_value
+from stream_app.core.environment import Environment
+from stream_app.core.outcomes import outcome_risks
+from stream_app.core.ports import HeadScores
+from stream_app.core.session_state import SessionState
+from stream_app.core.watch import Facts
+from stream_app.core.window import Placement, ScoringRequest, WindowTurn
+from stream_app.errors import ContractError
 
-EARLIER_RULE: Final = "low-empathy-risk"
+WITHHELD_OUTCOMES_KEPT: Final = 64
 
 
-class SessionState(Struct):
-    """All that is needed to go on with a session; stored in its row as MessagePack.
+class Fate(Enum):
+    """What became of an event."""
 
-    ``alerts``: by rule, those that have begun at least once. ``alert``: of the one rule that an
-    earlier release had; ``unpack`` moves it to its name. ``slots``: of a state whose turns are
-    stored apart, where they lie (see ``store.windows``); empty in memory.
+    ACCEPTED = "accepted"
+    LATE = "late"
+    WITHHELD = "withheld"
+    DUPLICATE = "duplicate"
+    ENDED = "ended"
+    OUTCOME = "outcome"
+
+
+class ToScore(Struct, frozen=True):
+    """A score that is due.
+
+    ``at``: the event time that the session had reached. ``facts``: what was known by then.
+    ``status``: alerts are raised while the session is open; once it is closed, the risks are those
+    of a whole session.
     """
 
-    session_id: str
-    bundle: str
-    closed: bool = False
-    consent: bool | None = None
-    domain: str | None = None
-    approach: str | None = None
-    channel: str | None = None
-    team: str | None = None
-    lang: str | None = None
-    started_at: datetime | None = None
-    last_activity_at: datetime | None = None
-    ended_at: datetime | None = None
-    end_reason: str | None = None
-    withheld_turns: int = 0
-    withheld_outcomes: list[int] = field(default_factory=list)
-    window: WindowState = field(default_factory=WindowState)
-    aggregates: Aggregates = field(default_factory=Aggregates)
-    exchanges: Exchanges = field(default_factory=Exchanges)
-    watch: Watch = field(default_factory=Watch)
-    alerts: dict[str, AlertStatus] = field(default_factory=dict)
-    alert: AlertStatus | None = None
-    baselines: Pinned = Pinned()
-    risk: float | None = None
-    outcomes: dict[str, float] = field(default_factory=dict)
-    miti: MitiCounts | None = None
-    slots: dict[int, int] = field(default_factory=dict)
+    request: ScoringRequest
+    at: datetime
+    facts: Facts
+    status: SessionStatus
+
+
+class ToEnd(Struct, frozen=True):
+    """Alerts that end, with the session or because later turns are withheld (``cause``)."""
+
+    at: datetime
+    facts: Facts
+    cause: Cause
+
+
+Step = ToScore | ToEnd
+
+
+class Accepted(Struct, frozen=True):
+    """What became of an event, and the steps it makes due. ``turn``: one that is to be encoded."""
+
+    fate: Fate
+    steps: Sequence[Step] = ()
+    turn: WindowTurn | None = None
 
     @property
-    def facts(self) -> Facts:
-        """What is known of the session as a whole by now."""
-        return Facts(self.domain, self.channel, self.team, self.baselines, self.approach)
+    def changes(self) -> bool:
+        """Tests whether the session's state has changed."""
+        return self.fate not in (Fate.DUPLICATE, Fate.OUTCOME)
+
+
+class Session:
+    """One conversation, for the length of a batch; ``state`` is what is stored of it."""
+
+    def __init__(self, state: SessionState, environment: Environment) -> None:
+        self.state = state
+        self._env = environment
+        self._risk_by_turn: list[tuple[int, float]] = []
 
     @property
-    def wake_at(self) -> datetime | None:
-        """When the next rule of time is due, in event time; None while none is.
+    def status(self) -> SessionStatus:
+        """Open until the session's end has been accepted."""
+        return SessionStatus.CLOSED if self.state.closed else SessionStatus.OPEN
 
-        None also while turns wait for one that is missing: it may have been the answer.
+    def accept(self, event: Event) -> Accepted:
+        """Take the next event of the log.
+
+        Raises:
+            ContractError: with code ``conflicting-duplicate`` or ``after-end``; nothing changed.
         """
-        if self.closed or self.window.waiting:
-            return None
-        due = [status.due_at for status in self.alerts.values() if status.due_at is not None]
-        return min(due, default=None)
+        match event:
+            case Turn():
+                return self._accept_turn(event)
+            case SessionEnd():
+                return self.end(event)
+            case Outcome():
+                return Accepted(Fate.WITHHELD if self._withholds(event) else Fate.OUTCOME)
 
+    def end(self, event: SessionEnd) -> Accepted:
+        """Close the session; every score that waits for following turns is due."""
+        state = self.state
+        if state.closed:
+            return Accepted(Fate.DUPLICATE)
+        at = utc(event.occurred_at)
+        requests = window.flush(state.window, self._env.policy.window)
+        steps = self._steps(requests, at, SessionStatus.OPEN)
+        state.closed, state.ended_at, state.end_reason = True, at, event.reason
+        return Accepted(Fate.ENDED, [*steps, ToEnd(at, state.facts, Cause.END)])
 
-class Versioned(Struct):
-    """A state with the version of the row it came from (0 = not stored yet).
+    def flush_idle(self) -> list[Step]:
+        """Make every score due that still waits for following turns; call it on a copy.
 
-    ``partition``: where the session's events come from, for whoever looks after idle sessions.
-    ``seen_at``: when its newest event was appended, by a clock that no producer sets.
-    ``slots``: where the turns of its window lie, by seq. ``speakers``: of whom there are rows, as
-    far as is known.
-    """
+        The session itself must not notice: should a turn come after all, the window goes on and
+        the final scores are written again.
+        """
+        at = self.state.last_activity_at or self.state.ended_at
+        if at is None:
+            return []
+        requests = window.flush(self.state.window, self._env.policy.window)
+        return self._steps(requests, at, SessionStatus.IDLE)
 
-    state: SessionState
-    version: int = 0
-    partition: int = 0
-    slots: dict[int, int] = field(default_factory=dict)
-    speakers: set[tuple[str, str]] = field(default_factory=set)
-    seen_at: datetime | None = None
+    def fire_due(self, now: datetime) -> list[Alert]:
+        """Fire the time rules that are due by ``now`` although no event has come."""
+        if self.state.wake_at is None or self.state.wake_at > now:
+            return []
+        return self._env.alerting.fire_overdue(self.state, now, self.state.facts)
 
+    def add(self, step: ToScore, heads: HeadScores) -> tuple[TurnScore, list[Alert]]:
+        """Add a score; the first one of a counsellor turn moves the risk."""
+        state, env, request = self.state, self._env, step.request
+        alerts: list[Alert] = []
+        if step.status is SessionStatus.OPEN:
+            alerts = env.alerting.fire_overdue(state, step.at, step.facts)
+        score = self._turn_score(request, heads)
+        self._aggregate(score, step.facts)
+        if request.is_first:
+            turn = request.turn
+            state.aggregates.count_turn(turn.role, turn.words, turn.late)
+            state.watch.note(score)
+            if score.role is Role.COUNSELLOR:
+                score = self._with_risk(score, step)
+            elif step.status is SessionStatus.CLOSED:
+                self._assess(step.facts, closed=True)
+            if step.status is SessionStatus.OPEN:
+                alerts += env.alerting.observe(state, score, step.facts)
+        return score, alerts
 
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(SessionState)
+    def end_alerts(self, step: ToEnd) -> list[Alert]:
+        """End pending and firing alerts."""
+        state, alerting = self.state, self._env.alerting
+        alerts = alerting.fire_overdue(state, step.at, step.facts)
+        if step.cause is Cause.END:
+            self._assess(step.facts, closed=True)
+        else:
+            state.watch.forget_waiting()
+            state.exchanges.forget()
+        return alerts + alerting.close(state, step.at, step.facts, step.cause)
 
+    def score(self, status: SessionStatus | None = None) -> SessionScore:
+        """The session's aggregates as a message; ``status``: unless it is the session's own."""
+        state = self.state
+        figures = state.aggregates.figures()
+        found = session_empathy(state.exchanges, state.facts, self._env.empathy)
+        return SessionScore(
+            session_id=state.session_id,
+            bundle=state.bundle,
+            status=status or self.status,
+            started_at=state.started_at,
+            last_activity_at=state.last_activity_at,
+            turns=state.aggregates.turns,
+            counsellor_turns=figures.counsellor_turns,
+            late_turns=state.aggregates.late_turns,
+            withheld_turns=state.withheld_turns,
+            low_empathy_risk=state.risk,
+            empathy_index=found.index if found else None,
+            empathy_interval=(found.low, found.high) if found else None,
+            empathy_percentile=found.percentile if found else None,
+            answered_share=found.answered_share if found else None,
+            missed_opportunities=found.missed if found else [],
+            outcome_risks=state.outcomes,
+            risk_by_turn=self._risk_by_turn,
+            mechanisms=figures.mechanisms,
+            empathy_total_mean=figures.empathy_total_mean,
+            talk_share=figures.talk_share,
+            reflection_to_question=figures.reflection_to_question,
+            complex_reflection_share=figures.complex_reflection_share,
+            open_question_share=figures.open_question_share,
+            miti=miti.miti_summary(state.miti),
+        )
 
-def pack(state: SessionState) -> bytes:
-    """The state as bytes."""
-    return _encoder.encode(state)
+    def _accept_turn(self, event: Turn) -> Accepted:
+        state = self.state
+        digest = zlib.crc32(f"{event.speaker_role.value}\n{event.text}".encode())
+        placement = window.placement_of(state.window, event.seq, digest)
+        late = placement is Placement.LATE
+        if placement is Placement.DUPLICATE:
+            return Accepted(Fate.DUPLICATE)
+        if placement is Placement.CONFLICT:
+            raise ContractError(
+                "conflicting-duplicate", "another turn with this seq was taken before"
+            )
+        if state.closed and not late:
+            raise ContractError("after-end", "the session has ended; its seq is new")
+        if event.consent is not None and not state.closed:
+            state.consent = event.consent
+        turn = WindowTurn(
+            seq=event.seq,
+            role=event.speaker_role,
+            occurred_at=utc(event.occurred_at),
+            digest=digest,
+            words=len(event.text.split()),
+            late=late,
+            withheld=not self._is_covered,
+        )
+        self._note_facts(event, turn.occurred_at)
+        requests = window.push(state.window, turn, self._env.policy.window)
+        steps = self._steps(requests, turn.occurred_at, self.status)
+        if not turn.withheld:
+            return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn)
+        state.withheld_turns += 1
+        if not late:
+            steps.append(ToEnd(turn.occurred_at, state.facts, Cause.WITHHELD))
+        return Accepted(Fate.WITHHELD, steps)
 
+    @property
+    def _is_covered(self) -> bool:
+        return self._env.policy.covers(self.state.consent)
 
-def unpack(raw: bytes) -> SessionState:
-    """The state from bytes; raises ``msgspec.ValidationError`` on another layout."""
-    state = _decoder.decode(raw)
-    if state.alert is not None:
-        if state.alert.episode:
-            state.alerts.setdefault(EARLIER_RULE, state.alert)
-        state.alert = None
-    return state
+    def _withholds(self, outcome: Outcome) -> bool:
+        """An outcome that was withheld once stays so when the log is read again."""
+        withheld = self.state.withheld_outcomes
+        checksum = zlib.crc32(msgspec.json.encode(outcome))
+        if checksum in withheld:
+            return True
+        if self._is_covered:
+            return False
+        withheld.append(checksum)
+        del withheld[:-WITHHELD_OUTCOMES_KEPT]
+        return True
 
+    def _note_facts(self, turn: Turn, at: datetime) -> None:
+        """Update what is known of the whole session; times do not depend on the arrival order."""
+        state = self.state
+        state.started_at = min(state.started_at or at, at)
+        state.last_activity_at = max(state.last_activity_at or at, at)
+        state.domain = state.domain or (turn.domain.value if turn.domain else None)
+        state.team = state.team or turn.team
+        if state.approach is None:
+            given = turn.approach.value if turn.approach else None
+            state.approach = given or self._env.policy.approaches.of(state.domain, state.team)
+        state.lang = state.lang or turn.lang
+        pinned = state.baselines
+        if state.channel is None and turn.channel is not None:
+            state.channel = turn.channel
+            found = self._env.baselines.of_channel(turn.channel)
+            state.baselines = pinned = structs.replace(pinned, channel=found)
+        if turn.speaker_role is Role.COUNSELLOR and not pinned.counsellor_known:
+            found = self._env.baselines.of_counsellor(turn.speaker_id)
+            state.baselines = structs.replace(pinned, counsellor=found, counsellor_known=True)
 
-def session_score(
-    state: SessionState,
-    status: SessionStatus,
-    risk_by_turn: list[tuple[int, float]],
-    model: EmpathyModel | None,
-) -> SessionScore:
-    """The aggregates of a session as a message."""
-    figures = state.aggregates.figures()
-    found = session_empathy(state.exchanges, state.facts, model)
-    return SessionScore(
-        session_id=state.session_id,
-        bundle=state.bundle,
-        status=status,
-        started_at=state.started_at,
-        last_activity_at=state.last_activity_at,
-        turns=state.aggregates.turns,
-        counsellor_turns=figures.counsellor_turns,
-        late_turns=state.aggregates.late_turns,
-        withheld_turns=state.withheld_turns,
-        low_empathy_risk=state.risk,
-        empathy_index=found.index if found else None,
-        empathy_interval=(found.low, found.high) if found else None,
-        empathy_percentile=found.percentile if found else None,
-        answered_share=found.answered_share if found else None,
-        missed_opportunities=found.missed if found else [],
-        outcome_risks=state.outcomes,
-        risk_by_turn=risk_by_turn,
-        mechanisms=figures.mechanisms,
-        empathy_total_mean=figures.empathy_total_mean,
-        talk_share=figures.talk_share,
-        reflection_to_question=figures.reflection_to_question,
-        complex_reflection_share=figures.complex_reflection_share,
-        open_question_share=figures.open_question_share,
-        miti=miti_summary(state.miti),
-    )
+    def _steps(
+        self, requests: list[ScoringRequest], at: datetime, status: SessionStatus
+    ) -> list[Step]:
+        """The requests as steps, each at the time of the turn that made it due.
+
+        A final score is due with the next turn's first one; the last ones with the event, ``at``.
+        """
+        facts = self.state.facts
+        steps: list[Step] = []
+        for request in reversed(requests):
+            if request.is_first:
+                at = request.turn.occurred_at
+            steps.append(ToScore(request, at, facts, status))
+        steps.reverse()
+        return steps
+
+    def _turn_score(self, request: ScoringRequest, heads: HeadScores) -> TurnScore:
+        turn = request.turn
+        return TurnScore(
+            session_id=self.state.session_id,
+            seq=turn.seq,
+            stage=request.stage,
+            bundle=self._env.bundle_id,
+            role=turn.role,
+            occurred_at=turn.occurred_at,
+            late=turn.late,
+            truncated=turn.truncated,
+            expressed=heads.expressed,
+            perceived=heads.perceived,
+            client=heads.client,
+            confidence=heads.confidence,
+            abstained=heads.abstained,
+        )
+
+    def _aggregate(self, score: TurnScore, facts: Facts) -> None:
+        """Add the score to the sums, or replace the turn's provisional one."""
+        state, empathy = self.state, self._env.empathy
+        after = self._env.policy.window.after
+        state.aggregates.observe(contribution(score), after, score.late, score.role)
+        state.miti = miti.counted(state.miti, score, facts.approach, after)
+        if empathy is not None and not score.late:
+            here = empathy.of(facts.domain, facts.approach)
+            value = turn_value(score, here)
+            state.exchanges.observe(score.role, score.seq, value, after, here.weighing)
+
+    def _with_risk(self, score: TurnScore, step: ToScore) -> TurnScore:
+        self._assess(step.facts, closed=step.status is SessionStatus.CLOSED)
+        risk = self.state.risk
+        if risk is None:
+            return score
+        self.state.watch.note_risk(risk)
+        self._risk_by_turn.append((score.seq, risk))
+        return structs.replace(score, low_empathy_risk=risk)
+
+    def _assess(self, facts: Facts, *, closed: bool) -> None:
+        """Compute the risks from what has been scored so far."""
+        state = self.state
+        found = session_empathy(state.exchanges, facts, self._env.empathy)
+        state.risk = found.risk if found is not None else None
+        if models := self._env.outcomes:
+            summary = state.aggregates.summary()
+            state.outcomes = outcome_risks(
+                models, summary, facts.domain, facts.approach, ended=closed
+            )

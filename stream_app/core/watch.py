@@ -18,7 +18,7 @@ DISTRESS: Final = "distress"
 
 
 class Facts(Struct, frozen=True):
-    """What was known of a session when a turn came: facts of the whole session, no scores."""
+    """What was known of a session as a whole when an event came; no scores."""
 
     domain: str | None = None
     channel: str | None = None
@@ -71,5 +71,5 @@ class Watch(Struct, omit_defaults=True):
         del self.risks[: -STEP - 1]
 
     def forget_waiting(self) -> None:
-        """What the two say is no longer seen: nobody is known to wait."""
+        """Forget who is waiting, as the next turns are withheld."""
         self.last_role = self.waiting_since = self.distress = self.answered_after = None

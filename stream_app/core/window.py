@@ -34,11 +34,13 @@ class WindowPolicy(Struct, frozen=True):
     reorder_wait: timedelta = timedelta(seconds=30)
 
 
-class EncodedTurn(Struct, frozen=True):
-    """What the window keeps of a turn; no text.
+class WindowTurn(Struct):
+    """A turn as its session's window keeps it: without its text.
 
-    ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes
-    (empty for a turn that is withheld). ``rationales``: candidate spans by mechanism.
+    ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes;
+    empty until the turn has been encoded, and for a withheld turn, which never is.
+    ``rationales``: candidate text spans by mechanism. ``digest``: of role and text, to tell a
+    repeated turn from another one with the same ``seq``.
     """
 
     seq: int
@@ -46,8 +48,8 @@ class EncodedTurn(Struct, frozen=True):
     occurred_at: datetime
     digest: int
     words: int
-    vectors: bytes
-    rationales: dict[str, list[Span]]
+    vectors: bytes = b""
+    rationales: dict[str, list[Span]] = {}
     truncated: bool = False
     late: bool = False
     withheld: bool = False
@@ -56,23 +58,27 @@ class EncodedTurn(Struct, frozen=True):
 class Neighbour(Struct, frozen=True):
     """A turn seen from another one: -1 is the turn just before, +1 the one just after."""
 
-    turn: EncodedTurn
+    turn: WindowTurn
     distance: int
 
 
-class Target(Struct, frozen=True):
-    """One request for scores."""
+class ScoringRequest(Struct, frozen=True):
+    """A turn to be scored, with its context: the neighbouring turns that the score may use."""
 
-    turn: EncodedTurn
+    turn: WindowTurn
     stage: Stage
     context: list[Neighbour]
 
+    @property
+    def is_first(self) -> bool:
+        """Tests whether the turn has not been scored before; a late turn is scored only once."""
+        return self.stage is Stage.PROVISIONAL or self.turn.late
+
 
 class Placement(Enum):
-    """What became of a turn that was pushed."""
+    """Where a turn stands in its window."""
 
-    ACCEPTED = "accepted"
-    WAITING = "waiting"
+    NEW = "new"
     LATE = "late"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"
@@ -82,49 +88,44 @@ class WindowState(Struct):
     """The window of one session; small, serialisable, without text."""
 
     next_seq: int = 0
-    history: list[EncodedTurn] = field(default_factory=list)
+    history: list[WindowTurn] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
-    waiting: dict[int, EncodedTurn] = field(default_factory=dict)
+    waiting: dict[int, WindowTurn] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     digests: dict[int, int] = field(default_factory=dict)
 
 
 def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
-    """What ``push`` would do with this turn, without doing it."""
+    """Find a turn's place before it is pushed."""
     known = state.waiting[seq].digest if seq in state.waiting else state.digests.get(seq)
     if known is not None:
         return Placement.DUPLICATE if known == digest else Placement.CONFLICT
     if seq < state.next_seq:
         return Placement.LATE if _gap_of(state, seq) is not None else Placement.DUPLICATE
-    return Placement.ACCEPTED if seq == state.next_seq else Placement.WAITING
+    return Placement.NEW
 
 
-def push(
-    state: WindowState, turn: EncodedTurn, policy: WindowPolicy
-) -> tuple[Placement, list[Target]]:
-    """Take one turn in; returns what became of it and the scores that are due, in order."""
-    placement = placement_of(state, turn.seq, turn.digest)
-    if placement in (Placement.DUPLICATE, Placement.CONFLICT):
-        return placement, []
-    if placement is Placement.LATE:
-        return placement, _take_late(state, turn, policy)
+def push(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
+    """Add a new turn, or a late one (``turn.late``); returns the scores that are due, in order."""
+    if turn.late:
+        return _take_late(state, turn, policy)
     state.waiting[turn.seq] = turn
-    targets = _drain(state, policy)
+    requests = _drain(state, policy)
     while state.waiting and _bound_reached(state, turn.occurred_at, policy):
         _give_up_gap(state)
-        targets += _drain(state, policy)
-    return placement, targets
+        requests += _drain(state, policy)
+    return requests
 
 
-def flush(state: WindowState, policy: WindowPolicy) -> list[Target]:
-    """Everything that is still due when no more turns will come."""
-    targets: list[Target] = []
+def flush(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
+    """Request every score that is still due, as if no more turns would come."""
+    requests: list[ScoringRequest] = []
     while state.waiting:
         _give_up_gap(state)
-        targets += _drain(state, policy)
-    targets += [_final(state, seq, policy) for seq in state.unfinished]
+        requests += _drain(state, policy)
+    requests += [_final(state, seq, policy) for seq in state.unfinished]
     state.unfinished.clear()
-    return targets
+    return requests
 
 
 def _bound_reached(state: WindowState, now: datetime, policy: WindowPolicy) -> bool:
@@ -139,31 +140,31 @@ def _give_up_gap(state: WindowState) -> None:
     state.next_seq = first
 
 
-def _drain(state: WindowState, policy: WindowPolicy) -> list[Target]:
-    targets: list[Target] = []
+def _drain(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
+    requests: list[ScoringRequest] = []
     while (turn := state.waiting.pop(state.next_seq, None)) is not None:
         state.next_seq += 1
         _remember(state, turn)
         if not turn.withheld:
-            targets += _accept(state, turn, policy)
-    return targets
+            requests += _accept(state, turn, policy)
+    return requests
 
 
-def _accept(state: WindowState, turn: EncodedTurn, policy: WindowPolicy) -> list[Target]:
+def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
     """Finals of earlier turns come first, so that the risk after this turn rests on them."""
     before = state.history[-policy.before :] if policy.before else []
     context = [Neighbour(other, i - len(before)) for i, other in enumerate(before)]
     state.history.append(turn)
     state.unfinished.append(turn.seq)
-    targets = [Target(turn, Stage.PROVISIONAL, context)]
+    requests = [ScoringRequest(turn, Stage.PROVISIONAL, context)]
     if len(state.unfinished) > policy.after:
         complete = _final(state, state.unfinished.pop(0), policy)
-        targets.insert(0 if policy.after else 1, complete)
+        requests.insert(0 if policy.after else 1, complete)
     del state.history[: -(policy.before + policy.after + 1)]
-    return targets
+    return requests
 
 
-def _final(state: WindowState, seq: int, policy: WindowPolicy) -> Target:
+def _final(state: WindowState, seq: int, policy: WindowPolicy) -> ScoringRequest:
     at = next(i for i, turn in enumerate(state.history) if turn.seq == seq)
     first = max(0, at - policy.before)
     last = at + policy.after
@@ -172,10 +173,10 @@ def _final(state: WindowState, seq: int, policy: WindowPolicy) -> Target:
         for i, turn in enumerate(state.history)
         if first <= i <= last and i != at
     ]
-    return Target(state.history[at], Stage.FINAL, context)
+    return ScoringRequest(state.history[at], Stage.FINAL, context)
 
 
-def _take_late(state: WindowState, turn: EncodedTurn, policy: WindowPolicy) -> list[Target]:
+def _take_late(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
     gap = _gap_of(state, turn.seq)
     if gap is None:  # placement_of has just found it
         return []
@@ -191,14 +192,14 @@ def _take_late(state: WindowState, turn: EncodedTurn, policy: WindowPolicy) -> l
     context = [
         Neighbour(other, i - len(before)) for i, other in enumerate(before if policy.before else [])
     ] + [Neighbour(other, i + 1) for i, other in enumerate(after)]
-    return [Target(turn, Stage.FINAL, context)]
+    return [ScoringRequest(turn, Stage.FINAL, context)]
 
 
 def _gap_of(state: WindowState, seq: int) -> tuple[int, int] | None:
     return next((gap for gap in state.gaps if gap[0] <= seq <= gap[1]), None)
 
 
-def _remember(state: WindowState, turn: EncodedTurn) -> None:
+def _remember(state: WindowState, turn: WindowTurn) -> None:
     state.digests[turn.seq] = turn.digest
     while len(state.digests) > DIGESTS_KEPT:
         del state.digests[min(state.digests)]

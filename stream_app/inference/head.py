@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
-from stream_app.core.window import EncodedTurn, Target
+from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference.providers import Provider, open_session
 
 ROLE_CODES = {Role.CLIENT: 0, Role.COUNSELLOR: 1}
@@ -26,33 +26,33 @@ class ContextHead:
         self._slots = slots
         self._hidden = hidden
 
-    def logits(self, targets: list[Target]) -> dict[str, npt.NDArray[np.float32]]:
-        """Logits [targets, labels] by head name."""
+    def logits(self, requests: list[ScoringRequest]) -> dict[str, npt.NDArray[np.float32]]:
+        """Logits [requests, labels] by head name."""
         parts = [
-            self.session.run(self._names, self.feeds(targets[i : i + MAX_BATCH]))
-            for i in range(0, len(targets), MAX_BATCH)
+            self.session.run(self._names, self.feeds(requests[i : i + MAX_BATCH]))
+            for i in range(0, len(requests), MAX_BATCH)
         ]
         return {
             name: np.concatenate([part[i] for part in parts]) for i, name in enumerate(self._names)
         }
 
-    def feeds(self, targets: list[Target]) -> Feeds:
-        """The graph's inputs for some targets."""
-        n, slots, hidden = len(targets), self._slots, self._hidden
+    def feeds(self, requests: list[ScoringRequest]) -> Feeds:
+        """The graph's inputs for some requests."""
+        n, slots, hidden = len(requests), self._slots, self._hidden
         known: dict[int, int] = {}  # a turn's place, by its identity: most stand in many windows
         raw: list[bytes] = []
 
-        def place_of(turn: EncodedTurn) -> int:
+        def place_of(turn: WindowTurn) -> int:
             place = known.get(id(turn))
             if place is None:
                 place = known[id(turn)] = len(raw)
                 raw.append(turn.vectors)
             return place
 
-        own = [place_of(t.turn) for t in targets]
+        own = [place_of(t.turn) for t in requests]
         seen = [
             (row * slots + slot, place_of(other.turn), ROLE_CODES[other.turn.role], other.distance)
-            for row, item in enumerate(targets)
+            for row, item in enumerate(requests)
             for slot, other in enumerate(item.context[:slots])
         ]
         vectors = np.frombuffer(b"".join(raw), np.float16).reshape(-1, 2, hidden)
@@ -66,7 +66,7 @@ class ContextHead:
             context_role[at], distance[at], mask[at] = role, away, 1
         return {
             "target": vectors[own].astype(np.float32),
-            "target_role": np.array([ROLE_CODES[t.turn.role] for t in targets], np.int64),
+            "target_role": np.array([ROLE_CODES[t.turn.role] for t in requests], np.int64),
             "context": context.reshape(n, slots, hidden),
             "context_role": context_role.reshape(n, slots),
             "context_distance": distance.reshape(n, slots),

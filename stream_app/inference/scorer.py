@@ -12,7 +12,7 @@ from stream_app.core.empathy import EmpathyModel
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
-from stream_app.core.window import Target
+from stream_app.core.window import ScoringRequest
 from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
 from stream_app.inference.distress import DistressProbe
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
@@ -25,7 +25,7 @@ SMALLEST = 1e-12
 """Added to probabilities before their logarithm, as in ``models.calibrate``."""
 
 _Answer = tuple[list[float], float, int]
-"""One head of one target: probabilities, the largest of them, and the level if it has levels."""
+"""One head of one request: probabilities, the largest of them, and the level if it has levels."""
 
 
 class OnnxScorer:
@@ -125,45 +125,45 @@ class OnnxScorer:
             for name, rationale in wanted
         }
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
-        if not targets:
+        if not requests:
             return []
-        logits = self.head.logits(targets)
+        logits = self.head.logits(requests)
         answers = [self._answers(head, logits[head.name]) for head in self._heads]
         found = [
             self._scores(
-                target,
-                [(head, answers[place][row]) for place, head in self._heads_of[target.turn.role]],
+                request,
+                [(head, answers[place][row]) for place, head in self._heads_of[request.turn.role]],
             )
-            for row, target in enumerate(targets)
+            for row, request in enumerate(requests)
         ]
-        self._add_distress(targets, found)
+        self._add_distress(requests, found)
         return found
 
-    def _add_distress(self, targets: list[Target], found: list[HeadScores]) -> None:
+    def _add_distress(self, requests: list[ScoringRequest], found: list[HeadScores]) -> None:
         """Adds the distress probability to client turns.
 
         Probes are not heads and do not affect ``confidence``.
         """
-        of_clients = [i for i, t in enumerate(targets) if t.turn.role is Role.CLIENT]
+        of_clients = [i for i, t in enumerate(requests) if t.turn.role is Role.CLIENT]
         if self._distress is None or not of_clients:
             return
         vectors = np.stack(
-            [np.frombuffer(targets[i].turn.vectors, dtype=np.float16) for i in of_clients]
+            [np.frombuffer(requests[i].turn.vectors, dtype=np.float16) for i in of_clients]
         )
         for i, p in zip(of_clients, self._distress.probabilities(vectors).tolist(), strict=True):
             found[i].client[DISTRESS] = {"no": 1.0 - p, "yes": p}
 
     @staticmethod
     def _answers(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_Answer]:
-        """What a head says of all targets."""
+        """A head's answers to all requests."""
         p = calibrated(head, logits)
         levels = decided(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
         return list(zip(p.tolist(), p.max(axis=-1).tolist(), levels, strict=True))
 
     @staticmethod
-    def _scores(target: Target, answers: list[tuple[HeadSpec, _Answer]]) -> HeadScores:
+    def _scores(request: ScoringRequest, answers: list[tuple[HeadSpec, _Answer]]) -> HeadScores:
         expressed: dict[str, Any] = {}
         perceived: dict[str, float] = {}
         client: dict[str, dict[str, float]] = {}
@@ -179,7 +179,7 @@ class OnnxScorer:
                 case Dimension.CLIENT:
                     client[head.name] = dict(zip(head.labels, values, strict=True))
                 case Dimension.EXPRESSED if head.kind is HeadKind.LEVEL:
-                    shown = target.turn.rationales.get(head.name, []) if level else []
+                    shown = request.turn.rationales.get(head.name, []) if level else []
                     expressed[head.name] = Level(level, values, shown)
                 case Dimension.EXPRESSED:
                     expressed[head.name] = dict(zip(head.labels, values, strict=True))

@@ -33,7 +33,7 @@ from sqlalchemy.exc import (
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.pipeline import BatchResult, StoredTurn
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
@@ -195,7 +195,7 @@ class Store:
         known: dict[str, Versioned] = {}
         for session_id in filter(found.__contains__, session_ids):
             raw, version, partition, seen_at = found[session_id]
-            state, slots = windows.together(raw, lying[session_id])
+            state, slots = windows.join_state(raw, lying[session_id])
             known[session_id] = Versioned(state, version, partition, slots, seen_at=seen_at)
         return known
 
@@ -303,24 +303,24 @@ class Store:
             versioned.seen_at = versioned.seen_at or now
         statuses = {score.session_id: score.status for score in result.session_scores}
         sessions = result.sessions
-        apart = {session_id: windows.apart(v) for session_id, v in sessions.items()}
+        split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
         turns = [self._turn_row(turn, now) for turn in result.turns]
         speakers = [
             rows.speaker_row(turn)
             for turn in turns
             if _speaker(turn) not in sessions[turn["session_id"]].speakers
         ]
-        held = [row for item in apart.values() for row in item.turns]
+        held = [row for item in split.values() for row in item.turns]
         facts = [rows.session_row(versioned.state, now) for versioned in sessions.values()]
         turn_scores = [rows.turn_score_row(score) for score in result.turn_scores]
         session_scores = [rows.session_score_row(score) for score in result.session_scores]
         return _Prepared(
             now=now,
             states=[
-                rows.state_row(versioned, statuses[key], apart[key].state)
+                rows.state_row(versioned, statuses[key], split[key].state)
                 for key, versioned in sessions.items()
             ],
-            slots={session_id: item.slots for session_id, item in apart.items()},
+            slots={session_id: item.slots for session_id, item in split.items()},
             speakers=speakers,
             tables=[
                 (tables.window_turns, held, False),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
 from stream_app.core.pipeline import StoredTurn
-from stream_app.core.session import SessionState, Versioned
+from stream_app.core.session_state import SessionState, Versioned
 from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]

@@ -14,6 +14,7 @@ from pwdlib import PasswordHash
 from starlette.datastructures import URL
 
 from stream_app.contracts.events import MAX_ID_CHARS
+from stream_app.errors import RapportError
 from stream_app.store import audit
 from stream_app.store.attempts import TooManyAttempts
 from stream_app.store.audit import Audited
@@ -28,7 +29,7 @@ _hashes = PasswordHash.recommended()
 _NOBODY = _hashes.hash(secrets.token_hex(16))
 
 
-class SignInNeeded(Exception):
+class SignInNeeded(RapportError):
     """Nobody is signed in; pages send to the sign-in page, the API answers 401."""
 
 

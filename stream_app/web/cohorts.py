@@ -6,8 +6,8 @@ from statistics import fmean
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.suppression import Place, Size, hidden
 from stream_app.store.reading.cohorts import CohortSession
+from stream_app.web.suppression import Place, Size, hidden
 from stream_app.web.trends import interval
 
 ALL: Final = "all"

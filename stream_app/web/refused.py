@@ -6,9 +6,9 @@ from typing import Final
 
 from fastapi import HTTPException
 
-from stream_app.core.feedback import TooEarly
 from stream_app.errors import RapportError
 from stream_app.store.judged import DoesNotFit, NotNow, NotThere
+from stream_app.web.feedback.composition import TooEarly
 
 STATUS: Final[dict[type[RapportError], int]] = {
     NotThere: 404,

@@ -1,10 +1,9 @@
 """The agent on ``dialogue.turns``: take a batch, commit it, publish, acknowledge. In that order.
 
-While that goes on the next batch is read: its turns are encoded, which no state has a part in.
+Meanwhile the next batch is decoded and its turns are encoded, which needs no session state.
 
-An exception must not leave the agent's body: Faust would acknowledge, or skip, what was in hand.
-What cannot be retried crashes the process, and whoever supervises it starts it again; the batch is
-then read again.
+An exception must not leave the agent's body: Faust would acknowledge the batch, or skip it. What
+cannot be retried crashes the process; its supervisor restarts it, and the batch is read again.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ from stream_app.worker.isolation import handled
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import publish
-from stream_app.worker.reader import record_of
+from stream_app.worker.records import Records
 from stream_app.worker.rule_watch import RuleWatch
 
 log = structlog.get_logger(__name__)
@@ -43,12 +42,12 @@ T = TypeVar("T")
 HEALTH_EVERY = 1.0
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
-"""How long a deadline has passed before it is looked at, and how near the log's end is the end."""
+"""Grace period for deadlines; lag below which a partition counts as read to its end."""
 RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
 OUTDATED_EVERY = 600.0
 LEFT_BEHIND_AFTER = 60.0
-"""Seconds after which messages in the outbox count as left behind by whoever wrote them."""
+"""Seconds after which unpublished messages count as abandoned by the worker that wrote them."""
 
 
 class EventsLeftOut(RapportError):
@@ -79,6 +78,7 @@ class TurnAgent:
         self._outdated = outdated
         self._baselines_at = time.monotonic()
         self._clocks = PartitionClocks()
+        self._records = Records(metrics)
         self._working = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="read")
         self._turn_of = asyncio.Lock()
@@ -94,11 +94,11 @@ class TurnAgent:
             value_serializer="raw",
         )
         self._app.agent(topic, name="turns", concurrency=1)(self._consume)
-        self._app.timer(self._settings.idle_check_every, on_leader=False)(self._look_after_idle)
-        self._app.timer(HEALTH_EVERY, on_leader=False)(self._look_after_health)
-        self._app.timer(TICK_EVERY, on_leader=False)(self._look_after_time)
-        self._app.timer(RULES_EVERY, on_leader=False)(self._look_after_rules)
-        self._app.timer(OUTDATED_EVERY, on_leader=False)(self._look_after_outdated)
+        self._app.timer(self._settings.idle_check_every, on_leader=False)(self._flush_idle_sessions)
+        self._app.timer(HEALTH_EVERY, on_leader=False)(self._report_health)
+        self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
+        self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
+        self._app.timer(OUTDATED_EVERY, on_leader=False)(self._purge_expired)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.when_stopping = self._processor.end
@@ -107,7 +107,7 @@ class TurnAgent:
         await self._guarded(self._taking(stream))
 
     async def _taking(self, stream: Any) -> None:
-        """At any time one batch is read and the one before is worked on."""
+        """Read a batch while the one before is processed."""
         working: asyncio.Task[bool | None] | None = None
         try:
             async with aclosing(batches(stream, self._settings.batch_max)) as taken:
@@ -126,7 +126,7 @@ class TurnAgent:
                 working.cancel()
 
     async def _guarded(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result, or None if the worker is ending because of a failure."""
+        """Return the result, or None if the worker is ending because of a failure."""
         try:
             return await work
         except asyncio.CancelledError:
@@ -141,11 +141,11 @@ class TurnAgent:
 
     async def _read(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
-        records = [record_of(event) for event in events]
+        records = map(self._records.received, events)  # decoded in the reading thread
         return await self._blocking(lambda: self._processor.read(records), self._reading)
 
     async def _finished(self, events: Sequence[Any], batch: list[Received]) -> bool:
-        """Work on a batch and acknowledge it; True, so that it differs from a failure."""
+        """Process and acknowledge a batch; returns True, as None stands for a failure."""
         await self._batch(batch)
         for event in events:
             self._app.positions.finish(event.message.tp, event.message.offset)
@@ -175,8 +175,8 @@ class TurnAgent:
                     f"{message.offset} did not come; they are read again after a new start"
                 )
 
-    async def _look_after_idle(self) -> None:
-        """Find idle sessions, and messages that a worker which died left in the outbox."""
+    async def _flush_idle_sessions(self) -> None:
+        """Publish what a dead worker left in the outbox, and flush idle sessions."""
         try:
             if not assigned_partitions(self._app, self._settings.turns_topic):
                 return
@@ -185,32 +185,31 @@ class TurnAgent:
                 for committed in left:
                     await self._publish(committed)
             for before, partitions in self._idle_before():
-                await self._rest(before, partitions)
+                await self._flush_idle(before, partitions)
         except asyncio.CancelledError:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("idle.failed", reason=type(problem).__name__, detail=str(problem))
 
-    async def _rest(self, before: datetime, partitions: list[int]) -> None:
+    async def _flush_idle(self, before: datetime, partitions: list[int]) -> None:
         async with self._turn_of:
-            rested = await self._blocking(lambda: self._processor.rest(before, partitions))
-            if rested is not None:
-                await self._publish(rested)
+            flushed = await self._blocking(lambda: self._processor.flush_idle(before, partitions))
+            if flushed is not None:
+                await self._publish(flushed)
                 if self.on_batch is not None:
-                    self.on_batch(rested.result)
+                    self.on_batch(flushed.result)
 
     def _idle_before(self) -> list[tuple[datetime, list[int]]]:
-        """Since when sessions must have been quiet to be idle, by partitions of the same time."""
+        """Partitions by the time since which their idle sessions have been quiet."""
         found: dict[datetime, list[int]] = {}
         for partition, now in self._up_to().items():
             found.setdefault(now - self._settings.idle_after, []).append(partition)
         return list(found.items())
 
-    async def _look_after_time(self) -> None:
-        """Fire rules of time where nothing is said, in partitions that are read to the present.
+    async def _fire_due_rules(self) -> None:
+        """Fire the time rules of silent sessions, in partitions that are read to their end.
 
-        A deadline is looked at some seconds after it has passed, so that a turn which was said
-        before it has had the time to arrive.
+        The grace period gives turns that were spoken before a deadline the time to arrive.
         """
         try:
             now = datetime.now(UTC)
@@ -219,28 +218,28 @@ class TurnAgent:
                 return
             due, active_since = now - TICK_AFTER, now - self._settings.idle_after
             async with self._turn_of:
-                ticked = await self._blocking(
-                    lambda: self._processor.tick(due, active_since, partitions)
+                fired = await self._blocking(
+                    lambda: self._processor.fire_due(due, active_since, partitions)
                 )
-                if ticked is not None:
-                    await self._publish(ticked)
+                if fired is not None:
+                    await self._publish(fired)
                     if self.on_batch is not None:
-                        self.on_batch(ticked.result)
+                        self.on_batch(fired.result)
         except asyncio.CancelledError:
             raise
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("tick.failed", reason=type(problem).__name__, detail=str(problem))
 
     def _up_to_date(self, since: datetime) -> list[int]:
-        """Assigned partitions that are read to their end, or to what was sent after ``since``."""
+        """Assigned partitions that are read to their end, or to a record sent after ``since``."""
         return [partition for partition, now in self._up_to().items() if now > since]
 
     def _up_to(self) -> dict[int, datetime]:
         lag = lag_of(self._app, self._settings.turns_topic) or {}
         return self._clocks.up_to(lag, datetime.now(UTC))
 
-    async def _look_after_rules(self) -> None:
-        """Take a changed file of rules, and from time to time new baselines; between batches."""
+    async def _reload_rules(self) -> None:
+        """Reload the file of rules if it has changed, and baselines from time to time."""
         try:
             async with self._turn_of:
                 await self._blocking(self._rules.look)
@@ -252,8 +251,8 @@ class TurnAgent:
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("rules.failed", reason=type(problem).__name__, detail=str(problem))
 
-    async def _look_after_outdated(self) -> None:
-        """Remove what is too old to be kept, if it is this worker's turn; batches go in between."""
+    async def _purge_expired(self) -> None:
+        """Delete expired data if this worker claims today's purge; batches run in between."""
         try:
             removed: Counter[str] = Counter()
             pieces = self._outdated(datetime.now(UTC))
@@ -268,10 +267,10 @@ class TurnAgent:
         except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
             log.error("outdated.failed", reason=type(problem).__name__, detail=str(problem))
 
-    async def _look_after_health(self) -> None:
-        """Say that the loop turns, how far behind the log this worker is, and what the store says.
+    async def _report_health(self) -> None:
+        """Report that the event loop runs, the lag, and whether the store answers.
 
-        The store is not asked while a batch holds it: that batch tells more than a ping.
+        The store is not pinged while a batch uses it: that batch is the better test.
         """
         self.health.beat()
         lag = lag_of(self._app, self._settings.turns_topic)
@@ -288,7 +287,7 @@ class TurnAgent:
                 self.health.store(None)
 
     async def _publish(self, committed: Committed) -> None:
-        """Send all messages and wait for the brokers; then the outbox row may go."""
+        """Send all messages and wait for the brokers; then delete the outbox row."""
         producer: Any = await self._app.maybe_start_producer()
         client = producer._ensure_producer()  # noqa: SLF001  # Faust sends no whole batches
         await publish(client, committed.messages)

@@ -1,18 +1,18 @@
-"""One batch from events to the committed transaction; blocking, so that it runs in a thread.
+"""Takes a batch from its records to the committed transaction. Blocks: it runs in a thread.
 
-Also holds the session cache. It is dropped whenever partitions move and whenever something went
-wrong: the database knows better.
+Also holds the session cache, which is cleared whenever partitions move or something fails: the
+database is the source of truth.
 """
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -26,9 +26,11 @@ from tenacity import (
 )
 
 from stream_app.contracts import plausible, scores
+from stream_app.contracts.events import Event
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import BatchResult, Pipeline, Received
-from stream_app.core.session import Versioned
+from stream_app.core.ports import Encoding
+from stream_app.core.session_state import SessionState, Versioned
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store import log_positions
 from stream_app.store.log_positions import Beginning, Place
@@ -38,7 +40,6 @@ from stream_app.store.rows import LogPosition
 from stream_app.worker import control
 from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.reader import BatchReader, Record
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -59,7 +60,7 @@ class OutTopics(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """A batch that is in the database, and what remains to be published."""
+    """A batch that is committed, with the messages to publish."""
 
     result: BatchResult
     messages: list[Message]
@@ -78,18 +79,18 @@ class SessionCache:
         return len(self._states)
 
     def get(self, session_id: str) -> Versioned | None:
-        """The cached state, if any."""
+        """Return the cached state, if any."""
         found = self._states.get(session_id)
         if found is not None:
             self._states.move_to_end(session_id)
         return found
 
     def peek(self, session_id: str) -> Versioned | None:
-        """The same from any thread, without counting as a use."""
+        """Like ``get``, from any thread and without counting as a use."""
         return self._states.get(session_id)
 
     def put(self, states: dict[str, Versioned]) -> None:
-        """Remember these states and forget the least recently used ones."""
+        """Cache these states and evict the least recently used ones."""
         for session_id, versioned in states.items():
             self._states[session_id] = versioned
             self._states.move_to_end(session_id)
@@ -97,22 +98,22 @@ class SessionCache:
             self._states.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Evict everything."""
         self._states.clear()
 
     def outdate(self) -> None:
-        """From any thread: forget everything before the next batch."""
+        """Have the cache cleared before the next batch; may be called from any thread."""
         self._outdated.set()
 
     def refresh(self) -> None:
-        """Forget what was declared outdated."""
+        """Clear the cache if ``outdate`` was called."""
         if self._outdated.is_set():
             self._outdated.clear()
             self.clear()
 
 
 class BatchProcessor:
-    """Decodes, scores and commits. Not thread-safe, but for ``read``: one call at a time."""
+    """Decodes, scores and commits. Not thread-safe except for ``read``: one call at a time."""
 
     def __init__(
         self,
@@ -132,6 +133,7 @@ class BatchProcessor:
         self._topics = topics
         self._retry_for = retry_for
         self._clock = clock
+        self._times = times
         self._now = now
         self._group = group
         self._first_seen: dict[int, float] = {}
@@ -141,14 +143,28 @@ class BatchProcessor:
         self.metrics = metrics
         self.cache = cache
         store.redaction_took = metrics.redaction_seconds.observe
-        self._reader = BatchReader(pipeline, self._may_score, metrics, times)
 
-    def read(self, records: Sequence[Record]) -> list[Received]:
-        """Decode and encode a batch; in the order of the log, while others may be handled."""
-        return self._reader.read(records)
+    def read(self, records: Iterable[Received]) -> list[Received]:
+        """Encode a batch as far as consent is known, while the one before is being handled.
+
+        Call it in the order of the log; it may run beside the other calls. ``records`` may be an
+        iterator: then they are decoded here, in the calling thread. Events from outside the range
+        of plausible times become dead letters.
+        """
+        with self.metrics.timed("decode"):
+            now = self._now()
+            batch = [self._plausible(received, now) for received in records]
+        self.metrics.batch_events.observe(len(batch))
+        with self.metrics.timed("encode"):
+            events = [received.event for received in batch]
+            encodings = self._encoded_ahead(events)
+        return [
+            structs.replace(received, encoding=encoding) if encoding is not None else received
+            for received, encoding in zip(batch, encodings, strict=True)
+        ]
 
     def handle(self, batch: list[Received]) -> Committed:
-        """Process one batch; when it returns, everything is in the database.
+        """Process and commit one batch.
 
         Raises:
             StoreUnavailable: the database stayed away for longer than the retry time.
@@ -176,19 +192,21 @@ class BatchProcessor:
         messages = list(self._messages(result))
         self._retrying(lambda: self._store.rehearse(result, messages))
 
-    def rest(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
-        """Score what is due in sessions that were last heard of before ``before``."""
+    def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
+        """Flush and commit sessions not heard of since ``before``; None without any."""
         self.cache.refresh()
-        return self._isolating(lambda: self._quiet(before, partitions), self._pipeline.rest)
+        return self._isolating(
+            lambda: self._idle_sessions(before, partitions), self._pipeline.flush_idle
+        )
 
-    def tick(
+    def fire_due(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> Committed | None:
-        """Fire the rules of time that are due in sessions where nothing has been said since."""
+        """Fire the time rules that are due in silent sessions, and commit; None without any."""
         self.cache.refresh()
         committed = self._isolating(
-            lambda: self._due(due, active_since, partitions),
-            lambda states: self._ticked(states, due),
+            lambda: self._due_sessions(due, active_since, partitions),
+            lambda states: self._fired(states, due),
         )
         self._report_rules()
         if committed is not None:
@@ -196,7 +214,7 @@ class BatchProcessor:
         return committed
 
     def left_behind(self, after: float) -> list[Committed]:
-        """Batches whose messages another worker committed and did not publish for so many seconds.
+        """Batches that another worker committed but has not published for ``after`` seconds.
 
         Counted from when this worker first saw them, by its own monotonic clock: wall clocks
         differ between machines, and jump.
@@ -209,7 +227,7 @@ class BatchProcessor:
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
     def published(self, committed: Committed) -> None:
-        """The messages are out."""
+        """Delete the outbox row of a batch whose messages are published."""
         outbox_id = committed.outbox_id
         if outbox_id is not None:
             self._retrying(lambda: self._store.sent([outbox_id]))
@@ -221,17 +239,17 @@ class BatchProcessor:
         )
 
     def end(self) -> None:
-        """From any thread: wait for no database from now on; what is in hand is read again."""
+        """Stop retrying, as the worker is ending; may be called from any thread."""
         self._ending.set()
 
     def ping(self) -> None:
-        """Ask the store for an answer; raises StoreUnavailable at once when there is none."""
+        """Raise StoreUnavailable if the store does not answer; does not retry."""
         self._store.ping()
 
-    def _may_score(self, session_id: str) -> bool:
-        """From any thread: whether consent covers a session, as far as is known in memory."""
-        known = self.cache.peek(session_id)
-        return known is not None and self._pipeline.may_score(known.state)
+    def _in_memory(self, session_id: str) -> SessionState | None:
+        """A session's cached state; may be called from any thread."""
+        cached = self.cache.peek(session_id)
+        return cached.state if cached is not None else None
 
     def _processed(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
         with self.metrics.timed("load"):
@@ -245,8 +263,20 @@ class BatchProcessor:
         self._note_time(result, kept)
         return result
 
+    def _plausible(self, received: Received, now: datetime) -> Received:
+        event = self._times.checked(received.event, received.appended_at or now)
+        return received if event is received.event else structs.replace(received, event=event)
+
+    def _encoded_ahead(self, events: Sequence[Event | ContractError]) -> list[Encoding | None]:
+        try:
+            return self._pipeline.encodings.ahead(events, self._in_memory)
+        except Exception as problem:
+            if not may_be_an_events_fault(problem):
+                raise
+            return [None] * len(events)  # it fails again in ``handle``, and is traced to its event
+
     def _note_time(self, result: BatchResult, batch: list[Received]) -> None:
-        """Say of each session when it was last heard of; without an append time, now."""
+        """Note when each session was last heard of; without an append time, now."""
         now = self._now()
         seen: dict[str, datetime] = {}
         for received in batch:
@@ -256,7 +286,7 @@ class BatchProcessor:
             versioned.seen_at = seen[key]
 
     def _erased(self, session_ids: list[str]) -> set[str]:
-        """Of sessions that nothing is known of: a state that is there was not erased."""
+        """Those of some sessions without a state that were erased; one with a state was not."""
         return self._retrying(lambda: self._store.erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
@@ -268,7 +298,7 @@ class BatchProcessor:
         loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
         return states | loaded
 
-    def _quiet(self, before: datetime, partitions: Sequence[int]) -> States:
+    def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> States:
         found = self._retrying(
             lambda: self._store.quiet_sessions(
                 self._pipeline.bundle_id, before, partitions, AT_A_TIME + len(self._failing)
@@ -276,7 +306,9 @@ class BatchProcessor:
         )
         return self._newest(found)
 
-    def _due(self, due: datetime, active_since: datetime, partitions: Sequence[int]) -> States:
+    def _due_sessions(
+        self, due: datetime, active_since: datetime, partitions: Sequence[int]
+    ) -> States:
         bundle = self._pipeline.bundle_id
         found = self._retrying(
             lambda: self._store.due_sessions(
@@ -286,7 +318,7 @@ class BatchProcessor:
         return self._newest(found)
 
     def _newest(self, found: States) -> States:
-        """From the cache, where they are there; without those that have failed."""
+        """From the cache where they are cached; without those that have failed."""
         return {
             key: self.cache.get(key) or versioned
             for key, versioned in found.items()
@@ -295,7 +327,7 @@ class BatchProcessor:
 
     def _report_rules(self) -> None:
         """Count rules that could not be evaluated; log each once for a file of rules."""
-        alerting = self._pipeline.alerting
+        alerting = self._pipeline.environment.alerting
         for source, count in alerting.failures.items():
             for rule in alerting.rules.rules:
                 if not rule.uses(source):
@@ -306,7 +338,7 @@ class BatchProcessor:
                     log.error("rule.failed", rule=rule.name, expression=source, digest=said[0])
         alerting.failures.clear()
 
-    def _ticked(self, states: States, due: datetime) -> BatchResult:
+    def _fired(self, states: States, due: datetime) -> BatchResult:
         """Each session at its own time: what its events say, moved on by the service's clock."""
         result = BatchResult()
         for key, versioned in states.items():
@@ -317,7 +349,7 @@ class BatchProcessor:
                 at = own + (due - seen_at)
             except OverflowError:
                 continue
-            found = self._pipeline.tick({key: versioned}, at)
+            found = self._pipeline.fire_due({key: versioned}, at)
             result.alerts += found.alerts
             result.session_scores += found.session_scores
             result.sessions |= found.sessions
@@ -403,7 +435,7 @@ class BatchProcessor:
         return [LogPosition(self._group, *place, offset) for place, offset in read_to.items()]
 
     def _retrying(self, call: Callable[[], T]) -> T:
-        """Wait for a database that is away, with back-off and jitter."""
+        """Retry while the database is unavailable, with back-off and jitter."""
         retrying = Retrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from benchmarks import cost
 from benchmarks.cost import Cost, Point
-from benchmarks.rounds import middle, ratio
+from benchmarks.rounds import median, ratio
 
 
 @given(a=st.floats(1e-5, 1e-2), b=st.floats(1e-6, 1e-3))
@@ -39,7 +39,7 @@ def test_a_ratio_is_the_median_of_the_rounds_not_that_of_the_medians() -> None:
     """The machine was slow in the second round, for both lines."""
     over, under = [90.0, 9.0, 100.0], [100.0, 10.0, 100.0]
     assert ratio(over, under) == pytest.approx(0.9)
-    assert middle(over) / middle(under) == pytest.approx(0.9)
+    assert median(over) / median(under) == pytest.approx(0.9)
     assert ratio([90.0, 50.0], [100.0, 50.0]) == pytest.approx(0.95)
     with pytest.raises(ValueError, match="longer"):
         ratio([1.0], [1.0, 2.0])

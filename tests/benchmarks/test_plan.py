@@ -12,9 +12,10 @@ from benchmarks.parts import sessions
 from benchmarks.parts.length import Length, OtherBundle
 from benchmarks.parts.length import Result as Lengths
 from benchmarks.sizes import Sizes, Table, Topic
+from servers import postgres
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from tests.benchmarks.test_tables import report
-from tests.services import postgres
+from tests.conftest import _missing
 
 SIZES = Sizes(
     bundle="bundle-1",
@@ -63,22 +64,22 @@ def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) ->
         ("Workers: workers and cores, default bundle", 50),
         ("Workers: one worker, one core, nano-1", 1000.0),
         ("Workers: workers and cores, nano-1", 20),
-        ("Workers: accelerators, if the assumption holds", 3),
+        ("Workers: accelerators, under this assumption", 3),
         ("Kafka: in", 3.0),
         ("Kafka: out, a turn", 2500.0),
         ("Kafka: out", 25.0),
         ("Kafka: written, with copies", 84.0),
         ("Kafka: kept for 24 h", 7.2576),
         ("Kafka: brokers", 1),
-        ("Kafka: partitions of the turns' topic, at least", 50),
+        ("Kafka: partitions of the turns topic, minimum", 50),
         ("Kafka: turns in one partition", 200.0),
         ("PostgreSQL, writing: `turn_scores`", 20_000.0),
         ("PostgreSQL, writing: all tables", 50_200.0),
         ("PostgreSQL, writing: write-ahead log", 100.0),
-        ("PostgreSQL, writing: of it states of sessions, at least", 66.0),
+        ("PostgreSQL, writing: of which session states, minimum", 66.0),
         ("PostgreSQL, writing: primaries", 1),
         ("PostgreSQL, storage: `turns`, a day", 0.1728),
-        ("PostgreSQL, storage: all that grows, a day", 1.9008),
+        ("PostgreSQL, storage: all growing tables, a day", 1.9008),
         ("PostgreSQL, storage: a partition of one month", 57.024),
         ("PostgreSQL, storage: 12 months kept", 684.288),
         ("PostgreSQL, storage: states of open sessions", 2.0),
@@ -90,9 +91,9 @@ def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) ->
         ("Console: to one browser", 50.0),
         ("Console: messages that each web process reads", 30_000.0),
         ("Console: cores for them, in each web process", 0.15),
-        ("Where it breaks first: one PostgreSQL primary", 10_000.0),
-        ("Where it breaks first: one web process, which reads all topics", 66_666.67),
-        ("Where it breaks first: deployments side by side, each with sessions of its own", 1),
+        ("Bottlenecks: one PostgreSQL primary", 10_000.0),
+        ("Bottlenecks: one web process, which reads all topics", 66_666.67),
+        ("Bottlenecks: deployments, each with its own sessions", 1),
     ],
 )
 def test_a_sum(name: str, what: float) -> None:
@@ -101,14 +102,14 @@ def test_a_sum(name: str, what: float) -> None:
 
 def test_ten_times_the_sessions_are_ten_deployments_of_the_same_size() -> None:
     found = rows(structs.replace(SMALL, sessions=1_000_000))
-    split = "Where it breaks first: deployments side by side, each with sessions of its own"
+    split = "Bottlenecks: deployments, each with its own sessions"
     assert found[split].what == 10
-    assert found["Where it breaks first: sessions in each"].what == 100_000
+    assert found["Bottlenecks: sessions in each"].what == 100_000
 
 
 def test_the_scarcest_comes_first() -> None:
     slow = structs.replace(SIZES, read=500.0)
-    names = [name for name in rows(size=slow) if name.startswith("Where it breaks first")]
+    names = [name for name in rows(size=slow) if name.startswith("Bottlenecks")]
     assert "web process" in names[0]
 
 
@@ -118,7 +119,7 @@ def test_what_was_not_measured_is_not_made_up_and_neither_is_what_follows_from_i
         "Workers: one worker, one core, default bundle",
         "Workers: workers and cores, default bundle",
         "Workers: workers and cores, a smaller bundle",
-        "Kafka: partitions of the turns' topic, at least",
+        "Kafka: partitions of the turns topic, minimum",
         "Kafka: turns in one partition",
         "Memory: sessions of one worker",
         "Memory: memory of one worker",
@@ -183,7 +184,7 @@ def test_turns_for_the_sizes_come_from_all_sessions_in_turn() -> None:
 
 def test_sizes_are_counted_on_a_real_database() -> None:
     if postgres.binaries() is None:
-        pytest.skip("PostgreSQL's server (initdb, postgres) is not installed")
+        _missing("PostgreSQL's server (initdb, postgres) is not installed")
     found = sizes.measure(DEFAULT_BUNDLE, sessions=64, each=8)
     assert found.turns == 256
     assert found.tables["turns"].inserted == found.tables["turns"].kept == 1.0

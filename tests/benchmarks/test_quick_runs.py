@@ -6,7 +6,7 @@ from pathlib import Path
 import onnxruntime as ort
 import pytest
 
-from benchmarks import bare, group, schedule, testbed, workload
+from benchmarks import consumer_group, onnx_only, schedule, testbed, workload
 from benchmarks.commits import CommitReader, CommitWriter
 from benchmarks.errors import Unavailable
 from benchmarks.open_sessions import OpenSessions
@@ -17,6 +17,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from stream_app.inference.providers import CUDA, Provider
 
+pytestmark = pytest.mark.slow
 SMALLEST = Options(DEFAULT_BUNDLE, rounds=1, quick=True)
 
 
@@ -27,7 +28,7 @@ def bed() -> testbed.Testbed:
 
 
 def test_a_burst_and_a_flow_through_a_real_worker(bed: testbed.Testbed) -> None:
-    with group.workers(bed.deployment()) as workers:
+    with consumer_group.workers(bed.deployment()) as workers:
         burst = workers.burst("burst", workload.turns(60))
         flow = workers.flow("flow", workload.turns(20), schedule.even(10.0, 2.0))
         memory = workers.memory()
@@ -42,13 +43,13 @@ def test_a_burst_and_a_flow_through_a_real_worker(bed: testbed.Testbed) -> None:
 
 def test_the_sessions_alone_are_timed_on_the_calls_of_the_pipeline() -> None:
     turns = workload.turns(40)
-    calls = bare.recorded(DEFAULT_BUNDLE, turns)
+    calls = onnx_only.recorded(DEFAULT_BUNDLE, turns)
     encoded = sum(len(call.feeds["input_ids"]) for call in calls if "input_ids" in call.feeds)
     scored = sum(len(call.feeds["target"]) for call in calls if "target" in call.feeds)
     assert encoded == 40
     assert scored >= 40
-    with bare.limit(DEFAULT_BUNDLE, turns, count=2) as limit:
-        first, second = limit.round(), limit.round()
+    with onnx_only.model_processes(DEFAULT_BUNDLE, turns, count=2) as processes:
+        first, second = processes.round(), processes.round()
     assert len(first) == len(second) == 2
     assert all(timed.seconds > 0.0 for timed in [*first, *second])
 
@@ -58,7 +59,7 @@ def test_sessions_that_are_open_before_the_worker_starts_go_on_with_a_full_windo
 ) -> None:
     settings = bed.deployment()
     open_now = OpenSessions(settings, "open", 30)
-    with group.workers(settings) as workers:
+    with consumer_group.workers(settings) as workers:
         burst = workers.burst("open", open_now.each_once(4), open_now.first_seq)
         again = workers.burst("open", open_now.turns(20), open_now.first_seq)
     assert (burst.turns, again.turns) == (30, 20)
@@ -102,7 +103,7 @@ def test_a_consumer_that_ends_is_reported_with_its_last_words(bed: testbed.Testb
     command = [sys.executable, "-c", "raise SystemExit('no bundle here')"]
     with (
         pytest.raises(RapportError, match=r"(?s)a consumer ended with status 1.*no bundle here"),
-        group.running(bed.topics(), [command]),
+        consumer_group.running(bed.topics(), [command]),
     ):
         pass
 

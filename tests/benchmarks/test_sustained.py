@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.group import Flow
+from benchmarks.consumer_group import Flow
 from benchmarks.schedule import Latency
 from benchmarks.sustained import LOWEST, STEPS, keeps_up, search
 

@@ -6,19 +6,19 @@ import msgspec
 import pytest
 
 from benchmarks import markdown, reports
-from benchmarks.group import Flow
+from benchmarks.consumer_group import Flow
 from benchmarks.machine import Machine
-from benchmarks.parts import accelerator, latency, length, lines
+from benchmarks.parts import accelerator, alternatives, latency, length
 from benchmarks.parts.accelerator import Device
+from benchmarks.parts.alternatives import Line, Ratio
 from benchmarks.parts.length import Length, OtherBundle
-from benchmarks.parts.lines import Line, Ratio
 from benchmarks.schedule import Latency
 
 MACHINE = Machine("Processor", 2, 8, "Linux", "3.11", "1.30", 0.1)
 
 
-def side_by_side() -> lines.Result:
-    return lines.Result(
+def side_by_side() -> alternatives.Result:
+    return alternatives.Result(
         22.8,
         [
             Line("bare", "sessions", 1, 100, [400.0, 200.0, 410.0]),
@@ -34,7 +34,7 @@ def report(part: str, result: object, quick: bool = False) -> reports.Report:
 
 
 def test_ratios_come_first_and_a_line_that_could_not_be_measured_says_why() -> None:
-    shown = lines.table(side_by_side())
+    shown = alternatives.table(side_by_side())
     assert shown.index("| ours / bare | 0.95 | 0.9 |") < shown.index("| bare | sessions | 400.0 |")
     assert "| ours / peer | not measured |  |" in shown
     assert "| peer | engine: needs Java | not measured |" in shown
@@ -42,17 +42,17 @@ def test_ratios_come_first_and_a_line_that_could_not_be_measured_says_why() -> N
 
 
 def test_a_report_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
-    written = report("lines", side_by_side())
-    assert reports.write(written, tmp_path).name == "lines.json"
-    found = reports.read("lines", tmp_path)
+    written = report("alternatives", side_by_side())
+    assert reports.write(written, tmp_path).name == "alternatives.json"
+    found = reports.read("alternatives", tmp_path)
     assert found == written
     assert reports.read("latency", tmp_path) is None
 
 
 def test_a_document_gets_the_tables_that_there_are_figures_for(tmp_path: Path) -> None:
-    reports.write(report("lines", side_by_side()), tmp_path)
+    reports.write(report("alternatives", side_by_side()), tmp_path)
     text = (
-        "# Title\n<!-- lines -->\nold\n<!-- /lines -->\nwords\n"
+        "# Title\n<!-- alternatives -->\nold\n<!-- /alternatives -->\nwords\n"
         "<!-- latency -->\n<!-- /latency -->\n"
     )
     found = reports.document(text, tmp_path)
@@ -66,13 +66,13 @@ def test_a_document_gets_the_tables_that_there_are_figures_for(tmp_path: Path) -
 
 
 def test_a_quick_run_is_marked_as_worth_nothing() -> None:
-    assert "mean nothing" in reports.shown(report("lines", side_by_side(), quick=True))
-    assert "mean nothing" not in reports.shown(report("lines", side_by_side()))
+    assert "mean nothing" in reports.shown(report("alternatives", side_by_side(), quick=True))
+    assert "mean nothing" not in reports.shown(report("alternatives", side_by_side()))
 
 
 def test_markers_that_are_missing_are_an_error() -> None:
-    with pytest.raises(ValueError, match="<!-- lines -->"):
-        markdown.replace("nothing", "lines", "table")
+    with pytest.raises(ValueError, match="<!-- alternatives -->"):
+        markdown.replace("nothing", "alternatives", "table")
 
 
 def test_the_published_document_has_a_place_for_every_part_and_nothing_that_is_out_of_date() -> (
@@ -109,10 +109,10 @@ def test_the_cost_model_is_tested_on_lengths_and_encoders_that_it_has_not_seen()
     )
     shown = length.table(result)
     assert "ONNX sessions: 200 µs a turn + 100.0 µs a token." in shown
-    assert "200 thousand million" in shown
+    assert "200 billion" in shown
     assert "| 23.0 (mixture) | 400.0 | +0.0 % | 320.0 | +0.0 % | 100 |" in shown
     assert "(mixture, half) | 916.7 | -9.1 %" in shown
-    assert "off by 9.1 % at most; 15 % are allowed" in shown
+    assert "error is at most 9.1 %; 15 % are allowed" in shown
 
 
 def test_an_accelerator_stands_beside_a_core_and_what_a_worker_lacks_is_said() -> None:
@@ -131,7 +131,7 @@ def test_an_accelerator_stands_beside_a_core_and_what_a_worker_lacks_is_said() -
 
 
 def test_figures_are_json_that_other_programs_can_read(tmp_path: Path) -> None:
-    path = reports.write(report("lines", side_by_side()), tmp_path)
+    path = reports.write(report("alternatives", side_by_side()), tmp_path)
     body = msgspec.json.decode(path.read_bytes())
     assert body["machine"]["cores"] == 2
     assert body["result"]["lines"][1]["rates"] == [380.0, 180.0, 390.0]

@@ -23,12 +23,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from pydantic import SecretStr
 
+from servers import kafka, postgres
 from stream_app.store import tables
 from stream_app.worker.topics import client_options
 from tests.chaos import faults, traffic
 from tests.chaos.proxy import Proxy
 from tests.e2e.service import Service, differences, scored_offline, stored
-from tests.services import kafka, postgres
 
 GROUP_SESSION_TIMEOUT = 6.0
 PATIENCE = 900.0

@@ -7,19 +7,18 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app, main
-from stream_app.store import schema, tables
+from stream_app.store import tables
 from stream_app.store.repository import Store, open_store
-from tests.store import judging
+from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.reading import rows
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    url = f"sqlite:///{tmp_path}/one.db"
+    url = databases.sqlite(tmp_path / "one.db")
     monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
     opened = open_store(url)
-    schema.upgrade(opened)
     judging.fill(prepare(opened), 2)
     yield opened
     opened.close()

@@ -219,10 +219,12 @@ def test_doctor_shows_brackets_in_a_finding_as_they_are(say, tmp_path: Path) -> 
     assert "[red]x" in out
 
 
-def test_doctor_is_content_with_a_broker_and_an_upgraded_database(rapport: Rapport) -> None:
-    with broker.running() as address:
-        assert rapport("db", "upgrade").returncode == 0
-        done = rapport("doctor", RAPPORT_KAFKA_BROKERS=address)
+def test_doctor_is_content_with_a_broker_and_an_upgraded_database(
+    rapport: Rapport, embedded_broker: str
+) -> None:
+    new = {"RAPPORT_KAFKA_BROKERS": embedded_broker, "RAPPORT_TOPIC_PREFIX": "nobody-else"}
+    assert rapport("db", "upgrade").returncode == 0
+    done = rapport("doctor", **new)
     assert done.returncode == 0, done.stdout
     assert "problem" not in done.stdout
     assert "the first worker will create the topics" in done.stdout

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Alert, AlertState, Severity
 from stream_app.core.aggregates import Aggregates
-from stream_app.core.alerts import AlertStatus, Moment, abandon, close, observe, overdue
+from stream_app.core.alerts import AlertStatus, Moment, abandon, close, fire_overdue, observe
 from stream_app.core.exchanges import MILLION, Exchanges
 from stream_app.core.rules import Rule
 from stream_app.core.variables import Reading
@@ -155,11 +155,11 @@ def test_a_rule_of_time_fires_at_its_time_and_not_when_that_is_seen() -> None:
     rule, status = one_rule(for_="30s"), AlertStatus()
     observe(rule, status, reading(0.9), moment(4, 0.0, counsellor=False))
     assert status.due_at == START + timedelta(seconds=30)
-    assert overdue(rule, status, reading(0.9), moment(5, 29.0)) == []
-    [fired] = overdue(rule, status, reading(0.9), moment(5, 500.0))
+    assert fire_overdue(rule, status, reading(0.9), moment(5, 29.0)) == []
+    [fired] = fire_overdue(rule, status, reading(0.9), moment(5, 500.0))
     assert (fired.state, fired.seq, fired.turns) == (AlertState.FIRING, 4, [4])
     assert fired.occurred_at == START + timedelta(seconds=30)
-    assert overdue(rule, status, reading(0.9), moment(5, 501.0)) == []
+    assert fire_overdue(rule, status, reading(0.9), moment(5, 501.0)) == []
 
 
 def test_a_rule_for_some_sessions_leaves_the_others_alone() -> None:

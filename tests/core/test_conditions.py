@@ -10,8 +10,9 @@ from stream_app.contracts.events import Role
 from stream_app.core import conditions
 from stream_app.core.aggregates import MILLION, Aggregates, Contribution
 from stream_app.core.baselines import Baseline, Pinned, Usual
-from stream_app.core.pipeline import Pipeline, Policy
-from stream_app.core.session import Versioned
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import Pipeline
+from stream_app.core.session_state import Versioned
 from stream_app.core.variables import CATALOGUE, Kind, Reading
 from stream_app.core.watch import Facts, Watch
 from stream_app.core.window import WindowPolicy

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
+from stream_app.core.environment import Policy
 from stream_app.core.exchanges import (
     KEPT,
     MILLION,
@@ -16,8 +17,8 @@ from stream_app.core.exchanges import (
     Exchanges,
     Weighing,
 )
-from stream_app.core.pipeline import Pipeline, Policy
-from stream_app.core.session import Versioned
+from stream_app.core.pipeline import Pipeline
+from stream_app.core.session_state import Versioned
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, received, turn
 

@@ -29,7 +29,7 @@ from stream_app.core.miti import (
     miti_summary,
 )
 from stream_app.core.pipeline import BatchResult, Pipeline, Policy
-from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, received, scored, turn
 

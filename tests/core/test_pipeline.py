@@ -1,8 +1,12 @@
 """What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
 
+import pytest
+
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy
-from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.ports import Encoding
+from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, outcome, received, turn
 from tests.rule_texts import EAGER
@@ -99,6 +103,28 @@ def test_without_consent_nothing_is_scored_or_kept_but_counted() -> None:
     assert b"I say" not in pack(result.sessions["s"].state)
 
 
+def test_a_batch_is_encoded_in_one_call_and_never_a_withheld_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[list[str]] = []
+    encode = FakeScorer.encode
+
+    def encoded(scorer: FakeScorer, texts: list[str], roles: object = None) -> list[Encoding]:
+        calls.append(texts)
+        return encode(scorer, texts)
+
+    monkeypatch.setattr(FakeScorer, "encode", encoded)
+    log = [
+        turn(seq=0, text="one"),
+        turn("t", seq=0, text="two"),
+        turn(seq=0, text="one"),
+        turn(seq=1, text="withdrawn", consent=False),
+        turn(seq=2, text="withheld", consent=None),
+    ]
+    processed(log)
+    assert calls == [["one", "two"]]
+
+
 def test_consent_counts_from_the_turn_that_gives_it_to_the_turn_that_takes_it_back() -> None:
     said = [None, True, None, None, False, None]
     result = processed([turn(seq=n, consent=c) for n, c in enumerate(said)] + [end()])
@@ -168,26 +194,26 @@ def test_outcomes_are_kept_with_consent_and_counted_without() -> None:
     assert result.counts["withheld"] == 1
 
 
-def test_resting_a_session_leaves_its_state_as_it_was() -> None:
+def test_flushing_an_idle_session_leaves_its_state_as_it_was() -> None:
     states: dict[str, Versioned] = {}
     worker = pipeline()
     worker.process(received([turn(seq=n) for n in (0, 1, 3)]), states)
     before = pack(states["s"].state)
-    rested = worker.rest(states)
+    flushed = worker.flush_idle(states)
     assert pack(states["s"].state) == before
-    assert final_rows(rested) == [0, 1, 3]
-    assert rested.session_scores[0].status is SessionStatus.IDLE
-    assert rested.session_scores[0].turns == 3
-    assert rested.alerts == []
+    assert final_rows(flushed) == [0, 1, 3]
+    assert flushed.session_scores[0].status is SessionStatus.IDLE
+    assert flushed.session_scores[0].turns == 3
+    assert flushed.alerts == []
 
 
-def test_a_session_that_goes_on_after_a_rest_ends_as_if_it_had_not_rested() -> None:
+def test_a_session_that_goes_on_after_an_idle_flush_ends_as_if_it_had_not() -> None:
     first, second = [turn(seq=n) for n in (0, 1, 3)], [turn(seq=2), turn(seq=4), end()]
     undisturbed = rows(processed(first + second))
     states: dict[str, Versioned] = {}
     worker = pipeline()
     found = rows(worker.process(received(first), states))
-    found |= rows(worker.rest(states))
+    found |= rows(worker.flush_idle(states))
     states = {key: Versioned(unpack(pack(value.state))) for key, value in states.items()}
     found |= rows(worker.process(received(second), states))
     assert found == undisturbed

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import SessionEnd, Turn
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received
-from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline, Received
+from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, one, outcome, turn
 from tests.rule_texts import ALL
@@ -35,10 +36,10 @@ class Database:
             states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
             self.store(PIPELINE.process(log[start:stop], states))
 
-    def rest(self) -> "Database":
+    def flush_idle(self) -> "Database":
         """What is left when all have gone quiet."""
         states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
-        self.store(PIPELINE.rest({k: v for k, v in states.items() if not v.state.closed}))
+        self.store(PIPELINE.flush_idle({k: v for k, v in states.items() if not v.state.closed}))
         return self
 
     def store(self, result: BatchResult) -> None:
@@ -102,7 +103,7 @@ def interleaved(sessions: list[list[bytes]], seed: int) -> list[Received]:
 def ended(log: list[Received], cuts: list[int]) -> dict[Any, Any]:
     database = Database()
     database.run(log, cuts)
-    return database.rest().rows
+    return database.flush_idle().rows
 
 
 @RELAXED
@@ -125,7 +126,7 @@ def test_reading_a_part_of_the_log_again_does_not_matter(
     database = Database()
     database.run(log[:stop], cuts)
     database.run(log[max(0, stop - back) :], cuts)
-    assert database.rest().rows == ended(log, [])
+    assert database.flush_idle().rows == ended(log, [])
 
 
 @RELAXED
@@ -135,8 +136,8 @@ def test_idle_checks_in_between_do_not_matter(sessions: list[list[bytes]], every
     database = Database()
     for start in range(0, len(log), every):
         database.run(log[start : start + every], [])
-        database.rest()
-    assert database.rest().rows == ended(log, [])
+        database.flush_idle()
+    assert database.flush_idle().rows == ended(log, [])
 
 
 def next_time(log: list[Received], session_id: str) -> datetime | None:
@@ -162,8 +163,8 @@ def test_ticks_before_the_next_event_do_not_matter(
         for name, raw in list(database.states.items()):
             now = next_time(log[start + every :], name)
             if now is not None:
-                database.store(PIPELINE.tick({name: Versioned(unpack(raw))}, now))
-    assert database.rest().rows == ended(log, [])
+                database.store(PIPELINE.fire_due({name: Versioned(unpack(raw))}, now))
+    assert database.flush_idle().rows == ended(log, [])
 
 
 @RELAXED

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy
-from stream_app.core.session import SessionState, Versioned, pack, unpack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import START, FakeScorer, end, outcome, received, turn
 from tests.rule_texts import ALL, EAGER
@@ -154,15 +155,15 @@ def test_reading_again_leaves_the_state_as_it_was(log: list[bytes], back: int) -
 
 @QUICK
 @given(turns())
-def test_resting_changes_no_state_and_no_final_score_that_follows(log: list[bytes]) -> None:
+def test_an_idle_flush_changes_no_state_and_no_final_score_that_follows(log: list[bytes]) -> None:
     states: dict[str, Versioned] = {}
-    rested: dict[Any, Any] = {}
+    flushed: dict[Any, Any] = {}
     for event in received([*log, end()]):
-        for result in (PIPELINE.process([event], states), PIPELINE.rest(states)):
-            rested |= {(s.seq, s.stage): s for s in result.turn_scores}
+        for result in (PIPELINE.process([event], states), PIPELINE.flush_idle(states)):
+            flushed |= {(s.seq, s.stage): s for s in result.turn_scores}
     undisturbed = processed([*log, end()])
     assert pack(states["s"].state) == pack(undisturbed.sessions["s"].state)
-    assert rested == {(s.seq, s.stage): s for s in undisturbed.turn_scores}
+    assert flushed == {(s.seq, s.stage): s for s in undisturbed.turn_scores}
 
 
 @given(st.text(alphabet="quixotic zebra", min_size=12, max_size=60).filter(str.strip))
@@ -182,14 +183,14 @@ def test_the_place_in_the_log_of_a_session_is_remembered() -> None:
     assert states["s"].partition == 5
 
 
-def test_a_quiet_session_calls_nobody_for_a_turn_that_is_still_waiting() -> None:
+def test_an_idle_session_raises_no_alert_for_a_turn_that_is_still_waiting() -> None:
     """The alert comes when the turn is in order, or at the end; an idle check may be repeated."""
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
     states: dict[str, Versioned] = {}
     pipeline.process(received([turn(seq=0), turn(seq=3)]), states)
-    rested = pipeline.rest(states)
-    assert rested.session_scores[0].low_empathy_risk is not None
-    assert rested.alerts == []
+    flushed = pipeline.flush_idle(states)
+    assert flushed.session_scores[0].low_empathy_risk is not None
+    assert flushed.alerts == []
     assert len(pipeline.process(received([end()], first_offset=2), states).alerts) == 3
 
 

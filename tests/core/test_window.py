@@ -9,12 +9,13 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.window import (
     MAX_GAPS,
-    EncodedTurn,
     Placement,
-    Target,
+    ScoringRequest,
     WindowPolicy,
     WindowState,
+    WindowTurn,
     flush,
+    placement_of,
     push,
 )
 from tests.fakes import START
@@ -23,7 +24,7 @@ POLICY = WindowPolicy(before=2, after=2, reorder_turns=2, reorder_wait=timedelta
 Drawing = list[tuple[str, list[tuple[int, int]]]]
 
 
-def encoded(seq: int, **changes: object) -> EncodedTurn:
+def encoded(seq: int, **changes: object) -> WindowTurn:
     values = {
         "seq": seq,
         "role": Role.CLIENT,
@@ -34,19 +35,19 @@ def encoded(seq: int, **changes: object) -> EncodedTurn:
         "rationales": {},
         **changes,
     }
-    return EncodedTurn(**values)
+    return WindowTurn(**values)
 
 
-def drawn(targets: list[Target]) -> Drawing:
-    """Each target as stage and seq, with the (seq, distance) pairs that it sees."""
+def drawn(requests: list[ScoringRequest]) -> Drawing:
+    """Each request as stage and seq, with the (seq, distance) pairs that it sees."""
     return [
         (f"{t.stage.value[0]}{t.turn.seq}", [(n.turn.seq, n.distance) for n in t.context])
-        for t in targets
+        for t in requests
     ]
 
 
 def pushed(state: WindowState, *seqs: int, policy: WindowPolicy = POLICY) -> Drawing:
-    return [item for seq in seqs for item in drawn(push(state, encoded(seq), policy)[1])]
+    return [item for seq in seqs for item in drawn(push(state, encoded(seq), policy))]
 
 
 def test_provisional_sees_what_precedes_and_final_also_what_follows() -> None:
@@ -114,9 +115,8 @@ def test_a_gap_is_given_up_when_the_wait_is_over_in_event_time() -> None:
     state = WindowState()
     pushed(state, 0, 2)
     late = encoded(3, occurred_at=START + timedelta(seconds=41))
-    placement, targets = push(state, late, POLICY)
-    assert placement is Placement.WAITING
-    assert [t.turn.seq for t in targets if t.stage is Stage.PROVISIONAL] == [2, 3]
+    requests = push(state, late, POLICY)
+    assert [t.turn.seq for t in requests if t.stage is Stage.PROVISIONAL] == [2, 3]
     assert state.gaps == [(1, 1)]
 
 
@@ -129,34 +129,33 @@ def test_a_late_turn_is_final_at_once_and_seen_by_nobody() -> None:
     policy = WindowPolicy(before=3, after=3, reorder_turns=2)
     state = WindowState()
     pushed(state, 0, 2, 3, 4, policy=policy)
-    placement, targets = push(state, encoded(1, late=True), policy)
-    assert placement is Placement.LATE
-    assert drawn(targets) == [("f1", [(0, -1), (2, 1), (3, 2), (4, 3)])]
+    assert placement_of(state, 1, digest=1) is Placement.LATE
+    requests = push(state, encoded(1, late=True), policy)
+    assert drawn(requests) == [("f1", [(0, -1), (2, 1), (3, 2), (4, 3)])]
     assert [turn.seq for turn in state.history] == [0, 2, 3, 4]
-    assert push(state, encoded(1), policy) == (Placement.DUPLICATE, [])
+    assert placement_of(state, 1, digest=1) is Placement.DUPLICATE
 
 
 def test_a_late_turn_splits_its_gap() -> None:
     state = WindowState()
     pushed(state, 0, 5, 6, 7)
     assert state.gaps == [(1, 4)]
-    push(state, encoded(2), POLICY)
+    push(state, encoded(2, late=True), POLICY)
     assert state.gaps == [(1, 1), (3, 4)]
 
 
 def test_the_same_turn_again_is_a_duplicate_and_another_one_a_conflict() -> None:
     state = WindowState()
     pushed(state, 0, 2)
-    assert push(state, encoded(0), POLICY) == (Placement.DUPLICATE, [])
-    assert push(state, encoded(0, digest=99), POLICY) == (Placement.CONFLICT, [])
-    assert push(state, encoded(2), POLICY) == (Placement.DUPLICATE, [])
-    assert push(state, encoded(2, digest=99), POLICY) == (Placement.CONFLICT, [])
+    assert [placement_of(state, seq, digest=seq) for seq in (0, 2)] == [Placement.DUPLICATE] * 2
+    assert [placement_of(state, seq, digest=99) for seq in (0, 2)] == [Placement.CONFLICT] * 2
+    assert [placement_of(state, seq, digest=seq) for seq in (1, 3)] == [Placement.NEW] * 2
 
 
 def test_a_withheld_turn_keeps_its_place_and_is_not_seen() -> None:
     state = WindowState()
     pushed(state, 0)
-    assert push(state, encoded(1, withheld=True), POLICY) == (Placement.ACCEPTED, [])
+    assert push(state, encoded(1, withheld=True), POLICY) == []
     assert pushed(state, 2) == [("p2", [(0, -1)])]
 
 
@@ -174,6 +173,6 @@ def test_a_turn_may_wait_exactly_as_long_as_the_wait() -> None:
     state = WindowState()
     pushed(state, 0, 2)
     just = encoded(2).occurred_at + POLICY.reorder_wait
-    assert push(state, encoded(3, occurred_at=just), POLICY) == (Placement.WAITING, [])
+    assert push(state, encoded(3, occurred_at=just), POLICY) == []
     over = just + timedelta(microseconds=1)
-    assert push(state, encoded(4, occurred_at=over), POLICY)[1] != []
+    assert push(state, encoded(4, occurred_at=over), POLICY) != []

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from pydantic import SecretStr
 
 from stream_app import bootstrap
@@ -25,7 +24,8 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import DEFAULT_BUNDLE, Settings
 from stream_app.store import tables
 from stream_app.worker import broker
-from stream_app.worker.topics import client_options
+from tests import topic_log
+from tests.store import databases
 
 PATIENCE = 120.0
 ROUNDING = 0.0101
@@ -49,7 +49,7 @@ class Service:
         self.settings = Settings().model_copy(
             update={
                 "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
-                "database_url": SecretStr(f"sqlite:///{folder}/rapport.db"),
+                "database_url": SecretStr(databases.sqlite(folder / "rapport.db")),
                 "topic_partitions": 3,
                 "idle_check_every": 0.5,
                 **changes,
@@ -66,8 +66,8 @@ class Service:
 
     def start_worker(self, more: Mapping[str, str] = MappingProxyType({})) -> Any:
         """Start a worker process, with more in its environment."""
-        log = self.folder / "worker.log"
-        worker = self._stack.enter_context(child_process(self.settings, "worker", log, more))
+        output = self.folder / "worker.log"
+        worker = self._stack.enter_context(child_process(self.settings, "worker", output, more))
         self._workers.append(worker)
         return worker
 
@@ -104,22 +104,12 @@ class Service:
             time.sleep(0.1)
 
     def messages(self, topic: str) -> list[Any]:
-        """Everything that is in a topic."""
-        return asyncio.run(self._messages(topic))
+        """Everything that is in a topic, after what is stored has been sent.
 
-    async def _messages(self, topic: str) -> list[Any]:
-        consumer = AIOKafkaConsumer(**client_options(self.settings))
-        await consumer.start()
-        try:
-            partitions = [TopicPartition(topic, p) for p in range(self.settings.topic_partitions)]
-            consumer.assign(partitions)
-            await consumer.seek_to_beginning(*partitions)
-            found: list[Any] = []
-            while batch := await consumer.getmany(timeout_ms=1500):
-                found += [record for records in batch.values() for record in records]
-            return found
-        finally:
-            await consumer.stop()
+        Dead letters go out before their batch leaves the outbox.
+        """
+        self.wait_for(lambda: self.count(tables.outbox) == 0, "the outbox is empty")
+        return topic_log.records(self.settings, topic)
 
 
 def key_of(value: bytes) -> bytes:

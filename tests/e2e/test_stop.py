@@ -5,10 +5,10 @@ import signal
 import pytest
 from pydantic import SecretStr
 
+from servers.postgres import Server
 from stream_app.store import tables
 from tests.chaos.proxy import Proxy
 from tests.conftest import NewService
-from tests.services.postgres import Server
 from tests.store.batches import turn
 
 

@@ -10,6 +10,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.store import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored
+from tests.store import databases
 
 
 def all_ended(service: Service, sessions: int) -> bool:
@@ -70,7 +71,7 @@ def test_kill_in_the_middle_leaves_no_trace(
 ) -> None:
     changes: dict[str, Any] = {"batch_max": 16}
     if database == "postgresql":
-        changes["database_url"] = SecretStr(request.getfixturevalue("server").new_database())
+        changes["database_url"] = SecretStr(databases.postgresql(request.getfixturevalue("server")))
     service = new_service(**changes)
     first = service.start_worker()
     service.send(sample_log)

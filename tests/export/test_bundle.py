@@ -15,12 +15,12 @@ pytest.importorskip("onnxscript")
 from tokenizers import Tokenizer  # noqa: E402
 
 from export import __main__ as command  # noqa: E402
-from export import bundle, gate, parity, quantize  # noqa: E402
-from export.card import model_card  # noqa: E402
+from export import gate, parity, quantize  # noqa: E402
 from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
-from models import multitask, train  # noqa: E402
+from models import bundle, multitask, onnx_model, train  # noqa: E402  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
+from models.card import model_card  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.data.corpora import describe  # noqa: E402
 from models.evaluate.folds import VIEWS, Fold  # noqa: E402
@@ -82,7 +82,7 @@ def test_parity_refuses_what_is_not_finite() -> None:
 
 
 def test_graph_inputs_and_outputs_are_the_contract(graphs: Graphs) -> None:
-    encoder, packed, head = (parity.session(path) for path in graphs)
+    encoder, packed, head = (onnx_model.session(path) for path in graphs)
     for form in (encoder, packed):
         assert [i.name for i in form.get_inputs()] == ["input_ids", "attention_mask"]
         assert [o.name for o in form.get_outputs()] == ["vectors", "rationale_logits"]
@@ -215,8 +215,8 @@ def test_quantised_encoders_load_and_stay_close(name: str, graphs: Graphs, tmp_p
     _, encoder, head = graphs
     INT8[name][0](encoder, tmp_path / "small.onnx")
     ids, mask = torch.tensor([[1, 9, 12, 15, 2]]), torch.ones(1, 5, dtype=torch.long)
-    expected, _ = parity.OnnxModel(encoder, head).encode(ids, mask)
-    given, _ = parity.OnnxModel(tmp_path / "small.onnx", head).encode(ids, mask)
+    expected, _ = onnx_model.OnnxModel(encoder, head).encode(ids, mask)
+    given, _ = onnx_model.OnnxModel(tmp_path / "small.onnx", head).encode(ids, mask)
     similarity = torch.nn.functional.cosine_similarity(expected, given, dim=-1)
     assert similarity.min() > 0.98
 
@@ -227,7 +227,7 @@ def test_quantised_turns_do_not_depend_on_their_batch(
 ) -> None:
     _, encoder, head = graphs
     INT8[name][0](encoder, tmp_path / "small.onnx")
-    scorer = parity.OnnxModel(tmp_path / "small.onnx", head)
+    scorer = onnx_model.OnnxModel(tmp_path / "small.onnx", head)
     ids = torch.randint(3, 30, (6, 9), generator=torch.Generator().manual_seed(0))
     together, _ = scorer.encode(ids, torch.ones_like(ids))
     for row in range(6):

@@ -1,4 +1,4 @@
-"""A bundle's head is read back from its graph, and one task of it learns more."""
+"""Reading a bundle's head from its graph, and fine-tuning one of its tasks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
 from export import __main__ as command  # noqa: E402
-from export import bundle, parity, reactions  # noqa: E402
+from export import reactions  # noqa: E402
 from export.head_graph import HeadGraphError, read_head, write_task  # noqa: E402
 from export.onnx_graphs import HEAD_INPUTS, example_windows, export_head  # noqa: E402
 from export.quantize import half_weights  # noqa: E402
-from models import multitask, train  # noqa: E402
+from models import bundle, multitask, onnx_model, train  # noqa: E402  # noqa: E402
 from models.batches import tokenise  # noqa: E402
 from models.calibrate import Calibration  # noqa: E402
 from models.data import load_corpora  # noqa: E402
@@ -68,7 +68,7 @@ def folder(built: Path, tmp_path: Path) -> Path:
 
 
 def distinct_model() -> MultitaskModel:
-    """No two weights are alike: the exporter keeps equal ones once."""
+    """A model without two equal weights, because the exporter deduplicates equal ones."""
     model = tiny_model(seed=5).eval()
     with torch.no_grad():
         for weights in model.head.parameters():
@@ -77,7 +77,7 @@ def distinct_model() -> MultitaskModel:
 
 
 def head_outputs(folder: Path) -> dict[str, np.ndarray]:
-    graph = parity.session(folder / bundle.HEAD)
+    graph = onnx_model.session(folder / bundle.HEAD)
     chance = np.random.default_rng(3)
     window = {name: value.numpy() for name, value in example_windows(48).items()}
     for name in ("target", "context"):
@@ -185,5 +185,5 @@ def test_a_bundle_of_another_split_is_refused(folder: Path, data_dir: Path) -> N
     content = json.loads((folder / bundle.MANIFEST).read_text(encoding="utf-8"))
     content["training"]["split"] = "fold 0 of 5"
     (folder / bundle.MANIFEST).write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(SystemExit, match="left out a tenth"):
+    with pytest.raises(SystemExit, match="without a held-out tenth"):
         reactions.main(folder, data_dir)

@@ -11,7 +11,7 @@ from stream_app.commands.event_files import sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.ports import HeadScores
-from stream_app.core.window import EncodedTurn, Neighbour, Target
+from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference.bundle import load
 from stream_app.inference.providers import Provider
@@ -33,11 +33,9 @@ def texts() -> list[str]:
     return [turn["text"] for line in lines if line and (turn := json.loads(line)).get("seq")]
 
 
-def encoded(
-    scorer: OnnxScorer, texts: list[str], role: Role = Role.COUNSELLOR
-) -> list[EncodedTurn]:
+def encoded(scorer: OnnxScorer, texts: list[str], role: Role = Role.COUNSELLOR) -> list[WindowTurn]:
     return [
-        EncodedTurn(
+        WindowTurn(
             seq=seq,
             role=role,
             occurred_at=START + timedelta(seconds=seq),
@@ -51,9 +49,9 @@ def encoded(
     ]
 
 
-def targets(turns: list[EncodedTurn]) -> list[Target]:
+def requests(turns: list[WindowTurn]) -> list[ScoringRequest]:
     return [
-        Target(
+        ScoringRequest(
             turn, Stage.PROVISIONAL, [Neighbour(other, -1 - i) for i, other in enumerate(before)]
         )
         for n, turn in enumerate(turns)
@@ -70,9 +68,9 @@ def numbers(scores: HeadScores) -> list[float]:
 def test_a_turn_scores_the_same_alone_and_among_others(
     scorer: OnnxScorer, texts: list[str]
 ) -> None:
-    together = scorer.score(targets(encoded(scorer, texts)))
+    together = scorer.score(requests(encoded(scorer, texts)))
     alone = [encoded(scorer, [text])[0] for text in texts]
-    one_by_one = [scorer.score([target])[0] for target in targets(alone)]
+    one_by_one = [scorer.score([request])[0] for request in requests(alone)]
     assert len(texts) > 80
     for one, other in zip(together, one_by_one, strict=True):
         np.testing.assert_allclose(numbers(one), numbers(other), atol=1e-4)
@@ -87,7 +85,7 @@ def test_probabilities_sum_to_one_and_levels_are_decided_from_them(
     scorer: OnnxScorer, texts: list[str]
 ) -> None:
     offsets = {head.name: head.offsets for head in scorer.bundle.manifest.heads}
-    for scores in scorer.score(targets(encoded(scorer, texts[:20]))):
+    for scores in scorer.score(requests(encoded(scorer, texts[:20]))):
         for name in MECHANISMS:
             level = getattr(scores.expressed, name)
             assert sum(level.probabilities) == pytest.approx(1.0)
@@ -100,7 +98,7 @@ def test_probabilities_sum_to_one_and_levels_are_decided_from_them(
 def test_a_warm_answer_is_seen_with_its_words(scorer: OnnxScorer) -> None:
     [client] = encoded(scorer, ["I was attacked on my way home."], Role.CLIENT)
     [answer] = encoded(scorer, [WARM])
-    [scores] = scorer.score([Target(answer, Stage.PROVISIONAL, [Neighbour(client, -1)])])
+    [scores] = scorer.score([ScoringRequest(answer, Stage.PROVISIONAL, [Neighbour(client, -1)])])
     reaction, exploration = scores.expressed.emotional_reactions, scores.expressed.explorations
     assert reaction is not None
     assert exploration is not None
@@ -117,14 +115,14 @@ def test_the_context_matters(scorer: OnnxScorer) -> None:
         for text in ("My father died last week.", "Can you tell me your opening hours?")
     )
     one, other = scorer.score(
-        [Target(answer, Stage.PROVISIONAL, [Neighbour(turn, -1)]) for turn in (near, far)]
+        [ScoringRequest(answer, Stage.PROVISIONAL, [Neighbour(turn, -1)]) for turn in (near, far)]
     )
     assert numbers(one) != pytest.approx(numbers(other), abs=1e-3)
 
 
 def test_client_turns_get_client_heads_only(scorer: OnnxScorer) -> None:
     [turn] = encoded(scorer, ["I want to stop drinking."], Role.CLIENT)
-    [scores] = scorer.score([Target(turn, Stage.PROVISIONAL, [])])
+    [scores] = scorer.score([ScoringRequest(turn, Stage.PROVISIONAL, [])])
     assert scores.expressed.strategy is None
     assert scores.client["talk_type"].keys() == {"change", "neutral", "sustain"}
 

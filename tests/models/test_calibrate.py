@@ -49,7 +49,7 @@ def test_levels_are_those_that_the_class_weights_chose() -> None:
     chance = np.random.default_rng(1)
     logits = 2.0 * chance.normal(size=(500, 3))
     bias = [0.4, -0.7, 0.3]
-    given = Calibration({"h": 1.7}, {"h": bias}, {"h": calibrate.undone(bias)})
+    given = Calibration({"h": 1.7}, {"h": bias}, {"h": calibrate.undo_bias(bias)})
     probabilities = given.probabilities("h", logits)
     assert (probabilities.argmax(-1) != logits.argmax(-1)).mean() > 0.05
     np.testing.assert_array_equal(given.labels("h", probabilities), logits.argmax(-1))
@@ -176,7 +176,7 @@ def test_calibration_survives_its_file(tmp_path: Path) -> None:
 def test_outcome_heads_keep_what_was_fitted_for_them() -> None:
     known = Calibration({"sympathy": 2.0, "strategy": 3.0}, abstain_below={"sympathy": 0.6})
     result = Calibration({"strategy": 1.5})
-    result.take_over(known, ("sympathy", "engagement"))
+    result.copy_from(known, ("sympathy", "engagement"))
     assert result.temperatures == {"strategy": 1.5, "sympathy": 2.0}
     assert result.abstain_below == {"sympathy": 0.6}
     assert result.offsets == {}

@@ -16,14 +16,14 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-from models.construct import figures, fit, material
+from models.construct import benchmark, figures, fit
+from models.construct.benchmark import Answer, BenchmarkSessions, Known
 from models.construct.fit import CODED, LABELLED, Part, general_answer, motivational_answer
-from models.construct.material import Answer, Known, Material
 from models.construct.plain import SPANS, plain_means
-from models.construct.replayed import Features, Watched, turn_features, watch
 from models.construct.scoring import Scored
+from models.construct.traces import Features, SessionTrace, trace_sessions, turn_features
 from models.data.corpora import CORPORA
-from models.data.listeners import SERVICE, HeardSession, HeardTurn
+from models.data.rated_sessions import SERVICE, RatedSession, RatedTurn
 from models.data.split import fold_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, RATIONALE_ORDER
 from models.resampling import interval, spearman
@@ -105,20 +105,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(material, "COMPOSED_A_FOLD", 12)
-    monkeypatch.setattr(material, "CHATS_A_FOLD", 4)
-    monkeypatch.setattr(material, "SWAPS_A_FOLD", 3)
-    monkeypatch.setattr(material, "SERVICE_A_FOLD", 8)
+    monkeypatch.setattr(benchmark, "COMPOSED_A_FOLD", 12)
+    monkeypatch.setattr(benchmark, "CHATS_A_FOLD", 4)
+    monkeypatch.setattr(benchmark, "SWAPS_A_FOLD", 3)
+    monkeypatch.setattr(benchmark, "SERVICE_A_FOLD", 8)
 
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("fold", range(FOLDS))
 def test_everything_of_a_session_is_from_one_fold(corpora: Path, fold: int) -> None:
-    made = material.material(corpora, fold, FOLDS, SEED)
+    made = benchmark.build_benchmark(corpora, fold, FOLDS, SEED)
     assert len(made.sessions) == len(made.known)
     kinds = Counter(known.kind for known in made.known)
     expected = {"real", "rated", "composed", "untouched", "misplaced", "fitting"}
-    assert expected | set(material.CHANGES) == set(kinds)
+    assert expected | set(benchmark.CHANGES) == set(kinds)
     assert kinds["composed"] == 2 * 12
     assert kinds["misplaced"] == kinds["fitting"] == 2 * 2 * 3
     for session, known in zip(made.sessions, made.known, strict=True):
@@ -130,8 +130,8 @@ def test_everything_of_a_session_is_from_one_fold(corpora: Path, fold: int) -> N
 
 @pytest.mark.usefixtures("few")
 def test_changes_are_as_long_as_their_controls_and_replace_the_same_turns(corpora: Path) -> None:
-    made = material.material(corpora, 0, FOLDS, SEED)
-    ways: dict[tuple[object, ...], dict[str, HeardSession]] = {}
+    made = benchmark.build_benchmark(corpora, 0, FOLDS, SEED)
+    ways: dict[tuple[object, ...], dict[str, RatedSession]] = {}
     untouched = {}
     for session, known in zip(made.sessions, made.known, strict=True):
         if known.kind == "untouched":
@@ -140,7 +140,7 @@ def test_changes_are_as_long_as_their_controls_and_replace_the_same_turns(corpor
             ways.setdefault((known.origin, known.onset, known.share), {})[known.kind] = session
     gaps = []
     for (origin, onset, share), kinds in ways.items():
-        assert set(kinds) == set(material.CHANGES)
+        assert set(kinds) == set(benchmark.CHANGES)
         before = untouched[str(origin)]
         spoken = before.positions[COUNSELLOR]
         expected = spoken[cast("int", onset) :: 1 if share == "every" else 2]
@@ -165,17 +165,17 @@ def test_swapped_sessions_have_the_answers_of_their_controls_below_other_posts(
     corpora: Path,
 ) -> None:
     """In the corpus here an answer has the words of its post, so what fits can be seen."""
-    made = material.material(corpora, 0, FOLDS, SEED)
-    swaps: dict[tuple[str, str], dict[str, list[HeardSession]]] = {}
+    made = benchmark.build_benchmark(corpora, 0, FOLDS, SEED)
+    swaps: dict[tuple[str, str], dict[str, list[RatedSession]]] = {}
     for session, known in zip(made.sessions, made.known, strict=True):
         if known.kind in ("misplaced", "fitting"):
             key = (known.origin, known.domain)
             swaps.setdefault(key, {}).setdefault(known.kind, []).append(session)
-            assert len(known.totals) == material.EXCHANGES
-            assert min(known.totals) >= material.STRONG_TOTAL
+            assert len(known.totals) == benchmark.EXCHANGES
+            assert min(known.totals) >= benchmark.STRONG_TOTAL
     assert {domain for _, domain in swaps} == {"peer-support", "counselling"}
 
-    def texts(sessions: list[HeardSession], role: int) -> list[list[str]]:
+    def texts(sessions: list[RatedSession], role: int) -> list[list[str]]:
         return [[s.turns[place].text for place in s.positions[role]] for s in sessions]
 
     for kinds in swaps.values():
@@ -185,29 +185,29 @@ def test_swapped_sessions_have_the_answers_of_their_controls_below_other_posts(
         assert texts(fitting, CLIENT) == texts(fitting, COUNSELLOR), "each below its own post"
         assert texts(other, COUNSELLOR) == texts(fitting, COUNSELLOR)[::-1], "swapped"
         posts = [text for session in texts(fitting, CLIENT) for text in session]
-        assert len(set(posts)) == 2 * material.EXCHANGES
+        assert len(set(posts)) == 2 * benchmark.EXCHANGES
         for own, given in zip(*texts(fitting, COUNSELLOR), strict=True):
             assert abs(len(own.split()) - len(given.split())) <= 1
 
 
 def test_too_few_strong_answers_make_no_swapped_sessions() -> None:
-    answers = [(f"post {n}", Answer("so sorry", 3)) for n in range(2 * material.EXCHANGES - 1)]
+    answers = [(f"post {n}", Answer("so sorry", 3)) for n in range(2 * benchmark.EXCHANGES - 1)]
     more = [*answers, ("post 0", Answer("another answer to the same post", 5))]
     for pairs in (answers, more):
-        parts = material.Parts(pairs, [], [], [], [], [])
-        assert material.swapped(parts, 0, random.Random(0)).sessions == []
+        parts = benchmark.Parts(pairs, [], [], [], [], [])
+        assert benchmark.swapped(parts, 0, random.Random(0)).sessions == []
 
 
 def test_the_answer_nearest_in_length_is_taken() -> None:
     pool = [Answer(" ".join(["w"] * n)) for n in range(1, 60)]
     chance = random.Random(0)
-    assert {material._alike(pool, 30, chance, 3).words for _ in range(50)} == {29, 30, 31}
+    assert {benchmark._alike(pool, 30, chance, 3).words for _ in range(50)} == {29, 30, 31}
 
 
 @pytest.mark.usefixtures("few")
 def test_the_sessions_depend_on_the_seed_alone(corpora: Path) -> None:
     def texts(seed: int) -> list[tuple[str, ...]]:
-        made = material.material(corpora, 0, FOLDS, seed)
+        made = benchmark.build_benchmark(corpora, 0, FOLDS, seed)
         return [tuple(turn.text for turn in session.turns) for session in made.sessions]
 
     assert texts(SEED) == texts(SEED)
@@ -216,7 +216,7 @@ def test_the_sessions_depend_on_the_seed_alone(corpora: Path) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_composed_sessions_know_their_labels_and_differ_in_empathy(corpora: Path) -> None:
-    made = material.material(corpora, 0, FOLDS, SEED)
+    made = benchmark.build_benchmark(corpora, 0, FOLDS, SEED)
     composed = [
         (session, known)
         for session, known in zip(made.sessions, made.known, strict=True)
@@ -235,10 +235,10 @@ def test_composed_sessions_know_their_labels_and_differ_in_empathy(corpora: Path
 
 
 def part_of(
-    sessions: list[tuple[HeardSession, Known]], values: dict[str, np.ndarray], opportunity: float
+    sessions: list[tuple[RatedSession, Known]], values: dict[str, np.ndarray], opportunity: float
 ) -> Part:
     """A part whose counsellor turns have these features, in order; the others are 0."""
-    made = Material()
+    made = BenchmarkSessions()
     for session, known in sessions:
         made.add(session, known)
     starts = np.cumsum([0, *(len(session.turns) for session, _ in sessions)])
@@ -255,13 +255,13 @@ def part_of(
     return Part(made, starts, Features(client, counsellor))
 
 
-def session_of(number: int, exchanges: int, source: Any = "esconv", **about: Any) -> HeardSession:
+def session_of(number: int, exchanges: int, source: Any = "esconv", **about: Any) -> RatedSession:
     turns = [
-        HeardTurn(role, f"{role} {number} {i}")
+        RatedTurn(role, f"{role} {number} {i}")
         for i in range(exchanges)
         for role in (CLIENT, COUNSELLOR)
     ]
-    return HeardSession(source, f"{source}:{number}", turns, **about)
+    return RatedSession(source, f"{source}:{number}", turns, **about)
 
 
 PLANTED = {"emotional_reactions": 2.0, "interpretations": 1.6, "explorations": 0.8}
@@ -368,11 +368,11 @@ def test_a_planted_reference_is_recovered(opportunity: float) -> None:
 # The figures.
 
 
-def watched(risks: list[float], places: list[int] | None = None, **known: Any) -> Watched:
+def watched(risks: list[float], places: list[int] | None = None, **known: Any) -> SessionTrace:
     about = Known(**{"kind": "strong", "domain": "peer-support", "fold": 0, "onset": 0} | known)
     end = SimpleNamespace(low_empathy_risk=risks[-1] if risks else None, empathy_index=0.5, turns=9)
     places = list(range(len(risks))) if places is None else places
-    return Watched(0, about, "esconv", tuple(places), tuple(risks), cast("Any", end), 90)
+    return SessionTrace(0, about, "esconv", tuple(places), tuple(risks), cast("Any", end), 90)
 
 
 def test_the_rule_fires_at_the_second_risk_in_a_row() -> None:
@@ -389,7 +389,7 @@ def test_at_most_one_control_in_twenty_fires_at_the_threshold() -> None:
         controls = [watched(chance.random(8).tolist()) for _ in range(number)]
         enter = figures.threshold(controls)
 
-        def share(level: float, found: list[Watched] = controls) -> float:
+        def share(level: float, found: list[SessionTrace] = controls) -> float:
             fired = [figures.fired_at(w.risks, level) is not None for w in found]
             return float(np.mean(fired))
 
@@ -432,7 +432,7 @@ def test_degraded_sessions_stand_beside_their_own_controls() -> None:
     assert figures.degraded(found, "counselling") == []
 
 
-def of_means(means: list[float], **known: Any) -> Watched:
+def of_means(means: list[float], **known: Any) -> SessionTrace:
     """A session whose plain means after each turn and at the end are these, over every span."""
     plain = [dict.fromkeys(SPANS, value) for value in (*means, means[-1])]
     return replace(watched([0.5] * len(means), **known), plain=tuple(plain))
@@ -522,7 +522,7 @@ def test_plain_means_are_those_known_after_each_turn() -> None:
 # The direction: what people labelled, known exactly, through fit and service.
 
 
-def exact(sessions: list[HeardSession], totals: list[list[int]]) -> Scored:
+def exact(sessions: list[RatedSession], totals: list[list[int]]) -> Scored:
     """Scores that are sure of levels with these totals, and of distress in every client turn."""
     starts = np.cumsum([0, *(len(session.turns) for session in sessions)])
     levels = iter([total for of_session in totals for total in of_session])
@@ -544,19 +544,19 @@ def exact(sessions: list[HeardSession], totals: list[list[int]]) -> Scored:
 
 def drawn(chance: np.random.Generator, count: int) -> list[int]:
     """Totals of a session that leans to more or to less empathy."""
-    weight = np.exp(chance.uniform(-material.LEAN, material.LEAN) * np.arange(7))
+    weight = np.exp(chance.uniform(-benchmark.LEAN, benchmark.LEAN) * np.arange(7))
     return chance.choice(7, count, p=weight / weight.sum()).tolist()
 
 
 @pytest.mark.usefixtures("quick")
 def test_the_risk_falls_with_labelled_empathy() -> None:
     chance = np.random.default_rng(5)
-    made, totals = Material(), []
+    made, totals = BenchmarkSessions(), []
     domains = ("peer-support", "counselling")
     for number in range(80):
-        given = drawn(chance, material.EXCHANGES)
+        given = drawn(chance, benchmark.EXCHANGES)
         for domain in domains:
-            session = session_of(number, material.EXCHANGES)
+            session = session_of(number, benchmark.EXCHANGES)
             session.key = f"composed:{number}:{domain}"
             made.add(session, Known("composed", domain, 0, totals=tuple(given)))
             totals.append(given)
@@ -565,7 +565,7 @@ def test_the_risk_falls_with_labelled_empathy() -> None:
         source = sources[number % len(sources)]
         quality = "low" if number % 5 == 0 else "high"
         session = session_of(number, 10, source, quality=quality if source == "annomi" else None)
-        made.add(session, Known("real", material.DOMAINS[source], 0, session.key))
+        made.add(session, Known("real", benchmark.DOMAINS[source], 0, session.key))
         totals.append(drawn(chance, 10))
     scored = exact(made.sessions, totals)
     features = turn_features(made, scored, {}, Stage.FINAL)
@@ -573,17 +573,17 @@ def test_the_risk_falls_with_labelled_empathy() -> None:
     weights = model.domains["peer-support"].answer.weights
     assert all(weights[name] > 0 for name in RATIONALE_ORDER)
     chosen = [i for i, known in enumerate(made.known) if known.kind == "composed"]
-    seen = watch(made, scored, {}, model, chosen)
+    seen = trace_sessions(made, scored, {}, model, chosen)
     for domain in domains:
         own = [w for w in seen if w.known.domain == domain]
         truth = np.array([np.mean(w.known.totals) for w in own])
-        risk = np.array([w.risk_after(material.EXCHANGES) for w in own], float)
+        risk = np.array([w.risk_after(benchmark.EXCHANGES) for w in own], float)
         index = np.array([w.end.empathy_index for w in own], float)
         assert spearman(-risk, truth) > 0.95
         assert spearman(index, truth) > 0.95
         found = figures.composed(seen, domain)
         assert found["auroc_after_six"]["value"] > 0.97
         assert found["auroc_after_three"]["value"] > 0.85
-        assert len(own[0].plain) == material.EXCHANGES + 1
+        assert len(own[0].plain) == benchmark.EXCHANGES + 1
         plain = figures.composed(seen, domain, figures.by_plain_mean("all turns"))
         assert plain["spearman"]["value"] > 0.99, "the truth is this mean"

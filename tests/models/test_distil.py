@@ -263,9 +263,10 @@ def test_the_commands_make_a_bundle_and_say_what_it_loses(
     from typer.testing import CliRunner  # noqa: PLC0415
 
     from export import __main__ as export  # noqa: PLC0415
-    from export.bundle import TRAINING_KEYS  # noqa: PLC0415
+    from models.bundle import TRAINING_KEYS  # noqa: PLC0415
     from models.data import load_corpora  # noqa: PLC0415
     from models.distil.__main__ import app  # noqa: PLC0415
+    from models.perceived import left_out_of  # noqa: PLC0415
 
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     large, small = tmp_path / "large", tmp_path / "small"
@@ -285,9 +286,7 @@ def test_the_commands_make_a_bundle_and_say_what_it_loses(
         *("--chats=20", "--service=20", "--max-steps=4", "--no-bf16"),
     )
     run("calibrate", f"--teacher={large}", f"--student={small}", data)
-    test = export.held_out(
-        load_corpora(data_dir), json.loads((small / "training.json").read_text())
-    )
+    test = left_out_of(load_corpora(data_dir), json.loads((small / "training.json").read_text()))
     bundles = tmp_path / "large-bundle", tmp_path / "small-bundle"
     for model, out, name in zip((large, small), bundles, ("big", "little"), strict=True):
         export.build(model, out, export.Profile.fp32, test, [], threads=1, name=name)

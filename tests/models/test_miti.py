@@ -25,7 +25,7 @@ from models.miti import HEADS, SHIPPED, WAYS
 from stream_app.contracts.scores import Expressed
 from stream_app.core.miti import THRESHOLDS
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import Target
+from stream_app.core.window import ScoringRequest
 from tests.fakes import FakeScorer
 from tests.models.tiny import write_rows
 
@@ -54,11 +54,11 @@ class Knowing(FakeScorer):
     def encode(self, texts: list[str], roles: object = None) -> list[Encoding]:
         return [Encoding(text.encode(), {}, truncated=False) for text in texts]
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
-        return [self._known(target) for target in targets]
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
+        return [self._known(request) for request in requests]
 
-    def _known(self, target: Target) -> HeadScores:
-        found = labels_of(target.turn.vectors.decode())
+    def _known(self, request: ScoringRequest) -> HeadScores:
+        found = labels_of(request.turn.vectors.decode())
         heads = {
             head: {label: float(label == found[head]) for label in HEADS_BY_NAME[head].labels}
             for head in HEADS
@@ -135,7 +135,7 @@ def test_turns_that_people_did_not_code_are_left_out() -> None:
 
 def test_a_scorer_that_hears_nothing_has_its_error_and_no_rank() -> None:
     class Deaf(Knowing):
-        def _known(self, target: Target) -> HeadScores:
+        def _known(self, request: ScoringRequest) -> HeadScores:
             heads = {
                 head: dict.fromkeys(HEADS_BY_NAME[head].labels, 1 / len(HEADS_BY_NAME[head].labels))
                 for head in HEADS

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 pytest.importorskip("statsmodels")
 
 from models import multitrait
-from models.data.listeners import HeardSession, HeardTurn
+from models.data.rated_sessions import RatedSession, RatedTurn
 from models.evaluate import document, sections
 from models.evaluate.report import rounded
 from models.labels import CLIENT, COUNSELLOR, OUTCOME_HEADS
@@ -83,23 +83,23 @@ def test_heads_that_say_the_same_are_not_told_apart() -> None:
     chance = np.random.default_rng(2)
     scores["understanding"] = scores["sympathy"] + 0.1 * chance.normal(size=SIZE)
     alike = Rated(item.name, item.rating, scores, item.file, item.session, item.own)
-    found = {row["other"]: row for row in multitrait.told_apart([alike], resamples=300)}
-    assert not found["understanding"]["told_apart"]
-    assert found["noise"]["told_apart"]
+    found = {row["other"]: row for row in multitrait.distinguishable([alike], resamples=300)}
+    assert not found["understanding"]["distinguishable"]
+    assert found["noise"]["distinguishable"]
     pairs = {tuple(p["heads"]): p for p in multitrait.between_heads(alike)["pairs"]}
     assert pairs["sympathy", "understanding"]["partial"] > 0.95
     assert abs(pairs["sympathy", "noise"]["partial"]) < 0.15
 
 
-def chat(number: int, source: str) -> HeardSession:
-    turns = [HeardTurn(CLIENT if i % 2 == 0 else COUNSELLOR, "i feel sad") for i in range(6)]
+def chat(number: int, source: str) -> RatedSession:
+    turns = [RatedTurn(CLIENT if i % 2 == 0 else COUNSELLOR, "i feel sad") for i in range(6)]
     rating = 1 + number % 5
-    return HeardSession(
+    return RatedSession(
         source, f"{source}:{number}", turns, empathy=rating, relevance=rating, fall=rating - 3
     )
 
 
-def folds_of(sessions: list[HeardSession]) -> list[Fold]:
+def folds_of(sessions: list[RatedSession]) -> list[Fold]:
     """Two folds whose sympathy says the chat's rating, whose other heads say nothing."""
     starts = np.cumsum([0, *(len(session.turns) for session in sessions)])
     chance = np.random.default_rng(3)

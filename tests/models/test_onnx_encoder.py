@@ -120,7 +120,7 @@ def test_an_archive_holds_the_file_and_its_tokenizer(
         file.write(exported, "second.onnx")
     code, output = converted(archive, f"--out={tmp_path / 'again'}")
     assert code != 0
-    assert "must hold one .onnx file and one tokenizer.json" in output
+    assert "must contain one .onnx file and one tokenizer.json" in output
 
 
 def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from models.data.listeners import HeardSession, HeardTurn, above_neutral  # noqa: E402
+from models.data.rated_sessions import RatedSession, RatedTurn, above_neutral  # noqa: E402
 from models.evaluate.outcomes import outcomes_section  # noqa: E402
 from models.heads import FUSED  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS  # noqa: E402
-from models.listening import (  # noqa: E402
+from models.multiple_instance import (  # noqa: E402
     Bag,
     Fit,
     bags_of,
@@ -57,9 +57,9 @@ from tests.models.tiny import tiny_model, tiny_tokenizer  # noqa: E402
 QUICK = Fit(most=20)
 
 
-def chat(number: int, source: str = "esconv", turns: int = 12, **ratings: object) -> HeardSession:
+def chat(number: int, source: str = "esconv", turns: int = 12, **ratings: object) -> RatedSession:
     said = [
-        HeardTurn(
+        RatedTurn(
             CLIENT if i % 2 == 0 else COUNSELLOR,
             " ".join(["i feel sad"] * (1 + (i + number) % 4)),
             feedback=1 + i % 5 if source == "esconv_failed" and i % 4 == 2 else None,
@@ -67,20 +67,20 @@ def chat(number: int, source: str = "esconv", turns: int = 12, **ratings: object
         )
         for i in range(turns)
     ]
-    return HeardSession(source, f"{source}:{number}", said, **ratings)
+    return RatedSession(source, f"{source}:{number}", said, **ratings)
 
 
-def chats() -> list[HeardSession]:
+def chats() -> list[RatedSession]:
     good = [chat(i, empathy=5, relevance=4, fall=2) for i in range(20)]
     low = [chat(i, "esconv_failed", 6 + i % 3, empathy=1 + i % 2, fall=0) for i in range(10)]
     return [*good, *low, *[chat(i, "sgd") for i in range(4)]]
 
 
-def starts_of(sessions: list[HeardSession]) -> np.ndarray:
+def starts_of(sessions: list[RatedSession]) -> np.ndarray:
     return np.cumsum([0, *(len(session.turns) for session in sessions)])
 
 
-def random_features(sessions: list[HeardSession], size: int) -> TurnFeatures:
+def random_features(sessions: list[RatedSession], size: int) -> TurnFeatures:
     starts = starts_of(sessions)
     chance = np.random.default_rng(0)
     fused = {v: chance.normal(size=(int(starts[-1]), size)).astype(np.float16) for v in VIEWS}
@@ -123,8 +123,8 @@ def test_ratings_go_to_the_heads_that_learn_from_them() -> None:
 
 def test_feedback_speaks_of_the_turns_since_the_last() -> None:
     said = [(COUNSELLOR, None)] * 3 + [(CLIENT, 4), (COUNSELLOR, None), (CLIENT, 2), (CLIENT, 1)]
-    turns = [HeardTurn(role, "a", feedback=given) for role, given in said]
-    session = HeardSession("esconv_failed", "k", turns)
+    turns = [RatedTurn(role, "a", feedback=given) for role, given in said]
+    session = RatedSession("esconv_failed", "k", turns)
     bags = bags_of([session], starts_of([session]))
     assert [bag.rows for bag in bags if bag.head == "helpfulness"] == [(1, 2), (4,)]
 
@@ -141,7 +141,7 @@ def test_replies_end_with_the_counsellors_next_turn() -> None:
         *((COUNSELLOR, "a"), (CLIENT, "b c"), (CLIENT, "d"), (COUNSELLOR, "e")),
         *((COUNSELLOR, "f"), (CLIENT, "g"), (COUNSELLOR, "h")),
     ]
-    session = HeardSession("esconv", "k", [HeardTurn(role, text) for role, text in said])
+    session = RatedSession("esconv", "k", [RatedTurn(role, text) for role, text in said])
     assert replies_after(session) == {0: 3, 3: 1, 4: 1, 6: 0}
 
 
@@ -388,7 +388,7 @@ def test_equal_length_is_a_tenth_of_the_longer() -> None:
     assert (found["value"], found["pairs"]) == (0.0, 1)
 
 
-def three_domains() -> list[HeardSession]:
+def three_domains() -> list[RatedSession]:
     service = [chat(i, "sgd", overall=(1 + 3 * (i % 2),)) for i in range(20)]
     interviews = [
         chat(i, "annomi", quality="low" if i % 3 == 0 else "high", topic=f"t{i % 7}")
@@ -397,7 +397,7 @@ def three_domains() -> list[HeardSession]:
     return [*chats()[:30], *service, *interviews]
 
 
-def fold_models(sessions: list[HeardSession], folds: int = 2) -> list[Fold]:
+def fold_models(sessions: list[RatedSession], folds: int = 2) -> list[Fold]:
     features = random_features(sessions, FUSED * tiny_model().config.hidden_size)
     found = []
     for k in range(folds):

@@ -30,7 +30,7 @@ from models.probes.scorers import Dialogue, Levels, ServiceLevels, of_model
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import Target
+from stream_app.core.window import ScoringRequest
 from tests.models.test_contexts import PAIRS, write_contexts
 from tests.models.tiny import epitome_row, tiny_model, tiny_tokenizer, write_rows
 
@@ -263,7 +263,8 @@ def test_the_unseen_corpus_is_counted_by_phrase(given: list[Case]) -> None:
     assert "by_phrase_unseen" not in found["conditions"]["good_news/sympathy"]
     assert "by_phrase_unseen" not in found["conditions"]["task_plain/explorations"]
     table = report.markdown({"scorers": {"always": found}})
-    rows = [line for line in table.splitlines() if "training never sees" in line]
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    rows = [line for line in lines if "reserved for probes" in line]
     assert [row.split(" | ")[2] for row in rows] == ["100.0 (100.0–100.0)"] * 2
 
 
@@ -277,19 +278,19 @@ class Echo:
 
     def __init__(self) -> None:
         self.encoded: list[str] = []
-        self.targets: list[Target] = []
+        self.requests: list[ScoringRequest] = []
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         self.encoded += texts
         return [Encoding(text.encode(), {}, truncated=False) for text in texts]
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
-        self.targets += targets
-        return [HeadScores(self._expressed(t), {}, {}, 1.0, []) for t in targets]
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
+        self.requests += requests
+        return [HeadScores(self._expressed(t), {}, {}, 1.0, []) for t in requests]
 
     @staticmethod
-    def _expressed(target: Target) -> Expressed:
-        level = Level(len(target.context), [])
+    def _expressed(request: ScoringRequest) -> Expressed:
+        level = Level(len(request.context), [])
         return Expressed(
             emotional_reactions=level, interpretations=Level(0, []), explorations=level
         )
@@ -301,9 +302,9 @@ def test_the_service_scorer_sees_the_window_before_the_response_and_encodes_text
     levels = ServiceLevels(scorer).levels([long, long[2:]])
     assert levels.tolist() == [[2, 0, 2], [1, 0, 1]]
     assert sorted(scorer.encoded) == ["a", "b", "c", "d"]
-    seen = [(n.turn.vectors, n.turn.role, n.distance) for n in scorer.targets[0].context]
+    seen = [(n.turn.vectors, n.turn.role, n.distance) for n in scorer.requests[0].context]
     assert seen == [(b"b", Role.COUNSELLOR, -2), (b"c", Role.CLIENT, -1)]
-    assert scorer.targets[0].turn.vectors == b"d"
+    assert scorer.requests[0].turn.vectors == b"d"
 
 
 def save_tiny(folder: Path) -> Path:

@@ -50,13 +50,13 @@ def content(
                 for pair, value in correlated.items()
             ],
         },
-        "told_apart": [
+        "distinguishable": [
             {
                 "head": head,
                 "other": other,
                 "rating": RATINGS.get(head, "some rating"),
                 "difference": figure(0.2 if found else 0.0),
-                "told_apart": found,
+                "distinguishable": found,
             }
             for (head, other), found in apart.items()
         ],

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from stream_app.contracts.events import decode
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy, Received, Source
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
 from stream_app.core.rules import RuleSet
-from stream_app.core.session import Versioned
+from stream_app.core.session_state import Versioned
 from stream_app.core.window import WindowPolicy
 from stream_app.store.repository import Store
 from tests.fakes import FakeScorer
@@ -50,10 +50,7 @@ def pipeline(rules: RuleSet = EAGER) -> Pipeline:
 
 def received(values: list[bytes], partition: int = 0) -> list[Received]:
     """Events as they come from the log."""
-    return [
-        Received(Source("t", partition, offset), value, decode(value))
-        for offset, value in enumerate(values)
-    ]
+    return [receive(Source("t", partition, offset), value) for offset, value in enumerate(values)]
 
 
 def process(

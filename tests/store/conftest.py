@@ -3,17 +3,34 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.store import schema
+from servers.postgres import Server
 from stream_app.store.repository import Store, open_store
+from tests.store import databases
 from tests.store.batches import prepare
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty database of either kind."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/test.db"
-    return request.getfixturevalue("server").new_database()
+        yield f"sqlite:///{tmp_path}/test.db"
+        return
+    server: Server = request.getfixturevalue("server")
+    url = server.new_database()
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def upgraded_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database of either kind with the newest schema."""
+    if request.param == "sqlite":
+        yield databases.sqlite(tmp_path / "test.db")
+        return
+    server: Server = request.getfixturevalue("server")
+    url = databases.postgresql(server)
+    yield url
+    server.drop(url)
 
 
 @pytest.fixture
@@ -31,14 +48,12 @@ def opened() -> Iterator[Callable[[str], Store]]:
 
 
 @pytest.fixture
-def store(empty_url: str, opened: Callable[[str], Store]) -> Store:
+def store(upgraded_url: str, opened: Callable[[str], Store]) -> Store:
     """A worker's store: newest schema, bundle registered."""
-    upgraded = opened(empty_url)
-    schema.upgrade(upgraded)
-    return prepare(upgraded)
+    return prepare(opened(upgraded_url))
 
 
 @pytest.fixture
-def other(store: Store, empty_url: str, opened: Callable[[str], Store]) -> Store:
+def other(store: Store, upgraded_url: str, opened: Callable[[str], Store]) -> Store:
     """A second worker's store over the same database."""
-    return prepare(opened(empty_url))
+    return prepare(opened(upgraded_url))

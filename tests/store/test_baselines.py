@@ -7,7 +7,7 @@ import pytest
 
 from stream_app.contracts.scores import AlertState, SessionScore
 from stream_app.core import empathy
-from stream_app.core.session import Versioned, pack, unpack
+from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.store import tables
 from stream_app.store.baselines import StoredBaselines, read, refresh
 from stream_app.store.repository import Store
@@ -100,7 +100,7 @@ def test_no_speaker_id_gets_into_the_database(filled: Store) -> None:
 def test_a_session_keeps_the_baseline_that_it_opened_with(filled: Store) -> None:
     refresh(filled, BUNDLE, NOW, days=30, least=3)
     core = pipeline(RELATIVE)
-    core.baselines = book = StoredBaselines(filled, BUNDLE)
+    core.environment.baselines = book = StoredBaselines(filled, BUNDLE)
     states: dict[str, Versioned] = {}
     log = received(session("new", "joan", "chat"))
     first = core.process(log[:2], states)
@@ -121,7 +121,7 @@ def test_a_session_keeps_the_baseline_that_it_opened_with(filled: Store) -> None
 
 def test_without_a_baseline_the_rule_falls_back(store: Store) -> None:
     core = pipeline(RELATIVE)
-    core.baselines = StoredBaselines(store, BUNDLE)
+    core.environment.baselines = StoredBaselines(store, BUNDLE)
     assert core.process(received(session("new", "joan", "chat")), {}).alerts == []
 
 
@@ -131,7 +131,7 @@ def test_a_baseline_is_pinned_whatever_the_batches(filled: Store) -> None:
     log = received(session("new", "joan", "chat"))
     for cut in range(1, len(log)):
         core = pipeline(RELATIVE)
-        core.baselines = StoredBaselines(filled, BUNDLE)
+        core.environment.baselines = StoredBaselines(filled, BUNDLE)
         states: dict[str, Versioned] = {}
         parts = [core.process(part, states) for part in (log[:cut], log[cut:])]
         found.append(([a for part in parts for a in part.alerts], pack(states["new"].state)))
@@ -147,7 +147,7 @@ def test_a_channel_with_enough_sessions_is_the_reference_of_the_next_one(
 
     def score() -> SessionScore:
         core = pipeline(RELATIVE)
-        core.baselines = StoredBaselines(filled, BUNDLE)
+        core.environment.baselines = StoredBaselines(filled, BUNDLE)
         [found] = core.process(log, {}).session_scores
         return found
 
@@ -168,7 +168,7 @@ def test_an_alert_quotes_the_channel_once_the_channel_is_the_reference(
 
     def reason() -> str:
         core = pipeline(rules_of(text))
-        core.baselines = StoredBaselines(filled, BUNDLE)
+        core.environment.baselines = StoredBaselines(filled, BUNDLE)
         alerts = core.process(log, {}).alerts
         return next(alert.reason for alert in alerts if alert.state is AlertState.FIRING)
 

@@ -168,7 +168,7 @@ def test_quiet_sessions_are_open_old_and_in_our_partitions(store: Store) -> None
     assert quiet(before=before + timedelta(seconds=1)) == ["older", "old", "fresh"]
     zone = before.astimezone(datetime.fromisoformat("2026-01-05T00:00:00+09:00").tzinfo)
     assert quiet(before=zone) == ["older", "old"]
-    store.commit(pipeline().rest(store.quiet_sessions(BUNDLE, before, [2])))
+    store.commit(pipeline().flush_idle(store.quiet_sessions(BUNDLE, before, [2])))
     assert quiet() == ["old"]
     statuses = {row["session_id"]: row["status"] for row in rows(store, tables.session_scores)}
     assert statuses["older"] == SessionStatus.IDLE.value

@@ -1,4 +1,4 @@
-"""The turns of a window lie apart from their state, and come back as they were."""
+"""Turns of a window are stored separately from their state, and come back as they were."""
 
 import itertools
 
@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from stream_app.core.pipeline import Pipeline, Policy
-from stream_app.core.session import Versioned, pack
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import Pipeline
+from stream_app.core.session_state import Versioned, pack
 from stream_app.core.window import WindowPolicy
 from stream_app.store import schema, tables, windows
 from stream_app.store.repository import Store
@@ -27,23 +28,23 @@ MOST = POLICY.before + POLICY.after + 1 + POLICY.reorder_turns + 1
 
 @settings(max_examples=150, deadline=None)
 @given(logs(), st.lists(st.integers(0, 40), max_size=8))
-def test_a_session_goes_on_from_what_lies_apart_as_it_would_in_memory(
+def test_a_session_goes_on_from_its_stored_parts_as_it_would_in_memory(
     log: list[bytes], cuts: list[int]
 ) -> None:
     pipeline = Pipeline(FakeScorer(), Policy(POLICY, ALL))
     edges = sorted({0, len(log), *(place % (len(log) + 1) for place in cuts)})
     events = received(log)
     states: dict[str, Versioned] = {}
-    lying: dict[int, bytes] = {}
+    stored_turns: dict[int, bytes] = {}
     for start, stop in itertools.pairwise(edges):
         for session in pipeline.process(events[start:stop], states).sessions.values():
-            apart = windows.apart(session)
-            lying |= {row["slot"]: row["turn"] for row in apart.turns}
-            state, slots = windows.together(apart.state, lying)
+            split = windows.split_state(session)
+            stored_turns |= {row["slot"]: row["turn"] for row in split.turns}
+            state, slots = windows.join_state(split.state, stored_turns)
             assert state == session.state
-            assert slots == apart.slots
+            assert slots == split.slots
             assert len(set(slots.values())) == len(slots)
-            assert max(lying, default=0) < MOST
+            assert max(stored_turns, default=0) < MOST
             states = {"s": Versioned(state, slots=slots)}
 
 
@@ -52,7 +53,7 @@ def test_a_turn_is_written_once_and_its_slot_is_taken_over(store: Store) -> None
     slots_of: dict[int, set[int]] = {}
     for seq in range(20):
         result = process([turn(seq)], states)
-        [row] = windows.apart(result.sessions["s"]).turns
+        [row] = windows.split_state(result.sessions["s"]).turns
         assert msgspec.msgpack.decode(row["turn"])["seq"] == seq
         slots_of.setdefault(row["slot"], set()).add(seq)
         store.commit(result)
@@ -111,7 +112,7 @@ def test_an_older_release_finds_the_turns_in_the_states_again(store: Store) -> N
     with store.engine.connect() as connection:
         found = {row.session_id: bytes(row.state) for row in connection.execute(query)}
     for name, raw in found.items():
-        state, slots = windows.together(raw, {})
+        state, slots = windows.join_state(raw, {})
         assert slots == {}
         assert len(state.window.history) == 7
         assert list(state.window.waiting) == [10, 11]

@@ -21,12 +21,11 @@ from stream_app.commands.children import environment
 from stream_app.contracts import scores
 from stream_app.core.pipeline import BatchResult
 from stream_app.settings import Settings
-from stream_app.store import schema
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store, open_store
 from stream_app.worker.broker import free_port
 from stream_app.worker.topics import client_options
-from tests.store import batches
+from tests.store import batches, databases
 
 PATIENCE = 40.0
 PERSONS = (
@@ -53,14 +52,13 @@ class Web:
         self.settings = Settings().model_copy(
             update={
                 "kafka_brokers": self.broker,
-                "database_url": SecretStr(f"sqlite:///{self.folder}/rapport.db"),
+                "database_url": SecretStr(databases.sqlite(self.folder / "rapport.db")),
                 "topic_partitions": 2,
                 "web_port": self.port,
                 **self.changes,
             }
         )
         self.store: Store = open_store(self.settings.database_url.get_secret_value())
-        schema.upgrade(self.store)
         batches.prepare(self.store)
         self.tokens = {person.name: self._account(person) for person in PERSONS}
         self._process: subprocess.Popen[bytes] | None = None
@@ -72,7 +70,11 @@ class Web:
     def client(self, name: str | None = "sue", **options: Any) -> httpx.Client:
         """A client that asks as this person."""
         headers = {"Authorization": f"Bearer {self.tokens[name]}"} if name else {}
-        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=20, **options)
+        return self.visitor(path="/api/v1", headers=headers, **options)
+
+    def visitor(self, path: str = "", **options: Any) -> httpx.Client:
+        """A client that nothing is known of."""
+        return httpx.Client(base_url=self.url + path, timeout=20, **options)
 
     def commit(self, *events: bytes) -> BatchResult:
         """Events through the core into the database."""

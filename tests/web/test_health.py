@@ -1,16 +1,16 @@
 """The web process's probes and metrics; and that guessing passwords gets slow."""
 
 import json
-from pathlib import Path
+from collections.abc import Iterator
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stream_app.web.attempts import LONGEST_WAIT, MOST_KEYS, Attempts, TooManyAttempts
 
 from stream_app.store.people import People
 from stream_app.store.repository import open_store
-from stream_app.web.attempts import LONGEST_WAIT, MOST_KEYS, Attempts, TooManyAttempts
 from stream_app.web.auth import hash_password
 from stream_app.web.health import WebHealth
 from stream_app.web.live import Hub
@@ -20,9 +20,9 @@ from tests.web.server import Web
 PASSWORD = "long enough to pass"
 
 
-@pytest.fixture
-def web(tmp_path: Path):
-    made = Web(tmp_path, changes={"health_port": free_port()})
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    made = Web(tmp_path_factory.mktemp("web"), changes={"health_port": free_port()})
     try:
         made.start()
         yield made

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.store import schema
 from stream_app.store.repository import Store, open_store
+from tests.store import databases
 from tests.store.batches import prepare
 
 
@@ -14,8 +14,7 @@ def open_prepared(tmp_path: Path) -> Iterator[Callable[[str], Store]]:
     stores: list[Store] = []
 
     def open_one(name: str = "one") -> Store:
-        stores.append(open_store(f"sqlite:///{tmp_path}/{name}.db"))
-        schema.upgrade(stores[-1])
+        stores.append(open_store(databases.sqlite(tmp_path / f"{name}.db")))
         return prepare(stores[-1])
 
     yield open_one

@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 
 from stream_app.contracts import plausible
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.rules import RuleSet
 from stream_app.store.repository import Store
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
-from stream_app.worker.reader import Record
 from tests.rule_texts import EAGER
 from tests.store.batches import pipeline
 
@@ -35,16 +34,16 @@ def processor(
     )
 
 
-def records(values: Sequence[bytes], headers: dict[str, bytes] | None = None) -> list[Record]:
+def records(values: Sequence[bytes], headers: dict[str, bytes] | None = None) -> list[Received]:
     """The values as records of one partition."""
-    return [Record(Source("t", 0, i), value, headers or {}, None) for i, value in enumerate(values)]
+    return [receive(Source("t", 0, i), value, headers or {}) for i, value in enumerate(values)]
 
 
-def live(values: Sequence[bytes]) -> list[Record]:
+def live(values: Sequence[bytes]) -> list[Received]:
     """The same, appended by the broker at the time of the event."""
     times = [datetime.fromisoformat(json.loads(value)["occurred_at"]) for value in values]
     return [
-        Record(Source("t", 0, i), value, {}, at, at)
+        receive(Source("t", 0, i), value, {}, at, at)
         for i, (value, at) in enumerate(zip(values, times, strict=True))
     ]
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from inspect import signature
 from types import SimpleNamespace
@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from stream_app.core.pipeline import BatchResult, Received, Source
+from stream_app.core.pipeline import BatchResult, Received, Source, receive
 from stream_app.errors import ContractError, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.store.outbox import Message
 from stream_app.worker import agents
 from stream_app.worker import app as faust_app
+from stream_app.worker import records as records_module
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.positions import Positions
 from stream_app.worker.processor import BatchProcessor, Committed, SessionCache
-from stream_app.worker.reader import Record
 from stream_app.worker.rule_watch import RuleWatch
 from tests.store.batches import pipeline, process, turn
 
@@ -42,8 +42,8 @@ class World:
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
         self.left: list[Committed] = []
-        self.rest_calls: list[tuple[datetime, list[int]]] = []
-        self.tick_calls: list[tuple[datetime, datetime, list[int]]] = []
+        self.idle_calls: list[tuple[datetime, list[int]]] = []
+        self.due_calls: list[tuple[datetime, datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
         self.unacked: set[Any] = set()
@@ -92,14 +92,13 @@ class World:
             await asyncio.sleep(0)  # as a stream does before it breaks
             raise self.broken
 
-    def read(self, records: list[Record]) -> list[Received]:
+    def read(self, records: Iterable[Received]) -> list[Received]:
         if self.unreadable is not None:
             raise self.unreadable
         self.journal.append("read")
         if self.journal.count("read") == 2:
             self.second_read.set()
-        event = ContractError("schema", "nobody looks at it")
-        return [Received(r.source, r.value, event, r.produced_at) for r in records]
+        return list(records)
 
     def handle(self, batch: list[Received]) -> Committed:
         self.handled.append(batch)
@@ -129,18 +128,18 @@ class World:
         assert after == agents.LEFT_BEHIND_AFTER
         return self.left
 
-    def rest(self, before: datetime, partitions: list[int]) -> Committed | None:
+    def flush_idle(self, before: datetime, partitions: list[int]) -> Committed | None:
         if self.problem is not None:
             raise self.problem
-        self.rest_calls.append((before, partitions))
+        self.idle_calls.append((before, partitions))
         return None
 
-    def tick(
+    def fire_due(
         self, due: datetime, active_since: datetime, partitions: list[int]
     ) -> Committed | None:
         if self.problem is not None:
             raise self.problem
-        self.tick_calls.append((due, active_since, partitions))
+        self.due_calls.append((due, active_since, partitions))
         return self.outcome
 
     def assignment(self) -> set[TP]:
@@ -215,7 +214,7 @@ class RecordBatch:
 
 
 def agent_of(app: Any, processor: Any) -> TurnAgent:
-    rules = RuleWatch(DEFAULT_RULES, pipeline().alerting, WorkerMetrics())
+    rules = RuleWatch(DEFAULT_RULES, pipeline().environment.alerting, WorkerMetrics())
     reload = getattr(processor, "reload_baselines", lambda: None)
     outdated = getattr(processor, "outdated", lambda now: iter(()))
     health, metrics = Health(Limits()), WorkerMetrics()
@@ -284,6 +283,21 @@ async def test_records_carry_where_they_stood_and_when_they_were_produced(world:
     assert (record.source.topic, record.source.partition, record.source.offset) == ("t", 2, 0)
     assert record.produced_at == datetime.fromtimestamp(1.5, UTC)
     assert tombstone.raw == b""
+
+
+async def test_records_are_decoded_in_the_thread_that_reads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    def noted(*args: Any, **options: Any) -> Received:
+        threads.append(threading.current_thread().name)
+        return receive(*args, **options)
+
+    monkeypatch.setattr(records_module, "receive", noted)
+    world.batch(turn(), b"broken")
+    await world.agent()._consume(world)
+    assert [name.split("_")[0] for name in threads] == ["read", "read"]
 
 
 async def test_nothing_is_acknowledged_when_the_processor_gives_up(world: World) -> None:
@@ -363,8 +377,8 @@ async def test_idle_sessions_are_looked_for_by_the_clock_whatever_events_say(wor
     world.outcome = Committed(process([turn(occurred_at=ahead), turn(1)]), [], None)
     world.batch(turn(occurred_at=ahead))
     await agent._consume(world)
-    await agent._look_after_idle()
-    [(before, partitions)] = world.rest_calls
+    await agent._flush_idle_sessions()
+    [(before, partitions)] = world.idle_calls
     assert abs(datetime.now(UTC) - SETTINGS.idle_after - before) < timedelta(seconds=30)
     assert partitions == [2]
 
@@ -374,35 +388,35 @@ async def test_a_partition_that_is_behind_is_looked_at_by_the_time_it_is_read_to
 ) -> None:
     agent = world.agent()
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
-    await agent._look_after_idle()
-    assert world.rest_calls == [], "nothing of it has been read yet"
+    await agent._flush_idle_sessions()
+    assert world.idle_calls == [], "nothing of it has been read yet"
     world.batch(turn(), turn(1))
     await agent._consume(world)
-    await agent._look_after_idle()
+    await agent._flush_idle_sessions()
     appended = datetime.fromtimestamp(1.5, UTC)
-    assert world.rest_calls == [(appended - SETTINGS.idle_after, [2])]
+    assert world.idle_calls == [(appended - SETTINGS.idle_after, [2])]
 
 
 async def test_a_worker_without_partitions_looks_after_nobody(world: World) -> None:
     world.partitions = {TP("another", 5)}
-    await world.agent()._look_after_idle()
-    assert world.rest_calls == []
+    await world.agent()._flush_idle_sessions()
+    assert world.idle_calls == []
 
 
 async def test_messages_that_were_left_behind_are_published_and_then_deleted(world: World) -> None:
     world.left = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
-    await world.agent()._look_after_idle()
+    await world.agent()._flush_idle_sessions()
     assert world.journal == ["send late", "delivered late", "published 9"]
 
 
 async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(world: World) -> None:
     world.problem = StoreUnavailable("away")
     agent = world.agent()
-    await agent._look_after_idle()
-    assert world.rest_calls == []
+    await agent._flush_idle_sessions()
+    assert world.idle_calls == []
     world.problem = None
-    await agent._look_after_idle()
-    assert len(world.rest_calls) == 1
+    await agent._flush_idle_sessions()
+    assert len(world.idle_calls) == 1
 
 
 async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(world: World) -> None:
@@ -417,8 +431,8 @@ async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(worl
     now = datetime.now(UTC)
     for partition, at in ((2, now), (4, now - timedelta(minutes=1))):
         agent._clocks.worked_on([appended(at, partition)], now)
-    await agent._look_after_time()
-    [(due, active_since, partitions)] = world.tick_calls
+    await agent._fire_due_rules()
+    [(due, active_since, partitions)] = world.due_calls
     assert partitions == [1, 2], "2 is read to what was sent just now, 4 is a minute behind"
     assert abs(datetime.now(UTC) - agents.TICK_AFTER - due) < timedelta(seconds=30)
     assert due - active_since == SETTINGS.idle_after - agents.TICK_AFTER
@@ -428,19 +442,19 @@ async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(worl
 async def test_while_the_log_is_not_read_no_time_passes(world: World) -> None:
     agent = world.agent()
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
-    await agent._look_after_time()
+    await agent._fire_due_rules()
     world.ends = {}
-    await agent._look_after_time()
-    assert world.tick_calls == []
+    await agent._fire_due_rules()
+    assert world.due_calls == []
 
 
 async def test_a_failing_look_at_the_time_does_not_end_the_worker(world: World) -> None:
     world.problem = StoreUnavailable("away")
     agent = world.agent()
-    await agent._look_after_time()
+    await agent._fire_due_rules()
     world.problem = None
-    await agent._look_after_time()
-    assert len(world.tick_calls) == 1
+    await agent._fire_due_rules()
+    assert len(world.due_calls) == 1
 
 
 async def test_where_a_partition_was_read_to_is_forgotten_when_partitions_move(
@@ -460,10 +474,10 @@ async def test_baselines_are_read_again_from_time_to_time(
 ) -> None:
     world.reload_baselines = lambda: world.journal.append("baselines")
     agent = world.agent()
-    await agent._look_after_rules()
+    await agent._reload_rules()
     assert world.journal == []
     monkeypatch.setattr(agents, "BASELINES_EVERY", 0.0)
-    await agent._look_after_rules()
+    await agent._reload_rules()
     assert world.journal == ["baselines"]
 
 
@@ -480,7 +494,7 @@ async def test_a_rebalance_is_seen_by_the_health(world: World) -> None:
     agent = world.agent()
     assert "joining the consumer group" in agent.health.not_ready()
     await agent._on_assigned({TP(SETTINGS.turns_topic, 1)})
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == []
     await agent._on_revoked({TP(SETTINGS.turns_topic, 1)})
     assert agent.health.not_ready() == ["joining the consumer group"]
@@ -490,10 +504,10 @@ async def test_a_standby_worker_is_ready_and_one_without_a_topic_is_not(world: W
     agent = world.agent()
     world.partitions = {TP("another", 5)}
     await agent._on_assigned()
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == []
     world.topic_size = None
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == ["the topic of the turns does not exist"]
 
 
@@ -501,10 +515,10 @@ async def test_a_store_that_does_not_answer_is_said_and_forgiven(world: World) -
     agent = world.agent()
     await agent._on_assigned()
     world.problem = StoreUnavailable("the database does not answer")
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == ["store: the database does not answer"]
     world.problem = None
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == []
 
 
@@ -514,12 +528,12 @@ async def test_lag_is_what_the_log_has_and_the_group_has_not(world: World) -> No
     world.partitions = {TP(SETTINGS.turns_topic, p) for p in (1, 4)}
     world.ends = dict.fromkeys(world.partitions, 7)
     world._committed_offset = {TP(SETTINGS.turns_topic, 1): 5, TP(SETTINGS.turns_topic, 4): None}
-    await agent._look_after_health()
+    await agent._report_health()
     value = agent.metrics.registry.get_sample_value
     assert value("rapport_lag_events", {"partition": "1"}) == 2
     assert value("rapport_lag_events", {"partition": "4"}) == 7
     world.ends = {}
-    await agent._look_after_health()
+    await agent._report_health()
     assert agent.health.not_ready() == ["lag not known yet"]
 
 
@@ -533,7 +547,7 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
 
 
 def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
-    for name in ("handle", "rest", "tick", "left_behind", "published", "ping", "end"):
+    for name in ("handle", "flush_idle", "fire_due", "left_behind", "published", "ping", "end"):
         real: Callable[..., Any] = getattr(BatchProcessor, name)
         fake: Callable[..., Any] = getattr(World, name)
         assert list(signature(real).parameters) == list(signature(fake).parameters)
@@ -549,7 +563,7 @@ async def test_what_is_too_old_is_removed_piece_by_piece(world: World) -> None:
 
     world.outdated = outdated
     agent = world.agent()
-    await agent._look_after_outdated()
+    await agent._purge_expired()
     assert [now.tzinfo for now in asked] == [UTC]
     removed = {
         sample.labels["what"]: sample.value
@@ -567,6 +581,6 @@ async def test_a_removal_that_fails_does_not_end_the_worker(world: World) -> Non
 
     world.outdated = outdated
     agent = world.agent()
-    await agent._look_after_outdated()
+    await agent._purge_expired()
     assert world.journal == []
     assert agent.metrics.outdated.labels("texts")._value.get() == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_app.core.session import SessionState, Versioned
+from stream_app.core.session_state import SessionState, Versioned
 from stream_app.worker.processor import SessionCache
 
 

@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.core.pipeline import Received, Source
+from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import ContractError
 from stream_app.store import retention, tables
 from stream_app.store.repository import Store
 from stream_app.worker.clocks import PartitionClocks
 from stream_app.worker.processor import BatchProcessor
-from stream_app.worker.reader import Record
 from tests.rule_texts import rule_text, rules_of
 from tests.store.batches import turn
 from tests.store.reading import rows
@@ -34,11 +33,11 @@ def worker_of(store: Store) -> BatchProcessor:
 def say(worker: BatchProcessor, session: str, at: datetime, seq: int = 0) -> None:
     """A turn whose producer says so of the time; appended now, as brokers say."""
     value = turn(seq, session_id=session, occurred_at=at.isoformat())
-    worker.handle(worker.read([Record(Source("t", 0, 0), value, {}, at, NOW)]))
+    worker.handle(worker.read([receive(Source("t", 0, 0), value, {}, at, NOW)]))
 
 
 def fired(worker: BatchProcessor, due: datetime) -> set[str]:
-    done = worker.tick(due, due - HALF_AN_HOUR, [0])
+    done = worker.fire_due(due, due - HALF_AN_HOUR, [0])
     return set() if done is None else {alert.session_id for alert in done.result.alerts}
 
 
@@ -68,8 +67,8 @@ def test_a_session_of_the_far_future_comes_to_rest_with_the_others(store: Store)
     worker = worker_of(store)
     say(worker, "future", NOW + 400 * DAY)
     say(worker, "right", NOW)
-    assert worker.rest(NOW, [0]) is None
-    rested = worker.rest(NOW + SECOND, [0])
+    assert worker.flush_idle(NOW, [0]) is None
+    rested = worker.flush_idle(NOW + SECOND, [0])
     assert rested is not None
     assert rested.result.sessions.keys() == {"future", "right"}
 
@@ -79,15 +78,15 @@ def test_a_turn_that_comes_again_makes_no_session_younger(store: Store) -> None:
     say(worker, "s", NOW)
     again = processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW + DAY)
     value = turn(session_id="s", occurred_at=NOW.isoformat())
-    again.handle(again.read([Record(Source("t", 0, 0), value, {}, NOW, None)]))
-    assert again.rest(NOW + SECOND, [0]) is not None
+    again.handle(again.read([receive(Source("t", 0, 0), value, {}, NOW, None)]))
+    assert again.flush_idle(NOW + SECOND, [0]) is not None
 
 
 def test_a_timer_makes_no_session_younger(store: Store) -> None:
     worker = worker_of(store)
     say(worker, "s", NOW)
     assert fired(worker, NOW + 91 * SECOND) == {"s"}
-    assert worker.rest(NOW + SECOND, [0]) is not None
+    assert worker.flush_idle(NOW + SECOND, [0]) is not None
     [state] = rows(store, tables.session_states)
     assert state["seen_at"] == NOW
 

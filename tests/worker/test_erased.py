@@ -60,8 +60,8 @@ def test_an_erased_session_is_not_woken_by_the_clock(open_prepared: Open) -> Non
     worker = processor(store)
     handle(worker, LOG)
     erase(store, "a")
-    worker.rest(LATER, [0])
-    worker.tick(LATER, NOW, [0])
+    worker.flush_idle(LATER, [0])
+    worker.fire_due(LATER, NOW, [0])
     assert sessions_in(store) == {"b"}
 
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.pipeline import Pipeline, Policy, Source
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import Pipeline, Source, receive
 from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import Target, WindowPolicy
+from stream_app.core.window import ScoringRequest, WindowPolicy
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import schema, tables
 from stream_app.store.repository import Store, open_store
 from stream_app.worker.isolation import handled
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, SessionCache
-from stream_app.worker.reader import Record
 from tests.fakes import FakeScorer
 from tests.rule_texts import ALL, rule_text, rules_of
 from tests.store.batches import end, outcome, prepare, turn
@@ -88,7 +88,7 @@ def test_a_plausible_time_lies_between_a_setting_and_the_brokers_clock(
     worker = processor(open_prepared())
     value = turn(occurred_at=occurred_at)
     at = datetime.fromisoformat(appended_at)
-    [part] = handled(worker, worker.read([Record(Source("t", 0, 0), value, {}, at, at)]))
+    [part] = handled(worker, worker.read([receive(Source("t", 0, 0), value, {}, at, at)]))
     reasons = [item.letter.reason for item in part.result.dead_letters]
     assert reasons == ([] if taken else ["implausible-time"])
 
@@ -214,12 +214,12 @@ def test_the_control_leaves_nothing_behind(open_prepared: Open) -> None:
 class ChokingAtTheEnd(FakeScorer):
     """Fails on the final score of one text."""
 
-    def score(self, targets: list[Target]) -> list[HeadScores]:
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         [bad] = self.encode([POISON])
-        for target in targets:
-            if target.stage is Stage.FINAL and target.turn.vectors == bad.vectors:
+        for request in requests:
+            if request.stage is Stage.FINAL and request.turn.vectors == bad.vectors:
                 raise RuntimeError(POISON)
-        return super().score(targets)
+        return super().score(requests)
 
 
 def test_a_session_that_cannot_be_rested_keeps_no_other_from_it(open_prepared: Open) -> None:
@@ -228,10 +228,10 @@ def test_a_session_that_cannot_be_rested_keeps_no_other_from_it(open_prepared: O
     worker = BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
     take(worker, turn(text=POISON), turn(session_id="a"), turn(session_id="b"))
     later = datetime.now(UTC) + timedelta(days=1)
-    rested = worker.rest(later, [0])
+    rested = worker.flush_idle(later, [0])
     assert rested is not None
     assert rested.result.sessions.keys() == {"a", "b"}
-    assert worker.rest(later, [0]) is None
+    assert worker.flush_idle(later, [0]) is None
     states = {row["session_id"]: row["status"] for row in rows(store, tables.session_states)}
     assert states == {"s": "open", "a": "idle", "b": "idle"}
 
@@ -303,5 +303,5 @@ def test_whatever_its_fields_hold_an_event_is_counted_or_set_aside(
     assert sum(counts.values()) == len(values) + 1
     assert ("good", json.loads(good)["seq"]) in sessions_of(property_store)
     later = datetime.now(UTC) + timedelta(days=1)
-    worker.rest(later, [0])
-    worker.tick(later, later - timedelta(days=1), [0])
+    worker.flush_idle(later, [0])
+    worker.fire_due(later, later - timedelta(days=1), [0])

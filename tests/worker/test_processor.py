@@ -1,4 +1,4 @@
-"""Batches through the processor: retries, stale states, rest, the outbox."""
+"""Batches through the processor: retries, stale states, idle sessions, the outbox."""
 
 import json
 import threading
@@ -246,43 +246,43 @@ def test_a_cache_smaller_than_a_batch_changes_no_row(
     assert scored(store) == undisturbed
 
 
-def test_quiet_sessions_are_rested_once(open_prepared: Open) -> None:
+def test_idle_sessions_are_flushed_once(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG)
-    assert worker.rest(BEFORE, [0]) is None
-    assert worker.rest(LATER, [1]) is None
-    rested = worker.rest(LATER, [0])
-    assert rested is not None
-    assert rested.result.sessions.keys() == {"b"}
-    assert rested.outbox_id is not None
-    assert {m.key for m in rested.messages} == {b"b"}
+    assert worker.flush_idle(BEFORE, [0]) is None
+    assert worker.flush_idle(LATER, [1]) is None
+    flushed = worker.flush_idle(LATER, [0])
+    assert flushed is not None
+    assert flushed.result.sessions.keys() == {"b"}
+    assert flushed.outbox_id is not None
+    assert {m.key for m in flushed.messages} == {b"b"}
     statuses = {r["session_id"]: r["status"] for r in rows(store, tables.session_scores)}
     assert statuses == {"a": "closed", "b": "idle"}
     finals = [r for r in rows(store, tables.turn_scores) if r["stage"] == "final"]
     assert len(finals) == 18
-    assert worker.rest(LATER, [0]) is None
+    assert worker.flush_idle(LATER, [0]) is None
 
 
 @pytest.mark.parametrize("cut", [3, 8, 13])
-def test_a_session_that_was_rested_goes_on_as_if_it_had_not(
+def test_a_session_that_was_flushed_goes_on_as_if_it_had_not(
     open_prepared: Open, undisturbed: dict[str, Any], cut: int
 ) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG[:cut])
-    assert worker.rest(LATER, [0]) is not None
+    assert worker.flush_idle(LATER, [0]) is not None
     handle(worker, LOG[cut:])
     assert scored(store) == undisturbed
 
 
-def test_resting_with_a_stale_state_starts_from_the_database(open_prepared: Open) -> None:
+def test_flushing_with_a_stale_state_starts_from_the_database(open_prepared: Open) -> None:
     one, two = processor(open_prepared()), processor(open_prepared())
     handle(one, [turn(0)])
     handle(two, [turn(1)])
-    rested = one.rest(LATER, [0])
-    assert rested is not None
-    assert rested.result.session_scores[0].turns == 2
+    flushed = one.flush_idle(LATER, [0])
+    assert flushed is not None
+    assert flushed.result.session_scores[0].turns == 2
 
 
 def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepared: Open) -> None:

@@ -29,7 +29,7 @@ class World:
         core = pipeline(load_rules(file))
         topics = OutTopics("turn-scores", "session-scores", "alerts")
         self.worker = BatchProcessor(core, store, topics, SessionCache(9), 1.0, self.metrics)
-        self.watch = RuleWatch(file, core.alerting, self.metrics)
+        self.watch = RuleWatch(file, core.environment.alerting, self.metrics)
 
     def reloads(self, outcome: str) -> float | None:
         return self.metrics.registry.get_sample_value(

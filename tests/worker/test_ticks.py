@@ -38,7 +38,7 @@ def take(worker: BatchProcessor, *values: bytes) -> None:
 
 
 def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]:
-    done = worker.tick(due, due - HALF_AN_HOUR, [partition])
+    done = worker.fire_due(due, due - HALF_AN_HOUR, [partition])
     return [] if done is None else [alert.state.value for alert in done.result.alerts]
 
 
@@ -152,7 +152,7 @@ def test_what_is_published_after_a_tick_is_what_was_stored(
     store: Store, worker: BatchProcessor
 ) -> None:
     take(worker, turn(0, occurred_at=at(ASKED)))
-    done = worker.tick(DEADLINE, DEADLINE - HALF_AN_HOUR, [0])
+    done = worker.fire_due(DEADLINE, DEADLINE - HALF_AN_HOUR, [0])
     assert done is not None
     assert sorted(message.topic for message in done.messages) == ["alerts", "session-scores"]
     assert done.outbox_id in store.outbox_ids()

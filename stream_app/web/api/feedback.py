@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from stream_app.core.feedback import Feedback
-from stream_app.web import feedback
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Reader
+from stream_app.web.feedback import reading
+from stream_app.web.feedback.composition import Feedback
 from stream_app.web.refused import as_http
 from stream_app.web.segments import SESSION
 from stream_app.web.services import Wired
@@ -27,4 +27,4 @@ def feedback_on_session(
     `[start, end)` in characters of the turn's text. 409 while the session is open.
     """
     with as_http():
-        return feedback.of_session(services.store, person, session_id)
+        return reading.of_session(services.store, person, session_id)

@@ -15,11 +15,12 @@ from stream_app.store.people import Person, PersonRole
 from stream_app.store.reading import levels, sessions
 from stream_app.store.reading.scope import Scope
 from stream_app.store.reading.sessions import Order, SessionFilter
-from stream_app.web import agreement, feedback
+from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Supervisor, allowed
 from stream_app.web.console.frame import render
 from stream_app.web.console.trend_chart import chart
+from stream_app.web.feedback import reading
 from stream_app.web.services import Services, Wired
 from stream_app.web.trends import FEWEST_SESSIONS, WEEKS, trends
 
@@ -65,7 +66,7 @@ def _page(
     store = services.store
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     found = levels.of_counsellor(store, scope, speaker, since)
-    looked_at, points = feedback.of_recent(found)
+    looked_at, points = reading.of_recent(found)
     page = sessions.find(store, scope, SessionFilter(), Order.START, cursor, SESSIONS_SHOWN)
     bundle = page.items[0].bundle if page.items else None
     lines = trends(found)

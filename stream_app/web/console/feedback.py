@@ -3,12 +3,12 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from stream_app.core.feedback import TooEarly
-from stream_app.web import feedback
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Reader
 from stream_app.web.console.frame import render, templates
 from stream_app.web.console.session import PAGE_TURNS
+from stream_app.web.feedback import reading
+from stream_app.web.feedback.composition import TooEarly
 from stream_app.web.refused import as_http
 from stream_app.web.segments import SESSION, segment
 from stream_app.web.services import Wired
@@ -36,7 +36,7 @@ def feedback_page(
     early, told = "", []
     with as_http():
         try:
-            told = feedback.of_session(services.store, person, session_id)
+            told = reading.of_session(services.store, person, session_id)
         except TooEarly as problem:
             early = str(problem)
     return render(

@@ -8,7 +8,6 @@ from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.feedback import Feedback
 from stream_app.store import audit, disputes
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person
@@ -16,12 +15,14 @@ from stream_app.store.reading import alerts, bundle_facts, sessions, transcripts
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.sessions import SessionCard
-from stream_app.web import agreement, feedback
+from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, judgements
 from stream_app.web.console.charts import AlertSpan, risk_curve
 from stream_app.web.console.frame import live_address, render
+from stream_app.web.feedback import reading
+from stream_app.web.feedback.composition import Feedback
 from stream_app.web.segments import SESSION
 from stream_app.web.services import Services, Wired
 
@@ -184,7 +185,7 @@ def _feedback(services: Services, person: Person, top: SessionShown) -> list[Fee
     """Once the session is over, on the first page."""
     if top.card.status is SessionStatus.OPEN or top.page:
         return []
-    return feedback.of_session(services.store, person, top.card.session_id)
+    return reading.of_session(services.store, person, top.card.session_id)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionShown:

@@ -6,13 +6,13 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from stream_app.core.suppression import FEWEST_CLIENTS, FEWEST_COUNSELLORS
 from stream_app.store.reading import bundle_facts, cohorts
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
 from stream_app.web.cohorts import table
 from stream_app.web.console.frame import render
 from stream_app.web.services import Wired
+from stream_app.web.suppression import FEWEST_CLIENTS, FEWEST_COUNSELLORS
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 WEEKS: Final = 8

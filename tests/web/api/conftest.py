@@ -1,17 +1,17 @@
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from stream_app.worker import broker
+from tests.conftest import own_names
+from tests.store import databases
 from tests.store.batches import end, turn
+from tests.web.inside import WebInside
 from tests.web.server import Web
 
 CLEO = "cleo@example.org"
 WORDS = "zanzibar"
-_NUMBERS = itertools.count(1)
 
 
 def filled(web: Web) -> Web:
@@ -43,26 +43,23 @@ def changes(request: pytest.FixtureRequest) -> Callable[[], dict[str, Any]]:
     if not request.config.getoption("--services"):
         return dict
     server = request.getfixturevalue("server")
-    return lambda: {"database_url": SecretStr(server.new_database())}
+    return lambda: {"database_url": SecretStr(databases.postgresql(server))}
 
 
 @pytest.fixture(scope="module")
-def log_of_its_own(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, Any]]]:
+def log_of_its_own(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """A broker and the settings for topics that nobody else uses; Kafka with ``--services``."""
-    if request.config.getoption("--services"):
-        prefix = {"topic_prefix": f"web-{next(_NUMBERS)}"}
-        yield request.getfixturevalue("cluster").address, prefix
-        return
-    with broker.running() as address:
-        yield address, {}
+    real = request.config.getoption("--services")
+    where = request.getfixturevalue("cluster").address if real else None
+    return where or request.getfixturevalue("embedded_broker"), own_names()
 
 
 @pytest.fixture(scope="module")
 def web(
     tmp_path_factory: pytest.TempPathFactory, changes: Callable[[], dict[str, Any]]
 ) -> Iterator[Web]:
-    """A web process over a filled database; nobody listens where its broker should be."""
-    running = filled(Web(tmp_path_factory.mktemp("web"), changes=changes()))
+    """The application in this process over a filled database; it has no broker."""
+    running = filled(WebInside(tmp_path_factory.mktemp("web"), changes=changes()))
     try:
         running.start()
         yield running

@@ -4,18 +4,18 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
 import jsonschema
 import pytest
 
 from stream_app.web.api.examples import EXAMPLES
+from tests.web.api.conftest import filled
 from tests.web.api.fuzzing import fuzz
 from tests.web.server import Web
 
 
 @pytest.fixture(scope="module")
 def document(web: Web) -> dict[str, Any]:
-    answer = httpx.get(f"{web.url}/api/v1/openapi.json")
+    answer = web.visitor().get("/api/v1/openapi.json")
     assert answer.status_code == 200
     found: dict[str, Any] = answer.json()
     return found
@@ -63,7 +63,7 @@ def test_security_is_a_token_or_a_cookie(document: dict[str, Any]) -> None:
 def test_references_lead_somewhere_and_nothing_comes_from_the_network(
     web: Web, document: dict[str, Any]
 ) -> None:
-    text = httpx.get(f"{web.url}/api/v1/openapi.json").text
+    text = web.visitor().get("/api/v1/openapi.json").text
     for name in re.findall(r'"#/components/schemas/([^"]+)"', text):
         assert name in document["components"]["schemas"], name
     assert not re.findall(r"https?://", text)
@@ -85,6 +85,12 @@ def test_the_example_of_a_batch_is_one_that_is_taken(document: dict[str, Any]) -
     jsonschema.Draft202012Validator(schema).validate(body["example"])
 
 
-def test_fuzzing_as_a_supervisor_finds_no_mistake(web: Web, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_fuzzing_as_a_supervisor_finds_no_mistake(tmp_path: Path) -> None:
     phases = "examples,coverage,fuzzing,stateful"
-    fuzz(web, "sue", tmp_path, phases, "--exclude-path=/live", "--exclude-path=/events")
+    served = filled(Web(tmp_path))
+    try:
+        served.start()
+        fuzz(served, "sue", tmp_path, phases, "--exclude-path=/live", "--exclude-path=/events")
+    finally:
+        served.stop()

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from stream_app.web.api.events import MOST_BYTES, MOST_EVENTS
 from stream_app.worker import broker
-from stream_app.worker.topics import client_options, declare_topics
+from stream_app.worker.topics import declare_topics
+from tests import topic_log
 from tests.store.batches import end, outcome, turn
 from tests.web.api.fuzzing import fuzz
 from tests.web.server import Web
@@ -45,24 +45,8 @@ def sent(web: Web, *events: bytes, name: str = "pump", **options: Any) -> httpx.
 
 def log_of(web: Web) -> dict[tuple[int, int], tuple[bytes, bytes]]:
     """Key and value of everything in the topic of turns, by partition and offset."""
-
-    async def read() -> dict[tuple[int, int], tuple[bytes, bytes]]:
-        consumer = AIOKafkaConsumer(**client_options(web.settings))
-        await consumer.start()
-        try:
-            topic = web.settings.turns_topic
-            partitions = [TopicPartition(topic, p) for p in range(web.settings.topic_partitions)]
-            consumer.assign(partitions)
-            await consumer.seek_to_beginning(*partitions)
-            found = {}
-            while batch := await consumer.getmany(timeout_ms=1500):
-                for records in batch.values():
-                    found |= {(r.partition, r.offset): (r.key, r.value) for r in records}
-            return found
-        finally:
-            await consumer.stop()
-
-    return asyncio.run(read())
+    found = topic_log.records(web.settings, web.settings.turns_topic)
+    return {(r.partition, r.offset): (r.key, r.value) for r in found}
 
 
 def test_events_stand_in_the_log_byte_by_byte_where_the_answer_says(taking: Web) -> None:
@@ -77,9 +61,9 @@ def test_events_stand_in_the_log_byte_by_byte_where_the_answer_says(taking: Web)
     assert answer.status_code == 202, answer.text
     told = answer.json()
     assert (told["accepted"], told["refused"]) == (5, 0)
-    log = log_of(taking)
+    stored_at = log_of(taking)
     for result, value in zip(told["results"], batch, strict=True):
-        key, stored = log[result["partition"], result["offset"]]
+        key, stored = stored_at[result["partition"], result["offset"]]
         assert stored == value
         assert key.decode() == json.loads(value)["session_id"]
         assert result["topic"] == taking.settings.turns_topic
@@ -156,6 +140,7 @@ def test_a_time_that_cannot_be_true_is_refused_at_once(taking: Web) -> None:
     assert [result["code"] for result in answer.json()["results"]] == ["implausible-time", None]
 
 
+@pytest.mark.slow
 def test_fuzzing_finds_no_mistake(taking: Web, tmp_path: Path) -> None:
     fuzz(taking, "pump", tmp_path, "examples,coverage,fuzzing", "--include-path=/events")
 

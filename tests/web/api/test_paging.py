@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,10 +12,10 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store import schema
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store, open_store
 from stream_app.store.tables import metadata
+from tests.store import databases
 from tests.store.batches import prepare, process, turn
 
 Ask = Callable[[dict[str, Any]], httpx.Response]
@@ -24,10 +23,8 @@ Ask = Callable[[dict[str, Any]], httpx.Response]
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Ask]]:
-    folder: Path = tmp_path_factory.mktemp("paging")
-    url = f"sqlite:///{folder}/rapport.db"
+    url = databases.sqlite(tmp_path_factory.mktemp("paging") / "rapport.db")
     store = open_store(url)
-    schema.upgrade(store)
     prepare(store)
     People(store).add(Person("sue", PersonRole.SUPERVISOR), None)
     token = People(store).new_token("sue", "test")

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.settings import Settings
-from stream_app.store import schema
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.reading import sessions
 from stream_app.web.live import TooManyClients
+from tests.store import databases
 
 Get = Callable[[str], httpx.Response]
 
@@ -23,10 +23,9 @@ Get = Callable[[str], httpx.Response]
 @pytest.fixture
 def get(tmp_path: Path) -> Iterator[Get]:
     chosen = Settings().model_copy(
-        update={"database_url": SecretStr(f"sqlite:///{tmp_path}/rapport.db")}
+        update={"database_url": SecretStr(databases.sqlite(tmp_path / "rapport.db"))}
     )
     store = bootstrap.store(chosen)
-    schema.upgrade(store)
     People(store).add(Person("sue", PersonRole.SUPERVISOR), None)
     token = People(store).new_token("sue", "test")
     app = httpx.ASGITransport(bootstrap.web(chosen), raise_app_exceptions=False)

@@ -81,7 +81,7 @@ def asked(client: httpx.Client, method: str, path: str) -> httpx.Response:
 
 
 def test_the_table_names_every_route(web: Web) -> None:
-    document = httpx.get(f"{web.url}/api/v1/openapi.json").json()
+    document = web.visitor().get("/api/v1/openapi.json").json()
     found = {(method, path) for path, each in document["paths"].items() for method in each}
     assert found == TABLE.keys()
 
@@ -101,7 +101,7 @@ def test_roles(clients: dict[str, httpx.Client], method: str, path: str) -> None
 @pytest.mark.parametrize(("method", "path"), TABLE)
 def test_nobody_gets_in_without_a_good_token(web: Web, method: str, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer rapport_made-up"}):
-        with httpx.Client(base_url=f"{web.url}/api/v1", headers=headers) as nobody:
+        with web.visitor(path="/api/v1", headers=headers) as nobody:
             response = asked(nobody, method, path)
             assert response.status_code == 401
             assert response.headers["www-authenticate"] == "Bearer"

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
@@ -259,7 +258,7 @@ def test_the_wrong_method_is_a_problem_too(web: Web) -> None:
 def test_a_browser_that_another_site_led_here_changes_nothing(web: Web) -> None:
     """A cookie is not a token: what changes something must come from the console itself."""
     People(web.store).set_password("sue", hash_password("long enough to pass"))
-    with httpx.Client(base_url=web.url) as browser:
+    with web.visitor() as browser:
         form = {"name": "sue", "password": "long enough to pass"}
         assert browser.post("/sign-in", data=form).status_code == 303
         assert browser.get("/api/v1/me").json()["name"] == "sue"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from stream_app.worker import broker
 from tests.conftest import _missing
 from tests.web.browser.stage import PASSWORD, Stage
 
@@ -38,9 +37,9 @@ def chromium() -> Iterator["Browser"]:
 
 
 @pytest.fixture(scope="package")
-def live_broker(chromium: "Browser") -> Iterator[str]:
-    with broker.running() as address:
-        yield address
+def live_broker(embedded_broker: str) -> str:
+    """Stages keep apart by their topics' prefix."""
+    return embedded_broker
 
 
 @dataclass

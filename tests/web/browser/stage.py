@@ -18,7 +18,7 @@ from stream_app.commands.event_files import SAMPLES, sample_events
 from stream_app.contracts import scores
 from stream_app.contracts.events import Event, decode
 from stream_app.contracts.scores import SessionScore
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source
+from stream_app.core.pipeline import BatchResult, Pipeline, Source, receive
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from stream_app.store.people import People
@@ -53,7 +53,7 @@ class Stage(Web):
 
     def commit(self, *events: bytes) -> BatchResult:
         """Events through the real core into the database."""
-        batch = [Received(Source("t", 0, i), raw, decode(raw)) for i, raw in enumerate(events)]
+        batch = [receive(Source("t", 0, i), raw) for i, raw in enumerate(events)]
         result = self.pipeline.process(batch, self.states)
         self.store.commit(result)
         self.states.update(result.sessions)

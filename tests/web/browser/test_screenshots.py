@@ -19,6 +19,7 @@ from stream_app.store.reading.scope import EVERYTHING
 from tests.web.browser.conftest import NewStage, Sit
 from tests.web.browser.stage import Stage
 
+pytestmark = pytest.mark.slow
 FOLDER = os.environ.get("RAPPORT_SCREENSHOTS")
 SIZE = {"width": 1280, "height": 800}
 MOST_BYTES = 300_000

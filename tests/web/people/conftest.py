@@ -1,4 +1,6 @@
+import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -6,10 +8,9 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store import schema
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store, open_store
-from tests.store import judging
+from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.web.people.inside import Client
 
@@ -19,9 +20,22 @@ As = Callable[[str], Client]
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[Store]:
     """Sessions of two teams, and people of every role."""
-    store = open_store(f"sqlite:///{tmp_path}/rapport.db")
-    schema.upgrade(store)
-    prepare(store)
+    file = tmp_path / "rapport.db"
+    file.write_bytes(_filled())
+    store = prepare(open_store(databases.sqlite(file)))
+    yield store
+    store.close()
+
+
+@cache
+def _filled() -> bytes:
+    """Their database, filled once in a process."""
+    with tempfile.TemporaryDirectory(prefix="rapport-filled-") as folder:
+        return _fill(Path(folder, "rapport.db"))
+
+
+def _fill(file: Path) -> bytes:
+    store = prepare(open_store(databases.sqlite(file)))
     judging.fill(store)
     judging.counsellor(store)
     for name, team in (("sue", "north"), ("ben", "north"), ("sam", "south"), ("pat", None)):
@@ -30,8 +44,8 @@ def filled(tmp_path: Path) -> Iterator[Store]:
     judging.person(store, "ada", PersonRole.ADMIN)
     olu = Person("olu", PersonRole.COUNSELLOR, None, store.privacy.pseudonym("olu@example.org"))
     People(store).add(olu, None)
-    yield store
     store.close()
+    return file.read_bytes()
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Real servers for tests and benchmarks: Apache Kafka and PostgreSQL on loopback, no Docker."""

@@ -1,0 +1,242 @@
+"""Apache Kafka on loopback: `python -m servers.kafka --brokers 3 --folder build/kafka-data`.
+
+KRaft, one to three nodes that are broker and controller at once, data on disk. The server's jars
+are an ordinary Maven dependency set (pom.xml beside this file), fetched once into build/kafka.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from stream_app.worker.broker import die_with_parent, free_port
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+POM = Path(__file__).with_name("pom.xml")
+CLUSTER_ID = "cmFwcG9ydC10ZXN0cy0wMQ"
+PATIENCE = 90.0
+MOST_BROKERS = 3
+HEAP = "-Xmx384m"
+
+
+class KafkaMissing(Exception):
+    """Apache Kafka cannot be run here; the message says what is missing."""
+
+
+def jars() -> Path:
+    """The folder of the server's jars, fetched through Maven on first use.
+
+    Raises:
+        KafkaMissing: there is no Java or no Maven, or the jars cannot be fetched.
+    """
+    if shutil.which("java") is None:
+        raise KafkaMissing("Apache Kafka needs Java 17 or later (`java`)")
+    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+    folder = REPOSITORY / "build" / "kafka" / digest
+    if folder.is_dir():
+        return folder
+    if shutil.which("mvn") is None:
+        raise KafkaMissing("Apache Kafka's jars are fetched with Maven (`mvn`)")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={unfinished}/jars"]
+        found = subprocess.run(
+            ["mvn", "-q", "-B", "-f", POM, *goal, "-DincludeScope=runtime"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if found.returncode:
+            raise KafkaMissing(f"Maven could not fetch Apache Kafka: {found.stdout[-500:]}")
+        with suppress(OSError):  # another process may have been faster
+            Path(unfinished, "jars").rename(folder)
+    return folder
+
+
+class Node:
+    """One server process with its own data; started, stopped and killed at will."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self._cluster = cluster
+        self.number = number
+        self.port, self.controller_port = free_port(), free_port()
+        self.folder = cluster.folder / f"node-{number}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """How clients reach it."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def format(self) -> None:
+        """Write the configuration and prepare the data folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        replicas = len(self._cluster.nodes)
+        settings = {
+            "node.id": self.number,
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://{self.address},"
+            f"CONTROLLER://127.0.0.1:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": self._cluster.voters,
+            "log.dirs": self.folder / "data",
+            "auto.create.topics.enable": "false",
+            "group.initial.rebalance.delay.ms": 0,
+            "group.min.session.timeout.ms": 1000,
+            "offsets.topic.num.partitions": 8,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": max(1, replicas - 1),
+            "min.insync.replicas": max(1, replicas - 1),
+            "message.max.bytes": 32 * 1024 * 1024,
+            "replica.fetch.max.bytes": 32 * 1024 * 1024,
+            "num.network.threads": 2,
+            "num.io.threads": 4,
+            "background.threads": 2,
+            "log.cleaner.enable": "false",
+        }
+        lines = [f"{name}={value}" for name, value in settings.items()]
+        (self.folder / "server.properties").write_text("\n".join(lines) + "\n", "utf-8")
+        if (self.folder / "data").exists():
+            return
+        with (self.folder / "log").open("ab") as log:
+            subprocess.run(
+                self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"),
+                stdout=log,
+                stderr=log,
+                check=True,
+            )
+
+    def start(self) -> None:
+        """Start the process; it answers some seconds later."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._java("kafka.Kafka"),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509
+            )
+
+    def await_port(self) -> None:
+        """Wait until the listener for clients is open."""
+        give_up = time.monotonic() + PATIENCE
+        while time.monotonic() < give_up:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 0.5).close()
+            except OSError:
+                if not self.running:
+                    break
+                time.sleep(0.1)
+            else:
+                return
+        tail = (self.folder / "log").read_text("utf-8", "replace")[-1500:]
+        raise KafkaMissing(f"node {self.number} of Apache Kafka does not come up:\n{tail}")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """SIGTERM lets it close its logs, SIGKILL does not."""
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def restart(self, how: signal.Signals = signal.SIGTERM, away: float = 0.0) -> None:
+        """Stop, stay away for some seconds, start again and wait for the listener."""
+        self.stop(how)
+        time.sleep(away)
+        self.start()
+        self.await_port()
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        options = [HEAP, "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN"]
+        configuration = str(self.folder / "server.properties")
+        return ["java", *options, "-cp", f"{self._cluster.jars}/*", main, *arguments, configuration]
+
+
+class Cluster:
+    """One to three nodes; `address` lists them all."""
+
+    def __init__(self, folder: Path, brokers: int = 1) -> None:
+        if not 1 <= brokers <= MOST_BROKERS:
+            message = f"one to {MOST_BROKERS} brokers, not {brokers}"
+            raise ValueError(message)
+        self.jars = jars()
+        self.folder = folder
+        self.nodes: list[Node] = []
+        self.nodes = [Node(self, number) for number in range(1, brokers + 1)]
+
+    @property
+    def voters(self) -> str:
+        """The controllers' quorum."""
+        return ",".join(f"{n.number}@127.0.0.1:{n.controller_port}" for n in self.nodes)
+
+    @property
+    def address(self) -> str:
+        """host:port of every node, separated by commas."""
+        return ",".join(node.address for node in self.nodes)
+
+    def start(self) -> None:
+        """Start all nodes and wait until they answer."""
+        for node in self.nodes:
+            node.format()
+        for node in self.nodes:
+            node.start()
+        for node in self.nodes:
+            node.await_port()
+
+    def stop(self) -> None:
+        """Stop all nodes; a quorum that is half gone does not stop in order, so some are killed."""
+        for node in self.nodes:
+            node.stop(signal.SIGTERM if len(self.nodes) == 1 else signal.SIGKILL)
+
+
+@contextmanager
+def running(folder: Path, brokers: int = 1) -> Iterator[Cluster]:
+    """A cluster for the time of the `with`; its data stays in the folder."""
+    cluster = Cluster(folder, brokers)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def main() -> None:
+    """Run a cluster until interrupted."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--brokers", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=REPOSITORY / "build" / "kafka-data")
+    options = parser.parse_args()
+    try:
+        with running(options.folder, options.brokers) as cluster:
+            print(f"Apache Kafka is up: RAPPORT_KAFKA_BROKERS={cluster.address}", flush=True)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            signal.pause()
+    except KafkaMissing as problem:
+        raise SystemExit(f"error: {problem}") from problem
+    except KeyboardInterrupt:
+        print("stopping", flush=True)
+
+
+if __name__ == "__main__":
+    main()

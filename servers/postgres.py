@@ -1,0 +1,126 @@
+"""A throw-away PostgreSQL server on loopback."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import psycopg
+
+from stream_app.worker.broker import free_port
+
+PATIENCE = 30.0
+
+
+def binaries() -> Path | None:
+    """The folder with ``initdb`` and ``postgres``, if the server is installed."""
+    if (found := shutil.which("initdb")) and shutil.which("postgres"):
+        return Path(found).resolve().parent
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    return next((f for f in reversed(folders) if (f / "initdb").exists()), None)
+
+
+class Server:
+    """Stopped and started at will; everything lies in one temporary folder.
+
+    `more`: settings that differ from the tests', which are made for a short life.
+    """
+
+    def __init__(self, bin_folder: Path, more: Mapping[str, object] = MappingProxyType({})) -> None:
+        self._bin = bin_folder
+        self._more = dict(more)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._user: int | None = None
+        self._group: int | None = None
+        self._databases = 0
+        self.folder = Path(tempfile.mkdtemp(prefix="rapport-pg-"))
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            user = pwd.getpwnam("postgres")
+            self._user, self._group = user.pw_uid, user.pw_gid
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+        self.port = free_port()
+        subprocess.run(
+            [
+                self._bin / "initdb",
+                f"--pgdata={self.folder}/data",
+                *("--username=rapport", "--auth=trust", "--encoding=UTF8"),
+                *("--no-locale", "--no-sync"),
+            ],
+            cwd=self.folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            user=self._user,
+            group=self._group,
+        )
+        self.start()
+
+    def url(self, database: str = "postgres") -> str:
+        """How SQLAlchemy reaches a database."""
+        return f"postgresql://rapport@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self, like: str | None = None) -> str:
+        """The URL of an empty database, or of a copy of one that nobody is connected to."""
+        self._databases += 1
+        name = f"test_{self._databases}"
+        template = like.rpartition("/")[2] if like else "template1"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database: what is removed soon is never written to the disk."""
+        name = url.rpartition("/")[2]
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        settings = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": self.folder,
+            "fsync": "off",
+            "shared_buffers": "16MB",
+            "TimeZone": "Pacific/Auckland",
+            **self._more,
+        }
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(self._bin / "postgres", "-D", self.folder / "data"),
+                    *(f"--{name}={value}" for name, value in settings.items()),
+                ],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                user=self._user,
+                group=self._group,
+            )
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                psycopg.connect(self.url(), connect_timeout=2).close()
+            except psycopg.OperationalError:
+                if time.monotonic() > give_up or self._process.poll() is not None:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Cut all connections and stop; SIGINT is PostgreSQL's "fast", SIGQUIT its "immediate"."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(PATIENCE)
+            self._process = None
+
+    def remove(self) -> None:
+        """Stop and leave nothing behind."""
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder)

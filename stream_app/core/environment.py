@@ -1,0 +1,41 @@
+"""What all sessions share: settings, the bundle's models, rules and baselines."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from stream_app.core.alerting import Alerting
+from stream_app.core.approaches import Approaches
+from stream_app.core.baselines import BaselineBook
+from stream_app.core.empathy import EmpathyModel
+from stream_app.core.outcomes import OutcomeModel
+from stream_app.core.rules import NO_RULES, RuleSet
+from stream_app.core.window import WindowPolicy
+
+
+class Policy(Struct, frozen=True):
+    """Settings of the core."""
+
+    window: WindowPolicy
+    rules: RuleSet = NO_RULES
+    require_consent: bool = True
+    approaches: Approaches = Approaches()
+
+    def covers(self, consent: bool | None) -> bool:
+        """Tests whether a session may be analysed; None: it has not stated a consent.
+
+        >>> [Policy(WindowPolicy()).covers(consent) for consent in (None, True, False)]
+        [False, True, False]
+        """
+        return not self.require_consent if consent is None else consent
+
+
+class Environment(Struct):
+    """Rules (``alerting.adopt``) and baselines may be replaced between batches."""
+
+    policy: Policy
+    bundle_id: str
+    empathy: EmpathyModel | None
+    outcomes: Mapping[str, OutcomeModel]
+    alerting: Alerting
+    baselines: BaselineBook

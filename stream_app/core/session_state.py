@@ -1,0 +1,110 @@
+"""The stored state of a session. It never holds text: see ``core.window.WindowTurn``."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from stream_app.core.aggregates import Aggregates
+from stream_app.core.alerts import AlertStatus
+from stream_app.core.baselines import Pinned
+from stream_app.core.exchanges import Exchanges
+from stream_app.core.miti import MitiCounts
+from stream_app.core.watch import Facts, Watch
+from stream_app.core.window import WindowState
+
+EARLIER_RULE: Final = "low-empathy-risk"
+
+
+class SessionState(Struct):
+    """Everything needed to continue a session; stored as MessagePack.
+
+    ``consent``: the latest one stated, None before the first. ``withheld_outcomes``: checksums of
+    outcomes that were withheld, so that they stay withheld when they are read again. ``alerts``:
+    by rule, those that have begun at least once. ``alert``: of the only rule that an earlier
+    release had; ``unpack`` files it under its name. ``slots``: the stored rows of the window's
+    turns by seq (see ``store.windows``); empty in memory.
+    """
+
+    session_id: str
+    bundle: str
+    closed: bool = False
+    consent: bool | None = None
+    domain: str | None = None
+    approach: str | None = None
+    channel: str | None = None
+    team: str | None = None
+    lang: str | None = None
+    started_at: datetime | None = None
+    last_activity_at: datetime | None = None
+    ended_at: datetime | None = None
+    end_reason: str | None = None
+    withheld_turns: int = 0
+    withheld_outcomes: list[int] = field(default_factory=list)
+    window: WindowState = field(default_factory=WindowState)
+    aggregates: Aggregates = field(default_factory=Aggregates)
+    exchanges: Exchanges = field(default_factory=Exchanges)
+    watch: Watch = field(default_factory=Watch)
+    alerts: dict[str, AlertStatus] = field(default_factory=dict)
+    alert: AlertStatus | None = None
+    baselines: Pinned = Pinned()
+    risk: float | None = None
+    outcomes: dict[str, float] = field(default_factory=dict)
+    miti: MitiCounts | None = None
+    slots: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the session as a whole so far."""
+        return Facts(self.domain, self.channel, self.team, self.baselines, self.approach)
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """When the next time rule is due, in event time; None if none is.
+
+        None also while turns wait for a missing one, which may have been the answer.
+        """
+        if self.closed or self.window.waiting:
+            return None
+        due = [status.due_at for status in self.alerts.values() if status.due_at is not None]
+        return min(due, default=None)
+
+
+class Versioned(Struct):
+    """A state with what the store keeps about it; ``version`` 0 is not stored yet.
+
+    ``partition``: of the topic that the session's events come from. ``slots``: the stored rows of
+    the window's turns, by seq. ``speakers``: speakers known to be stored. ``seen_at``: when its
+    newest event was appended, by a clock that no producer sets.
+    """
+
+    state: SessionState
+    version: int = 0
+    partition: int = 0
+    slots: dict[int, int] = field(default_factory=dict)
+    speakers: set[tuple[str, str]] = field(default_factory=set)
+    seen_at: datetime | None = None
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(SessionState)
+
+
+def pack(state: SessionState) -> bytes:
+    """Encode a state."""
+    return _encoder.encode(state)
+
+
+def unpack(raw: bytes) -> SessionState:
+    """Decode a state.
+
+    Raises:
+        msgspec.ValidationError: the bytes have another layout.
+    """
+    state = _decoder.decode(raw)
+    if state.alert is not None:
+        if state.alert.episode:
+            state.alerts.setdefault(EARLIER_RULE, state.alert)
+        state.alert = None
+    return state

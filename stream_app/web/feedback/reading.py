@@ -1,0 +1,107 @@
+"""Feedback from the database: of one session with its words, and over recent sessions without."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from stream_app.contracts.events import Domain, Role
+from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
+from stream_app.store import audit
+from stream_app.store.audit import Audited
+from stream_app.store.judged import NotThere
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.reading import sessions, transcripts
+from stream_app.store.reading.levels import LevelsOfTurn
+from stream_app.store.reading.scope import Scope
+from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.repository import Store
+from stream_app.web.feedback import composition
+from stream_app.web.feedback.composition import CounsellorTurn, Feedback, Points, TooEarly
+
+AT_ONCE: Final = 1000
+RECENT_SESSIONS: Final = 10
+
+
+def of_session(store: Store, person: Person, session_id: str) -> list[Feedback]:
+    """Feedback for each counsellor of a session; a counsellor gets the own one only.
+
+    The transcript is read for it, which leaves a trace in the audit trail.
+
+    Raises:
+        NotThere: there is no such session that the person may see.
+        TooEarly: the session is still open.
+    """
+    card = sessions.one(store, person.scope, session_id)
+    if card is None:
+        raise NotThere("there is no such session")
+    if card.status is SessionStatus.OPEN:
+        raise TooEarly("feedback comes after the session: it is still open")
+    audit.record(store, person.name, Audited.READ_TRANSCRIPT, session_id, "feedback")
+    spoken = _turns(_read(store, person.scope, session_id), card.bundle)
+    if person.role is PersonRole.COUNSELLOR:
+        spoken = {name: turns for name, turns in spoken.items() if name == person.speaker}
+    domain = Domain(card.domain) if card.domain else None
+    return [
+        composition.of_session(
+            session_id, counsellor, card.status, turns, domain, card.withheld_turns
+        )
+        for counsellor, turns in sorted(spoken.items())
+    ]
+
+
+def of_recent(levels: Sequence[LevelsOfTurn]) -> tuple[int, Points]:
+    """How many sessions were looked at, and one strength and one suggestion over them."""
+    recent = list(dict.fromkeys(turn.session_id for turn in levels))[-RECENT_SESSIONS:]
+    turns = [
+        CounsellorTurn(
+            session_id=turn.session_id,
+            seq=turn.seq,
+            text=None,
+            levels=levels_of(turn.expressed),
+            abstained=turn.abstained,
+            client_said=turn.client_said,
+        )
+        for turn in levels
+        if turn.session_id in recent
+    ]
+    return len(recent), composition.points(turns)
+
+
+def levels_of(expressed: Mapping[str, Any]) -> dict[str, Level]:
+    """The mechanisms in a stored score."""
+    return {
+        name: msgspec.convert(expressed[name], Level) for name in MECHANISMS if name in expressed
+    }
+
+
+def _read(store: Store, scope: Scope, session_id: str) -> Iterator[TurnRead]:
+    last = -1
+    while found := transcripts.read(store, scope, session_id, after_seq=last, limit=AT_ONCE):
+        yield from found
+        last = found[-1].seq
+
+
+def _turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTurn]]:
+    """Counsellor turns by who spoke them."""
+    spoken: dict[str, list[CounsellorTurn]] = defaultdict(list)
+    client_said = 0
+    for turn in read:
+        if turn.role is Role.CLIENT:
+            client_said += len(turn.text or "")
+            continue
+        score = turn.score(bundle)
+        spoken[turn.speaker].append(
+            CounsellorTurn(
+                session_id=turn.session_id,
+                seq=turn.seq,
+                text=turn.text,
+                levels=levels_of(score.expressed) if score else {},
+                abstained=score.abstained if score else (),
+                late=turn.late,
+                client_said=client_said,
+            )
+        )
+        client_said = 0
+    return spoken

@@ -1,0 +1,206 @@
+"""One session: what it accepts, which steps that makes due, and what the scores lead to."""
+
+import msgspec
+import pytest
+
+from stream_app.contracts.events import Turn, decode
+from stream_app.contracts.scores import AlertState, SessionStatus, Stage
+from stream_app.core.alerting import Alerting
+from stream_app.core.alerts import Cause
+from stream_app.core.baselines import NoBaselines
+from stream_app.core.encodings import Encodings
+from stream_app.core.environment import Environment, Policy
+from stream_app.core.session import Accepted, Fate, Session, ToEnd, ToScore
+from stream_app.core.session_state import SessionState, pack
+from stream_app.core.window import WindowPolicy, WindowTurn
+from stream_app.errors import ContractError
+from tests.fakes import START, FakeScorer, end, outcome, turn
+from tests.rule_texts import EAGER
+
+SCORER = FakeScorer()
+POLICY = Policy(WindowPolicy(before=2, after=1, reorder_turns=2), EAGER)
+ENCODINGS = Encodings(SCORER, POLICY)
+
+
+def session(policy: Policy = POLICY) -> Session:
+    alerting = Alerting(policy.rules, SCORER.empathy, SCORER.bundle_id)
+    shared = Environment(
+        policy, SCORER.bundle_id, SCORER.empathy, SCORER.outcomes, alerting, NoBaselines()
+    )
+    return Session(SessionState("s", SCORER.bundle_id), shared)
+
+
+def accepted(on: Session, *values: bytes) -> list[Accepted]:
+    """What becomes of the events; turns that may be encoded are."""
+    items = []
+    for event in map(decode, values):
+        items.append(item := on.accept(event))
+        if isinstance(event, Turn) and item.turn is not None:
+            ENCODINGS.attach([(event, item.turn, None)])
+    return items
+
+
+def fates(on: Session, *values: bytes) -> list[Fate]:
+    return [item.fate for item in accepted(on, *values)]
+
+
+def due(item: Accepted) -> list[str]:
+    """The steps in short: stage and seq of a request, cause of an end."""
+    return [
+        f"{step.request.stage.value[0]}{step.request.turn.seq}"
+        if isinstance(step, ToScore)
+        else step.cause.value
+        for step in item.steps
+    ]
+
+
+def carried_out(on: Session, *items: Accepted) -> list[AlertState]:
+    """Score all the steps as a batch would; the alert transitions."""
+    steps = [step for item in items for step in item.steps]
+    transitions = []
+    for step in steps:
+        if isinstance(step, ToScore):
+            [heads] = SCORER.score([step.request])
+            transitions += on.add(step, heads)[1]
+        else:
+            transitions += on.end_alerts(step)
+    return [alert.state for alert in transitions]
+
+
+def test_an_accepted_turn_makes_its_score_and_an_earlier_final_one_due() -> None:
+    items = accepted(session(), turn(seq=0), turn(seq=2), turn(seq=1), end())
+    assert [item.fate for item in items] == [Fate.ACCEPTED] * 3 + [Fate.ENDED]
+    assert [due(item) for item in items] == [
+        ["p0"],
+        [],
+        ["f0", "p1", "f1", "p2"],
+        ["f2", "end"],
+    ]
+
+
+def test_a_withheld_turn_has_nothing_to_encode_or_score_and_ends_alerts() -> None:
+    on = session()
+    first, second = accepted(on, turn(seq=0), turn(seq=1, consent=False))
+    assert first.turn is not None
+    assert (second.fate, second.turn, due(second)) == (Fate.WITHHELD, None, ["withheld"])
+    assert on.state.withheld_turns == 1
+    assert on.state.consent is False
+
+
+def test_consent_is_required_unless_the_policy_says_otherwise() -> None:
+    silent, refused = turn(seq=0, consent=None), turn(seq=1, consent=False)
+    assert fates(session(), silent, refused) == [Fate.WITHHELD] * 2
+    lenient = Policy(POLICY.window, require_consent=False)
+    assert fates(session(lenient), silent, refused) == [Fate.ACCEPTED, Fate.WITHHELD]
+
+
+def test_an_outcome_needs_the_same_consent_and_stays_withheld() -> None:
+    on = session()
+    assert fates(on, outcome(), turn(), outcome(), outcome(value=5.0)) == [
+        Fate.WITHHELD,
+        Fate.ACCEPTED,
+        Fate.WITHHELD,
+        Fate.OUTCOME,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "code"),
+    [
+        ([turn()], turn(text="Something else.", consent=False), "conflicting-duplicate"),
+        ([turn(), end()], turn(seq=1, consent=False), "after-end"),
+    ],
+)
+def test_a_refused_event_changes_nothing(before: list[bytes], event: bytes, code: str) -> None:
+    on = session()
+    accepted(on, *before)
+    state = pack(on.state)
+    with pytest.raises(ContractError) as refused:
+        on.accept(decode(event))
+    assert refused.value.code == code
+    assert pack(on.state) == state
+
+
+@pytest.mark.parametrize("repeated", [turn(), end(), outcome()])
+def test_what_changes_no_state_says_so(repeated: bytes) -> None:
+    on = session()
+    accepted(on, turn(), end())
+    state = pack(on.state)
+    [again] = accepted(on, repeated)
+    assert not again.changes
+    assert again.steps == ()
+    assert pack(on.state) == state
+
+
+def test_a_late_turn_of_an_ended_session_is_scored_and_raises_no_alert() -> None:
+    on = session()
+    carried_out(on, *accepted(on, turn(seq=0), turn(seq=2), end()))
+    [late] = accepted(on, turn(seq=1))
+    [step] = late.steps
+    assert late.fate is Fate.LATE
+    assert isinstance(step, ToScore)
+    assert (step.status, step.request.stage) == (SessionStatus.CLOSED, Stage.FINAL)
+    assert carried_out(on, late) == []
+    assert on.score().late_turns == 1
+
+
+def test_consent_is_not_taken_from_a_turn_that_comes_after_the_end() -> None:
+    on = session()
+    assert fates(on, turn(seq=0), turn(seq=2), end(), turn(seq=1, consent=False))[-1] is Fate.LATE
+    assert on.state.consent is True
+
+
+def test_steps_know_what_was_known_when_their_event_came() -> None:
+    first, second = accepted(session(), turn(seq=0), turn(seq=1, domain="peer-support"))
+    assert [step.facts.domain for step in first.steps] == [None]
+    assert {step.facts.domain for step in second.steps} == {"peer-support"}
+
+
+def test_the_scores_of_a_session_raise_alerts_and_its_end_resolves_them() -> None:
+    on = session()
+    assert carried_out(on, *accepted(on, turn(seq=0), turn(seq=1))) == [
+        AlertState.PENDING,
+        AlertState.FIRING,
+    ]
+    assert on.score().status is SessionStatus.OPEN
+    assert carried_out(on, *accepted(on, end())) == [AlertState.RESOLVED]
+    assert on.score().status is SessionStatus.CLOSED
+
+
+def test_alerts_end_when_consent_is_withdrawn() -> None:
+    on = session()
+    carried_out(on, *accepted(on, turn(seq=0), turn(seq=1)))
+    [withheld] = accepted(on, turn(seq=2, consent=False))
+    [step] = [step for step in withheld.steps if isinstance(step, ToEnd)]
+    assert (step.cause, step.at) == (Cause.WITHHELD, on.state.last_activity_at)
+    assert AlertState.RESOLVED in carried_out(on, withheld)
+    assert on.state.watch.waiting_since is None
+
+
+def test_an_idle_flush_makes_everything_due_without_alerts() -> None:
+    on = session()
+    accepted(on, turn(seq=0), turn(seq=2))
+    steps = on.flush_idle()
+    assert due(Accepted(Fate.ACCEPTED, steps)) == ["f0", "p2", "f2"]
+    assert {step.status for step in steps if isinstance(step, ToScore)} == {SessionStatus.IDLE}
+    assert session().flush_idle() == []
+
+
+def test_the_stored_form_of_a_turn_is_that_of_earlier_releases() -> None:
+    """Field by field, as sessions that run over an upgrade have it in the database."""
+    stored = {
+        "seq": 4,
+        "role": "counsellor",
+        "occurred_at": START.isoformat(),
+        "digest": 7,
+        "words": 3,
+        "vectors": b"",
+        "rationales": {"explorations": [[0, 4]]},
+        "truncated": False,
+        "late": False,
+        "withheld": True,
+    }
+    read = msgspec.msgpack.decode(msgspec.msgpack.encode(stored), type=WindowTurn)
+    assert (read.seq, read.withheld, read.rationales) == (4, True, {"explorations": [(0, 4)]})
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(read))
+    assert list(again) == list(stored)

@@ -1,0 +1,3 @@
+from tests import training
+
+collect_ignore_glob = training.left_out()

@@ -1,0 +1,44 @@
+"""Everything that stands in a topic."""
+
+import asyncio
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from stream_app.settings import Settings
+from stream_app.worker.topics import client_options
+
+FETCH_MS = 50
+
+
+def records(settings: Settings, topic: str) -> list[Any]:
+    """Every record that was there when the read began, each partition in its order."""
+    return asyncio.run(_records(settings, topic))
+
+
+async def _records(settings: Settings, topic: str) -> list[Any]:
+    consumer = AIOKafkaConsumer(**client_options(settings), fetch_max_wait_ms=FETCH_MS)
+    await consumer.start()
+    try:
+        partitions = [TopicPartition(topic, p) for p in range(settings.topic_partitions)]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        found: list[Any] = []
+        while not await _at_end(consumer, partitions):
+            batch = await consumer.getmany(timeout_ms=FETCH_MS)
+            found += [record for fetched in batch.values() for record in fetched]
+        return found
+    finally:
+        await consumer.stop()
+
+
+async def _at_end(consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> bool:
+    """By the high watermarks of the fetches.
+
+    The embedded broker answers a question for the end with the first offset of the last batch.
+    """
+    for partition in partitions:
+        end = consumer.highwater(partition)
+        if end is None or await consumer.position(partition) < end:
+            return False
+    return True
