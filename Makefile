@@ -16,7 +16,7 @@ PACKAGES := stream_app benchmarks servers models export
 .PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
 
 help: ## Show the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 $(STAMP): requirements/service.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -30,29 +30,29 @@ $(DEV_STAMP): $(STAMP) requirements/dev.txt
 
 install: $(STAMP) ## Create .venv with the rapport command (the service, no torch)
 
-demo: install ## Broker, worker, store and sample sessions on this machine; Ctrl-C stops it
+demo: install ## Run broker, worker, store and sample sessions on this machine; Ctrl-C stops it
 	$(BIN)/rapport up
 
-test: $(DEV_STAMP) check ## Lint, types, import directions and the tests on the embedded parts, but the slow ones
+test: $(DEV_STAMP) check ## Lint, types, import directions and all but the slow tests
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
-test-slow: $(DEV_STAMP) ## The slow ones: fuzzing, soak, emulated processors, benchmarks, pictures
+test-slow: $(DEV_STAMP) ## Fuzzing, soak, emulated processors, benchmarks, screenshots
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
 	$(BIN)/python -m pytest $(PARALLEL) --services tests/e2e tests/notifications/test_delivery.py tests/web/api tests/worker/test_crash.py tests/chaos \
 	  --ignore=tests/web/api/test_document.py --ignore=tests/web/api/test_docs.py
 
-chaos: $(DEV_STAMP) ## Twenty long chaos runs; hours
+chaos: $(DEV_STAMP) ## Run twenty long chaos runs (hours)
 	$(BIN)/python -m tests.chaos --seeds 1-20
 
-fuzz: $(DEV_STAMP) ## 200,000 mutated messages through the decoder and the worker's batches
+fuzz: $(DEV_STAMP) ## Send 200,000 mutated messages through the decoder and the worker's batches
 	$(BIN)/python -m tests.fuzz --messages 200000
 
-soak: $(DEV_STAMP) ## A million turns through a worker's processor: memory stays flat
+soak: $(DEV_STAMP) ## Send a million turns through a worker's processor and check its memory
 	$(BIN)/python -m tests.soak
 
-check: $(DEV_STAMP) ## Lint, types and import directions
+check: $(DEV_STAMP) ## Run lint, type and import checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -62,10 +62,10 @@ format: $(DEV_STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schemas: install ## Write the JSON Schemas anew
+schemas: install ## Regenerate the JSON Schemas
 	$(BIN)/python -m stream_app.contracts.schema
 
-lock: ## Resolve the dependencies anew (needs uv)
+lock: ## Re-resolve the dependencies (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web pyproject.toml -o requirements/service.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
@@ -81,18 +81,18 @@ train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and
 test-models: check-models ## Types and tests of models/ and export/
 	OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
 
-check-models: train-env ## Types of everything, those of models/ and export/ among it
+check-models: train-env ## Types, with those of models/ and export/
 	$(TRAIN)/bin/mypy --cache-dir .mypy_cache/train $(addprefix -p ,$(PACKAGES))
 
 DATA_DIR := $(if $(DATA),--data-dir $(DATA))
 TRAIN_PY := $(TRAIN)/bin/python
 
-folds: train-env ## Train one model a fold, with its outcome heads (hours on two cores)
+folds: train-env ## Train one model per fold, with its outcome heads (hours on two cores)
 	$(TRAIN_PY) -m models.crossvalidate $(DATA_DIR)
 	for fold in 0 1 2 3 4; do \
 	  $(TRAIN_PY) -m models.perceived --model build/folds/$$fold $(DATA_DIR) || exit 1; done
 
-evaluate: train-env ## Write docs/evaluation from the folds
+evaluate: train-env ## Regenerate docs/evaluation from the folds
 	$(TRAIN_PY) -m models.methods.micromodels $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes ratings $(DATA_DIR)
@@ -118,7 +118,7 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 	$(TRAIN_PY) -m models.multitrait $(DATA_DIR)
 	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/default
 
-nano: train-env ## Distil MODEL=folder into the small bundle and say what it loses (hours on two cores)
+nano: train-env ## Distil MODEL=folder into the small bundle and compare the two (hours on two cores)
 	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)
 	$(TRAIN_PY) -m models.perceived --model $(NANO) --no-inner $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil calibrate --teacher $(MODEL) --student $(NANO) $(DATA_DIR)
@@ -130,10 +130,10 @@ nano: train-env ## Distil MODEL=folder into the small bundle and say what it los
 	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/nano
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 
-bench: install ## Whole path beside the bare ONNX sessions
+bench: install ## Compare the throughput of the pipeline and of the ONNX sessions alone
 	$(BIN)/rapport bench
 
-benchmarks: $(DEV_STAMP) train-env ## The tables of docs/performance.md; an idle machine and an hour
+benchmarks: $(DEV_STAMP) train-env ## Measure the tables of docs/performance.md (an hour on an idle machine)
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 clean: ## Remove environments and caches

@@ -159,7 +159,7 @@ def said(sessions: int, each: int) -> list[Turn]:
 
 
 def _records(turns: list[Turn]) -> list[list[Received]]:
-    """In the worker's batches."""
+    """Records in the worker's batches."""
     start = datetime.now(UTC) - APART * (1 + max(turn.seq for turn in turns))
     records = []
     for offset, turn in enumerate(turns):
@@ -175,7 +175,7 @@ def _key(record: Received) -> bytes:
 
 
 def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
-    """A worker's processor over the batches; its connections are closed, so counts are complete."""
+    """Run a worker's processor over the batches; close its connections to flush statistics."""
     scorer = bootstrap.scorer(settings)
     store = bootstrap.prepared_store(settings, scorer)
     processor = BatchProcessor(

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.clocks import ModelClock
 from benchmarks.commits import CommitWriter
 from stream_app import bootstrap, cli
-from stream_app.core.pipeline import BatchResult
+from stream_app.core.batch import BatchResult
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from stream_app.store.repository import Store

@@ -1,1 +1,3 @@
 """Export a trained model to an ONNX bundle for the service."""
+
+__all__ = ["__main__", "parity"]

@@ -1,1 +1,18 @@
 """PyTorch models of expressed empathy: data, training, calibration and evaluation."""
+
+__all__ = [
+    "batches",
+    "bundle",
+    "calibrate",
+    "card",
+    "data",
+    "encoder",
+    "evaluate",
+    "heads",
+    "labels",
+    "multitask",
+    "onnx_model",
+    "perceived",
+    "resampling",
+    "turn_features",
+]

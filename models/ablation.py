@@ -11,10 +11,7 @@ These small trainings are comparable with each other, not with the shipped model
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,14 +19,14 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from models import batches, multitask, train
+from models import multitask, train
 from models.batches import ALONE, Window, tokenise
 from models.calibrate import Calibration
 from models.data import Conversation, load_for_command
 from models.data import contrast as context_contrast
 from models.data.corpora import resolve_data_dir
 from models.data.split import fold_of, held_out, key_of, split_fold
-from models.encoder import ADAPTED, load_backbone
+from models.encoder import ADAPTED
 from models.evaluate import document
 from models.evaluate.folds import VIEWS, Fold
 from models.evaluate.predict import predict_views
@@ -38,7 +35,7 @@ from models.frozen import LowerStates
 from models.probes import report as probes
 from models.probes.cases import cases
 from models.probes.scorers import ModelLevels
-from models.train import Recipe
+from models.train import REPEATS, Recipe
 
 FILE = document.FOLDER / "ablation.json"
 FOLDS = 5
@@ -52,11 +49,11 @@ class Lever:
     """One change to the recipe.
 
     `kept` marks levers that the recipe already has: their row shows the loss without them.
-    `corpora` are the training corpora (default: all); `constants` are module constants to override
-    for training and evaluation; `view` is the context used for evaluation; `needs` is a file that
-    another command writes. For each seed in `orders` the row is trained again from the same start
-    in another data order, and the averaged weights are evaluated (Wortsman et al. 2022, "model
-    soups").
+    `recipe` are parameters of `models.train.Recipe`; `corpora` are the training corpora (default:
+    all); `view` is the context used for evaluation; `adapted` is a file of weights to start from,
+    which another command writes. For each seed in `orders` the row is trained again from the same
+    start in another data order, and the averaged weights are evaluated (Wortsman et al. 2022,
+    "model soups").
     """
 
     name: str
@@ -64,14 +61,9 @@ class Lever:
     kept: bool = False
     recipe: dict[str, Any] = field(default_factory=dict)
     corpora: tuple[str, ...] | None = None
-    constants: tuple[tuple[Any, str, Any], ...] = ()
     view: str = "final"
-    needs: Path | None = None
+    adapted: Path | None = None
     orders: tuple[int, ...] = ()
-
-
-def _repeats(**changes: int) -> tuple[Any, str, Any]:
-    return (train, "REPEATS", train.REPEATS | changes)
 
 
 LEVERS = (
@@ -85,7 +77,7 @@ LEVERS = (
         "no_context_gradients",
         "contrast without gradients through the context",
         kept=True,
-        constants=((batches, "THROUGH_CONTEXT", frozenset()),),
+        recipe={"through_context": ()},
     ),
     Lever("slow_heads", "head learning rate 3e-4 instead of 1e-3", recipe={"head_rate": 3e-4}),
     Lever("longer", "twice the epochs", recipe={"epochs": 2}),
@@ -114,15 +106,14 @@ LEVERS = (
         "no_context",
         "trained and evaluated without context",
         kept=True,
-        recipe={"contrast": False},
-        constants=((train, "TRAINING", ALONE),),
+        recipe={"contrast": False, "window": ALONE},
         view="alone",
     ),
     Lever(
         "preceding_only",
         "trained and evaluated with preceding turns only",
         kept=True,
-        constants=((train, "TRAINING", Window(after=0.0, context=0.9)),),
+        recipe={"window": Window(after=0.0, context=0.9)},
         view="provisional",
     ),
     Lever("all_layers", "no frozen layers", recipe={"frozen_layers": 0}),
@@ -130,33 +121,21 @@ LEVERS = (
         "masked_language",
         "starts from masked-language pre-training on the corpora; no frozen layers",
         recipe={"frozen_layers": 0},
-        constants=((multitask, "load_backbone", functools.partial(load_backbone, ADAPTED)),),
-        needs=ADAPTED,
+        adapted=ADAPTED,
     ),
-    Lever("longer_inputs", "320 tokens a turn", constants=((batches, "MAX_TOKENS", 320),)),
-    Lever("shorter_inputs", "96 tokens a turn", constants=((batches, "MAX_TOKENS", 96),)),
+    Lever("longer_inputs", "320 tokens a turn", recipe={"max_tokens": 320}),
+    Lever("shorter_inputs", "96 tokens a turn", recipe={"max_tokens": 96}),
     Lever(
         "ensemble",
         "weights averaged over three trainings with different data orders",
         orders=(18, 19),
     ),
-    Lever("epitome_once", "EPITOME once per epoch", constants=(_repeats(epitome=1),)),
-    Lever("epitome_twice", "EPITOME twice per epoch", constants=(_repeats(epitome=2),)),
+    Lever("epitome_once", "EPITOME once per epoch", recipe={"repeats": REPEATS | {"epitome": 1}}),
+    Lever(
+        "epitome_thrice", "EPITOME thrice per epoch", recipe={"repeats": REPEATS | {"epitome": 3}}
+    ),
 )
 BY_NAME = {lever.name: lever for lever in LEVERS}
-
-
-@contextlib.contextmanager
-def changed(constants: tuple[tuple[Any, str, Any], ...]) -> Iterator[None]:
-    """Temporarily override module constants."""
-    before = [(module, name, getattr(module, name)) for module, name, _ in constants]
-    try:
-        for module, name, value in constants:
-            setattr(module, name, value)
-        yield
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)
 
 
 def chosen(conversations: list[Conversation], share: float, seed: int) -> list[Conversation]:
@@ -174,20 +153,19 @@ def trained(
     """Train a model with the lever; return it with its tokenizer."""
     if lever.corpora is not None:
         training = [item for item in training if item.corpus in lever.corpora]
-        once = {name: train.REPEATS[name] for name in lever.corpora}
-        lever = replace(lever, constants=(*lever.constants, (train, "REPEATS", once)))
+        own = {name: recipe.repeats[name] for name in lever.corpora}
+        recipe = replace(recipe, repeats=own)
     if recipe.contrast:
         training = training + context_contrast.load(training, data_dir, recipe.seed)
     found = []
-    with changed(lever.constants):
-        for order in (recipe.seed, *lever.orders):
-            torch.manual_seed(recipe.seed)
-            model, tokenizer = multitask.from_base()
-            model.encoder.freeze_layers(recipe.frozen_layers)
-            segments = tokenise(training, tokenizer)
-            LowerStates().fill(segments, model.encoder)
-            train.fit(model, segments, replace(recipe, seed=order))
-            found.append(model)
+    for order in (recipe.seed, *lever.orders):
+        torch.manual_seed(recipe.seed)
+        model, tokenizer = multitask.from_base(adapted=lever.adapted)
+        model.encoder.freeze_layers(recipe.frozen_layers)
+        segments = tokenise(training, tokenizer, recipe.max_tokens)
+        LowerStates().fill(segments, model.encoder)
+        train.fit(model, segments, replace(recipe, seed=order))
+        found.append(model)
     return averaged(found).eval(), tokenizer
 
 
@@ -206,20 +184,18 @@ def measured(
     model: multitask.MultitaskModel,
     tokenizer: Any,
     test: list[Conversation],
+    recipe: Recipe,
     data_dir: Path,
-    seed: int,
 ) -> dict[str, float]:
     """Evaluate in per cent, leaving out heads that the lever does not train.
 
     The context probe uses the most probable levels.
     """
     halves = []
-    with changed(lever.constants):
-        for half in range(HALVES):
-            own = [c for c in test if fold_of(f"half:{key_of(c)}", seed, HALVES) == half]
-            halves.append(
-                Fold(half, predict_views(model, tokenise(own, tokenizer), VIEWS, tokenizer))
-            )
+    for half in range(HALVES):
+        own = [c for c in test if fold_of(f"half:{key_of(c)}", recipe.seed, HALVES) == half]
+        segments = tokenise(own, tokenizer, recipe.max_tokens)
+        halves.append(Fold(half, predict_views(model, segments, VIEWS, tokenizer)))
     results = CrossValidation(halves, HALVES)
     figures: dict[str, float] = {}
     corpora = lever.corpora or ("epitome", "esconv", "annomi", "empathetic_intents")
@@ -239,7 +215,7 @@ def measured(
         for name, row in heads.items():
             figures[f"{name} macro-F1"] = row["macro_f1"]["pooled"]
     if lever.corpora is None and lever.view == "final":
-        probed = cases(data_dir, [], PROBES, seed)
+        probed = cases(data_dir, [], PROBES, recipe.seed)
         found = probes.measure(ModelLevels(model, tokenizer, Calibration()), probed)
         figures["probe: fooled"] = found["fooled"]["share"]
         figures["probe: recall"] = found["recall"]["share"]
@@ -281,8 +257,8 @@ def main(
         if (lever.name, json.dumps(setting)) in known:
             print(f"{lever.name}: there already", flush=True)
             continue
-        if lever.needs is not None and not lever.needs.is_file():
-            print(f"{lever.name}: {lever.needs} is missing; models/README.md has its command")
+        if lever.adapted is not None and not lever.adapted.is_file():
+            print(f"{lever.name}: {lever.adapted} is missing; models/README.md has its command")
             continue
         recipe = Recipe(**{"epochs": epochs, "seed": seed} | lever.recipe)
         model, tokenizer = trained(lever, training, recipe, resolve_data_dir(data_dir))
@@ -290,7 +266,7 @@ def main(
             "lever": lever.name,
             "description": lever.description,
             "kept": lever.kept,
-            "figures": measured(lever, model, tokenizer, test, resolve_data_dir(data_dir), seed),
+            "figures": measured(lever, model, tokenizer, test, recipe, resolve_data_dir(data_dir)),
             "setting": setting,
         }
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ from models.labels import HEADS_BY_NAME, RATIONALE_ORDER
 
 BEFORE, AFTER = 3, 3
 SLOTS = BEFORE + AFTER
-THROUGH_CONTEXT = frozenset(("contrast",))
+THROUGH_CONTEXT = ("contrast",)
 """Corpora whose context turns also receive gradients, because there the label depends on context.
 """
 OFFSETS = (*range(-BEFORE, 0), *range(1, AFTER + 1))
@@ -144,9 +144,11 @@ def seeded_random(*parts: object) -> random.Random:
     return random.Random("/".join(map(str, parts)))  # noqa: S311 (nothing secret is drawn)
 
 
-def tokenise(conversations: list[Conversation], tokenizer: Tokenizer) -> list[Segment]:
+def tokenise(
+    conversations: list[Conversation], tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS
+) -> list[Segment]:
     """Split into segments of at most about 30 scored turns, each with its full windows."""
-    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.enable_truncation(max_tokens)
     segments: list[Segment] = []
     for conversation in conversations:
         encodings = tokenizer.encode_batch([turn.text for turn in conversation.turns])
@@ -189,6 +191,7 @@ def collate(
     window: Window,
     chance: random.Random,
     chunk_tokens: int = 512,
+    through_context: tuple[str, ...] = THROUGH_CONTEXT,
 ) -> Step:
     """Build one step from segments; every labelled turn is a target."""
     turns: list[TokenisedTurn] = []
@@ -198,7 +201,7 @@ def collate(
     for segment in segments:
         base = len(turns)
         turns.extend(segment.turns)
-        if segment.corpus in THROUGH_CONTEXT:
+        if segment.corpus in through_context:
             trained.update(range(base, len(turns)))
         for position in segment.scored:
             if not segment.turns[position].turn.labels:

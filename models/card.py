@@ -1,6 +1,6 @@
 """The model card, generated from the manifest: no figure in it is typed by hand.
 
-`python -m models.card --bundle FOLDER` writes it anew, after an evaluation has written new figures.
+`python -m models.card --bundle FOLDER` regenerates it after an evaluation.
 """
 
 from __future__ import annotations
@@ -462,7 +462,7 @@ def _export(manifest: dict[str, Any]) -> str:
 
 
 def encoders(figures: dict[str, Any]) -> str:
-    """The encoders that the gate compared, as Markdown tables."""
+    """Format the encoders that the gate compared as Markdown tables."""
     lines = [
         "| encoder | passes | same in any batch | turns/s | × float32 | MB |",
         "| --- | --- | --- | ---: | ---: | ---: |",

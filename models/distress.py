@@ -208,7 +208,7 @@ def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
 
 
 def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str, Any]:
-    """The seeker's intensity of emotion before the chat, 1-5, and the first turns of the chat."""
+    """Figures for the seeker's 1-5 intensity of emotion before the chat, from its first turns."""
     intensity: list[int] = []
     chats: list[list[str]] = []
     for row in read_rows(CORPORA["esconv"], "esconv_train.jsonl.gz", data_dir):

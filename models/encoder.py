@@ -73,7 +73,7 @@ def encoder_name(encoder: str | None) -> str:
 
 
 def base_config(encoder: str | None = None) -> PretrainedConfig:
-    """Configuration of a pretrained encoder, with the attention that exports cleanly."""
+    """Load a pretrained encoder's configuration, with an attention that exports cleanly."""
     found: PretrainedConfig = AutoConfig.from_pretrained(
         encoder or base_model_dir(), attn_implementation="eager"
     )
@@ -81,7 +81,7 @@ def base_config(encoder: str | None = None) -> PretrainedConfig:
 
 
 def load_backbone(adapted: Path | None = None, encoder: str | None = None) -> nn.Module:
-    """The pretrained transformer in float32, or what `models.masked_language` made of it."""
+    """Load the pretrained transformer in float32, or the weights of `models.masked_language`."""
     backbone: nn.Module = AutoModel.from_pretrained(
         encoder or base_model_dir(),
         attn_implementation="eager",
@@ -159,7 +159,7 @@ class TurnEncoder(nn.Module):
         return self._through(self.layers[:layers], states, attention_mask)
 
     def upper(self, states: Tensor, attention_mask: Tensor, layers: int) -> tuple[Tensor, Tensor]:
-        """As `forward`, from the token states above the lowest `layers` layers."""
+        """As `forward`, starting from the token states above the lowest `layers` layers."""
         states = self._through(self.layers[layers:], states.float(), attention_mask)
         return self._read(states.float(), attention_mask)
 
@@ -171,7 +171,7 @@ class TurnEncoder(nn.Module):
         return states
 
     def freeze_embeddings(self) -> None:
-        """Keep the word embeddings as pretrained: half the parameters, and few are seen."""
+        """Freeze the word embeddings: half the parameters, few of which occur in training."""
         for parameter in self.bert.embeddings.parameters():
             parameter.requires_grad = False
 

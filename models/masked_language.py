@@ -26,15 +26,16 @@ from models.batches import seeded_random
 from models.data.corpora import resolve_data_dir
 from models.distil.turns import Amount, conversations, material
 from models.encoder import ADAPTED, base_model_dir, load_tokenizer
+from models.optimisation import Optimisation
 from models.perceived import Share
-from models.train import schedule_for
 
 MASKED = 0.15
 EVERY = 50
+WARM_UP = 0.06
 
 
 def model() -> BertForMaskedLM:
-    """The base model with a fresh output layer, tied to the word embeddings; those are kept."""
+    """The base model with a new output layer, tied to the frozen word embeddings."""
     found: BertForMaskedLM = AutoModelForMaskedLM.from_pretrained(
         base_model_dir(), local_files_only=True, dtype=torch.float32
     )
@@ -98,7 +99,7 @@ def fit(
     ][:most_steps]
     trained = [parameter for parameter in adapted.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(trained, lr=rate, weight_decay=0.01)
-    schedule = schedule_for(optimiser, len(plan), 0.06)
+    optimisation = Optimisation(adapted, optimiser, len(plan), WARM_UP)
     hide = masking(tokenizer, seed)
     torch.manual_seed(seed)
     adapted.train()
@@ -108,11 +109,7 @@ def fit(
         batch = hide([{"input_ids": ids} for ids in members])
         with torch.autocast("cpu", torch.bfloat16):
             loss = loss_of(adapted, **batch)
-        loss.backward()
-        nn.utils.clip_grad_norm_(trained, 1.0)
-        optimiser.step()
-        schedule.step()
-        optimiser.zero_grad(set_to_none=True)
+        optimisation.step(loss)
         losses.append(loss.item())
         if number % EVERY == 0 or number == len(plan):
             recent = losses[-EVERY:]

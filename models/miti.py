@@ -1,11 +1,11 @@
-"""`python -m models.miti --bundle FOLDER`: do the MITI counts agree with people's codes?
+"""`python -m models.miti --bundle FOLDER`: evaluate MITI counts against human codes.
 
-AnnoMI's annotators gave each of the counsellor's turns at most one question, one reflection and one
-kind of input, as the MITI does with a volley. Their codes, counted by the same rule, are the truth
-for the summary of a session (`stream_app.core.miti`). Several ways to count are compared: whole
-turns or sentences, probabilities or the most probable labels.
+AnnoMI's annotators gave each counsellor turn at most one question, one reflection and one kind of
+input, as the MITI does for a volley. Their codes, counted by the same rule, are the ground truth of
+a session's summary (`stream_app.core.miti`). Several counting methods are compared: whole turns or
+sentences, probabilities or the most probable labels.
 
-Writes docs/evaluation/miti.json, one entry a bundle.
+Writes docs/evaluation/miti.json, one entry per bundle.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ PROTOCOL = {
 
 @dataclass(frozen=True)
 class Read:
-    """A counsellor turn as people coded it and as the bundle reads it.
+    """A counsellor turn with its human codes and the bundle's scores.
 
-    `follows`: the turn before is the counsellor's, too. `sentences`: text and reading of each.
+    `follows`: the previous turn is the counsellor's, too. `sentences`: text and scores of each.
     """
 
     follows: bool
@@ -75,7 +75,7 @@ Parts = Callable[[Read], Sequence[Expressed]]
 
 
 def most_probable(expressed: Expressed) -> Expressed:
-    """All of each head's probability on its most probable label."""
+    """Move each head's probability to its most probable label."""
     return structs.replace(
         Expressed(),
         **{
@@ -87,7 +87,7 @@ def most_probable(expressed: Expressed) -> Expressed:
 
 
 def by_question_marks(read: Read) -> list[Expressed]:
-    """The turn, and its question once more for each further sentence that ends in a mark."""
+    """The turn, and its question again for each further sentence that ends in a question mark."""
     asked = sum(text.rstrip("\"'”’)] ").endswith("?") for text, _ in read.sentences)
     again = Expressed(question=read.turn.question, reflection={"none": 1.0})
     return [read.turn, *[again] * (asked - 1)]
@@ -110,11 +110,11 @@ WAYS: Mapping[str, tuple[Parts, bool]] = {
     ),
     "turns, probabilities, a question for each question mark": (by_question_marks, True),
 }
-"""What is counted of a turn, and whether all of it counts even within a volley."""
+"""By method: the parts of a turn to count, and whether each counts even within a volley."""
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences, as rationales are split.
+    """Split into sentences, as rationales are.
 
     >>> sentences_of("Okay. How was it? Tell me")
     ['Okay.', 'How was it?', 'Tell me']
@@ -126,9 +126,9 @@ def sentences_of(text: str) -> list[str]:
 
 
 def read_session(scorer: Scorer, conversation: Conversation) -> list[Read]:
-    """The coded counsellor turns of a session, with what the scorer says once all is known.
+    """The coded counsellor turns of a session, with their final scores.
 
-    A sentence is scored in its turn's place, between the turn's neighbours.
+    A sentence is scored in place of its turn, with the turn's neighbours.
     """
     turns = conversation.turns
     coded = [
@@ -177,7 +177,7 @@ def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> W
 
 
 def coded_by_people(turn: Turn) -> Expressed:
-    """The annotators' votes in the place of a head's probabilities."""
+    """The annotators' votes as a head's probabilities."""
     return structs.replace(
         Expressed(),
         **{
@@ -188,7 +188,7 @@ def coded_by_people(turn: Turn) -> Expressed:
 
 
 def summarised(reads: Sequence[Read], parts: Parts, *, apart: bool) -> MitiSummary:
-    """The summary of a session; `apart` counts every part as a volley of its own."""
+    """Summarise the session; `apart` counts every part as a separate volley."""
     counts, seq = MitiCounts(), 0
     for read in reads:
         for place, expressed in enumerate(parts(read)):
@@ -221,7 +221,7 @@ def _score(seq: int, expressed: Expressed) -> TurnScore:
 def report(
     sessions: Sequence[Sequence[Read]], held_out: Sequence[bool], resamples: int = RESAMPLES
 ) -> dict[str, Any]:
-    """All figures of one bundle: of all sessions, and of those that it was not trained on."""
+    """All figures of one bundle, on all sessions and on those held out from its training."""
     human = [summarised(reads, lambda read: [read.human], apart=False) for reads in sessions]
     found = {
         name: [summarised(reads, parts, apart=apart) for reads in sessions]
@@ -286,7 +286,7 @@ def more_error(
     measure: str,
     resamples: int,
 ) -> dict[str, Any]:
-    """Mean error of a way less that of the shipped one, on the sessions that both can tell."""
+    """Mean error of a method minus that of the shipped one, on sessions where both are defined."""
     rows = [
         [summary.measures[measure].value for summary in each]
         for each in zip(human, ours, shipped, strict=True)
@@ -301,7 +301,7 @@ def more_error(
 def counted(
     human: Sequence[MitiSummary], ours: Sequence[MitiSummary], code: str, resamples: int
 ) -> dict[str, Any]:
-    """How often people gave a code in a session, and how far the expected number is from that."""
+    """Human codes per session, and the error of the expected number."""
     x = np.array(
         [
             (one.counts[code], other.counts[code])
@@ -320,7 +320,7 @@ def counted(
 
 
 def _constant(human: Sequence[MitiSummary]) -> dict[str, Any]:
-    """What one value for all sessions would reach."""
+    """Figures of the best constant prediction."""
     found = {}
     for measure in THRESHOLDS:
         given = [summary.measures[measure] for summary in human]
@@ -343,7 +343,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def _ranked(x: Floats, resamples: int) -> dict[str, Any]:
-    """Spearman's correlation of two columns, with its interval; None where there is none."""
+    """Spearman correlation of two columns with its interval; None if undefined."""
     if len(x) < 3 or np.isnan(spearman(x[:, 0], x[:, 1])):
         return {"value": None, "low": None, "high": None}
     rows = np.arange(len(x))
@@ -353,7 +353,7 @@ def _ranked(x: Floats, resamples: int) -> dict[str, Any]:
 def measure(
     scorer: Scorer, conversations: Sequence[Conversation], resamples: int = RESAMPLES
 ) -> dict[str, Any]:
-    """The figures of one scorer on coded sessions."""
+    """Figures of one scorer on coded sessions."""
     coded = [
         (reads, part_of(key_of(each), SEED) == "test")
         for each in conversations
@@ -363,7 +363,7 @@ def measure(
 
 
 def store(out: Path, name: str, entry: dict[str, Any]) -> None:
-    """Write a bundle's entry into the file of all bundles."""
+    """Store a bundle's entry in the file of all bundles."""
     known = json.loads(out.read_text(encoding="utf-8")) if out.is_file() else {}
     entries = {**known.get("bundles", {}), name: entry}
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -372,14 +372,14 @@ def store(out: Path, name: str, entry: dict[str, Any]) -> None:
 
 
 def main(
-    bundle: Annotated[Path, typer.Option(help="A bundle of the service.")],
-    out: Annotated[Path, typer.Option(help="The file of all bundles.")] = Path(
+    bundle: Annotated[Path, typer.Option(help="Bundle folder.")],
+    out: Annotated[Path, typer.Option(help="File with the entries of all bundles.")] = Path(
         "docs/evaluation/miti.json"
     ),
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     threads: int = 1,
 ) -> None:
-    """Measure one bundle and print its figures."""
+    """Evaluate one bundle and print its figures."""
     from models.evaluate.miti import miti_section  # noqa: PLC0415 (tests need no page)
     from models.evaluate.report import rounded  # noqa: PLC0415
 

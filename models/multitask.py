@@ -76,12 +76,15 @@ def windows_of(vectors: Tensor, targets: Targets) -> tuple[Tensor, ...]:
     )
 
 
-def from_base(encoder: str | None = None) -> tuple[MultitaskModel, Tokenizer]:
+def from_base(
+    encoder: str | None = None, adapted: Path | None = None
+) -> tuple[MultitaskModel, Tokenizer]:
     """A model to train and its tokenizer: a pretrained encoder (None: the packaged one), new heads.
 
-    `encoder` is a local folder or a hub name that `transformers` can load.
+    `encoder` is a local folder or a hub name that `transformers` can load; `adapted` a file of
+    weights that `models.masked_language` has written for it.
     """
-    model = MultitaskModel(base_config(encoder), load_backbone(encoder=encoder))
+    model = MultitaskModel(base_config(encoder), load_backbone(adapted, encoder))
     model.encoder.freeze_embeddings()
     return model, pretrained_tokenizer(encoder)
 

@@ -1,13 +1,14 @@
 """`python -m models.multitrait`: do the perceived heads measure different things?
 
-Every perceived head against every rating (Campbell & Fiske 1959): a head should go with the rating
-that it learns from (convergent) and less with the others (discriminant). ESConv's failed file has
-worse ratings and shorter chats, so a head that recognises the file correlates with every rating:
-the correlations are partial, with the file held constant. All p-values are corrected together
-(Holm 1979). Writes docs/evaluation/multitrait.json from the fold models' outputs.
+A multitrait-multimethod table (Campbell & Fiske 1959) of every perceived head and every rating: a
+head should correlate with the rating that it learns from (convergent) and less with the others
+(discriminant). ESConv's failed file has lower ratings and shorter chats, so a head that recognises
+the file correlates with every rating: the correlations are partial, with the file held constant.
+All p-values are corrected together (Holm 1979). Writes docs/evaluation/multitrait.json from the
+fold models' outputs.
 
-With `--bundle FOLDER` nothing is measured: the file decides which heads the console shows as one
-value (`models.trait_groups`), and the groups go into the bundle's manifest and model card.
+`--bundle FOLDER` measures nothing: it uses the file to decide which heads the console shows as one
+value (`models.trait_groups`), and writes the groups into the bundle's manifest and model card.
 """
 
 from __future__ import annotations
@@ -275,7 +276,7 @@ def main(
             print(f"{group.name}: shows {group.shown}, {says}")
         return
 
-    # These bring the session risk and the export, which the functions above do without.
+    # Imported here because they bring the session risk and the export.
     from models.evaluate import document  # noqa: PLC0415
     from models.evaluate.report import rounded  # noqa: PLC0415
     from models.outcomes.folds import load_folds  # noqa: PLC0415

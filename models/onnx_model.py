@@ -1,4 +1,4 @@
-"""A bundle's graphs as a model: what is measured of it is measured of what is shipped."""
+"""A bundle's graphs as a model, for measuring what is shipped."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ HEAD_OUTPUTS = tuple(head.name for head in HEADS)
 class OnnxModel:
     """A bundle's two graphs as a scorer of steps (see `models.evaluate.predict.Scorer`).
 
-    With `alone` every turn is encoded by itself, as the service does with an encoder whose
-    results depend on the batch.
+    With `alone` every turn is encoded singly, as in the service if results depend on the batch.
     """
 
     def __init__(self, encoder: Path, head: Path, *, threads: int = 1, alone: bool = False) -> None:

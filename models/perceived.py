@@ -73,7 +73,7 @@ def share_of(about: dict[str, Any]) -> Share:
 
 
 def left_out_of(conversations: list[Conversation], training: dict[str, Any]) -> list[Conversation]:
-    """What the model did not learn from: its fold, or the tenth that `models.train` leaves out."""
+    """The model's test part: its fold, or the tenth that `models.train` leaves out."""
     share = share_of(training)
     return [
         item

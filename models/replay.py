@@ -87,7 +87,7 @@ class ReplayScorer:
         return [Encoding(row.to_bytes(ROW_BYTES, "big"), {}, truncated=False) for row in rows]
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
-        """The known probabilities, as the ONNX scorer would have given them."""
+        """Look the probabilities up, in the format of the ONNX scorer."""
         return [self._score(request) for request in requests]
 
     def _score(self, request: ScoringRequest) -> HeadScores:

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated
 
 import torch
 import typer
-from torch import Tensor, nn
+from torch import Tensor
 
 from models import multitask
-from models.batches import TRAINING, Segment, Step, collate, epoch_steps, seeded_random, tokenise
+from models.batches import (
+    THROUGH_CONTEXT,
+    TRAINING,
+    Segment,
+    Step,
+    Window,
+    collate,
+    epoch_steps,
+    seeded_random,
+    tokenise,
+)
 from models.data import contrast as context_contrast
 from models.data import load_for_command
 from models.data.corpora import Conversation, Part, describe, resolve_data_dir
 from models.data.split import DESCRIPTION, split, split_fold
-from models.encoder import encoder_name
+from models.encoder import MAX_TOKENS, encoder_name
 from models.frozen import LowerStates
 from models.labels import HEADS
 from models.losses import HeadLoss, LossName, rationale_loss
+from models.optimisation import Optimisation, optimiser_for
 from models.teacher import Teacher, divergence
 
 REPEATS = {
@@ -55,14 +66,14 @@ class Recipe:
     contrast: bool = True
     taught: float = 1.0
     """Weight of the divergence from the teacher, if there is one."""
-
-
-class Resumed(Protocol):
-    """What a checkpoint keeps the state of."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state_dict: dict[str, Any], /) -> object: ...
+    repeats: dict[str, int] = field(default_factory=lambda: dict(REPEATS))
+    """Passes over each corpus in an epoch; corpora that are not named are left out."""
+    window: Window = TRAINING
+    """How much of its context a training turn sees."""
+    through_context: tuple[str, ...] = THROUGH_CONTEXT
+    """Corpora whose context turns also receive gradients."""
+    max_tokens: int = MAX_TOKENS
+    """Longer turns are cut."""
 
 
 def label_counts(segments: list[Segment]) -> dict[str, Tensor]:
@@ -100,37 +111,6 @@ def total_loss(
     return total
 
 
-def optimiser_for(model: multitask.MultitaskModel, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW with two rates; biases and normalisation scales do not decay."""
-    groups = []
-    rationale = nn.ModuleList(
-        [child for name, child in model.encoder.named_children() if name != "backbone"]
-    )
-    for module, rate in (
-        (model.encoder.backbone, recipe.encoder_rate),
-        (rationale, recipe.head_rate),
-        (model.head, recipe.head_rate),
-    ):
-        trained = [p for p in module.parameters() if p.requires_grad]
-        matrices = [p for p in trained if p.ndim > 1]
-        vectors = [p for p in trained if p.ndim <= 1]
-        groups.append({"params": matrices, "lr": rate, "weight_decay": recipe.weight_decay})
-        groups.append({"params": vectors, "lr": rate, "weight_decay": 0.0})
-    return torch.optim.AdamW(groups)
-
-
-def schedule_for(
-    optimiser: torch.optim.Optimizer, steps: int, warm_up: float
-) -> torch.optim.lr_scheduler.LambdaLR:
-    """Linear warm-up over a share of the steps, then linear decay to zero."""
-    warm = max(1, math.ceil(steps * warm_up))
-
-    def factor(step: int) -> float:
-        return (step + 1) / warm if step < warm else max(0.0, (steps - step) / (steps - warm + 1))
-
-    return torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
-
-
 def run_step(
     model: multitask.MultitaskModel,
     step: Step,
@@ -148,14 +128,6 @@ def run_step(
     if teacher is not None and recipe.taught:
         loss = loss + recipe.taught * divergence(logits, teacher.answers(step), step.targets.role)
     return loss
-
-
-@dataclass
-class Progress:
-    """Position of a run: finished epochs and optimiser steps."""
-
-    epochs: int = 0
-    steps: int = 0
 
 
 def fit(
@@ -181,47 +153,38 @@ def fit(
         for name, counts in label_counts(segments).items()
     }
     plan = [
-        epoch_steps(segments, REPEATS, recipe.pairs_a_step, seeded_random(recipe.seed, epoch))
+        epoch_steps(
+            segments, recipe.repeats, recipe.pairs_a_step, seeded_random(recipe.seed, epoch)
+        )
         for epoch in range(recipe.epochs)
     ]
-    steps = min(sum(map(len, plan)), max_steps or math.inf)
-    optimiser = optimiser_for(model, recipe)
-    schedule = schedule_for(optimiser, int(steps), recipe.warm_up)
-    parts: dict[str, Resumed] = {"model": model, "optimiser": optimiser, "schedule": schedule}
-    progress = Progress()
-    if resume and checkpoint is not None and checkpoint.is_file():
-        progress = _restore(checkpoint, parts)
-    for epoch in range(progress.epochs, recipe.epochs):
+    planned = sum(map(len, plan))
+    optimisation = Optimisation(
+        model,
+        optimiser_for(model, recipe),
+        planned if max_steps is None else min(planned, max_steps),
+        recipe.warm_up,
+    )
+    if resume:
+        optimisation.resume(checkpoint)
+    ends = list(itertools.accumulate(map(len, plan)))
+    for epoch, members_of_steps in enumerate(plan):
+        if optimisation.done >= ends[epoch] or optimisation.finished:
+            continue
         model.train()
         torch.manual_seed(recipe.seed * 1000 + epoch)
         chance = seeded_random(recipe.seed, epoch, "windows")
-        log = _StepLog(epoch + 1, len(plan[epoch]))
-        for members in plan[epoch]:
-            if progress.steps >= steps:
+        log = _StepLog(epoch + 1, len(members_of_steps))
+        for members in members_of_steps:
+            if optimisation.finished:
                 break
-            loss = run_step(model, collate(members, TRAINING, chance), losses, recipe, teacher)
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.step()
-            schedule.step()
-            optimiser.zero_grad(set_to_none=True)
-            progress.steps += 1
+            step = collate(members, recipe.window, chance, through_context=recipe.through_context)
+            loss = run_step(model, step, losses, recipe, teacher)
+            optimisation.step(loss)
             log.add(loss.item())
-        progress.epochs += 1
         if checkpoint is not None:
-            states = {name: part.state_dict() for name, part in parts.items()}
-            torch.save(states | asdict(progress), checkpoint)
-        if progress.steps >= steps:
-            break
+            optimisation.save(checkpoint)
     model.cpu()
-
-
-def _restore(checkpoint: Path, parts: dict[str, Resumed]) -> Progress:
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    for name, part in parts.items():
-        part.load_state_dict(state[name])
-    print(f"resumed after epoch {state['epochs']} ({state['steps']} steps)", flush=True)
-    return Progress(state["epochs"], state["steps"])
 
 
 class _StepLog:
@@ -277,7 +240,7 @@ def train(
     training += made
     model, tokenizer = multitask.from_base(encoder)
     model.encoder.freeze_layers(recipe.frozen_layers)
-    segments = tokenise(training, tokenizer)
+    segments = tokenise(training, tokenizer, recipe.max_tokens)
     (lower or LowerStates()).fill(segments, model.encoder, bf16=recipe.bf16)
     guide = Teacher.read(teacher, split_words) if teacher else None
     if guide:

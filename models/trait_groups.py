@@ -1,11 +1,11 @@
-"""Which perceived heads are shown as one value, decided from docs/evaluation/multitrait.json.
+"""Group the perceived heads that are shown as one value, from docs/evaluation/multitrait.json.
 
-Two heads are one value when their values over whole chats correlate at .9 or more (rank
-correlation, corpus file held constant) and neither predicts a rating that it learns from
-significantly better than the other head predicts it (the interval of the difference reaches 0 or
-below). A head joins the first group of which it is one value with every member, so that a chain of
-similar heads does not join its different ends. A group shows the member that goes best with the
-ratings that its members learn from.
+Two heads form one value if their values over whole chats correlate at .9 or more (rank correlation,
+corpus file held constant) and neither predicts a rating that it learns from significantly better
+than the other does (the interval of the difference contains 0 or lies below). A head joins the
+first group in which it forms one value with every member, so that a chain of similar heads does not
+join its dissimilar ends. A group shows the member that correlates best with the ratings that its
+members learn from.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORDS = {
     "satisfaction": "users' satisfaction ratings",
     "reply": "the length of the client's reply",
 }
-"""Ratings within a sentence, by the last word of their name."""
+"""Phrases for ratings, by the last word of their name."""
 THIRD_PARTIES = "third parties' empathy ratings"
 
 
@@ -41,8 +41,8 @@ def perceived_values(
 ) -> PerceivedValues:
     """The groups of a bundle with these perceived heads.
 
-    `multitrait` and `ratings` are the contents of the evaluation's files of these names; `ratings`
-    is empty where the head of rated answers was not measured.
+    `multitrait` and `ratings` are the contents of the evaluation's files; `ratings` is empty if the
+    head of rated answers was not measured.
     """
     known = list(dict.fromkeys(cell["head"] for cell in multitrait["cells"]))
     groups = [
@@ -56,7 +56,7 @@ def perceived_values(
 
 
 def grouped(heads: Sequence[str], multitrait: Content) -> list[list[str]]:
-    """The heads by group, in their order."""
+    """Heads by group, in their order."""
     groups: list[list[str]] = []
     for head in heads:
         for group in groups:
@@ -69,7 +69,7 @@ def grouped(heads: Sequence[str], multitrait: Content) -> list[list[str]]:
 
 
 def is_one_value(first: str, second: str, multitrait: Content) -> bool:
-    """Whether two heads cannot be told apart; false where either was not compared."""
+    """Whether two heads are indistinguishable; false if either was not compared."""
     between = [
         pair["partial"]
         for pair in multitrait["between_heads"]["pairs"]
@@ -102,7 +102,7 @@ def _group(members: list[str], multitrait: Content) -> PerceivedGroup:
         return sum(values) / len(values) if values else -1.0
 
     shown = max(members, key=agreement)
-    # The first coefficient is the one that is shown: from the most conversations, then the weaker.
+    # The first coefficient is shown: from the most conversations, then the weaker one.
     ordered = sorted(cells[shown], key=lambda c: (-c["sessions"], c["partial"]["value"]))
     return PerceivedGroup(
         " and ".join(members).capitalize(), members, shown, [_validity(cell) for cell in ordered]
@@ -123,7 +123,7 @@ def _validity(cell: Content) -> Validity:
 
 
 def _rated(view: Content) -> PerceivedGroup:
-    """The head that learned third parties' ratings of single answers."""
+    """The head trained on third parties' ratings of single answers."""
     found = view["spearman"]
     validity = Validity(
         rating="EmpatheticExchanges empathy",

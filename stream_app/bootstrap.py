@@ -22,7 +22,7 @@ from stream_app.notifications.switchboard import Switchboard, deliveries_counter
 from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import Settings
-from stream_app.store import retention
+from stream_app.store import log_positions, retention
 from stream_app.store.attempts import Attempts
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
@@ -220,7 +220,10 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         lambda now: outdated(settings, opened, now),
     )
     agent.attach()
-    app.beginning = processor.beginning
+    app.beginning = lambda committed: processor.retrying(
+        lambda: log_positions.beginning(opened, settings.kafka_group, committed, datetime.now(UTC))
+    )
+    opened.redaction_took = metrics.redaction_seconds.observe
     return app, agent
 
 

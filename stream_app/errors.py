@@ -10,7 +10,7 @@ RapportError
 ├── StoreError           the database refused the work; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
 │   ├── RowRefused       the database takes no row with these values; others may pass
-│   └── StaleState       another worker has updated the session [store.repository]
+│   └── StaleState       another worker has updated the session since it was read
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
@@ -73,6 +73,10 @@ class StoreUnavailable(StoreError):
 
 class RowRefused(StoreError):
     """The database, or its driver, takes no row with these values; others may pass."""
+
+
+class StaleState(StoreError):
+    """Another worker has updated a session since its state was read; read it again."""
 
 
 class BrokerUnavailable(RapportError):

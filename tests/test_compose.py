@@ -58,7 +58,7 @@ def test_workers_start_after_the_migration(compose: dict[str, Any]) -> None:
 
 
 def test_kafka_is_the_one_that_the_tests_run(compose: dict[str, Any]) -> None:
-    pom = (ROOT / "tests" / "services" / "pom.xml").read_text("utf-8")
+    pom = (ROOT / "servers" / "pom.xml").read_text("utf-8")
     version = compose["services"]["kafka"]["image"].partition(":")[2]
     assert f"<artifactId>kafka_2.13</artifactId>\n      <version>{version}</version>" in pom
 

@@ -5,13 +5,15 @@ Revision: 0001
 
 import sqlalchemy as sa
 from alembic import op
-
-from stream_app.store.tables import AutoId, Json, UtcDateTime
+from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+
+JSON = sa.JSON().with_variant(JSONB(), "postgresql")
+AUTO_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
@@ -25,7 +27,7 @@ def upgrade() -> None:
         sa.Column("previous", sa.String(length=12), nullable=False),
         sa.Column("episode", sa.Integer(), nullable=False),
         sa.Column("seq", sa.Integer(), nullable=True),
-        sa.Column("occurred_at", UtcDateTime(), nullable=False),
+        sa.Column("occurred_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("value", sa.Double(), nullable=False),
         sa.Column("threshold", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("alert_id", name=op.f("pk_alerts")),
@@ -36,8 +38,8 @@ def upgrade() -> None:
         "bundles",
         sa.Column("bundle", sa.String(length=200), nullable=False),
         sa.Column("digest", sa.String(length=64), nullable=False),
-        sa.Column("manifest", Json, nullable=False),
-        sa.Column("first_used_at", UtcDateTime(), nullable=False),
+        sa.Column("manifest", JSON, nullable=False),
+        sa.Column("first_used_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("bundle", name=op.f("pk_bundles")),
     )
     op.create_table(
@@ -48,8 +50,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "outbox",
-        sa.Column("id", AutoId, nullable=False),
-        sa.Column("created_at", UtcDateTime(), nullable=False),
+        sa.Column("id", AUTO_ID, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("messages", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_outbox")),
     )
@@ -62,7 +64,7 @@ def upgrade() -> None:
         sa.Column("seq", sa.Integer(), nullable=True),
         sa.Column("kind", sa.String(length=10), nullable=False),
         sa.Column("value", sa.Double(), nullable=False),
-        sa.Column("occurred_at", UtcDateTime(), nullable=False),
+        sa.Column("occurred_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("outcome_id", name=op.f("pk_outcomes")),
     )
     op.create_index(op.f("ix_outcomes_session_id"), "outcomes", ["session_id"], unique=False)
@@ -72,15 +74,15 @@ def upgrade() -> None:
         sa.Column("session_id", sa.String(length=200), nullable=False),
         sa.Column("bundle", sa.String(length=200), nullable=False),
         sa.Column("status", sa.String(length=8), nullable=False),
-        sa.Column("started_at", UtcDateTime(), nullable=True),
-        sa.Column("last_activity_at", UtcDateTime(), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_activity_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("turns", sa.Integer(), nullable=False),
         sa.Column("counsellor_turns", sa.Integer(), nullable=False),
         sa.Column("late_turns", sa.Integer(), nullable=False),
         sa.Column("withheld_turns", sa.Integer(), nullable=False),
         sa.Column("low_empathy_risk", sa.Double(), nullable=True),
         sa.Column("predicted_rating", sa.Double(), nullable=True),
-        sa.Column("mechanisms", Json, nullable=False),
+        sa.Column("mechanisms", JSON, nullable=False),
         sa.Column("empathy_total_mean", sa.Double(), nullable=True),
         sa.Column("talk_share", sa.Double(), nullable=True),
         sa.Column("reflection_to_question", sa.Double(), nullable=True),
@@ -102,7 +104,7 @@ def upgrade() -> None:
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("status", sa.String(length=8), nullable=False),
         sa.Column("partition", sa.Integer(), nullable=False),
-        sa.Column("last_activity_at", UtcDateTime(), nullable=True),
+        sa.Column("last_activity_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("state", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("session_id", "bundle", name=op.f("pk_session_states")),
     )
@@ -121,9 +123,9 @@ def upgrade() -> None:
         sa.Column("team", sa.String(length=200), nullable=True),
         sa.Column("lang", sa.String(length=35), nullable=True),
         sa.Column("consent", sa.Boolean(), nullable=True),
-        sa.Column("started_at", UtcDateTime(), nullable=True),
-        sa.Column("last_activity_at", UtcDateTime(), nullable=True),
-        sa.Column("ended_at", UtcDateTime(), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_activity_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("end_reason", sa.String(length=200), nullable=True),
         sa.PrimaryKeyConstraint("session_id", name=op.f("pk_sessions")),
     )
@@ -134,7 +136,7 @@ def upgrade() -> None:
         sa.Column("stage", sa.String(length=11), nullable=False),
         sa.Column("bundle", sa.String(length=200), nullable=False),
         sa.Column("role", sa.String(length=10), nullable=False),
-        sa.Column("occurred_at", UtcDateTime(), nullable=False),
+        sa.Column("occurred_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("late", sa.Boolean(), nullable=False),
         sa.Column("truncated", sa.Boolean(), nullable=False),
         sa.Column("emotional_reactions", sa.SmallInteger(), nullable=True),
@@ -143,10 +145,10 @@ def upgrade() -> None:
         sa.Column("empathy_total", sa.SmallInteger(), nullable=True),
         sa.Column("confidence", sa.Double(), nullable=False),
         sa.Column("low_empathy_risk", sa.Double(), nullable=True),
-        sa.Column("expressed", Json, nullable=False),
-        sa.Column("perceived", Json, nullable=False),
-        sa.Column("client", Json, nullable=False),
-        sa.Column("abstained", Json, nullable=False),
+        sa.Column("expressed", JSON, nullable=False),
+        sa.Column("perceived", JSON, nullable=False),
+        sa.Column("client", JSON, nullable=False),
+        sa.Column("abstained", JSON, nullable=False),
         sa.PrimaryKeyConstraint(
             "session_id", "seq", "stage", "bundle", name=op.f("pk_turn_scores")
         ),
@@ -163,10 +165,10 @@ def upgrade() -> None:
         sa.Column("speaker", sa.String(length=64), nullable=False),
         sa.Column("role", sa.String(length=10), nullable=False),
         sa.Column("text", sa.Text(), nullable=True),
-        sa.Column("occurred_at", UtcDateTime(), nullable=False),
+        sa.Column("occurred_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("late", sa.Boolean(), nullable=False),
-        sa.Column("produced_at", UtcDateTime(), nullable=True),
-        sa.Column("stored_at", UtcDateTime(), nullable=False),
+        sa.Column("produced_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("stored_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("session_id", "seq", name=op.f("pk_turns")),
     )
 

@@ -6,8 +6,6 @@ Revision: 0002
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import UtcDateTime
-
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
@@ -18,7 +16,7 @@ def upgrade() -> None:
     op.create_table(
         "notification_targets",
         sa.Column("target", sa.String(length=100), nullable=False),
-        sa.Column("added_at", UtcDateTime(), nullable=False),
+        sa.Column("added_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("target", name=op.f("pk_notification_targets")),
     )
     op.create_table(
@@ -27,7 +25,7 @@ def upgrade() -> None:
         sa.Column("target", sa.String(length=100), nullable=False),
         sa.Column("state", sa.String(length=12), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("tried_at", UtcDateTime(), nullable=True),
+        sa.Column("tried_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("problem", sa.String(length=200), nullable=True),
         sa.PrimaryKeyConstraint("alert_id", "target", name=op.f("pk_deliveries")),
     )

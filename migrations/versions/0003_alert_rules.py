@@ -9,13 +9,14 @@ import uuid
 
 import sqlalchemy as sa
 from alembic import op
-
-from stream_app.store.tables import Json, UtcDateTime
+from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
+
+JSON = sa.JSON().with_variant(JSONB(), "postgresql")
 
 EPISODES = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:alert-episode")
 NEW = ("episode_id", "severity", "labels", "reason", "values", "turns", "rules_digest")
@@ -25,10 +26,10 @@ def upgrade() -> None:
     with op.batch_alter_table("alerts") as alerts:
         alerts.add_column(sa.Column("episode_id", sa.String(length=36)))
         alerts.add_column(sa.Column("severity", sa.String(length=8)))
-        alerts.add_column(sa.Column("labels", Json))
+        alerts.add_column(sa.Column("labels", JSON))
         alerts.add_column(sa.Column("reason", sa.Text()))
-        alerts.add_column(sa.Column("values", Json))
-        alerts.add_column(sa.Column("turns", Json))
+        alerts.add_column(sa.Column("values", JSON))
+        alerts.add_column(sa.Column("turns", JSON))
         alerts.add_column(sa.Column("rules_digest", sa.String(length=16)))
     _fill()
     with op.batch_alter_table("alerts") as alerts:
@@ -37,7 +38,7 @@ def upgrade() -> None:
         alerts.alter_column("value", existing_type=sa.Double(), nullable=True)
         alerts.alter_column("threshold", existing_type=sa.Double(), nullable=True)
         alerts.create_index(op.f("ix_alerts_episode_id"), ["episode_id"], unique=False)
-    op.add_column("session_states", sa.Column("wake_at", UtcDateTime(), nullable=True))
+    op.add_column("session_states", sa.Column("wake_at", sa.DateTime(timezone=True), nullable=True))
     op.create_index(
         op.f("ix_session_states_bundle_wake_at"),
         "session_states",
@@ -53,7 +54,7 @@ def upgrade() -> None:
         sa.Column("n", sa.Integer(), nullable=False),
         sa.Column("mean", sa.Double(), nullable=False),
         sa.Column("sd", sa.Double(), nullable=False),
-        sa.Column("as_of", UtcDateTime(), nullable=False),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("scope", "key", "bundle", "measure", name=op.f("pk_baselines")),
     )
 
@@ -76,7 +77,7 @@ def downgrade() -> None:
 
 def _fill() -> None:
     names = ("alert_id", "session_id", "bundle", "rule", "episode", *NEW)
-    typed = {"labels": Json, "values": Json, "turns": Json}
+    typed = {"labels": JSON, "values": JSON, "turns": JSON}
     alerts = sa.table("alerts", *(sa.column(name, typed.get(name)) for name in names))
     identity = (alerts.c.session_id, alerts.c.bundle, alerts.c.rule, alerts.c.episode)
     connection = op.get_bind()

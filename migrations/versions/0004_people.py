@@ -6,8 +6,6 @@ Revision: 0004
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import UtcDateTime
-
 revision = "0004"
 down_revision = "0003"
 branch_labels = None
@@ -33,8 +31,8 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("person", sa.String(length=100), nullable=False),
         sa.Column("label", sa.String(length=100), nullable=False),
-        sa.Column("created_at", UtcDateTime(), nullable=False),
-        sa.Column("expires_at", UtcDateTime(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("digest", name=op.f("pk_access_tokens")),
     )
     op.create_table(
@@ -46,7 +44,7 @@ def upgrade() -> None:
         sa.Column("reason", sa.String(length=50), nullable=True),
         sa.Column("note", sa.Text(), nullable=True),
         sa.Column("person", sa.String(length=100), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("action_id", name=op.f("pk_alert_actions")),
     )
     op.create_index(
@@ -55,7 +53,7 @@ def upgrade() -> None:
     op.create_table(
         "audit",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("person", sa.String(length=100), nullable=False),
         sa.Column("action", sa.String(length=30), nullable=False),
         sa.Column("session_id", sa.String(length=200), nullable=True),
@@ -74,10 +72,10 @@ def upgrade() -> None:
         sa.Column("proposed", sa.SmallInteger(), nullable=True),
         sa.Column("note", sa.Text(), nullable=False),
         sa.Column("person", sa.String(length=100), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("decision", sa.String(length=10), nullable=True),
         sa.Column("decided_by", sa.String(length=100), nullable=True),
-        sa.Column("decided_at", UtcDateTime(), nullable=True),
+        sa.Column("decided_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("answer", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("dispute_id", name=op.f("pk_disputes")),
     )
@@ -88,11 +86,11 @@ def upgrade() -> None:
         sa.Column("rule", sa.String(length=100), nullable=True),
         sa.Column("session_id", sa.String(length=200), nullable=True),
         sa.Column("team", sa.String(length=200), nullable=True),
-        sa.Column("until", UtcDateTime(), nullable=False),
+        sa.Column("until", sa.DateTime(timezone=True), nullable=False),
         sa.Column("reason", sa.String(length=200), nullable=True),
         sa.Column("person", sa.String(length=100), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
-        sa.Column("ended_at", UtcDateTime(), nullable=True),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("mute_id", name=op.f("pk_mutes")),
     )
     op.create_table(
@@ -102,8 +100,8 @@ def upgrade() -> None:
         sa.Column("team", sa.String(length=200), nullable=True),
         sa.Column("speaker", sa.String(length=64), nullable=True),
         sa.Column("password_hash", sa.String(length=200), nullable=True),
-        sa.Column("created_at", UtcDateTime(), nullable=False),
-        sa.Column("disabled_at", UtcDateTime(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("disabled_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_people")),
     )
     op.create_table(
@@ -115,7 +113,7 @@ def upgrade() -> None:
         sa.Column("value", sa.SmallInteger(), nullable=False),
         sa.Column("sample_id", sa.String(length=36), nullable=True),
         sa.Column("person", sa.String(length=100), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("rating_id", name=op.f("pk_ratings")),
     )
     op.create_index(op.f("ix_ratings_sample_id"), "ratings", ["sample_id"], unique=False)
@@ -138,7 +136,7 @@ def upgrade() -> None:
         sa.Column("team", sa.String(length=200), nullable=True),
         sa.Column("seed", sa.BigInteger(), nullable=False),
         sa.Column("person", sa.String(length=100), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("sample_id", name=op.f("pk_samples")),
     )
     op.create_table(

@@ -9,8 +9,6 @@ Revision: 0005
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import UtcDateTime
-
 revision = "0005"
 down_revision = "0004"
 branch_labels = None
@@ -18,9 +16,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("deliveries", sa.Column("held_at", UtcDateTime(), nullable=True))
+    op.add_column("deliveries", sa.Column("held_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("deliveries", sa.Column("notification_id", sa.String(length=36), nullable=True))
-    op.add_column("deliveries", sa.Column("slot_at", UtcDateTime(), nullable=True))
+    op.add_column("deliveries", sa.Column("slot_at", sa.DateTime(timezone=True), nullable=True))
     op.execute("UPDATE deliveries SET state = 'delivered' WHERE state = 'acknowledged'")
     op.create_index(op.f("ix_deliveries_target_slot_at"), "deliveries", ["target", "slot_at"])
     op.create_index(op.f("ix_deliveries_target_state"), "deliveries", ["target", "state"])

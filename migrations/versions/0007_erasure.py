@@ -6,8 +6,6 @@ Revision: 0007
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import UtcDateTime
-
 revision = "0007"
 down_revision = "0006"
 branch_labels = None
@@ -18,7 +16,7 @@ def upgrade() -> None:
     op.create_table(
         "erasures",
         sa.Column("digest", sa.String(length=32), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("digest", name=op.f("pk_erasures")),
     )
     has_text = sa.text("text IS NOT NULL")

@@ -9,8 +9,6 @@ Revision: 0011
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import UtcDateTime
-
 revision = "0011"
 down_revision = "0010"
 branch_labels = None
@@ -27,7 +25,7 @@ UPDATE {table} SET {column} = coalesce(
 
 def upgrade() -> None:
     for table, column in (("sessions", "stored_at"), ("session_states", "seen_at")):
-        op.add_column(table, sa.Column(column, UtcDateTime(), nullable=True))
+        op.add_column(table, sa.Column(column, sa.DateTime(timezone=True), nullable=True))
         op.execute(_LAST.format(table=table, column=column))
     op.drop_index(op.f("ix_session_states_bundle_status_last_activity_at"), "session_states")
     op.create_index(

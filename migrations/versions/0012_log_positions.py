@@ -9,8 +9,6 @@ Revision: 0012
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import UtcDateTime
-
 revision = "0012"
 down_revision = "0011"
 branch_labels = None
@@ -24,7 +22,7 @@ def upgrade() -> None:
         sa.Column("topic", sa.String(length=255), nullable=False),
         sa.Column("partition", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("next_offset", sa.BigInteger(), nullable=False),
-        sa.Column("at", UtcDateTime(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint(
             "consumer_group", "topic", "partition", name=op.f("pk_log_positions")
         ),

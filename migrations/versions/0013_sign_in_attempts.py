@@ -6,8 +6,6 @@ Revision: 0013
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import UtcDateTime
-
 revision = "0013"
 down_revision = "0012"
 branch_labels = None
@@ -19,8 +17,8 @@ def upgrade() -> None:
         "sign_in_attempts",
         sa.Column("digest", sa.String(length=32), nullable=False),
         sa.Column("refused", sa.Integer(), nullable=False),
-        sa.Column("last_at", UtcDateTime(), nullable=False),
-        sa.Column("succeeded_at", UtcDateTime(), nullable=True),
+        sa.Column("last_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("succeeded_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("digest", name=op.f("pk_sign_in_attempts")),
     )
 

@@ -30,8 +30,10 @@ from models.construct.benchmark import (
     DOMAINS_COMPOSED,
     BenchmarkSessions,
     build_benchmark,
+    of_fold,
+    of_held_out_tenth,
 )
-from models.construct.bundle_scores import score_with_bundle
+from models.construct.bundle_scores import score_both_views, score_with_bundle
 from models.construct.fit import Part, fit, labelled_answers
 from models.construct.plain import SPANS
 from models.construct.scoring import Scored, score
@@ -39,12 +41,15 @@ from models.construct.traces import SessionTrace, trace_sessions, turn_features
 from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession, load_sessions
+from models.data.split import DESCRIPTION
 from models.evaluate.folds import Fold, load_folds, plan
+from models.evaluate.low_empathy import targets
 from models.labels import COUNSELLOR, HEADS, RATED
 from models.resampling import interval, spearman
 from stream_app.contracts.events import Approach
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.empathy import EmpathyModel
+from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import HeadSpec
 
 app = typer.Typer(add_completion=False)
@@ -104,7 +109,7 @@ def load(folds: Path, data_dir: Path) -> tuple[list[Loaded], Calibration]:
     found = []
     count, seed = plan(folds)
     for fold, calibration in zip(trained, crossfitted(trained), strict=True):
-        made = build_benchmark(data_dir, fold.number, count, seed)
+        made = build_benchmark(data_dir, of_fold(fold.number, count, seed), fold.number, seed)
         scored = score(folds / str(fold.number), made.sessions, data_dir)
         found.append(Loaded(fold.number, made, scored, manifest_of(calibration)))
         print(f"fold {fold.number}: {len(made.sessions)} sessions", flush=True)
@@ -156,6 +161,38 @@ def evaluate(
     out.write_text(json.dumps(_without_nan(report), indent=1, allow_nan=False) + "\n")
     print(json.dumps(_without_nan(_short(report)), indent=1))
     print(f"written to {out}, {(time.monotonic() - started) / 60:.1f} minutes")
+
+
+@app.command()
+def shipped(
+    bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path(
+        "stream_app/bundles/default"
+    ),
+    data_dir: Data = None,
+    out: Annotated[Path, typer.Option(help="File to write the figures to.")] = Path(
+        "docs/evaluation/construct_shipped.json"
+    ),
+) -> None:
+    """Evaluate a bundle as it ships, on the conversations that its training left out."""
+    found = bundles.load(bundle)
+    manifest, model = found.manifest, found.manifest.empathy
+    if model is None or manifest.training.get("split") != DESCRIPTION:
+        raise SystemExit(f"error: {bundle} has no empathy index, or left out no tenth in training")
+    seed = int(manifest.training["seed"])
+    made = build_benchmark(resolve_data_dir(data_dir), of_held_out_tenth(seed), 0, seed)
+    scored = score_both_views(found, made.sessions)
+    heads = {head.name: head for head in manifest.heads}
+    part = Part(made, scored.starts, turn_features(made, scored, heads, Stage.FINAL))
+    watched = trace_sessions(made, scored, heads, model)
+    report = {
+        "bundle": f"{manifest.name} {manifest.version}",
+        "one_answer": one_answer([part]),
+        **by_measure(watched, figures.by_risk),
+        "plain": {span: by_measure(watched, figures.by_plain_mean(span)) for span in SPANS},
+        "alerts": {d: figures.alerts(watched, {0: model.enter}, d) for d in DOMAINS_COMPOSED},
+    }
+    out.write_text(json.dumps(_without_nan(report), indent=1, allow_nan=False) + "\n")
+    print(targets(report, None))
 
 
 def by_measure(watched: Sequence[SessionTrace], measure: figures.Measure) -> dict[str, Any]:

@@ -1,15 +1,14 @@
 """Sessions of known empathy: composed of rated answers, or degraded from real ones.
 
-*Composed*: six exchanges of EPITOME, each a seeker post and a response with three levels that
-people labelled. A session leans towards more or less empathic answers (see `LEAN`), as counsellors
-do; its truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from
-an onset on are replaced by answers that people labelled as showing no mechanism, by answers of a
-task dialogue, or by advice; the control replaces the same turns by strongly empathic answers of
-like length. *Misplaced*: two sessions of strongly empathic answers of EPITOME that have swapped
-their answers; the control is the same two sessions with their own, *fitting* answers, so that
-labels and lengths are the same on both sides. *Real*: the sessions as they are, for the
-reference distributions. *Rated*: the conversations of EmpatheticExchanges, whose answers people
-rated for empathy.
+*Composed*: six exchanges of EPITOME, each a seeker post and a response with three human-labelled
+levels. A session leans towards more or less empathic answers (see `LEAN`), as counsellors do; its
+ground truth is the mean labelled total. *Degraded*: a real session in which counsellor turns from
+an onset onwards are replaced by answers labelled as showing no mechanism, by answers of a task
+dialogue, or by advice; the control replaces the same turns by strongly empathic answers of similar
+length. *Misplaced*: two sessions of strongly empathic EPITOME answers that have swapped their
+answers; the control is the same two sessions with their own, *fitting* answers, so that labels and
+lengths are the same on both sides. *Real*: unchanged sessions, for the reference distributions.
+*Rated*: the conversations of EmpatheticExchanges, with human ratings of empathy.
 
 All parts of a session come from one fold, so that this fold's model has seen none of it.
 """
@@ -17,7 +16,7 @@ All parts of a session come from one fold, so that this fold's model has seen no
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -28,7 +27,7 @@ from models.batches import seeded_random
 from models.data import empathetic_exchanges, epitome, esconv
 from models.data.corpora import Conversation
 from models.data.rated_sessions import SERVICE, RatedSession, RatedTurn, load_sessions
-from models.data.split import fold_of, key_of
+from models.data.split import fold_of, key_of, part_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
 
 Kind = Literal[
@@ -89,9 +88,9 @@ class Known:
     """Ground truth of a session of the benchmark.
 
     `origin` names the session that was changed, or the two that swapped their answers; `onset` is
-    the place of the first changed counsellor turn among the counsellor turns; `totals` are the
-    labelled totals of the answers of a session that is made of EPITOME, or the ratings 1-5 of a
-    rated one's.
+    the index of the first changed counsellor turn among the counsellor turns; `totals` are the
+    labelled totals of the answers of a session made of EPITOME, or the 1-5 ratings of a rated
+    session's.
     """
 
     kind: Kind
@@ -149,12 +148,22 @@ def total_of(response: Conversation) -> int:
     return sum(labels[head].index(1.0) for head in RATIONALE_ORDER)
 
 
-def parts_of(data_dir: Path, fold: int, folds: int, seed: int) -> Parts:
+Own = Callable[[str], bool]
+"""Tells from a conversation's key whether it may be used."""
+
+
+def of_fold(fold: int, folds: int, seed: int) -> Own:
+    """The conversations that the model of one fold did not train on."""
+    return lambda key: fold_of(key, seed, folds) == fold
+
+
+def of_held_out_tenth(seed: int) -> Own:
+    """The conversations that a shipped model did not train on."""
+    return lambda key: part_of(key, seed) == "test"
+
+
+def parts_of(data_dir: Path, own: Own) -> Parts:
     """Collect the source material of one fold."""
-
-    def own(key: str) -> bool:
-        return fold_of(key, seed, folds) == fold
-
     pairs = [
         (item.turns[0].text, Answer(item.turns[1].text, total_of(item)))
         for item in epitome.load(data_dir)
@@ -200,11 +209,11 @@ def real(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
     return made
 
 
-def rated(data_dir: Path, fold: int, folds: int, seed: int) -> BenchmarkSessions:
+def rated(data_dir: Path, own: Own, fold: int) -> BenchmarkSessions:
     """The fold's conversations of EmpatheticExchanges."""
     made = BenchmarkSessions()
     for item in empathetic_exchanges.load(data_dir):
-        if fold_of(key_of(item), seed, folds) == fold:
+        if own(key_of(item)):
             ratings = tuple(
                 round(1 + 4 * turn.labels[empathetic_exchanges.HEAD][1])
                 for turn in item.turns
@@ -244,10 +253,10 @@ def composed(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSession
 
 
 def swapped(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
-    """Sessions of strongly empathic answers, below their own posts and below another session's.
+    """Sessions of strongly empathic answers, with their own posts and with another session's.
 
-    Twelve pairs of post and answer make two sessions of six. Of two answers that are neighbours in
-    length each session has one, and these are swapped: both kinds consist of the same answers.
+    Twelve pairs of post and answer make two sessions of six. Each two answers nearest in length
+    are split between the sessions, and swapped, so that both kinds consist of the same answers.
     """
     strong = {post: answer for post, answer in parts.pairs if (answer.total or 0) >= STRONG_TOTAL}
     made = BenchmarkSessions()
@@ -338,13 +347,13 @@ def _alike(pool: Sequence[Answer], words: int, chance: random.Random, among: int
     return chance.choice(nearest)
 
 
-def build_benchmark(data_dir: Path, fold: int, folds: int, seed: int) -> BenchmarkSessions:
-    """All sessions of the benchmark that belong to one fold."""
-    parts = parts_of(data_dir, fold, folds, seed)
+def build_benchmark(data_dir: Path, own: Own, fold: int, seed: int) -> BenchmarkSessions:
+    """All sessions of the benchmark that are made of a fold's own conversations."""
+    parts = parts_of(data_dir, own)
     made = BenchmarkSessions()
     for part in (
         real(parts, fold, seeded_random(seed, fold, "real")),
-        rated(data_dir, fold, folds, seed),
+        rated(data_dir, own, fold),
         composed(parts, fold, seeded_random(seed, fold, "composed")),
         swapped(parts, fold, seeded_random(seed, fold, "swapped")),
         degraded(parts, fold, seeded_random(seed, fold, "degraded")),

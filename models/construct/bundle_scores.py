@@ -1,25 +1,31 @@
-"""Score real sessions with an exported bundle's ONNX graphs."""
+"""Score sessions with an exported bundle's ONNX graphs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.batches import BEFORE
+from models.batches import BEFORE, OFFSETS
 from models.construct.benchmark import BenchmarkSessions
 from models.construct.fit import Part
+from models.construct.scoring import Scored
 from models.construct.traces import Features
 from models.data.rated_sessions import RatedSession
-from models.labels import COUNSELLOR
+from models.labels import COUNSELLOR, HEADS
+from models.onnx_model import session as graph_session
 from models.replay import START
+from models.turn_features import ROWS, VIEWS, View, windows
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.empathy import client_features, counsellor_features
 from stream_app.core.ports import Encoding
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
+from stream_app.inference.bundle import Bundle
+from stream_app.inference.distress import DistressProbe
 from stream_app.inference.scorer import OnnxScorer
 
 AT_A_TIME = 256
@@ -32,11 +38,7 @@ def score_with_bundle(folder: Path, benchmark: BenchmarkSessions) -> Part:
     for session, known in zip(benchmark.sessions, benchmark.known, strict=True):
         if known.kind == "real":
             real.add(session, known)
-    texts = list({turn.text: None for session in real.sessions for turn in session.turns})
-    encoded: dict[str, Encoding] = {}
-    for first in range(0, len(texts), AT_A_TIME):
-        some = texts[first : first + AT_A_TIME]
-        encoded |= dict(zip(some, scorer.encode(some, [Role.CLIENT] * len(some)), strict=True))
+    encoded = _encode(scorer, real.sessions)
     starts = np.cumsum([0, *(len(session.turns) for session in real.sessions)])
     tables: dict[int, dict[str, NDArray[np.float64]]] = {0: {}, 1: {}}
     for session, first in zip(real.sessions, starts, strict=False):
@@ -48,6 +50,57 @@ def score_with_bundle(folder: Path, benchmark: BenchmarkSessions) -> Part:
                 empty = np.full(int(starts[-1]), np.nan)
                 tables[turn.role].setdefault(name, empty)[first + place] = value
     return Part(real, starts, Features(tables[0], tables[1]))
+
+
+def score_both_views(bundle: Bundle, sessions: Sequence[RatedSession]) -> Scored:
+    """Logits of all heads and the distress probability, by the bundle's graphs, in both views."""
+    scorer = OnnxScorer(bundle)
+    encoded = _encode(scorer, sessions)
+    turns = [turn for session in sessions for turn in session.turns]
+    vectors = np.stack([np.frombuffer(encoded[turn.text].vectors, np.float16) for turn in turns])
+    roles = np.array([turn.role for turn in turns])
+    starts = np.cumsum([0, *(len(session.turns) for session in sessions)])
+    neighbours, present = windows(starts)
+    graph = graph_session(bundle.file(bundle.manifest.head.file))
+    names = [output.name for output in graph.get_outputs()]
+    pairs = vectors.reshape(len(turns), 2, -1).astype(np.float32)
+    logits: dict[View, dict[str, NDArray[np.float32]]] = {}
+    for view in VIEWS:
+        seen = present if view == "final" else present * (np.array(OFFSETS) < 0)
+        parts: list[list[NDArray[np.float32]]] = []
+        for first in range(0, len(turns), ROWS):
+            rows = slice(first, first + ROWS)
+            near = neighbours[rows]
+            inputs = {
+                "target": pairs[rows],
+                "target_role": roles[rows],
+                "context": pairs[near, 1],
+                "context_role": roles[near],
+                "context_distance": np.tile(np.array(OFFSETS), (len(near), 1)),
+                "context_mask": seen[rows],
+            }
+            parts.append(graph.run(names, inputs))
+        logits[view] = {name: np.concatenate(one) for name, *one in zip(names, *parts, strict=True)}
+    # A head that this version trains and the bundle lacks says nothing.
+    silent = np.zeros((len(turns), 2), np.float32)
+    for own in logits.values():
+        own.update({head.name: silent for head in HEADS if head.name not in own})
+    probe = bundle.manifest.distress
+    distress = (
+        DistressProbe.read(bundle.file(probe.file)).probabilities(vectors)
+        if probe is not None
+        else np.zeros(len(turns))
+    )
+    return Scored(starts, logits, distress.astype(np.float32))
+
+
+def _encode(scorer: OnnxScorer, sessions: Sequence[RatedSession]) -> dict[str, Encoding]:
+    texts = list({turn.text: None for session in sessions for turn in session.turns})
+    encoded: dict[str, Encoding] = {}
+    for first in range(0, len(texts), AT_A_TIME):
+        some = texts[first : first + AT_A_TIME]
+        encoded |= dict(zip(some, scorer.encode(some, [Role.CLIENT] * len(some)), strict=True))
+    return encoded
 
 
 def _requests(session: RatedSession, encoded: dict[str, Encoding]) -> list[ScoringRequest]:

@@ -37,17 +37,17 @@ PAIRS: tuple[tuple[Kind, Kind], ...] = (
 
 
 Measure = Callable[[SessionTrace, int | None], float]
-"""How low the empathy of a session is after so many counsellor turns; None: at its end."""
+"""A measure of low empathy after that many counsellor turns; None: at the session's end."""
 
 
 def by_risk(w: SessionTrace, turns: int | None) -> float:
-    """By the service's risk."""
+    """The service's risk."""
     known = w.end.low_empathy_risk if turns is None else w.risk_after(turns)
     return UNKNOWN if known is None else known
 
 
 def by_plain_mean(span: str) -> Measure:
-    """By a plain mean of expected levels (`models.construct.plain`), the lower the worse."""
+    """The negated plain mean of expected levels (`models.construct.plain`)."""
 
     def measure(w: SessionTrace, turns: int | None) -> float:
         return -w.plain[-1 if turns is None else turns - 1][span]
@@ -77,7 +77,7 @@ def composed(
 def misplaced(
     found: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
 ) -> dict[str, Any]:
-    """AUROC of sessions with each other's empathic answers against the same with their own.
+    """AUROC of sessions with each other's empathic answers against sessions with their own.
 
     Sessions that swapped their answers are resampled together.
     """
@@ -89,21 +89,21 @@ def misplaced(
     changed = np.array([w.known.kind == "misplaced" for w in own], bool)
     groups = np.unique([w.known.origin for w in own], return_inverse=True)[1]
 
-    def told_apart(turns: int) -> dict[str, Any]:
+    def distinguished(turns: int) -> dict[str, Any]:
         low = np.array([measure(w, turns) for w in own])
         return interval(groups, lambda rows: auroc(changed[rows], low[rows]))
 
     return {
         "sessions": int(changed.sum()),
-        "after_six": told_apart(EXCHANGES),
-        "after_three": told_apart(EXCHANGES // 2),
+        "after_six": distinguished(EXCHANGES),
+        "after_three": distinguished(EXCHANGES // 2),
     }
 
 
 def degraded(
     found: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
 ) -> list[dict[str, Any]]:
-    """For every kind and its control: AUROC at the end and three turns after the onset."""
+    """Per kind of change and its control: AUROC at the end and three turns after the onset."""
     by_variant = _by_variant(found, domain)
     rows = []
     for variant, sessions in by_variant.items():
@@ -117,8 +117,8 @@ def degraded(
                         "changed": changed,
                         "control": control,
                         "sessions": len(both),
-                        "end": _told_apart(both, None, measure),
-                        "soon": _told_apart(both, SOON, measure),
+                        "end": _auroc_of_changed(both, None, measure),
+                        "soon": _auroc_of_changed(both, SOON, measure),
                     }
                 )
     return rows
@@ -149,10 +149,10 @@ def _by_variant(
     }
 
 
-def _told_apart(
+def _auroc_of_changed(
     both: Sequence[tuple[SessionTrace, SessionTrace]], turns: int | None, measure: Measure
 ) -> dict[str, Any]:
-    """AUROC of the changed sessions, so many turns after the onset; whole pairs are resampled."""
+    """AUROC of the changed sessions `turns` after the onset, resampling pairs."""
     low = []
     for pair in both:
         after = None if turns is None else (pair[0].known.onset or 0) + turns

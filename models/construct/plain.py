@@ -1,8 +1,8 @@
-"""Plain means of expected EPITOME levels: the baseline that the empathy index is measured beside.
+"""Plain means of expected EPITOME levels: the baseline of the empathy index.
 
-Every counsellor turn counts alike; there are no opportunities, no prior, no reference and no change
-of level. A turn's value is its expected total of the three mechanisms, 0-6, from the same
-calibrated probabilities as the index.
+Every counsellor turn has equal weight; there are no opportunities, prior, reference or change of
+level. A turn's value is its expected total of the three mechanisms, 0-6, from the same calibrated
+probabilities as the index.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from stream_app.contracts.scores import MECHANISMS, TurnScore
 from stream_app.core.empathy import counsellor_features
 
 SPANS: dict[str, int | None] = {"all turns": None, "last five": 5, "last three": 3}
-"""By name, how many of the latest counsellor turns a mean is of; None: all of them."""
+"""By name, the number of latest counsellor turns in a mean; None: all of them."""
 
 
 def plain_means(scores: Iterable[TurnScore]) -> tuple[Mapping[str, float], ...]:
-    """The means by span as known after each counsellor turn, and after the session's end.
+    """The means by span after each counsellor turn, and after the session's end.
 
-    `scores` in the order in which the service gives them, provisional before final: a final score
-    takes the place of the turn's provisional one.
+    `scores` in the order of the service, provisional before final: a final score replaces the
+    turn's provisional one.
     """
     totals: dict[int, float] = {}
     found = []

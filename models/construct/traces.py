@@ -28,8 +28,9 @@ from stream_app.inference.bundle import HeadSpec
 class SessionTrace:
     """The service's output for a session.
 
-    `places` are the counsellor turns that have a risk, counted from 0; `words` of all turns;
-    `plain` are the means of `models.construct.plain` after each counsellor turn and at the end.
+    `places` are indices of the counsellor turns that have a risk, `risks` the risk after each of
+    them; `words` counts all turns; `plain` are the means of `models.construct.plain` after each
+    counsellor turn and at the end.
     """
 
     session: int

@@ -5,7 +5,23 @@ from pathlib import Path
 from models.data import annomi, empathetic_exchanges, empathetic_intents, epitome, esconv
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
 
-__all__ = ["Conversation", "MissingCorpusError", "Turn", "load_corpora", "load_for_command"]
+__all__ = [
+    "Conversation",
+    "MissingCorpusError",
+    "Turn",
+    "annomi",
+    "contrast",
+    "corpora",
+    "dialogues",
+    "empathetic_exchanges",
+    "epitome",
+    "esconv",
+    "load_corpora",
+    "load_for_command",
+    "phrases",
+    "rated_sessions",
+    "split",
+]
 
 
 def load_corpora(data_dir: Path) -> list[Conversation]:

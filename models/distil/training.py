@@ -27,8 +27,7 @@ from models.distil.turns import Group, Material, group, steps
 from models.heads import through_half
 from models.labels import COUNSELLOR, HEADS
 from models.multitask import MultitaskModel
-from models.train import Recipe as Rates
-from models.train import Resumed, optimiser_for, schedule_for
+from models.optimisation import Optimisation, optimiser_for
 
 CHUNK_TOKENS = 1024
 CHECKED_PIECES = 160
@@ -184,39 +183,21 @@ def fit(
             material.training, material.texts, recipe.tokens_a_step, recipe.seed, epoch
         )
     ][:most_steps]
-    rates = Rates(
-        encoder_rate=recipe.encoder_rate,
-        head_rate=recipe.head_rate,
-        weight_decay=recipe.weight_decay,
-    )
-    optimiser = optimiser_for(student, rates)
-    schedule = schedule_for(optimiser, len(plan), recipe.warm_up)
-    parts: dict[str, Resumed] = {"model": student, "optimiser": optimiser, "schedule": schedule}
-    done = 0
-    if resume and checkpoint is not None and checkpoint.is_file():
-        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        for name, part in parts.items():
-            part.load_state_dict(state[name])
-        done = int(state["steps"])
-        print(f"resumed after {done} of {len(plan)} steps", flush=True)
+    optimisation = Optimisation(student, optimiser_for(student, recipe), len(plan), recipe.warm_up)
+    if resume:
+        optimisation.resume(checkpoint)
     student.eval()  # no dropout: the teacher's outputs are computed once and deterministic
     log = _Log(len(plan))
-    for number in range(done, len(plan)):
+    while not optimisation.finished:
+        number = optimisation.done
         drawn = group(plan[number], TRAINING, recipe.seed, number, "windows")
         found = losses_of(student, teacher, material.texts, drawn, bf16=recipe.bf16)
-        found.total(recipe).backward()
-        nn.utils.clip_grad_norm_(student.parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
-        optimiser.zero_grad(set_to_none=True)
+        optimisation.step(found.total(recipe))
         log.add(found, len(drawn.texts))
-        if (number + 1) % every == 0 or number + 1 == len(plan):
+        if optimisation.done % every == 0 or optimisation.finished:
             if checkpoint is not None:
-                states = {name: part.state_dict() for name, part in parts.items()}
-                unfinished = checkpoint.with_suffix(".unfinished")
-                torch.save({**states, "steps": number + 1}, unfinished)
-                unfinished.replace(checkpoint)
-            log.print(number + 1, check(student, teacher, material, recipe))
+                optimisation.save(checkpoint)
+            log.print(optimisation.done, check(student, teacher, material, recipe))
 
 
 @torch.no_grad()

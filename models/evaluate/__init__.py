@@ -1,1 +1,16 @@
 """Evaluation on held-out turns: predictions, metrics and reports."""
+
+__all__ = [
+    "bundle_comparison",
+    "document",
+    "folds",
+    "low_empathy",
+    "metrics",
+    "miti",
+    "outcomes",
+    "predict",
+    "published",
+    "report",
+    "sections",
+    "tables",
+]

@@ -19,7 +19,7 @@ from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.data.corpora import REPOSITORY
 from models.evaluate import choices, sections, tables
 from models.evaluate.bundle_comparison import comparison_tables
-from models.evaluate.low_empathy import low_empathy_section
+from models.evaluate.low_empathy import low_empathy_section, shipped_section
 from models.evaluate.miti import miti_section
 from models.evaluate.outcomes import outcomes_section
 from models.evaluate.published import TARGETS, Target
@@ -28,6 +28,7 @@ FOLDER = REPOSITORY / "docs" / "evaluation"
 NOT_YET = "Not measured yet: `{command}` writes `docs/evaluation/{name}.json`."
 COMMANDS = {
     "construct": "python -m models.construct evaluate",
+    "construct_shipped": "python -m models.construct shipped",
     "baselines": "python -m models.evaluate.baselines",
     "micromodels": "python -m models.methods.micromodels",
     "levels": "python -m models.evaluate",
@@ -357,6 +358,7 @@ Section = tuple[str, str, Make]
 
 SECTIONS: tuple[Section, ...] = (
     ("Low empathy", "construct", _low_empathy),
+    ("Low empathy: the shipped bundle", "construct_shipped", _tolerant(shipped_section)),
     ("EPITOME levels", "levels", _levels),
     ("Rationales", "rationales", _with_folds(tables.rationales, tables.RATIONALE_NOTES)),
     ("Micromodels, run here", "micromodels", _tolerant(sections.micromodels)),

@@ -16,11 +16,11 @@ PARTS = {"all": "all sessions", "held_out": "held out"}
 
 
 def miti_section(report: Content) -> str:
-    """How near each bundle's summary is to people's codes, then the ways to count that lost."""
+    """Agreement of each bundle's summary with human codes, then the rejected counting methods."""
     protocol = "\n".join(f"- {name}: {words}." for name, words in report["protocol"].items())
     shipped = report["shipped"]
     parts = [
-        "The [MITI summary](miti.md) of AnnoMI's sessions beside the same summary of its human "
+        "The [MITI summary](miti.md) of AnnoMI's sessions, and the same summary of its human "
         "codes.",
         protocol,
     ]
@@ -28,8 +28,8 @@ def miti_section(report: Content) -> str:
         parts += [f"### {name}", _measures(entry, shipped), _codes(entry["all"]["codes"])]
     first, entry = next(iter(report["bundles"].items()))
     parts += [
-        "### Ways to count",
-        f"All sessions, {first}. Shipped: {shipped}. A sentence is scored in its turn's place "
+        "### Counting methods",
+        f"All sessions, {first}. Shipped: {shipped}. A sentence is scored in place of its turn "
         "with the turn's neighbours, which multiplies the cost of a turn by its sentences.",
         _ways(entry["all"]),
     ]

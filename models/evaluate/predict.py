@@ -41,7 +41,7 @@ class HeadOutputs:
 
     @property
     def gold(self) -> Ints:
-        """The label most annotators chose, [n]."""
+        """The label that most annotators chose, [n]."""
         return np.asarray(self.target.argmax(-1))
 
     @property

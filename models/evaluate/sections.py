@@ -182,7 +182,7 @@ def multitrait(content: Content) -> str:
 
 
 SHOWN_VALUES = (
-    "The console shows a group of heads that cannot be told apart as one value, that of the head "
+    "The console shows a group of indistinguishable heads as one value, that of the head "
     "in bold, with the first of its coefficients beside it"
 )
 

@@ -77,7 +77,7 @@ def baseline(files: Files, head: str) -> dict[str, Table]:
 
 
 def micromodels(files: Files, name: str) -> Table | None:
-    """The figures of the micromodels that were run here for a mechanism."""
+    """Our figures of the micromodels for a mechanism."""
     found: Table | None = files.get("micromodels", {}).get("micromodels", {}).get(name)
     return found
 
@@ -397,7 +397,7 @@ def coverage(content: Table) -> str:
 
 
 def everything(results: dict[str, Table]) -> str:
-    """All tables one after the other, for the terminal."""
+    """All tables, for the terminal."""
     makers: dict[str, Callable[[Table, Files], str]] = {
         "levels": levels,
         "rationales": rationales,

@@ -1,1 +1,3 @@
 """Reimplementations of published methods, for comparison."""
+
+__all__ = ["micromodels"]

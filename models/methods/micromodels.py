@@ -126,7 +126,7 @@ class Response:
         return np.asarray(self.similarity.max(0))
 
     def mask(self, mechanism: int, theta: float) -> NDArray[np.int64]:
-        """Tokens of the sentences above theta, [tokens]."""
+        """Mask of the sentences above theta, [tokens]."""
         return np.asarray(self.similarity[self.sentence_of, mechanism] > theta, np.int64)
 
     def gold(self, head: str) -> NDArray[np.int64] | None:

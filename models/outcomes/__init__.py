@@ -3,3 +3,5 @@
 `python -m models.outcomes evaluate` measures them on unseen folds, `fit` writes the models into a
 bundle, `ratings` correlates the perceived heads with listeners' ratings.
 """
+
+__all__ = ["folds", "labels"]

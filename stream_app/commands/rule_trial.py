@@ -14,7 +14,8 @@ from stream_app.contracts import plausible
 from stream_app.contracts.events import Outcome, OutcomeKind, Role
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import Alert, AlertState, Stage, TurnScore
-from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.batch import BatchResult
+from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import Versioned
 
 BATCH: Final = 256

@@ -18,7 +18,8 @@ from stream_app.commands.event_files import InputError
 from stream_app.contracts import plausible, scores
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import DeadLetter, SessionScore
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
+from stream_app.core.batch import BatchResult
+from stream_app.core.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.session_state import Versioned
 
 

@@ -2,4 +2,29 @@
 
 No Kafka, SQL, ONNX, clock or random numbers: time comes from the events, scores from a port. The
 same log always gives the same state, so the stream and an offline run agree.
+
+Start at ``pipeline.Pipeline``; ``session.Session`` is the aggregate behind it, and ``ports`` says
+what the core needs from outside.
 """
+
+__all__ = [
+    "alerting",
+    "approaches",
+    "baselines",
+    "batch",
+    "empathy",
+    "environment",
+    "exchanges",
+    "miti",
+    "outcomes",
+    "perceived",
+    "pipeline",
+    "ports",
+    "rule_file",
+    "rules",
+    "session_state",
+    "variable_words",
+    "variables",
+    "watch",
+    "window",
+]

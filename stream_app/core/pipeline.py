@@ -1,24 +1,21 @@
 """The batch loop: sessions accept the events, one call scores what is due, the scores are added."""
 
-from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from stream_app.contracts import cloudevents
 from stream_app.contracts.events import Event, Outcome, Turn, decode
 from stream_app.contracts.scores import (
-    Alert,
     DeadLetter,
-    SessionScore,
     SessionStatus,
-    TurnScore,
 )
 from stream_app.core.alerting import Alerting
 from stream_app.core.baselines import BaselineBook, NoBaselines
+from stream_app.core.batch import BatchResult, SetAside, StoredTurn
 from stream_app.core.encodings import Encodings
 from stream_app.core.environment import Environment, Policy
 from stream_app.core.ports import Encoding, Scorer
@@ -68,34 +65,6 @@ def receive(
     except ContractError as problem:
         event = problem
     return Received(source, raw, event, produced_at, appended_at=appended_at)
-
-
-class SetAside(Struct, frozen=True):
-    """A dead letter with the original bytes."""
-
-    letter: DeadLetter
-    raw: bytes
-
-
-class StoredTurn(Struct, frozen=True):
-    """A turn to be stored; the store redacts its text."""
-
-    turn: Turn
-    late: bool
-    produced_at: datetime | None = None
-
-
-class BatchResult(Struct):
-    """Everything that is to be stored and published after a batch."""
-
-    turns: list[StoredTurn] = field(default_factory=list)
-    turn_scores: list[TurnScore] = field(default_factory=list)
-    session_scores: list[SessionScore] = field(default_factory=list)
-    sessions: dict[str, Versioned] = field(default_factory=dict)
-    alerts: list[Alert] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    dead_letters: list[SetAside] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
 
 
 class Pipeline:

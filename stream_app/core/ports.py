@@ -1,14 +1,27 @@
-"""What the core needs from outside: scores. Adapters: ``inference.scorer``, ``tests.fakes``."""
+"""What the core and the worker around it need from outside: scores, and a store.
 
-from collections.abc import Mapping
+============  ====================  ====================
+port          adapter               fake
+============  ====================  ====================
+Scorer        ``inference.scorer``  ``tests.fakes``
+SessionStore  ``store.repository``  ``tests.fake_store``
+============  ====================  ====================
+
+``tests/store/test_port.py`` says what every store must do, on the databases and on the fake.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Span
+from stream_app.core.batch import BatchResult
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.outcomes import OutcomeModel
+from stream_app.core.session_state import Versioned
 from stream_app.core.window import ScoringRequest
 
 
@@ -54,3 +67,89 @@ class Scorer(Protocol):
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours."""
+
+
+class Message(Struct, frozen=True, array_like=True):
+    """One Kafka record to be sent."""
+
+    topic: str
+    key: bytes
+    value: bytes
+
+
+class OutboxEntry(Struct, frozen=True):
+    """The messages of one batch that are not known to be published."""
+
+    id: int
+    messages: list[Message]
+
+
+class LogPosition(Struct, frozen=True):
+    """Up to where a consumer group has read a partition: ``next_offset`` comes next."""
+
+    consumer_group: str
+    topic: str
+    partition: int
+    next_offset: int
+
+
+class SessionStore(Protocol):
+    """Keeps the states of sessions and commits batches. The calls block.
+
+    Every write is idempotent. Any call may raise ``StoreUnavailable`` and may then be repeated.
+    """
+
+    def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
+        """The stored states of these sessions, in this order; unknown ones are left out."""
+
+    def erased(self, session_ids: Sequence[str]) -> set[str]:
+        """Those of some sessions that were erased: nothing of them is stored again."""
+
+    def quiet_sessions(
+        self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
+    ) -> dict[str, Versioned]:
+        """Open sessions last heard of before ``before`` (``Versioned.seen_at``), oldest first."""
+
+    def due_sessions(
+        self,
+        bundle: str,
+        due: datetime,
+        active_since: datetime,
+        partitions: Sequence[int],
+        limit: int = 200,
+    ) -> dict[str, Versioned]:
+        """Open sessions with a time rule due by ``due`` (``Versioned.wakes_at``), earliest first.
+
+        Only live ones: heard of since ``active_since``, and with a turn of that time. A session
+        with older turns is a recording.
+        """
+
+    def commit(
+        self,
+        result: BatchResult,
+        messages: Sequence[Message] = (),
+        positions: Sequence[LogPosition] = (),
+    ) -> int | None:
+        """Store a batch as a whole; returns the id of its outbox entry, None without messages.
+
+        The versions in ``result.sessions`` are raised once it is stored. ``positions``: up to where
+        the log is stored with it.
+
+        Raises:
+            StaleState: another worker has updated one of the sessions; nothing was stored.
+        """
+
+    def rehearse(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
+        """Write a batch and roll it back, to see whether the store takes one at all."""
+
+    def outbox_ids(self, limit: int = 1000) -> list[int]:
+        """Entries whose messages are not known to be published, oldest first."""
+
+    def outbox_entries(self, outbox_ids: Sequence[int]) -> list[OutboxEntry]:
+        """These entries, as far as they exist, oldest first."""
+
+    def sent(self, outbox_ids: Sequence[int]) -> None:
+        """Delete entries whose messages are published."""
+
+    def ping(self) -> None:
+        """Raise ``StoreUnavailable`` if the store does not answer."""

@@ -86,6 +86,20 @@ class Versioned(Struct):
     speakers: set[tuple[str, str]] = field(default_factory=set)
     seen_at: datetime | None = None
 
+    @property
+    def wakes_at(self) -> datetime | None:
+        """When the next time rule is due by the clock of ``seen_at``; None if none is.
+
+        As long after ``seen_at`` as, in the session's own time, after its latest turn.
+        """
+        own, due = self.state.last_activity_at, self.state.wake_at
+        if own is None or due is None or self.seen_at is None:
+            return None
+        try:
+            return self.seen_at + (due - own)
+        except OverflowError:
+            return None
+
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(SessionState)

@@ -1,1 +1,6 @@
-"""Scoring with ONNX Runtime: bundle → tokeniser → batches → encoder → head → scores."""
+"""Scoring with ONNX Runtime: bundle → tokeniser → batches → encoder → head → scores.
+
+Start at ``bundle.load`` and ``scorer.OnnxScorer``.
+"""
+
+__all__ = ["bundle", "distress", "providers", "rationale", "scorer", "tokenizer"]

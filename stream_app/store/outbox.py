@@ -5,23 +5,8 @@ between commit and publication) sends it again; ids in the messages let a consum
 """
 
 import msgspec
-from msgspec import Struct
 
-
-class Message(Struct, frozen=True, array_like=True):
-    """One Kafka record to be sent."""
-
-    topic: str
-    key: bytes
-    value: bytes
-
-
-class OutboxEntry(Struct, frozen=True):
-    """A row of the outbox."""
-
-    id: int
-    messages: list[Message]
-
+from stream_app.core.ports import Message
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Message])

@@ -32,14 +32,14 @@ from sqlalchemy.exc import (
 )
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.pipeline import BatchResult, StoredTurn
+from stream_app.core.batch import BatchResult, StoredTurn
+from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import Versioned
-from stream_app.errors import RowRefused, StoreError, StoreUnavailable
+from stream_app.errors import RowRefused, StaleState, StoreError, StoreUnavailable
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
-from stream_app.store.outbox import Message, OutboxEntry
 from stream_app.store.privacy import Privacy
-from stream_app.store.rows import LogPosition, Row
+from stream_app.store.rows import Row
 from stream_app.store.statements import Statement, as_json
 
 log = structlog.get_logger(__name__)
@@ -58,10 +58,6 @@ _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
 }
-
-
-class StaleState(StoreError):
-    """Another worker has moved a session on since its state was read; read it again."""
 
 
 class _Prepared(Struct, frozen=True):

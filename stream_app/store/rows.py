@@ -5,25 +5,16 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
-from stream_app.core.pipeline import StoredTurn
+from stream_app.core.batch import StoredTurn
+from stream_app.core.ports import LogPosition
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]
 OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
-
-
-class LogPosition(Struct, frozen=True):
-    """Up to where a consumer group has read a partition: ``next_offset`` comes next."""
-
-    consumer_group: str
-    topic: str
-    partition: int
-    next_offset: int
 
 
 def position_row(position: LogPosition, now: datetime) -> Row:
@@ -115,11 +106,7 @@ def session_row(state: SessionState, now: datetime) -> Row:
 
 
 def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row:
-    """The state at its next version; ``was`` is the version that it replaces.
-
-    ``wake_at`` is by the clock of ``seen_at``: as long after it as, in the session's own time, the
-    rule is due after the latest turn.
-    """
+    """The state at its next version; ``was`` is the version that it replaces."""
     state = versioned.state
     return {
         "session_id": state.session_id,
@@ -129,20 +116,10 @@ def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row
         "status": status.value,
         "partition": versioned.partition,
         "last_activity_at": state.last_activity_at,
-        "wake_at": _by_clock(versioned),
+        "wake_at": versioned.wakes_at,
         "state": packed,
         "seen_at": versioned.seen_at,
     }
-
-
-def _by_clock(versioned: Versioned) -> datetime | None:
-    state = versioned.state
-    if state.wake_at is None or state.last_activity_at is None or versioned.seen_at is None:
-        return None
-    try:
-        return versioned.seen_at + (state.wake_at - state.last_activity_at)
-    except OverflowError:
-        return None
 
 
 def alert_row(alert: Alert) -> Row:

@@ -1,1 +1,6 @@
-"""The console and the API: FastAPI over the store; live events come from the topics."""
+"""The console and the API: FastAPI over the store; live events come from the topics.
+
+Start at ``app.create``; ``api`` and ``console`` are its two halves.
+"""
+
+__all__ = ["app", "auth", "health", "live", "metrics", "publishing", "services", "topics"]

@@ -22,7 +22,8 @@ from faust.exceptions import ProducerSendError
 from stream_app.contracts import scores
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
-from stream_app.core.pipeline import BatchResult, Received, SetAside
+from stream_app.core.batch import BatchResult, SetAside
+from stream_app.core.pipeline import Received
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of

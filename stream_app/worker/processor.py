@@ -7,7 +7,7 @@ database is the source of truth.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -28,15 +28,11 @@ from tenacity import (
 from stream_app.contracts import plausible, scores
 from stream_app.contracts.events import Event
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.core.pipeline import BatchResult, Pipeline, Received
-from stream_app.core.ports import Encoding
+from stream_app.core.batch import BatchResult
+from stream_app.core.pipeline import Pipeline, Received
+from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
-from stream_app.errors import ContractError, StoreError, StoreUnavailable
-from stream_app.store import log_positions
-from stream_app.store.log_positions import Beginning, Place
-from stream_app.store.outbox import Message
-from stream_app.store.repository import StaleState, Store
-from stream_app.store.rows import LogPosition
+from stream_app.errors import ContractError, StaleState, StoreError, StoreUnavailable
 from stream_app.worker import control
 from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
@@ -118,7 +114,7 @@ class BatchProcessor:
     def __init__(
         self,
         pipeline: Pipeline,
-        store: Store,
+        store: SessionStore,
         topics: OutTopics,
         cache: SessionCache,
         retry_for: float,
@@ -142,7 +138,6 @@ class BatchProcessor:
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
-        store.redaction_took = metrics.redaction_seconds.observe
 
     def read(self, records: Iterable[Received]) -> list[Received]:
         """Encode a batch as far as consent is known, while the one before is being handled.
@@ -190,7 +185,7 @@ class BatchProcessor:
         """
         result = self._pipeline.process(control.session(), {})
         messages = list(self._messages(result))
-        self._retrying(lambda: self._store.rehearse(result, messages))
+        self.retrying(lambda: self._store.rehearse(result, messages))
 
     def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
         """Flush and commit sessions not heard of since ``before``; None without any."""
@@ -220,23 +215,17 @@ class BatchProcessor:
         differ between machines, and jump.
         """
         now = self._clock()
-        waiting = self._retrying(self._store.outbox_ids)
+        waiting = self.retrying(self._store.outbox_ids)
         self._first_seen = {key: self._first_seen.get(key, now) for key in waiting}
         old = [key for key, since in self._first_seen.items() if now - since >= after]
-        entries = self._retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
+        entries = self.retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
     def published(self, committed: Committed) -> None:
         """Delete the outbox row of a batch whose messages are published."""
         outbox_id = committed.outbox_id
         if outbox_id is not None:
-            self._retrying(lambda: self._store.sent([outbox_id]))
-
-    def beginning(self, committed: Mapping[Place, int | None]) -> Beginning:
-        """Where to begin in some partitions, given what the group has committed to the brokers."""
-        return self._retrying(
-            lambda: log_positions.beginning(self._store, self._group, committed, self._now())
-        )
+            self.retrying(lambda: self._store.sent([outbox_id]))
 
     def end(self) -> None:
         """Stop retrying, as the worker is ending; may be called from any thread."""
@@ -287,7 +276,7 @@ class BatchProcessor:
 
     def _erased(self, session_ids: list[str]) -> set[str]:
         """Those of some sessions without a state that were erased; one with a state was not."""
-        return self._retrying(lambda: self._store.erased(session_ids))
+        return self.retrying(lambda: self._store.erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}
@@ -295,11 +284,11 @@ class BatchProcessor:
         missing = [key for key in session_ids if key not in states]
         self.metrics.cache_hits.inc(len(states))
         self.metrics.cache_misses.inc(len(missing))
-        loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
+        loaded = self.retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
         return states | loaded
 
     def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> States:
-        found = self._retrying(
+        found = self.retrying(
             lambda: self._store.quiet_sessions(
                 self._pipeline.bundle_id, before, partitions, AT_A_TIME + len(self._failing)
             )
@@ -310,7 +299,7 @@ class BatchProcessor:
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> States:
         bundle = self._pipeline.bundle_id
-        found = self._retrying(
+        found = self.retrying(
             lambda: self._store.due_sessions(
                 bundle, due, active_since, partitions, AT_A_TIME + len(self._failing)
             )
@@ -408,7 +397,7 @@ class BatchProcessor:
     def _commit(self, result: BatchResult, positions: Sequence[LogPosition]) -> Committed:
         messages = list(self._messages(result))
         with self.metrics.timed("commit"):
-            outbox_id = self._retrying(lambda: self._store.commit(result, messages, positions))
+            outbox_id = self.retrying(lambda: self._store.commit(result, messages, positions))
         self.cache.put(result.sessions)
         self.metrics.cached_sessions.set(len(self.cache))
         for alert in result.alerts:
@@ -427,14 +416,14 @@ class BatchProcessor:
 
     def _positions(self, batch: list[Received]) -> list[LogPosition]:
         """Up to where the log is read with this batch."""
-        read_to: dict[Place, int] = {}
+        read_to: dict[tuple[str, int], int] = {}
         for received in batch:
             source = received.source
             place = source.topic, source.partition
             read_to[place] = max(read_to.get(place, 0), source.offset + 1)
         return [LogPosition(self._group, *place, offset) for place, offset in read_to.items()]
 
-    def _retrying(self, call: Callable[[], T]) -> T:
+    def retrying(self, call: Callable[[], T]) -> T:
         """Retry while the database is unavailable, with back-off and jitter."""
         retrying = Retrying(
             retry=retry_if_exception_type(StoreUnavailable),

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiokafka.partitioner import DefaultPartitioner
 
-from stream_app.store.outbox import Message
+from stream_app.core.ports import Message
 
 _partition_of = DefaultPartitioner()
 

@@ -43,7 +43,7 @@ def test_its_card_says_what_it_is_for_and_a_distilled_one_what_it_loses(name: st
     if about is not None:
         assert about["flops_a_token"] <= about["teacher_flops_a_token"] / 4
         assert sum(path.stat().st_size for path in bundle.path.iterdir()) <= 21_000_000
-        beside = card.split("## Beside the bundle")[1]
+        beside = card.split("## Compared with the bundle")[1]
         assert f"`{bundle.manifest.name}-" in beside  # compared with the graphs of 1.6.0
         assert "| strategy |" in beside
 

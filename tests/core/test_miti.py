@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, MitiSummary, Stage, Standing, TurnScore
 from stream_app.core import miti
+from stream_app.core.batch import BatchResult
 from stream_app.core.miti import (
     CLOSED,
     COMPLEX,
@@ -28,7 +29,7 @@ from stream_app.core.miti import (
     merged,
     miti_summary,
 )
-from stream_app.core.pipeline import BatchResult, Pipeline, Policy
+from stream_app.core.pipeline import Pipeline, Policy
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, received, scored, turn

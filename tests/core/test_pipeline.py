@@ -3,8 +3,9 @@
 import pytest
 
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
+from stream_app.core.batch import BatchResult
 from stream_app.core.environment import Policy
-from stream_app.core.pipeline import BatchResult, Pipeline
+from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Encoding
 from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy

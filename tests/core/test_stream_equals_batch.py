@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import SessionEnd, Turn
+from stream_app.core.batch import BatchResult
 from stream_app.core.environment import Policy
-from stream_app.core.pipeline import BatchResult, Pipeline, Received
+from stream_app.core.pipeline import Pipeline, Received
 from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, one, outcome, turn

@@ -61,6 +61,7 @@ def test_silence_calls_somebody_in_a_live_session_and_not_in_an_old_recording(
         return {row["rule"] for row in service.rows(tables.alerts)}
 
     service.wait_for(lambda: rules() == {"waits", "low-empathy-risk"}, "the new rule is told")
+    service.wait_for(lambda: service.count(tables.turns) == 13, "all turns are stored")
     published = {
         json.loads(record.value)["alert_id"]
         for record in service.messages(service.settings.alert_topic)

@@ -114,7 +114,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("fold", range(FOLDS))
 def test_everything_of_a_session_is_from_one_fold(corpora: Path, fold: int) -> None:
-    made = benchmark.build_benchmark(corpora, fold, FOLDS, SEED)
+    made = benchmark.build_benchmark(corpora, benchmark.of_fold(fold, FOLDS, SEED), fold, SEED)
     assert len(made.sessions) == len(made.known)
     kinds = Counter(known.kind for known in made.known)
     expected = {"real", "rated", "composed", "untouched", "misplaced", "fitting"}
@@ -130,7 +130,7 @@ def test_everything_of_a_session_is_from_one_fold(corpora: Path, fold: int) -> N
 
 @pytest.mark.usefixtures("few")
 def test_changes_are_as_long_as_their_controls_and_replace_the_same_turns(corpora: Path) -> None:
-    made = benchmark.build_benchmark(corpora, 0, FOLDS, SEED)
+    made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, SEED), 0, SEED)
     ways: dict[tuple[object, ...], dict[str, RatedSession]] = {}
     untouched = {}
     for session, known in zip(made.sessions, made.known, strict=True):
@@ -165,7 +165,7 @@ def test_swapped_sessions_have_the_answers_of_their_controls_below_other_posts(
     corpora: Path,
 ) -> None:
     """In the corpus here an answer has the words of its post, so what fits can be seen."""
-    made = benchmark.build_benchmark(corpora, 0, FOLDS, SEED)
+    made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, SEED), 0, SEED)
     swaps: dict[tuple[str, str], dict[str, list[RatedSession]]] = {}
     for session, known in zip(made.sessions, made.known, strict=True):
         if known.kind in ("misplaced", "fitting"):
@@ -207,7 +207,7 @@ def test_the_answer_nearest_in_length_is_taken() -> None:
 @pytest.mark.usefixtures("few")
 def test_the_sessions_depend_on_the_seed_alone(corpora: Path) -> None:
     def texts(seed: int) -> list[tuple[str, ...]]:
-        made = benchmark.build_benchmark(corpora, 0, FOLDS, seed)
+        made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, seed), 0, seed)
         return [tuple(turn.text for turn in session.turns) for session in made.sessions]
 
     assert texts(SEED) == texts(SEED)
@@ -216,7 +216,7 @@ def test_the_sessions_depend_on_the_seed_alone(corpora: Path) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_composed_sessions_know_their_labels_and_differ_in_empathy(corpora: Path) -> None:
-    made = benchmark.build_benchmark(corpora, 0, FOLDS, SEED)
+    made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, SEED), 0, SEED)
     composed = [
         (session, known)
         for session, known in zip(made.sessions, made.known, strict=True)

@@ -17,7 +17,7 @@ pytest.importorskip("sklearn")
 from typer.testing import CliRunner
 
 from models import ablation, multitask
-from models.batches import overlaps
+from models.batches import Segment, overlaps
 from models.calibrate import Calibration, mask
 from models.data import load_corpora
 from models.data.split import fold_of, key_of
@@ -433,7 +433,7 @@ def test_percent_and_spread() -> None:
 def test_an_ablation_row_is_added_once(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multitask, "from_base", lambda *_: (tiny_model(), tiny_tokenizer()))
+    monkeypatch.setattr(multitask, "from_base", lambda **_: (tiny_model(), tiny_tokenizer()))
     monkeypatch.setattr(ablation.torch, "set_num_threads", lambda count: None)
     app = ablation.typer.Typer()
     app.command()(ablation.main)
@@ -451,8 +451,29 @@ def test_an_ablation_row_is_added_once(
     assert rows[0]["setting"] == {"epochs": 1, "fold": 0, "share": 0.6, "seed": 17}
 
 
-def test_constants_come_back_after_a_lever() -> None:
-    before = ablation.train.REPEATS
-    with ablation.changed(((ablation.train, "REPEATS", {"epitome": 9}),)):
-        assert ablation.train.REPEATS == {"epitome": 9}
-    assert ablation.train.REPEATS is before
+@pytest.mark.parametrize("lever", ablation.LEVERS, ids=lambda lever: lever.name)
+def test_a_lever_names_parameters_of_the_recipe_and_changes_one(lever: ablation.Lever) -> None:
+    recipe = ablation.Recipe(**{"epochs": 1} | lever.recipe)
+    changes = recipe != ablation.Recipe(epochs=1)
+    others = lever.corpora or lever.adapted or lever.orders
+    assert changes or others or lever.name == "recipe"
+    assert set(recipe.repeats) == set(ablation.REPEATS)
+
+
+def test_a_lever_trains_on_its_corpora_alone(
+    corpora: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[set[str], ablation.Recipe]] = []
+
+    def fit(_model: object, segments: list[Segment], recipe: ablation.Recipe) -> None:
+        seen.append(({segment.corpus for segment in segments}, recipe))
+
+    monkeypatch.setattr(ablation.train, "fit", fit)
+    monkeypatch.setattr(
+        ablation.multitask, "from_base", lambda adapted: (tiny_model(), tiny_tokenizer())
+    )
+    lever = ablation.Lever("x", "x", corpora=("annomi",), orders=(18,))
+    recipe = ablation.Recipe(seed=17, contrast=False, frozen_layers=0, max_tokens=5)
+    ablation.trained(lever, load_corpora(corpora), recipe, corpora)
+    assert [(corpus, used.seed) for corpus, used in seen] == [({"annomi"}, 17), ({"annomi"}, 18)]
+    assert seen[0][1].repeats == {"annomi": ablation.REPEATS["annomi"]}

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from models.evaluate import document
-from models.evaluate.low_empathy import Row, low_empathy_section
+from models.evaluate.low_empathy import Row, low_empathy_section, shipped_section
 
 DOMAINS = ("peer-support", "counselling")
 
@@ -188,3 +188,13 @@ def test_a_file_of_another_shape_is_shown_as_it_is(tmp_path: Path) -> None:
     other = copy.deepcopy(REPORT)
     del other["alerts"]
     assert "### composed" in document.page({"construct": other}, tmp_path)
+
+
+def test_a_shipped_bundle_has_the_targets_that_need_no_fold() -> None:
+    folds = ("annomi_quality", "rated", "surveys", "folds", "protocol")
+    report = {name: value for name, value in REPORT.items() if name not in folds}
+    text = shipped_section({**report, "bundle": "rapport-minilm 9.9.9"})
+    assert "Bundle rapport-minilm 9.9.9." in text
+    assert "one answer: Spearman" in text
+    assert "AnnoMI" not in text
+    assert "rated exchanges" not in text

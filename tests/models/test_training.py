@@ -19,6 +19,7 @@ from models.data import load_corpora  # noqa: E402
 from models.evaluate.predict import predict, predict_views  # noqa: E402
 from models.evaluate.report import markdown, measure  # noqa: E402
 from models.labels import HEADS  # noqa: E402
+from models.optimisation import Optimisation  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 RECIPE = train.Recipe(epochs=2, pairs_a_step=8, head_rate=3e-3, encoder_rate=1e-3, bf16=False)
@@ -53,21 +54,23 @@ def test_resuming_gives_the_model_of_an_unbroken_run(
     segments: list[Segment], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = tiny_model()
-    train.fit(whole, segments, RECIPE)
+    train.fit(whole, segments, RECIPE, checkpoint=tmp_path / "whole.pt")
+    whole_steps = torch.load(tmp_path / "whole.pt")["steps"]
 
     class Interrupted(Exception):
         pass
 
-    save, checkpoint = torch.save, tmp_path / "checkpoint.pt"
+    save, checkpoint = Optimisation.save, tmp_path / "checkpoint.pt"
 
-    def save_and_stop(*arguments: object) -> None:
-        save(*arguments)
+    def save_and_stop(self: Optimisation, file: Path) -> None:
+        save(self, file)
         raise Interrupted
 
     with monkeypatch.context() as patch:
-        patch.setattr(torch, "save", save_and_stop)
+        patch.setattr(Optimisation, "save", save_and_stop)
         with pytest.raises(Interrupted):
             train.fit(tiny_model(), segments, RECIPE, checkpoint=checkpoint)
+    assert 0 < torch.load(checkpoint)["steps"] < whole_steps
     resumed = tiny_model(seed=5)
     train.fit(resumed, segments, RECIPE, checkpoint=checkpoint, resume=True)
     for first, second in zip(whole.parameters(), resumed.parameters(), strict=True):

@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
+from stream_app.core.batch import BatchResult
 from stream_app.core.environment import Policy
-from stream_app.core.pipeline import BatchResult, Pipeline, Received, Source, receive
+from stream_app.core.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.rules import RuleSet
 from stream_app.core.session_state import Versioned
 from stream_app.core.window import WindowPolicy

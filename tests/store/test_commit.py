@@ -6,10 +6,10 @@ import pytest
 from msgspec import structs
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.errors import StoreError
+from stream_app.core.ports import Message
+from stream_app.errors import StaleState, StoreError
 from stream_app.store import tables
-from stream_app.store.outbox import Message
-from stream_app.store.repository import StaleState, Store
+from stream_app.store.repository import Store
 from tests.store.batches import BUNDLE, end, outcome, pipeline, process, turn
 from tests.store.reading import contents, dump, rows
 

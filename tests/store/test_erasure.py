@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from stream_app.core.ports import Message
 from stream_app.store import erasure, outbox, tables
-from stream_app.store.outbox import Message
 from stream_app.store.repository import Store
 from tests.store import batches, judging
 from tests.store.reading import contents, rows

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from servers.postgres import Server
 from stream_app.contracts.events import decode
+from stream_app.core.ports import Message
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store import schema, tables
-from stream_app.store.outbox import Message
 from stream_app.store.repository import Store, open_store, shown_url
 from stream_app.worker.broker import free_port
 from tests.store.batches import BUNDLE, prepare, process, turn

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from stream_app.core.ports import LogPosition
+from stream_app.errors import StaleState
 from stream_app.store import log_positions, schema, tables
-from stream_app.store.repository import StaleState, Store
-from stream_app.store.rows import LogPosition
+from stream_app.store.repository import Store
 from tests.store.batches import prepare, process, turn
 from tests.store.reading import rows
 

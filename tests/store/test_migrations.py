@@ -1,6 +1,8 @@
 """The scripts in ``migrations/`` make the tables of ``store.tables``, there and back."""
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,6 +10,7 @@ import sqlalchemy as sa
 from alembic import command
 from msgspec import structs
 
+import migrations
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import schema, tables
 from stream_app.store.repository import Store
@@ -204,3 +207,21 @@ def test_sessions_of_no_approach_have_null_and_no_json_null(store: Store) -> Non
     with store.engine.connect() as connection:
         query = sa.text("SELECT session_id FROM session_scores WHERE miti IS NOT NULL")
         assert connection.scalars(query).all() == ["s"]
+
+
+def test_migrations_use_nothing_of_the_tables_as_they_are_now() -> None:
+    scripts = sorted(Path(migrations.__path__[0], "versions").glob("0*.py"))
+    assert len(scripts) >= 10
+    imported = {
+        (script.name, name)
+        for script in scripts
+        for node in ast.walk(ast.parse(script.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert not {item for item in imported if item[1].partition(".")[0] == "stream_app"}

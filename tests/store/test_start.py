@@ -51,6 +51,7 @@ def test_a_newer_schema_is_taken(store: Store) -> None:
 def cutting(port: int, after: int) -> Iterator[int]:
     """A proxy that cuts each connection after so many bytes from the server."""
     listener = socket.create_server(("127.0.0.1", 0))
+    carrying: list[threading.Thread] = []
 
     def forward(source: socket.socket, sink: socket.socket, most: int) -> None:
         try:
@@ -63,6 +64,13 @@ def cutting(port: int, after: int) -> Iterator[int]:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
+    def carry(client: socket.socket, server: socket.socket) -> None:
+        with client, server:
+            asking = threading.Thread(target=forward, args=(client, server, 2**31))
+            asking.start()
+            forward(server, client, after)
+            asking.join()
+
     def serve() -> None:
         while True:
             try:
@@ -70,14 +78,17 @@ def cutting(port: int, after: int) -> Iterator[int]:
             except OSError:
                 return
             server = socket.create_connection(("127.0.0.1", port))
-            for args in ((client, server, 2**31), (server, client, after)):
-                threading.Thread(target=forward, args=args, daemon=True).start()
+            carrying.append(threading.Thread(target=carry, args=(client, server)))
+            carrying[-1].start()
 
     threading.Thread(target=serve, daemon=True).start()
     try:
         yield listener.getsockname()[1]
     finally:
+        listener.shutdown(socket.SHUT_RDWR)
         listener.close()
+        for thread in carrying:
+            thread.join()
 
 
 @pytest.mark.parametrize("after", [0, 100, 400, 800, 1500, 3000, 6000, 12_000])

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from stream_app.commands.children import environment
 from stream_app.contracts import scores
-from stream_app.core.pipeline import BatchResult
+from stream_app.core.batch import BatchResult
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store, open_store
@@ -27,7 +27,7 @@ from stream_app.worker.broker import free_port
 from stream_app.worker.topics import client_options
 from tests.store import batches, databases
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 PERSONS = (
     Person("sue", PersonRole.SUPERVISOR),
     Person("nora", PersonRole.SUPERVISOR, team="north"),

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from stream_app.core.pipeline import BatchResult, Received, Source, receive
+from stream_app.core.batch import BatchResult
+from stream_app.core.pipeline import Received, Source, receive
+from stream_app.core.ports import Message
 from stream_app.errors import ContractError, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
-from stream_app.store.outbox import Message
 from stream_app.worker import agents
 from stream_app.worker import app as faust_app
 from stream_app.worker import records as records_module

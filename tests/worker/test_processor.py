@@ -11,9 +11,9 @@ from msgspec import structs
 
 from stream_app.contracts.cloudevents import binary_headers
 from stream_app.contracts.events import decode
-from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store import tables
-from stream_app.store.repository import StaleState, Store
+from stream_app.store.repository import Store
 from stream_app.worker.processor import STALE_TRIES
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
@@ -207,6 +207,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
 def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
+    store.redaction_took = worker.metrics.redaction_seconds.observe
     store.load_states = loading = Failing(store.load_states)
     for seq in range(3):
         handle(worker, [turn(seq), turn(seq, session_id="t")])

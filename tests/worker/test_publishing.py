@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from stream_app.store.outbox import Message
+from stream_app.core.ports import Message
 from stream_app.worker.publishing import publish
 from stream_app.worker.topics import client_options
 from tests.e2e.service import Service

@@ -27,6 +27,8 @@ from stream_app.web.api import (
 )
 from stream_app.web.services import Services
 
+__all__ = ["PREFIX", "alerts", "create", "fields", "mutes", "samples", "sessions"]
+
 PREFIX: Final = "/api/v1"
 ROUTERS: Final = (
     live.router,

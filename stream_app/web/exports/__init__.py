@@ -2,3 +2,5 @@
 
 Speakers are numbered within each session: an export says nothing about a person over sessions.
 """
+
+__all__ = ["columns", "convokit", "formats", "reading"]

@@ -2,3 +2,5 @@
 
 ``composition`` and ``words`` are pure, like the core; ``reading`` takes the turns from the store.
 """
+
+__all__ = ["composition", "reading"]

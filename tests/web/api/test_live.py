@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stream_app.core.pipeline import BatchResult
+from stream_app.core.batch import BatchResult
 from stream_app.web.topics import LOOK_EVERY
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics

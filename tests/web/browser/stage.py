@@ -18,7 +18,8 @@ from stream_app.commands.event_files import SAMPLES, sample_events
 from stream_app.contracts import scores
 from stream_app.contracts.events import Event, decode
 from stream_app.contracts.scores import SessionScore
-from stream_app.core.pipeline import BatchResult, Pipeline, Source, receive
+from stream_app.core.batch import BatchResult
+from stream_app.core.pipeline import Pipeline, Source, receive
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from stream_app.store.people import People

@@ -1,0 +1,38 @@
+"""What a batch leaves behind: everything to be stored and published."""
+
+from collections import Counter
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from stream_app.contracts.events import Outcome, Turn
+from stream_app.contracts.scores import Alert, DeadLetter, SessionScore, TurnScore
+from stream_app.core.session_state import Versioned
+
+
+class SetAside(Struct, frozen=True):
+    """A dead letter with the original bytes."""
+
+    letter: DeadLetter
+    raw: bytes
+
+
+class StoredTurn(Struct, frozen=True):
+    """A turn to be stored; the store redacts its text."""
+
+    turn: Turn
+    late: bool
+    produced_at: datetime | None = None
+
+
+class BatchResult(Struct):
+    """Everything that is to be stored and published after a batch."""
+
+    turns: list[StoredTurn] = field(default_factory=list)
+    turn_scores: list[TurnScore] = field(default_factory=list)
+    session_scores: list[SessionScore] = field(default_factory=list)
+    sessions: dict[str, Versioned] = field(default_factory=dict)
+    alerts: list[Alert] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    dead_letters: list[SetAside] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)

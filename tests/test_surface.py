@@ -1,0 +1,107 @@
+"""A package's `__all__` says what of it other packages may import."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOTS = ("stream_app", "models", "export")
+READERS = (*ROOTS, "benchmarks", "migrations")
+
+
+def _module(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PACKAGES = sorted(_module(file) for root in ROOTS for file in (ROOT / root).rglob("__init__.py"))
+
+
+@cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def _file(package: str) -> Path:
+    return ROOT.joinpath(*package.split("."), "__init__.py")
+
+
+@cache
+def _surface(package: str) -> frozenset[str]:
+    for node in _tree(_file(package)).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return frozenset(ast.literal_eval(node.value))
+    return frozenset()
+
+
+def _imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _trespasses(importer: str, imported: str) -> Iterator[str]:
+    """What of `imported` its packages keep to themselves, seen from the module `importer`."""
+    parts = imported.split(".")
+    for length in range(1, len(parts)):
+        package, name = ".".join(parts[:length]), parts[length]
+        inside = importer == package or importer.startswith(f"{package}.")
+        if package in PACKAGES and not inside and name not in _surface(package):
+            yield f"{importer} imports {package}.{name}"
+
+
+def test_no_module_imports_what_another_package_keeps_to_itself() -> None:
+    files = [file for root in READERS for file in sorted((ROOT / root).rglob("*.py"))]
+    found = {
+        trespass
+        for file in files
+        for name in _imported(file)
+        for trespass in _trespasses(_module(file), name)
+    }
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "count"),
+    [
+        ("stream_app.web.live", "stream_app.store.repository.Store", 0),
+        ("stream_app.web.live", "stream_app.store.statements.Statement", 1),
+        ("stream_app.store.rows", "stream_app.store.statements.Statement", 0),
+        ("stream_app.web.app", "stream_app.web.console.charts", 1),
+        ("stream_app.commands.web", "stream_app.web.console.charts", 2),
+        ("models.train", "torch.nn", 0),
+    ],
+)
+def test_an_import_is_judged_by_every_package_that_it_enters(
+    importer: str, imported: str, count: int
+) -> None:
+    assert len(list(_trespasses(importer, imported))) == count
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_a_surface_exists(package: str) -> None:
+    folder, tree = _file(package).parent, _tree(_file(package))
+    modules = {path.stem for path in folder.iterdir()}
+    defined = {
+        name.id for node in tree.body for name in ast.walk(node) if isinstance(name, ast.Name)
+    } | {getattr(node, "name", "") for node in tree.body}
+    bound = {name.rpartition(".")[2] for name in _imported(_file(package))}
+    assert _surface(package) <= modules | defined | bound
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name.startswith("stream_app.")])
+def test_what_a_docstring_says_to_start_at_exists(package: str) -> None:
+    text = ast.get_docstring(_tree(_file(package))) or ""
+    start = text.partition("Start at")[2].partition(";")[0]
+    for name in re.findall(r"``([\w.]+)``", start):
+        module, _, attribute = name.partition(".")
+        assert module in _surface(package)
+        loaded = importlib.import_module(f"{package}.{module}")
+        assert not attribute or hasattr(loaded, attribute)

@@ -1,0 +1,36 @@
+"""The rule of docs/architecture.md about structs and dataclasses."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def _dataclasses() -> dict[str, set[str]]:
+    """Options of every dataclass of the service, by its place."""
+    found = {}
+    for file in sorted((ROOT / "stream_app").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            for decorator in getattr(node, "decorator_list", []):
+                text = ast.unparse(decorator)
+                if isinstance(node, ast.ClassDef) and text.startswith("dataclass"):
+                    options = {
+                        f"{word.arg}={ast.unparse(word.value)}"
+                        for word in getattr(decorator, "keywords", [])
+                    }
+                    found[f"{file.relative_to(ROOT)}:{node.name}"] = options
+    return found
+
+
+def test_dataclasses_are_for_what_the_api_and_the_pages_show() -> None:
+    places = _dataclasses()
+    assert len(places) > 50
+    outside = {p for p in places if not p.startswith(("stream_app/store/", "stream_app/web/"))}
+    assert not outside
+
+
+def test_dataclasses_are_frozen_and_have_slots() -> None:
+    loose = {
+        p for p, options in _dataclasses().items() if not options >= {"frozen=True", "slots=True"}
+    }
+    assert not loose
