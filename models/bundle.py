@@ -10,7 +10,8 @@ from typing import Any
 from models.batches import AFTER, BEFORE, SLOTS
 from models.calibrate import Calibration
 from models.encoder import MAX_TOKENS
-from models.labels import HEADS, ROLE_NAMES, HeadSpec
+from models.labels import HEADS, HEADS_BY_NAME, ROLE_NAMES, HeadSpec
+from stream_app.core.heads import WORDS, HeadWords
 
 FORMAT = 2
 NAME = "rapport-minilm"
@@ -80,11 +81,7 @@ def head_entry(head: HeadSpec, calibration: Calibration) -> dict[str, Any]:
             "threshold": calibration.thresholds.get(head.name, 0.5),
         }
     return {
-        "name": head.name,
-        "dimension": head.dimension,
-        "kind": head.kind,
-        "roles": [ROLE_NAMES[head.role]],
-        "labels": list(head.labels),
+        **head_description(head),
         "temperature": calibration.temperatures.get(head.name, 1.0),
         "bias": calibration.biases.get(head.name, []),
         "offsets": calibration.offsets.get(head.name, []),
@@ -92,6 +89,38 @@ def head_entry(head: HeadSpec, calibration: Calibration) -> dict[str, Any]:
         "abstain_below": calibration.abstain_below.get(head.name, 0.0),
         "rationale": rationale,
     }
+
+
+def head_description(head: HeadSpec) -> dict[str, Any]:
+    """What a head is, how people are told of it, and what a session keeps of it."""
+    words = head.words if head.words != HeadWords() else WORDS.get(head.name, HeadWords())
+    return {
+        "name": head.name,
+        "dimension": head.dimension,
+        "kind": head.kind,
+        "roles": [ROLE_NAMES[head.role]],
+        "labels": list(head.labels),
+        "words": {"title": words.title, "badge": words.badge, "labels": dict(words.labels)},
+        "evidence": list(head.evidence),
+    }
+
+
+def describe_heads(folder: Path) -> dict[str, Any]:
+    """Write the heads' descriptions into a bundle's manifest anew; its model does not change.
+
+    Raises:
+        ValueError: a head has other labels than `models.labels` says.
+    """
+    content: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    for place, entry in enumerate(content["heads"]):
+        description = head_description(HEADS_BY_NAME[entry["name"]])
+        if entry["labels"] != description["labels"]:
+            raise ValueError(f"{entry['name']} has other labels in {folder}: export it again")
+        content["heads"][place] = description | {
+            key: value for key, value in entry.items() if key not in description
+        }
+    write_manifest(folder, content)
+    return content
 
 
 def sha256(path: Path) -> str:

@@ -27,8 +27,9 @@ from sklearn.metrics import roc_auc_score
 
 from models.bundle import CARD, MANIFEST, sha256, write_manifest
 from models.card import model_card
-from models.data.corpora import CORPORA, Corpus, read_rows, resolve_data_dir
+from models.data.corpora import Corpus, read_rows, resolve_data_dir
 from models.data.rated_sessions import load_sessions
+from models.data.registry import CORPORA
 from models.data.split import part_of
 from models.labels import CLIENT
 from stream_app.commands.event_files import sample_events, sample_sessions

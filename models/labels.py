@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import (
+    LEVELS,
+    PERCEIVED,
+    SATISFACTION,
+    STRATEGY,
+    TALK,
+    HeadWords,
+)
 
 CLIENT, COUNSELLOR = 0, 1
 ROLE_NAMES = ("client", "counsellor")
 
-LEVELS = ("none", "weak", "strong")
-"""Levels 0, 1 and 2 of an EPITOME mechanism (Sharma et al. 2020, section 3)."""
-
-RATIONALE_ORDER = ("emotional_reactions", "interpretations", "explorations")
+RATIONALE_ORDER = MECHANISMS
 """Last axis of the encoder's rationale logits."""
 
 
@@ -25,9 +32,10 @@ class HeadSpec:
 
     `kind` is "level" for ordered levels 0, 1, 2, "binary" for no and yes, else "categorical";
     `role` is the speaker whose turns the head scores; `dimension` is empathy as the counsellor
-    expresses it, empathy as the client perceives it, or the client's own talk; `tempered` heads are
-    combined with a context-free reading (`models.heads`); `corpus` names the training data;
-    `weight` multiplies the loss.
+    expresses it, empathy as the client perceives it, the client's own talk, or how the session may
+    end; `tempered` heads are combined with a context-free reading (`models.heads`); `corpus` names
+    the training data; `weight` multiplies the loss; `words` are the display words; `evidence` names
+    the labels that a session keeps for rules and outcome models.
     """
 
     name: str
@@ -36,8 +44,10 @@ class HeadSpec:
     corpus: str
     kind: Literal["level", "categorical", "binary"] = "categorical"
     weight: float = 1.0
-    dimension: Literal["expressed", "perceived", "client"] = "expressed"
+    dimension: Literal["expressed", "perceived", "client", "outcome"] = "expressed"
     tempered: bool = False
+    words: HeadWords = field(default_factory=HeadWords)
+    evidence: tuple[str, ...] = ()
 
     @property
     def rationale_index(self) -> int | None:
@@ -71,13 +81,10 @@ EMPATHIC_INTENTS = (
 
 NO_YES = ("no", "yes")
 
-PERCEIVED = ("engagement", "understanding", "sympathy", "helpfulness")
-"""Perceived empathy (Xu & Jiang, section 3): one probability each."""
-
 RATED = "empathy"
 """Perceived empathy as third parties rated it, answer by answer (EmpatheticExchanges)."""
 
-OUTCOME_HEADS = (*PERCEIVED, "satisfaction")
+OUTCOME_HEADS = (*PERCEIVED, SATISFACTION)
 """Fitted after the other heads, on listeners' ratings of sessions (`models/perceived.py`)."""
 
 HEADS: tuple[HeadSpec, ...] = (
@@ -85,7 +92,7 @@ HEADS: tuple[HeadSpec, ...] = (
         HeadSpec(name, LEVELS, COUNSELLOR, "epitome", "level", tempered=name in TEMPERED)
         for name in RATIONALE_ORDER
     ),
-    HeadSpec("strategy", STRATEGIES, COUNSELLOR, "esconv"),
+    HeadSpec(STRATEGY, STRATEGIES, COUNSELLOR, "esconv", evidence=STRATEGIES),
     HeadSpec(
         "behaviour",
         ("question", "reflection", "therapist_input", "other"),
@@ -93,30 +100,60 @@ HEADS: tuple[HeadSpec, ...] = (
         "annomi",
         weight=0.5,
     ),
-    HeadSpec("question", ("none", "closed", "open"), COUNSELLOR, "annomi", weight=0.5),
-    HeadSpec("reflection", ("none", "simple", "complex"), COUNSELLOR, "annomi", weight=0.5),
+    HeadSpec(
+        "question",
+        ("none", "closed", "open"),
+        COUNSELLOR,
+        "annomi",
+        weight=0.5,
+        evidence=("closed", "open"),
+    ),
+    HeadSpec(
+        "reflection",
+        ("none", "simple", "complex"),
+        COUNSELLOR,
+        "annomi",
+        weight=0.5,
+        evidence=("simple", "complex"),
+    ),
     HeadSpec(
         "input",
         ("none", "information", "advice", "options", "negotiation"),
         COUNSELLOR,
         "annomi",
         weight=0.5,
+        evidence=("information", "advice"),
     ),
     HeadSpec(
-        "talk_type",
+        TALK,
         ("change", "neutral", "sustain"),
         CLIENT,
         "annomi",
         weight=0.5,
         dimension="client",
     ),
-    HeadSpec("empathic_intent", EMPATHIC_INTENTS, COUNSELLOR, "empathetic_intents", weight=0.5),
-    HeadSpec(RATED, NO_YES, COUNSELLOR, "empathetic_exchanges", "binary", dimension="perceived"),
+    HeadSpec(
+        "empathic_intent",
+        EMPATHIC_INTENTS,
+        COUNSELLOR,
+        "empathetic_intents",
+        weight=0.5,
+        words=HeadWords("intent"),
+    ),
+    HeadSpec(
+        RATED,
+        NO_YES,
+        COUNSELLOR,
+        "empathetic_exchanges",
+        "binary",
+        dimension="perceived",
+        words=HeadWords("Empathy"),
+    ),
     *(
         HeadSpec(name, NO_YES, COUNSELLOR, "outcomes", "binary", dimension="perceived")
         for name in PERCEIVED
     ),
-    HeadSpec("satisfaction", NO_YES, CLIENT, "outcomes", "binary", dimension="client"),
+    HeadSpec(SATISFACTION, NO_YES, CLIENT, "outcomes", "binary", dimension="outcome"),
 )
 
 HEADS_BY_NAME = {head.name: head for head in HEADS}

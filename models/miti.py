@@ -21,7 +21,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from msgspec import structs
 from numpy.typing import NDArray
 
 from models.data import annomi
@@ -76,20 +75,19 @@ Parts = Callable[[Read], Sequence[Expressed]]
 
 def most_probable(expressed: Expressed) -> Expressed:
     """Move each head's probability to its most probable label."""
-    return structs.replace(
-        Expressed(),
-        **{
+    return Expressed(
+        {
             head: {max(p, key=p.__getitem__): 1.0}
             for head in HEADS
-            if (p := getattr(expressed, head)) is not None
-        },
+            if (p := expressed.distribution(head)) is not None
+        }
     )
 
 
 def by_question_marks(read: Read) -> list[Expressed]:
     """The turn, and its question again for each further sentence that ends in a question mark."""
     asked = sum(text.rstrip("\"'”’)] ").endswith("?") for text, _ in read.sentences)
-    again = Expressed(question=read.turn.question, reflection={"none": 1.0})
+    again = Expressed(question=read.turn.distribution("question") or {}, reflection={"none": 1.0})
     return [read.turn, *[again] * (asked - 1)]
 
 
@@ -178,12 +176,11 @@ def _encoded(seq: int, role: int, text: str, known: Mapping[str, Encoding]) -> W
 
 def coded_by_people(turn: Turn) -> Expressed:
     """The annotators' votes as a head's probabilities."""
-    return structs.replace(
-        Expressed(),
-        **{
+    return Expressed(
+        {
             head: dict(zip(HEADS_BY_NAME[head].labels, turn.labels[head], strict=True))
             for head in HEADS
-        },
+        }
     )
 
 

@@ -29,12 +29,13 @@ from statsmodels.stats.multitest import multipletests
 
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession
-from models.labels import COUNSELLOR, PERCEIVED
+from models.labels import COUNSELLOR
 from models.multiple_instance import Bag, bags_of, learns_from
 from models.ratings import Fold, bag_scores
 from models.resampling import RESAMPLES, interval, partial_spearman, spearman
 from models.trait_groups import perceived_values
 from models.turn_features import View
+from stream_app.core.heads import PERCEIVED
 from stream_app.core.perceived import PerceivedValues
 
 VIEW: View = "final"

@@ -23,13 +23,13 @@ from stream_app.contracts.events import Approach, Domain, Role, SessionEnd, Turn
 from stream_app.contracts.scores import Expressed, Level, Stage
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.environment import Policy
+from stream_app.core.heads import Dimension, HeadKind
 from stream_app.core.outcomes import OutcomeModel, features
 from stream_app.core.pipeline import Pipeline, Received, Source
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.session_state import Versioned
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest, WindowPolicy
-from stream_app.inference.bundle import Dimension, HeadKind
 from stream_app.inference.bundle import HeadSpec as ServiceHead
 from stream_app.inference.scorer import calibrated, decided
 
@@ -70,6 +70,7 @@ class ReplayScorer:
         self._manifest = {
             head.name: manifest.get(head.name) or service_head(head) for head in HEADS
         }
+        self.heads = tuple(self._manifest.values())
         self._probabilities = {
             stage: {
                 head.name: calibrated(self._manifest[head.name], logits[view][head.name])
@@ -109,7 +110,7 @@ class ReplayScorer:
         client = {
             name: dict(zip(head.labels, p, strict=True))
             for name, (head, p) in values.items()
-            if head.dimension == "client"
+            if head.dimension in ("client", "outcome")
         }
         if self._distress is not None and role is Role.CLIENT:
             yes = float(self._distress[row])
@@ -136,6 +137,8 @@ def service_head(head: HeadSpec) -> ServiceHead:
         HeadKind(head.kind),
         [Role(ROLE_NAMES[head.role])],
         list(head.labels),
+        head.words,
+        list(head.evidence),
     )
 
 

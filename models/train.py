@@ -28,7 +28,8 @@ from models.batches import (
 )
 from models.data import contrast as context_contrast
 from models.data import load_for_command
-from models.data.corpora import Conversation, Part, describe, resolve_data_dir
+from models.data.corpora import Conversation, Part, resolve_data_dir
+from models.data.registry import describe, repeats
 from models.data.split import DESCRIPTION, split, split_fold
 from models.encoder import MAX_TOKENS, encoder_name
 from models.frozen import LowerStates
@@ -37,14 +38,7 @@ from models.losses import HeadLoss, LossName, rationale_loss
 from models.optimisation import Optimisation, optimiser_for
 from models.teacher import Teacher, divergence
 
-REPEATS = {
-    "epitome": 2,
-    "esconv": 1,
-    "annomi": 1,
-    "empathetic_intents": 1,
-    "empathetic_exchanges": 1,
-    "contrast": 1,
-}
+REPEATS = {**repeats(), "contrast": 1}
 RATIONALE_WEIGHT = 0.5
 """Lambda of the rationale loss (EPITOME, section 5.4)."""
 

@@ -74,7 +74,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
             reorder_turns=settings.reorder_turns,
             reorder_wait=timedelta(seconds=settings.reorder_wait),
         ),
-        rules=load_rules(settings.rules),
+        rules=load_rules(settings.rules, scorer.heads),
         require_consent=settings.require_consent,
     )
 

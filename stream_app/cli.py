@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,9 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from stream_app import __version__, bootstrap, logs
+from stream_app.core.heads import Head
 from stream_app.errors import RapportError
-from stream_app.inference.bundle import find
+from stream_app.inference.bundle import find, load
 from stream_app.settings import Settings
 from stream_app.store.people import PersonRole
 
@@ -416,20 +418,27 @@ def disable_person(name: Name) -> None:
 @alert_rules.command("check")
 def check_rules(
     file: Annotated[Path, typer.Argument(help="File of rules.")],
+    bundle: Bundle = None,
 ) -> None:
     """Say whether a file of rules can be used; if not, what is wrong in which line."""
     from stream_app.commands import rules as command
     from stream_app.worker.rule_watch import load_rules
 
-    command.show(load_rules(file), Console())
+    command.show(load_rules(file, _heads(bundle)), Console())
 
 
 @alert_rules.command("variables")
-def list_variables() -> None:
-    """The variables that a rule may use, as a Markdown table."""
+def list_variables(bundle: Bundle = None) -> None:
+    """The variables that a rule may use with a bundle, as a Markdown table."""
     from stream_app.commands import rules as command
+    from stream_app.core.head_variables import catalogue
 
-    typer.echo(command.variables())
+    typer.echo(command.variables(catalogue(_heads(bundle))))
+
+
+def _heads(bundle: Path | None) -> Sequence[Head]:
+    """As the bundle's manifest has them; the model is not loaded."""
+    return load(_settings(bundle).bundle).manifest.heads
 
 
 @alert_rules.command("test")
@@ -523,7 +532,7 @@ def _root(
 def _shown(name: str, value: object) -> str:
     match value:
         case SecretStr() if name == "database_url":
-            from stream_app.store.repository import shown_url
+            from stream_app.store.connection import shown_url
 
             return shown_url(value.get_secret_value())
         case SecretStr():

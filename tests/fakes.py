@@ -10,6 +10,7 @@ from stream_app.contracts.scores import MECHANISMS, Expressed, Level, Stage, Tur
 from stream_app.core.aggregates import MILLION, Contribution
 from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel
 from stream_app.core.exchanges import Weighing
+from stream_app.core.heads import Head
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.ports import Encoding, HeadScores
@@ -23,6 +24,7 @@ class FakeScorer:
 
     bundle_id = "fake-1-fp32"
     window = (3, 3)
+    heads: ClassVar[list[Head]] = []
     empathy = EmpathyModel(
         domains={
             "peer-support": DomainEmpathy(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from models.data import annomi, empathetic_exchanges, empathetic_intents, epitome, esconv
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
+from models.data.registry import load_corpora
 
 __all__ = [
     "Conversation",
@@ -22,17 +22,6 @@ __all__ = [
     "rated_sessions",
     "split",
 ]
-
-
-def load_corpora(data_dir: Path) -> list[Conversation]:
-    """Load every labelled conversation of the five corpora, in file order."""
-    return [
-        *epitome.load(data_dir),
-        *esconv.load(data_dir),
-        *annomi.load(data_dir),
-        *empathetic_intents.load(data_dir),
-        *empathetic_exchanges.load(data_dir),
-    ]
 
 
 def load_for_command(data_dir: Path | None) -> list[Conversation]:

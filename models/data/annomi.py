@@ -10,17 +10,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from models.data.corpora import CORPORA, Conversation, Turn, read_rows, votes
+from models.data.corpora import Conversation, Corpus, Turn, read_rows, votes
 from models.labels import CLIENT, COUNSELLOR
+
+CORPUS = Corpus(
+    "annomi",
+    "AnnoMI (Wu et al. 2022)",
+    ("annomi.jsonl.gz",),
+    "https://github.com/uccollab/AnnoMI",
+    "public, for research",
+)
 
 SUBTYPES = ("question", "reflection", "input")
 
 
 def load(data_dir: Path) -> Iterator[Conversation]:
     """Read the sessions."""
-    corpus = CORPORA["annomi"]
-    for file in corpus.files:
-        for row in read_rows(corpus, file, data_dir):
+    for file in CORPUS.files:
+        for row in read_rows(CORPUS, file, data_dir):
             turns = [_turn(entry) for entry in row["utterances"] if entry["text"].strip()]
             yield Conversation("annomi", str(row["conversation_id"]), turns)
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from models.data.corpora import Conversation, Turn, one_hot
 from models.data.dialogues import Context, Kind, contexts, later_news
 from models.data.phrases import CONGRATULATIONS, is_cheer, rationale_phrases
-from models.labels import COUNSELLOR, LEVELS, RATIONALE_ORDER
+from models.labels import COUNSELLOR, RATIONALE_ORDER
+from stream_app.core.heads import LEVELS
 
 CORPUS = "contrast"
 REACTIONS = "emotional_reactions"

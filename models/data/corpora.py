@@ -29,62 +29,6 @@ class Corpus:
     licence: str
 
 
-CORPORA = {
-    corpus.name: corpus
-    for corpus in (
-        Corpus(
-            "epitome",
-            "EPITOME, Reddit part (Sharma et al. 2020)",
-            ("epitome_reddit.jsonl.gz",),
-            "https://github.com/behavioral-data/Empathy-Mental-Health",
-            "research use",
-        ),
-        Corpus(
-            "esconv",
-            "ESConv (Liu et al. 2021)",
-            ("esconv_train.jsonl.gz", "esconv_valid.jsonl.gz", "esconv_failed.jsonl.gz"),
-            "https://github.com/thu-coai/Emotional-Support-Conversation",
-            "CC BY-NC 4.0",
-        ),
-        Corpus(
-            "annomi",
-            "AnnoMI (Wu et al. 2022)",
-            ("annomi.jsonl.gz",),
-            "https://github.com/uccollab/AnnoMI",
-            "public, for research",
-        ),
-        Corpus(
-            "empathetic_intents",
-            "Empathetic response intents (Welivita & Pu 2020)",
-            ("empathetic_intents.jsonl.gz",),
-            "https://github.com/anuradha1992/EmpatheticIntents",
-            "CC BY-NC 4.0",
-        ),
-        Corpus(
-            "empathetic_dialogues",
-            "EmpatheticDialogues (Rashkin et al. 2019)",
-            ("empathetic_dialogues.jsonl.gz",),
-            "https://github.com/facebookresearch/EmpatheticDialogues",
-            "CC BY-NC 4.0",
-        ),
-        Corpus(
-            "empathetic_exchanges",
-            "EmpatheticExchanges (Dregdael)",
-            ("empathetic_exchanges.jsonl.gz",),
-            "https://github.com/Dregdael/EmpatheticeExchanges-dataset",
-            "CC BY-NC 4.0",
-        ),
-        Corpus(
-            "service",
-            "User satisfaction in service dialogues (Sun et al. 2021)",
-            tuple(f"uss_{name}.jsonl.gz" for name in ("sgd", "mwoz", "ccpe", "redial")),
-            "https://github.com/sunnweiwei/user-satisfaction-simulation",
-            "research use",
-        ),
-    )
-}
-
-
 @dataclass
 class Turn:
     """One utterance with its annotations.
@@ -156,27 +100,3 @@ def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, A
         for line in lines:
             if line.strip():
                 yield json.loads(line)
-
-
-def describe(conversations: list[Conversation]) -> list[dict[str, object]]:
-    """Describe the corpora of the conversations: files, sizes and licences.
-
-    A contrast example counts as a context of the corpus that its turns come from.
-    """
-    rows: list[dict[str, object]] = []
-    borrowed = [item for item in conversations if item.corpus == "contrast"]
-    for corpus in CORPORA.values():
-        own = [item for item in conversations if item.corpus == corpus.name]
-        sources = {corpus.name, *(file.removesuffix(".jsonl.gz") for file in corpus.files)}
-        rows.append(
-            {
-                "name": corpus.title,
-                "file": ", ".join(corpus.files),
-                "items": len(own),
-                "turns": sum(bool(turn.labels) for item in own for turn in item.turns),
-                "contexts": sum(item.split_key in sources for item in borrowed),
-                "licence": corpus.licence,
-                "url": corpus.url,
-            }
-        )
-    return rows

@@ -13,8 +13,23 @@ from pathlib import Path
 from statistics import mean
 from typing import Literal
 
-from models.data.corpora import CORPORA, Turn, read_rows
+from models.data.corpora import Corpus, Turn, read_rows
 from models.labels import CLIENT, COUNSELLOR
+
+SERVICE = Corpus(
+    "service",
+    "User satisfaction in service dialogues (Sun et al. 2021)",
+    tuple(f"uss_{name}.jsonl.gz" for name in ("sgd", "mwoz", "ccpe", "redial")),
+    "https://github.com/sunnweiwei/user-satisfaction-simulation",
+    "research use",
+)
+CHATS = Corpus(
+    "empathetic_dialogues",
+    "EmpatheticDialogues (Rashkin et al. 2019)",
+    ("empathetic_dialogues.jsonl.gz",),
+    "https://github.com/facebookresearch/EmpatheticDialogues",
+    "CC BY-NC 4.0",
+)
 
 Pool = Literal["train", "probe"]
 Kind = Literal["task", "good_news", "bad_news"]
@@ -59,7 +74,7 @@ def contexts(data_dir: Path, pool: Pool) -> Iterator[Context]:
 
 
 def _service(data_dir: Path, pool: Pool) -> Iterator[Context]:
-    corpus = CORPORA["service"]
+    corpus = SERVICE
     for file in corpus.files:
         source = file.removesuffix(".jsonl.gz")
         for row in read_rows(corpus, file, data_dir):
@@ -91,7 +106,7 @@ def later_news(data_dir: Path, pool: Pool) -> Iterator[Context]:
 
 
 def _emotional(data_dir: Path, pool: Pool, length: int = 1) -> Iterator[Context]:
-    corpus = CORPORA["empathetic_dialogues"]
+    corpus = CHATS
     for row in read_rows(corpus, corpus.files[0], data_dir):
         if row["emotion"] in GOOD:
             kind: Kind = "good_news"

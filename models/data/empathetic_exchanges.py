@@ -10,8 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.data.corpora import CORPORA, Conversation, Turn, read_rows
+from models.data.corpora import Conversation, Corpus, Turn, read_rows
 from models.labels import CLIENT, COUNSELLOR
+
+CORPUS = Corpus(
+    "empathetic_exchanges",
+    "EmpatheticExchanges (Dregdael)",
+    ("empathetic_exchanges.jsonl.gz",),
+    "https://github.com/Dregdael/EmpatheticeExchanges-dataset",
+    "CC BY-NC 4.0",
+)
 
 HEAD = "empathy"
 LOWEST, HIGHEST = 1, 5
@@ -19,15 +27,14 @@ LOWEST, HIGHEST = 1, 5
 
 def load(data_dir: Path) -> Iterator[Conversation]:
     """Read the exchanges of each conversation in order; every listener utterance has a rating."""
-    corpus = CORPORA["empathetic_exchanges"]
-    for file in corpus.files:
-        for row in read_rows(corpus, file, data_dir):
+    for file in CORPUS.files:
+        for row in read_rows(CORPUS, file, data_dir):
             turns = []
             for exchange in row["exchanges"]:
                 yes = scaled(int(exchange["empathy"]))
                 turns.append(Turn(CLIENT, exchange["speaker"]))
                 turns.append(Turn(COUNSELLOR, exchange["listener"], {HEAD: (1.0 - yes, yes)}))
-            yield Conversation(corpus.name, str(row["conversation_id"]), turns)
+            yield Conversation(CORPUS.name, str(row["conversation_id"]), turns)
 
 
 def scaled(rating: float) -> float:

@@ -9,9 +9,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.data.corpora import CORPORA, Conversation, Part, Turn, one_hot, read_rows
+from models.data.corpora import Conversation, Corpus, Part, Turn, one_hot, read_rows
 from models.data.phrases import normal
 from models.labels import COUNSELLOR, EMPATHIC_INTENTS
+
+CORPUS = Corpus(
+    "empathetic_intents",
+    "Empathetic response intents (Welivita & Pu 2020)",
+    ("empathetic_intents.jsonl.gz",),
+    "https://github.com/anuradha1992/EmpatheticIntents",
+    "CC BY-NC 4.0",
+)
 
 HEAD = "empathic_intent"
 PEOPLE = "manual_annotations"
@@ -25,9 +33,8 @@ def load(data_dir: Path) -> Iterator[Conversation]:
 
     Training lines with the text of a test line are left out.
     """
-    corpus = CORPORA["empathetic_intents"]
     taken = dict.fromkeys(EMPATHIC_INTENTS, 0)
-    rows = list(read_rows(corpus, corpus.files[0], data_dir))
+    rows = list(read_rows(CORPUS, CORPUS.files[0], data_dir))
     tested = {normal(row["line"]) for row in rows if row["source"] == PEOPLE}
     for number, row in enumerate(rows):
         text = PREFIX.sub("", row["line"]).strip()

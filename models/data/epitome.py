@@ -10,15 +10,23 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.data.corpora import CORPORA, Conversation, Turn, one_hot, read_rows
-from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
+from models.data.corpora import Conversation, Corpus, Turn, one_hot, read_rows
+from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
+from stream_app.core.heads import LEVELS
+
+CORPUS = Corpus(
+    "epitome",
+    "EPITOME, Reddit part (Sharma et al. 2020)",
+    ("epitome_reddit.jsonl.gz",),
+    "https://github.com/behavioral-data/Empathy-Mental-Health",
+    "research use",
+)
 
 
 def load(data_dir: Path) -> Iterator[Conversation]:
     """Read pairs as two-turn conversations; responses to one seeker post share a split key."""
-    corpus = CORPORA["epitome"]
-    for file in corpus.files:
-        for row in read_rows(corpus, file, data_dir):
+    for file in CORPUS.files:
+        for row in read_rows(CORPUS, file, data_dir):
             response = Turn(COUNSELLOR, row["response_post"])
             for head in RATIONALE_ORDER:
                 annotation = row[head]

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.data.corpora import CORPORA, Conversation, Turn, one_hot, read_rows
+from models.data.corpora import Conversation, Corpus, Turn, one_hot, read_rows
 from models.labels import CLIENT, COUNSELLOR, STRATEGIES
+
+CORPUS = Corpus(
+    "esconv",
+    "ESConv (Liu et al. 2021)",
+    ("esconv_train.jsonl.gz", "esconv_valid.jsonl.gz", "esconv_failed.jsonl.gz"),
+    "https://github.com/thu-coai/Emotional-Support-Conversation",
+    "CC BY-NC 4.0",
+)
 
 VARIANTS = {
     "questions": "question",
@@ -20,9 +28,8 @@ VARIANTS = {
 
 def load(data_dir: Path) -> Iterator[Conversation]:
     """Read the chats of all three files, including the failed ones."""
-    corpus = CORPORA["esconv"]
-    for file in corpus.files:
-        for row in read_rows(corpus, file, data_dir):
+    for file in CORPUS.files:
+        for row in read_rows(CORPUS, file, data_dir):
             turns = [_turn(entry) for entry in row["dialog"] if entry["text"].strip()]
             yield Conversation("esconv", str(row["conversation_id"]), turns)
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from models.data.corpora import CORPORA, read_rows
+from models.data.corpora import read_rows
+from models.data.registry import CORPORA
 from models.labels import CLIENT, COUNSELLOR
 
 Source = Literal["esconv", "esconv_failed", "sgd", "mwoz", "ccpe", "redial", "annomi"]

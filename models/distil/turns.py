@@ -18,10 +18,11 @@ from torch import Tensor
 
 from models.batches import BEFORE, OFFSETS, TokenisedTurn, Window, seeded_random
 from models.data import contrast, load_corpora
-from models.data.corpora import CORPORA, Conversation, Turn, read_rows
+from models.data.corpora import Conversation, Turn, read_rows
 from models.data.dialogues import TRAINING_FILES, pool_of
 from models.data.phrases import normal
 from models.data.rated_sessions import load_sessions
+from models.data.registry import CORPORA
 from models.data.split import key_of
 from models.encoder import MAX_TOKENS
 from models.labels import CLIENT, COUNSELLOR

@@ -17,8 +17,9 @@ from models.calibrate import RIGHT_SHARE, TASKS, Calibration, crossfitted
 from models.evaluate import metrics
 from models.evaluate.folds import VIEWS, Fold
 from models.evaluate.predict import Floats, Ints, Predictions
-from models.labels import HEADS_BY_NAME, LEVELS, RATED, RATIONALE_ORDER
+from models.labels import HEADS_BY_NAME, RATED, RATIONALE_ORDER
 from models.resampling import interval, partial_spearman, spearman, spread
+from stream_app.core.heads import LEVELS
 
 Metrics = dict[str, dict[str, Any]]
 Figures = dict[str, float]

@@ -18,7 +18,7 @@ from models.evaluate.published import (
     MEASURES,
     MICROMODELS,
 )
-from models.labels import LEVELS
+from stream_app.core.heads import LEVELS
 
 Table = dict[str, Any]
 Files = dict[str, Any]

@@ -60,8 +60,8 @@ class ServiceLevels:
         for start in range(0, len(dialogues), AT_ONCE):
             requests = [self._request(dialogue) for dialogue in dialogues[start : start + AT_ONCE]]
             for scores in self.scorer.score(requests):
-                found = [getattr(scores.expressed, head) for head in RATIONALE_ORDER]
-                rows.append([level.level for level in found])
+                found = scores.expressed.levels
+                rows.append([found[head].level for head in RATIONALE_ORDER])
         return np.array(rows, np.int64).reshape(-1, len(RATIONALE_ORDER))
 
     def _request(self, dialogue: Dialogue) -> ScoringRequest:

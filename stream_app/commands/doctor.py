@@ -18,7 +18,7 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import log_positions, retention, schema
-from stream_app.store.repository import shown_url
+from stream_app.store.connection import shown_url
 from stream_app.worker.rule_watch import load_rules
 from stream_app.worker.topics import client_options
 
@@ -67,7 +67,7 @@ def _bundle(settings: Settings) -> str:
 
 
 def _rules(settings: Settings) -> str:
-    rules = load_rules(settings.rules)
+    rules = load_rules(settings.rules, bundles.load(settings.bundle).manifest.heads)
     names = ", ".join(rule.name for rule in rules.rules) or "none"
     return f"{settings.rules}, digest {rules.digest}: {names}"
 

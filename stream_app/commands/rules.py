@@ -7,7 +7,7 @@ from rich.table import Table
 
 from stream_app.commands.rule_trial import Trial
 from stream_app.core.rules import RuleSet, Span
-from stream_app.core.variables import CATALOGUE
+from stream_app.core.variables import CATALOGUE, Catalogue
 
 
 def show(rules: RuleSet, console: Console) -> None:
@@ -71,10 +71,10 @@ def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: flo
     )
 
 
-def variables() -> str:
-    """The catalogue as the Markdown table of docs/rules.md."""
+def variables(catalogue: Catalogue = CATALOGUE) -> str:
+    """A catalogue as the Markdown table of docs/rules.md."""
     lines = ["| variable | type | unit | meaning | absent |", "| --- | --- | --- | --- | --- |"]
-    for found in CATALOGUE.values():
+    for found in catalogue.values():
         cells = (f"`{found.name}`", found.kind.value, found.unit, found.says, found.absent)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

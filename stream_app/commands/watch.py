@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 from msgspec import Struct
@@ -22,7 +21,9 @@ from stream_app.contracts.scores import (
     SessionScore,
     SessionStatus,
     TurnScore,
+    decode,
 )
+from stream_app.core.heads import STRATEGY, badge_of, in_words
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
 from stream_app.worker.topics import client_options
@@ -30,9 +31,6 @@ from stream_app.worker.topics import client_options
 ROWS = 12
 NEWEST = 8
 BARS = "▁▂▃▄▅▆▇█"
-SHORT = {"emotional_reactions": "ER", "interpretations": "IP", "explorations": "EX"}
-
-_decoder: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output)
 
 
 class Card(Struct):
@@ -79,7 +77,8 @@ class Wall:
             title_justify="left",
             expand=True,
         )
-        for name in ("session", "turns", "ER", "IP", "EX", "risk", "since the start"):
+        badges = map(badge_of, MECHANISMS)
+        for name in ("session", "turns", *badges, "risk", "since the start"):
             table.add_column(name, justify="left" if name.startswith("s") else "right")
         worst = sorted(live, key=lambda c: -(c.score.low_empathy_risk or 0.0))
         for card in worst[:ROWS]:
@@ -120,18 +119,16 @@ def sparkline(values: list[float], width: int = 24) -> str:
 
 def turn_cells(score: TurnScore) -> tuple[str, ...]:
     """One turn score as cells."""
-    levels = " ".join(
-        f"{SHORT[name]} {level.level}"
-        for name in MECHANISMS
-        if (level := getattr(score.expressed, name)) is not None
-    )
-    strategy = score.expressed.strategy or {}
+    levels = score.expressed.levels
+    others = [name for name in levels if name not in MECHANISMS]
+    known = [name for name in (*MECHANISMS, *others) if name in levels]
+    strategy = score.expressed.distribution(STRATEGY) or {}
     return (
         score.session_id,
         str(score.seq),
         score.stage.value,
-        levels,
-        max(strategy, key=strategy.__getitem__).replace("_", " ") if strategy else "",
+        " ".join(f"{badge_of(name)} {levels[name].level}" for name in known),
+        in_words(max(strategy, key=strategy.__getitem__)) if strategy else "",
         f"{score.confidence:.2f}",
     )
 
@@ -180,11 +177,11 @@ async def show(settings: Settings, console: Console, from_start: bool = False) -
     async with messages(settings, from_start) as client:
         if not console.is_terminal:
             async for record in client:
-                _print_line(console, _decoder.decode(record.value))
+                _print_line(console, decode(record.value))
             return
         with Live(wall.render(), console=console, refresh_per_second=4) as live:
             async for record in client:
-                wall.take(_decoder.decode(record.value))
+                wall.take(decode(record.value))
                 live.update(wall.render())
 
 

@@ -1,4 +1,4 @@
-"""The wire contract: typed events in (``events``) and out (``scores``), and their schemas.
+"""Message types: incoming events (``events``), outgoing messages (``scores``), and their schemas.
 
 Start at ``events.decode`` and ``scores.TurnScore``.
 """

@@ -1,7 +1,7 @@
-"""CloudEvents 1.0 in Kafka's binary mode: attributes travel as ``ce_*`` headers.
+"""CloudEvents 1.0 in Kafka's binary mode, with attributes as ``ce_*`` headers.
 
-The data is the bare JSON event, so decoding needs only a check that the headers do not contradict
-it. Source: CloudEvents Kafka protocol binding 1.0.2, section 3.2.
+The data is the bare JSON event, so decoding only checks that the headers agree with it. Source:
+CloudEvents Kafka protocol binding 1.0.2, section 3.2.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ RawHeaders = Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None
 
 
 def headers_of(raw: RawHeaders) -> dict[str, bytes]:
-    """Headers as a dict; the last one of a name counts."""
+    """Headers as a dict; of repeated names the last one wins."""
     return dict(raw.items() if isinstance(raw, Mapping) else raw or ())
 
 

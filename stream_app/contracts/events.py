@@ -1,8 +1,8 @@
-"""Events in: what producers put on ``dialogue.turns`` (key = ``session_id``).
+"""Incoming events: what producers send to ``dialogue.turns`` (key = ``session_id``).
 
-``decode`` is the only way in. It takes the bytes of a Kafka record (bare JSON, or the data of a
-CloudEvent in binary mode) and returns one of the three event structs, or raises ``ContractError``
-with a reason that quotes no dialogue.
+``decode`` is the only entry point. It takes the bytes of a Kafka record (bare JSON, or the data of
+a CloudEvent in binary mode) and returns one of the three event structs, or raises ``ContractError``
+with a reason that never quotes dialogue.
 """
 
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ MAX_ID_CHARS: Final = 200
 
 
 class Role(Enum):
-    """Who speaks. The wire also accepts the aliases in ``ROLE_ALIASES``."""
+    """The speaker's role. The wire also accepts the aliases in ``ROLE_ALIASES``."""
 
     CLIENT = "client"
     COUNSELLOR = "counsellor"
@@ -40,7 +40,7 @@ ROLE_ALIASES: Final = {
 
 
 class WireRole(Enum):
-    """Role words that the wire accepts; ``ROLE_ALIASES`` maps them to two roles."""
+    """Role names accepted on the wire; ``ROLE_ALIASES`` maps them to the two roles."""
 
     CLIENT = "client"
     SEEKER = "seeker"
@@ -63,13 +63,13 @@ class Domain(Enum):
 
 
 class Approach(Enum):
-    """The method that a session is meant to follow; some outcomes are defined for one alone."""
+    """The method that a session follows; some outcomes are defined for only one approach."""
 
     MOTIVATIONAL_INTERVIEWING = "motivational-interviewing"
 
 
 class OutcomeKind(Enum):
-    """The listener's own judgement (EPITOME section 7 uses likes, replies and follows)."""
+    """A judgement by the listener (EPITOME, section 7, uses likes, replies and follows)."""
 
     LIKE = "like"
     REPLY = "reply"
@@ -92,14 +92,16 @@ class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
     seq: Seq
     speaker_id: Identifier
     role: WireRole
-    text: Annotated[str, Meta(min_length=1, description="The words; at most 64 KiB with the event")]
+    text: Annotated[
+        str, Meta(min_length=1, description="Text; at most 64 KiB including the rest of the event")
+    ]
     occurred_at: Timestamp
     turn_id: Identifier | None = None
     domain: Domain | None = None
     lang: Annotated[str, Meta(max_length=35, description="BCP 47 tag")] | None = None
     consent: (
         Annotated[
-            bool, Meta(description="The client agreed to the analysis; holds for the session")
+            bool, Meta(description="The client agreed to the analysis; applies to the session")
         ]
         | None
     ) = None
@@ -107,7 +109,8 @@ class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
     team: Identifier | None = None
     approach: (
         Annotated[
-            Approach, Meta(description="The method of the session; the first turn with one decides")
+            Approach,
+            Meta(description="The method of the session; the first turn with one determines it"),
         ]
         | None
     ) = None
@@ -119,7 +122,7 @@ class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
 
 
 class SessionEnd(Struct, frozen=True, tag_field="type", tag="session_end", kw_only=True):
-    """Closes a session; turns with a new ``seq`` that come after it are dead-lettered."""
+    """Closes a session; later turns with a new ``seq`` are dead-lettered."""
 
     session_id: Identifier
     occurred_at: Timestamp
@@ -127,13 +130,13 @@ class SessionEnd(Struct, frozen=True, tag_field="type", tag="session_end", kw_on
 
 
 class Outcome(Struct, frozen=True, tag_field="type", tag="outcome", kw_only=True):
-    """The listener's judgement about a session, or about one turn when ``seq`` is given."""
+    """A judgement of a session, or of one turn if ``seq`` is given."""
 
     session_id: Identifier
     kind: OutcomeKind
     occurred_at: Timestamp
     value: Annotated[
-        float, Meta(description="1-5 for a rating; 1 = given, 0 = taken back for the others")
+        float, Meta(description="1-5 for a rating; 1 = given, 0 = withdrawn for the others")
     ] = 1.0
     seq: Seq | None = None
     outcome_id: Identifier | None = None
@@ -154,15 +157,15 @@ def decode(raw: bytes) -> Event:
     """
     if len(raw) > MAX_EVENT_BYTES:
         raise ContractError(
-            "too-large", f"the event has {len(raw)} bytes; {MAX_EVENT_BYTES} are allowed"
+            "too-large", f"the event has {len(raw)} bytes; {MAX_EVENT_BYTES} is the maximum"
         )
     try:
-        raw.decode("utf-8")  # msgspec does not look into the names of unknown fields
+        raw.decode("utf-8")  # msgspec does not validate the names of unknown fields
         event = _decoder.decode(raw)
     except msgspec.ValidationError as problem:
         raise _validation_error(problem) from None
     except msgspec.DecodeError:
-        raise ContractError("not-json", "the event is not one JSON document") from None
+        raise ContractError("not-json", "the event is not a single JSON document") from None
     except UnicodeDecodeError:
         raise ContractError("not-utf-8", "the event is not valid UTF-8") from None
     except RecursionError:
@@ -181,14 +184,14 @@ def _check(raw: bytes, event: Event) -> None:
         utc(event.occurred_at)
     except OverflowError:
         raise ContractError(
-            "schema", "a time that no year from 1 to 9999 of UTC holds - at `$.occurred_at`"
+            "schema", "a time outside the years 1 to 9999 in UTC - at `$.occurred_at`"
         ) from None
     match event:
         case Turn():
             if not event.text.strip():
                 raise ContractError("empty-text", "the text of the turn is empty")
         case Outcome(kind=OutcomeKind.RATING, value=value) if not 1.0 <= value <= 5.0:
-            raise ContractError("schema", "a rating lies outside 1-5 - at `$.value`")
+            raise ContractError("schema", "a rating is outside 1-5 - at `$.value`")
         case _:
             pass
     if any(b'"%s"' % name.encode() in raw for name in _FORBIDDEN_MEDIA):
@@ -206,11 +209,11 @@ def _has_surrogate(text: str) -> bool:
 
 
 def _validation_error(problem: msgspec.ValidationError) -> ContractError:
-    """Msgspec names types and paths; only an unknown tag or enum word would quote the input."""
+    """Reword msgspec's error: only an unknown tag or enum value would quote the input."""
     message = str(problem)
     if message.startswith("Invalid enum value"):
         path = message.rpartition("`")[0].rpartition("`")[2]
-        message = f"a word that the contract does not know - at `{path}`"
+        message = f"an unknown value - at `{path}`"
     elif message.startswith("Invalid value"):
         message = "the event's type is not one of turn, session_end, outcome - at `$.type`"
     elif message.startswith("Object contains unknown field"):
@@ -221,5 +224,5 @@ def _validation_error(problem: msgspec.ValidationError) -> ContractError:
 
 
 def utc(moment: datetime) -> datetime:
-    """The same instant in UTC; the store and the core know no other zone."""
+    """Convert to UTC, the only time zone of the store and the core."""
     return moment.astimezone(UTC)

@@ -1,7 +1,7 @@
 """JSON Schemas (2020-12) of every message, generated from the structs.
 
-The files in ``contracts/schemas`` are checked in; ``python -m stream_app.contracts.schema`` writes
-them anew and a test keeps both equal.
+The files in ``contracts/schemas`` are checked in; ``python -m stream_app.contracts.schema``
+regenerates them, and a test compares both.
 """
 
 import json
@@ -27,7 +27,7 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
 
 def build(name: str) -> dict[str, Any]:
     """The schema of one message."""
-    body = msgspec.json.schema(MESSAGES[name])
+    body = msgspec.json.schema(MESSAGES[name], schema_hook=_expressed)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:rapport:{name}:v{VERSION}",
@@ -35,13 +35,32 @@ def build(name: str) -> dict[str, Any]:
     }
 
 
+def _expressed(kind: type) -> dict[str, Any]:
+    """The heads of EPITOME and their total by name; the bundle's manifest names the others."""
+    if kind is not scores.Expressed:
+        raise NotImplementedError(f"no schema for {kind.__name__}")
+    _, parts = msgspec.json.schema_components([scores.Level])
+    level, distribution = parts["Level"], msgspec.json.schema(scores.Distribution)
+    return {
+        "title": "Expressed",
+        "description": "What the counsellor expressed, by head of the bundle's manifest. A head of "
+        "levels has a level, any other the probability of each label.",
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(scores.MECHANISMS, level),
+            scores.TOTAL: msgspec.json.schema(scores.Total),
+        },
+        "additionalProperties": {"anyOf": [level, distribution]},
+    }
+
+
 def text(name: str) -> str:
-    """The schema as it stands in its file."""
+    """The schema as the text of its file."""
     return json.dumps(build(name), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def write(directory: Path = SCHEMA_DIR) -> list[Path]:
-    """Write every schema; returns the paths."""
+    """Write every schema; return the paths."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
     for name in MESSAGES:

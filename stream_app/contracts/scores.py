@@ -1,12 +1,12 @@
-"""Events out: turn scores, session scores, alert transitions and dead letters.
+"""Outgoing messages: turn scores, session scores, alert transitions and dead letters.
 
 The same structs are written by ``rapport score`` as JSON lines, published on the score topics and
-turned into rows by the store. Probabilities lie in [0, 1], levels in {0, 1, 2}.
+converted to rows by the store. Probabilities are in [0, 1], levels in {0, 1, 2}.
 """
 
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,20 +16,21 @@ from stream_app.contracts.events import Role
 Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 Distribution = dict[str, Probability]
 Span = tuple[int, int]
+Total = Annotated[int, Meta(ge=0, le=6)]
 
 MECHANISMS: Final = ("emotional_reactions", "interpretations", "explorations")
 """EPITOME's three communication mechanisms (Sharma et al. 2020, section 3)."""
 
 
 class Stage(Enum):
-    """``provisional``: only what precedes the turn is known; ``final``: its window is complete."""
+    """``provisional``: scored without following turns; ``final``: with its complete window."""
 
     PROVISIONAL = "provisional"
     FINAL = "final"
 
 
 class SessionStatus(Enum):
-    """``idle``: no turn for the idle timeout; a new turn opens the session again."""
+    """``idle``: no turn for the idle timeout; a new turn reopens the session."""
 
     OPEN = "open"
     IDLE = "idle"
@@ -46,7 +47,7 @@ class AlertState(Enum):
 
 
 class Standing(Enum):
-    """Which of a manual's thresholds a measure reaches; ``below``: neither."""
+    """The threshold of a manual that a measure reaches; ``below``: neither."""
 
     BELOW = "below"
     FAIR = "fair"
@@ -54,7 +55,7 @@ class Standing(Enum):
 
 
 class Severity(Enum):
-    """How much a rule's alert matters, in the words of the rule's author."""
+    """Importance of a rule's alert, as set by the rule's author."""
 
     INFO = "info"
     WARNING = "warning"
@@ -62,7 +63,7 @@ class Severity(Enum):
 
 
 class Level(Struct, frozen=True):
-    """Level of one mechanism: 0 none, 1 weak, 2 strong, with the words that carry it."""
+    """Level of one mechanism (0 none, 1 weak, 2 strong) and its rationale spans."""
 
     level: Annotated[int, Meta(ge=0, le=2)]
     probabilities: list[Probability]
@@ -71,20 +72,43 @@ class Level(Struct, frozen=True):
     ] = []
 
 
-class Expressed(Struct, frozen=True, omit_defaults=True):
-    """What the counsellor expressed. A head that the bundle lacks is left out."""
+TOTAL: Final = "empathy_total"
+"""The sum of the mechanisms' levels; stands among the expressed heads, and is none."""
 
-    emotional_reactions: Level | None = None
-    interpretations: Level | None = None
-    explorations: Level | None = None
-    empathy_total: Annotated[int, Meta(ge=0, le=6)] | None = None
-    strategy: Distribution | None = None
-    behaviour: Distribution | None = None
-    question: Distribution | None = None
-    reflection: Distribution | None = None
-    input: Distribution | None = None
-    empathic_intent: Distribution | None = None
-    service_intents: Distribution | None = None
+
+class Expressed(dict[str, Level | Distribution | int]):
+    """What the counsellor expressed, by head, and the total of EPITOME's levels.
+
+    The bundle's manifest says which heads there are. A head of levels has a ``Level``, any other
+    the probability of each label.
+
+    >>> expressed = Expressed(strategy={"question": 0.9, "others": 0.1}, empathy_total=0)
+    >>> expressed.distribution("strategy"), expressed.level("explorations"), expressed.total
+    ({'question': 0.9, 'others': 0.1}, None, 0)
+    """
+
+    __slots__ = ()
+
+    def level(self, head: str) -> Level | None:
+        """The level of a head; None where the bundle lacks such a head."""
+        found = self.get(head)
+        return found if isinstance(found, Level) else None
+
+    def distribution(self, head: str) -> Distribution | None:
+        """The probability of each label; None where the bundle lacks such a head."""
+        found = self.get(head)
+        return found if isinstance(found, dict) else None
+
+    @property
+    def total(self) -> int | None:
+        """The sum of the mechanisms' levels, 0-6; None without any of them."""
+        found = self.get(TOTAL)
+        return found if isinstance(found, int) else None
+
+    @property
+    def levels(self) -> dict[str, Level]:
+        """All heads that have levels."""
+        return {name: found for name, found in self.items() if isinstance(found, Level)}
 
 
 class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only=True):
@@ -97,12 +121,12 @@ class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only
     role: Role
     occurred_at: datetime
     late: bool
-    truncated: Annotated[bool, Meta(description="The text was longer than the encoder reads")]
+    truncated: Annotated[bool, Meta(description="The text was longer than the encoder's input")]
     expressed: Expressed
     perceived: Distribution
     client: dict[str, Distribution]
     confidence: Annotated[
-        float, Meta(ge=0, le=1, description="Mean top probability of the heads that apply")
+        float, Meta(ge=0, le=1, description="Mean top probability of the applicable heads")
     ]
     abstained: Annotated[list[str], Meta(description="Heads whose confidence is too low to use")]
     low_empathy_risk: Annotated[
@@ -121,23 +145,23 @@ class MechanismSummary(Struct, frozen=True):
 
 
 class MitiMeasure(Struct, frozen=True):
-    """One measure of the MITI with the thresholds of the manual that has them."""
+    """One measure of the MITI, with its manual's thresholds."""
 
-    value: Annotated[float | None, Meta(description="Null: too little to divide by")]
+    value: Annotated[float | None, Meta(description="Null: denominator too small")]
     fair: float
     good: float
-    manual: Annotated[str, Meta(description="The manual that states the thresholds")]
-    standing: Annotated[Standing | None, Meta(description="Null: too early to say")]
+    manual: Annotated[str, Meta(description="The manual that defines the thresholds")]
+    standing: Annotated[Standing | None, Meta(description="Null: too early to determine")]
 
 
 class MitiSummary(Struct, frozen=True):
-    """Motivational interviewing by the MITI's codes, as classifiers would count them.
+    """MITI behaviour counts of motivational interviewing, approximated by classifiers.
 
-    Expected counts over volleys (the counsellor's turns between two of the client's). The manual's
+    Expected counts over volleys (the counsellor's turns between two client turns). The manual's
     global ratings are not computed.
     """
 
-    turns: Annotated[int, Meta(description="Counsellor turns that were counted")]
+    turns: Annotated[int, Meta(description="Number of counted counsellor turns")]
     volleys: int
     counts: Annotated[
         dict[str, float], Meta(description="Expected number of volleys with a code, by code")
@@ -152,11 +176,11 @@ class MitiSummary(Struct, frozen=True):
         float | None, Meta(description="Expected number; seeking collaboration alone")
     ]
     mi_non_adherent: Annotated[float | None, Meta(description="Expected number; persuade alone")]
-    not_counted: Annotated[list[str], Meta(description="Codes that no classifier tells")]
+    not_counted: Annotated[list[str], Meta(description="Codes that no classifier predicts")]
 
 
 class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", kw_only=True):
-    """Aggregates of one session so far; identified by (session_id, bundle)."""
+    """Aggregates of one session so far, identified by (session_id, bundle)."""
 
     session_id: str
     bundle: str
@@ -166,17 +190,17 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     turns: int
     counsellor_turns: int
     late_turns: int
-    withheld_turns: Annotated[int, Meta(description="Turns not scored for want of consent")]
+    withheld_turns: Annotated[int, Meta(description="Turns not scored for lack of consent")]
     low_empathy_risk: Annotated[
         Probability | None,
         Meta(
             description="Probability that the recent empathy index lies below the tenth percentile "
-            "of the reference; after the last counsellor turn, once ended with all scores final"
+            "of the reference; after the last counsellor turn, or from final scores after the end"
         ),
     ]
     empathy_index: Annotated[
         Probability | None,
-        Meta(description="How empathically the client's turns were answered, by opportunity"),
+        Meta(description="Empathy of the counsellor's answers, weighted by opportunity"),
     ]
     empathy_interval: Annotated[
         tuple[Probability, Probability] | None, Meta(description="95 % interval of the index")
@@ -193,14 +217,14 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
         Meta(description="Share of the empathic opportunities that got an empathic answer"),
     ]
     missed_opportunities: Annotated[
-        list[int], Meta(description="seq of the client turns that got none; the latest 50")
+        list[int], Meta(description="seq of the client turns without one; the latest 50")
     ]
     outcome_risks: Annotated[
-        Distribution, Meta(description="Predicted outcomes by name; where the domain has a model")
+        Distribution, Meta(description="Predicted outcomes by name, if the domain has a model")
     ]
     risk_by_turn: Annotated[
         list[tuple[int, float]],
-        Meta(description="[seq, risk]; on the topic only points since the previous message"),
+        Meta(description="[seq, risk]; on the topic, only points since the previous message"),
     ]
     mechanisms: dict[str, MechanismSummary]
     empathy_total_mean: Annotated[float, Meta(ge=0, le=6)] | None
@@ -209,16 +233,17 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     complex_reflection_share: Probability | None
     open_question_share: Probability | None
     miti: Annotated[
-        MitiSummary | None, Meta(description="Null unless it follows motivational interviewing")
+        MitiSummary | None,
+        Meta(description="Null unless the session follows motivational interviewing"),
     ]
 
 
 class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
-    """One transition of an alert rule; ``alert_id`` is the same whenever it is sent again."""
+    """One transition of an alert rule; resent messages have the same ``alert_id``."""
 
     alert_id: str
     episode_id: Annotated[
-        str, Meta(description="The alert as people see it: all transitions of one episode")
+        str, Meta(description="Identifies one alert: all transitions of one episode")
     ]
     rule: str
     severity: Severity
@@ -227,18 +252,18 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     bundle: str
     state: AlertState
     previous: AlertState
-    episode: Annotated[int, Meta(ge=1, description="How often the rule left inactive so far")]
+    episode: Annotated[int, Meta(ge=1, description="Number of episodes of the rule so far")]
     seq: Annotated[
         int | None,
-        Meta(description="The turn that caused it, or that a time ran from; null at the end"),
+        Meta(
+            description="The turn that caused it, or from which a time was counted; null at the end"
+        ),
     ]
     occurred_at: Annotated[datetime, Meta(description="In event time")]
-    reason: Annotated[str, Meta(description="Why, in words and numbers; no transcript text")]
+    reason: Annotated[str, Meta(description="The reason in words and numbers; no transcript text")]
     value: float | None
     threshold: float | None
-    values: Annotated[
-        dict[str, float], Meta(description="The numbers that the rule looked at, by variable")
-    ]
+    values: Annotated[dict[str, float], Meta(description="Values of the rule's variables")]
     turns: Annotated[
         list[int],
         Meta(description="The turns after which the condition held in this episode; at most 20"),
@@ -250,19 +275,19 @@ DEAD_LETTER_HEADER = "rapport-dead-letter"
 
 
 class DeadLetter(Struct, frozen=True, tag_field="type", tag="dead_letter", kw_only=True):
-    """Why an event was set aside.
+    """Why an event was dead-lettered.
 
-    Travels as the header ``rapport-dead-letter`` of a record on ``dialogue.dead-letters`` whose
-    value holds the original bytes, unchanged; only their first 64 KiB if the brokers refuse more.
+    Sent as the header ``rapport-dead-letter`` of a record on ``dialogue.dead-letters`` whose value
+    is the original bytes (only the first 64 KiB if the brokers refuse more).
     """
 
     dead_letter_id: Annotated[str, Meta(description="topic:partition:offset of the original")]
-    reason: Annotated[str, Meta(description="A word for counting")]
-    detail: Annotated[str, Meta(description="What was wrong; quotes no dialogue")]
+    reason: Annotated[str, Meta(description="Category for metrics")]
+    detail: Annotated[str, Meta(description="Description; never quotes dialogue")]
     topic: str
     partition: int
     offset: int
-    size: Annotated[int, Meta(ge=0, description="Bytes of the original")]
+    size: Annotated[int, Meta(ge=0, description="Size of the original in bytes")]
 
 
 Output = TurnScore | SessionScore | Alert
@@ -271,5 +296,46 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def encode(message: Output | DeadLetter) -> bytes:
-    """One message as JSON bytes."""
+    """Encode one message as JSON."""
     return _encoder.encode(message)
+
+
+def decode(raw: bytes) -> Output:
+    """A message from JSON bytes.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+    """
+    return _decoder.decode(raw)
+
+
+class _Parts(Struct):
+    """Heads by what they look like; a struct, as msgspec prepares a struct's types once."""
+
+    levels: dict[str, Level]
+    distributions: dict[str, Distribution]
+    total: Total | None
+
+
+def _expressed(kind: type, found: Any) -> Expressed:
+    """Sort the heads: msgspec cannot choose between a struct and a dict."""
+    if kind is not Expressed:
+        raise NotImplementedError(f"no way to read {kind.__name__}")
+    if not isinstance(found, dict):
+        raise msgspec.ValidationError(f"Expected `object`, got `{type(found).__name__}`")
+    levels, distributions = {}, {}
+    for name, part in found.items():
+        if isinstance(part, dict) and isinstance(part.get("probabilities"), list):
+            levels[name] = part
+        elif name != TOTAL:
+            distributions[name] = part
+    given = {"levels": levels, "distributions": distributions, "total": found.get(TOTAL)}
+    parts = msgspec.convert(given, _Parts)
+    expressed = Expressed(parts.levels)
+    expressed.update(parts.distributions)
+    if parts.total is not None:
+        expressed[TOTAL] = parts.total
+    return expressed
+
+
+_decoder: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output, dec_hook=_expressed)

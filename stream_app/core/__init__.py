@@ -1,10 +1,10 @@
 """The pure core: windows, session aggregates, risk and alerts.
 
 No Kafka, SQL, ONNX, clock or random numbers: time comes from the events, scores from a port. The
-same log always gives the same state, so the stream and an offline run agree.
+same log always gives the same state, so the stream equals an offline run.
 
-Start at ``pipeline.Pipeline``; ``session.Session`` is the aggregate behind it, and ``ports`` says
-what the core needs from outside.
+Start at ``pipeline.Pipeline``; ``session.Session`` is the aggregate behind it, and ``ports``
+defines the core's dependencies.
 """
 
 __all__ = [

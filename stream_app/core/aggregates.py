@@ -1,41 +1,48 @@
-"""Running aggregates of a session: what the counsellor did, how the client answered, who spoke.
+"""Running aggregates of a session: counsellor conduct, client talk, and speaking shares.
 
-Everything is kept as integers, so that replacing a provisional score by a final one leaves exactly
-what a run with only final scores would have left; probabilities and log-odds count in millionths.
+All values are integers, so that replacing a provisional score by a final one gives exactly the
+result of a run with final scores only; probabilities and log-odds are in millionths.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, MechanismSummary, TurnScore
+from stream_app.core.heads import (
+    CONDUCT,
+    PERCEIVED,
+    SATISFACTION,
+    STRATEGY,
+    TALK,
+    Dimension,
+    Kept,
+)
 
 RECENT = 5
 RECENT_WORDS = 3
 SHORT_TURN = 4
-"""A turn of at most so many words is short."""
+"""A turn of at most this many words is short."""
 MILLION: Final = 1_000_000
 LARGEST_LOG_ODDS: Final = 8.0
-PERCEIVED: Final = ("engagement", "understanding", "sympathy", "helpfulness")
-SATISFACTION: Final = "satisfaction"
-CONDUCT: Final = {
-    "question": ("open", "closed"),
-    "reflection": ("simple", "complex"),
-    "input": ("advice", "information"),
-}
-"""Labels whose probabilities the session keeps, by head of the counsellor's turns."""
 UNASKED_ADVICE: Final = "input.advice_unasked"
 """Probability of advice times that of no question in the counsellor's turn before."""
+_EXPECTED: Final = [(name, f"expected.{name}") for name in MECHANISMS]
+_CONDUCT: Final = [
+    (head, [(label, f"{head}.{label}") for label in labels]) for head, labels in CONDUCT.items()
+]
+"""Names in the evidence, by head and label."""
 
 
 class Contribution(Struct, frozen=True):
-    """What one turn adds; mechanisms in the order of ``MECHANISMS``.
+    """The contribution of one turn; mechanisms in the order of ``MECHANISMS``.
 
-    ``levels``: as shown, None where the head is missing or abstained. ``expected``: expected level
-    0-2, and ``shown``: probability of a level above 0, both in millionths. ``evidence``: by name,
-    log-odds of the binary heads and probabilities of the others' labels, in millionths.
+    ``levels``: reported levels, None where the head is missing or abstained. ``expected``: expected
+    level 0-2, and ``shown``: probability of a level above 0, both in millionths. ``evidence``: by
+    name, log-odds of the binary heads and probabilities of the others' labels, in millionths.
     """
 
     seq: int
@@ -48,7 +55,7 @@ class Contribution(Struct, frozen=True):
 
 
 class Totals(Struct):
-    """Sums over turns of one side that can no longer change.
+    """Sums over turns of one side whose scores are final.
 
     ``asked``: probability that the latest of these turns asked a question, in millionths.
     """
@@ -64,7 +71,7 @@ class Totals(Struct):
     asked: int = 0
 
     def add(self, item: Contribution, late: bool = False) -> None:
-        """Count one turn with its evidence; what a late one followed is not known any more."""
+        """Count one turn with its evidence; the turn before a late one is unknown."""
         self.count(item)
         evidence = self.evidence
         kept = item.evidence if late else _after(self.asked, item.evidence)
@@ -74,7 +81,7 @@ class Totals(Struct):
             self.asked = _asked(item.evidence)
 
     def count(self, item: Contribution) -> None:
-        """Count one turn, all but its evidence."""
+        """Count one turn without its evidence."""
         self.turns += 1
         for i in range(len(MECHANISMS)):
             self.expected[i] += item.expected[i]
@@ -85,7 +92,7 @@ class Totals(Struct):
         self.complex_reflections += item.reflection == "complex"
 
     def copy(self) -> "Totals":
-        """The same sums, to be added to."""
+        """Copy the sums."""
         return Totals(
             turns=self.turns,
             expected=list(self.expected),
@@ -100,9 +107,9 @@ class Totals(Struct):
 
 
 class Speech(Struct):
-    """How long one side's turns are, in words; ``logs``: sum of log(1 + words) in millionths.
+    """Lengths of one side's turns in words; ``logs``: sum of log(1 + words) in millionths.
 
-    ``repeats``: turns that follow directly on another one of the same side.
+    ``repeats``: turns that directly follow another one of the same side.
     """
 
     turns: int = 0
@@ -114,7 +121,7 @@ class Speech(Struct):
     recent: list[int] = field(default_factory=list)
 
     def add(self, words: int, *, late: bool, repeats: bool) -> None:
-        """Count one turn; a late one is never recent."""
+        """Count one turn; a late one is not recent."""
         self.turns += 1
         self.words += words
         self.short += words <= SHORT_TURN
@@ -127,7 +134,7 @@ class Speech(Struct):
 
 
 class Aggregates(Struct):
-    """``settled`` plus the latest turns, whose scores may still be replaced, for either side."""
+    """``settled`` sums plus the latest turns of either side, whose scores may still be replaced."""
 
     settled: Totals = field(default_factory=Totals)
     latest: list[Contribution] = field(default_factory=list)
@@ -155,10 +162,10 @@ class Aggregates(Struct):
         late: bool = False,
         role: Role = Role.COUNSELLOR,
     ) -> None:
-        """Add a scored turn, or replace its provisional values. ``after``: window's size.
+        """Add a scored turn, or replace its provisional values. ``after``: the window's size.
 
-        A late turn is final at once and never recent; among the latest it could push out a turn
-        whose final values are still to come.
+        A late turn is final at once and never recent; among the latest it could displace a turn
+        whose final score is still due.
         """
         client = role is Role.CLIENT
         settled = self.client_settled if client else self.settled
@@ -175,7 +182,7 @@ class Aggregates(Struct):
             settled.add(latest.pop(0))
 
     def figures(self) -> "Figures":
-        """Means, shares and ratios that are reported of a session, as of now."""
+        """Means, shares and ratios to report for the session so far."""
         totals = self.settled.copy()
         for item in self.latest:
             totals.count(item)
@@ -210,7 +217,7 @@ class Aggregates(Struct):
         )
 
     def summary(self) -> "Summary":
-        """The figures, and what else the risk rests on, as of now."""
+        """The figures and the other inputs of the risk."""
         return Summary(
             **structs.asdict(self.figures()),
             client=_speech_summary(self.client),
@@ -221,7 +228,7 @@ class Aggregates(Struct):
 
 
 class SpeechSummary(Struct, frozen=True):
-    """One side's turns; lengths are log(1 + words), 0 before it has spoken."""
+    """Speech of one side; lengths are log(1 + words), 0 before its first turn."""
 
     turns: int
     log_mean: float
@@ -255,65 +262,92 @@ class Figures(Struct, frozen=True):
 
 
 class Summary(Figures, frozen=True):
-    """Everything that the risk rests on."""
+    """All inputs of the risk."""
 
     client: SpeechSummary
     counsellor: SpeechSummary
     evidence: dict[str, EvidenceSummary]
 
 
-def contribution(score: TurnScore) -> Contribution:
-    """What a scored turn adds to its session."""
-    expressed = score.expressed
+def contribution(score: TurnScore, kept: Sequence[Kept] = ()) -> Contribution:
+    """What a scored turn adds to its session; ``kept``: of heads that are not read by name."""
+    expressed, known = score.expressed, evidence(score, kept)
     levels: list[int | None] = []
     expected, shown = [], []
-    for name in MECHANISMS:
-        found = getattr(expressed, name)
-        _, weak, strong = found.probabilities if found is not None else (1.0, 0.0, 0.0)
-        known = found is not None and name not in score.abstained
-        levels.append(found.level if known else None)
-        expected.append(round((weak + 2 * strong) * MILLION))
-        shown.append(round((weak + strong) * MILLION))
+    for name, key in _EXPECTED:
+        found = expressed.level(name)
+        levels.append(found.level if found and name not in score.abstained else None)
+        expected.append(known.get(key, 0))
+        shown.append(round(sum(found.probabilities[1:]) * MILLION) if found else 0)
     return Contribution(
         seq=score.seq,
         levels=(levels[0], levels[1], levels[2]),
         expected=(expected[0], expected[1], expected[2]),
         shown=(shown[0], shown[1], shown[2]),
-        question=_top(expressed.question),
-        reflection=_top(expressed.reflection),
-        evidence=evidence(score),
+        question=_top(expressed.distribution("question")),
+        reflection=_top(expressed.distribution("reflection")),
+        evidence=known,
     )
 
 
-def evidence(score: TurnScore) -> dict[str, int]:
+def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:
     """The head outputs that the session keeps, in millionths.
 
     Log-odds for what is pooled by its mean (`models.perceived`): perceived empathy and the client's
     satisfaction; probabilities for strategies and the client's talk. Mechanisms by their expected
-    level, which moves before the most likely level does.
+    level, which moves before the most likely level does. Of every other head the probabilities of
+    the labels that its manifest names as evidence, as ``head.label``.
     """
     found: dict[str, int] = {
         name: _log_odds(score.perceived[name]) for name in PERCEIVED if name in score.perceived
     }
-    for name in MECHANISMS:
-        level = getattr(score.expressed, name)
+    expressed = score.expressed
+    for name, key in _EXPECTED:
+        level = expressed.level(name)
         if level is not None:
             _, weak, strong = level.probabilities
-            found[f"expected.{name}"] = round((weak + 2 * strong) * MILLION)
-    for label, p in (score.expressed.strategy or {}).items():
+            found[key] = round((weak + 2 * strong) * MILLION)
+    for label, p in (expressed.distribution(STRATEGY) or {}).items():
         found[f"strategy.{label}"] = round(p * MILLION)
-    for head, labels in CONDUCT.items():
-        for label in labels if (given := getattr(score.expressed, head)) else ():
-            found[f"{head}.{label}"] = round(given.get(label, 0.0) * MILLION)
+    for head, labels in _CONDUCT:
+        if given := expressed.distribution(head):
+            for label, key in labels:
+                found[key] = round(given.get(label, 0.0) * MILLION)
     if SATISFACTION in score.client:
         found[SATISFACTION] = _log_odds(score.client[SATISFACTION].get("yes", 0.5))
-    for label, p in score.client.get("talk_type", {}).items():
-        found[f"talk_type.{label}"] = round(p * MILLION)
+    for label, p in score.client.get(TALK, {}).items():
+        found[f"{TALK}.{label}"] = round(p * MILLION)
+    if kept:
+        found.update(_stated(score, kept))
     return found
 
 
+def _stated(score: TurnScore, kept: Sequence[Kept]) -> dict[str, int]:
+    return {
+        f"{item.head}.{label}": round(p * MILLION)
+        for item in kept
+        for label, p in _said(score, item).items()
+    }
+
+
+def _said(score: TurnScore, kept: Kept) -> dict[str, float]:
+    """The labels' probabilities; empty where the head does not score the turn."""
+    match kept.dimension:
+        case Dimension.PERCEIVED:
+            p = score.perceived.get(kept.head)
+            return {} if p is None else {name: p for _, name in kept.labels}
+        case Dimension.EXPRESSED:
+            level = score.expressed.level(kept.head)
+            if level is not None:
+                return {name: level.probabilities[place] for place, name in kept.labels}
+            found = score.expressed.distribution(kept.head)
+        case Dimension.CLIENT | Dimension.OUTCOME:
+            found = score.client.get(kept.head)
+    return {name: found.get(name, 0.0) for _, name in kept.labels} if found else {}
+
+
 def _log_odds(p: float) -> int:
-    """Log-odds in millionths, at most 8 either way.
+    """Log-odds in millionths, clipped to ±8.
 
     >>> _log_odds(0.5), _log_odds(1.0)
     (0, 8000000)
@@ -330,7 +364,7 @@ def _asked(evidence: dict[str, int]) -> int:
 
 
 def _after(asked: int, evidence: dict[str, int]) -> dict[str, int]:
-    """A turn's evidence with what depends on the turn before, which asked with this probability.
+    """Add evidence that depends on the probability that the previous turn asked a question.
 
     >>> _after(250_000, {"input.advice": 400_000})
     {'input.advice': 400000, 'input.advice_unasked': 300000}
@@ -357,7 +391,7 @@ def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, Evidence
 
 
 def _summed(items: list[dict[str, int]]) -> tuple[dict[str, int], dict[str, int]]:
-    """By name, the sum of the turns' evidence, and how many have it."""
+    """By name, the sum of the turns' evidence and the number of turns that have it."""
     sums: dict[str, int] = {}
     times: dict[str, int] = {}
     for item in items:

@@ -1,4 +1,4 @@
-"""Why an alert changed its state: words and numbers for people, never a word of a transcript."""
+"""Reasons of alert transitions in words and numbers, without transcript text."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def reason(
     shown: Mapping[str, float],
     seen: str | None,
 ) -> str:
-    """The reason of one transition; ``seen``: what the low-empathy risk rests on, in words."""
+    """The reason of one transition; ``shown``: see ``rules.Rule``, ``seen``: ``empathy_words``."""
     if to in (AlertState.PENDING, AlertState.FIRING):
         return _filled(rule, value, threshold, shown, seen)
     if cause in _CLOSING:

@@ -1,4 +1,4 @@
-"""Evaluates the rules in force for a session: after a turn, when a time passes, at its end."""
+"""Evaluates the rules in force for a session: after a turn, at a due time, at its end."""
 
 from collections import Counter
 from datetime import datetime
@@ -15,7 +15,7 @@ from stream_app.core.watch import Facts
 
 
 class Alerting:
-    """Holds the rules; each session's state holds where a rule stands in it.
+    """Holds the rules; the session's state has each rule's status.
 
     ``failures``: how often expressions failed to evaluate; whoever reports them clears it.
     """
@@ -29,12 +29,12 @@ class Alerting:
         self.adopt(rules)
 
     def adopt(self, rules: RuleSet) -> None:
-        """Replace the rules, also for sessions that are open."""
+        """Replace the rules, for open sessions too."""
         self.rules = rules
         self._names = rules.names
 
     def observe(self, state: SessionState, score: TurnScore, facts: Facts) -> list[Alert]:
-        """Evaluate the rules once the first score of a turn has been added to the session."""
+        """Evaluate the rules after the first score of a turn was added to the session."""
         clock = state.watch.reach(score.occurred_at)
         reading = self._reading(state, facts, clock)
         moment = self._moment(state, score.seq, clock, score.role is Role.COUNSELLOR)
@@ -47,7 +47,7 @@ class Alerting:
         return found
 
     def fire_overdue(self, state: SessionState, now: datetime, facts: Facts) -> list[Alert]:
-        """Fire the time rules that are due by ``now``; call it before adding a score of ``now``."""
+        """Fire the timed rules that are due by ``now``; call before adding a score of ``now``."""
         due = [
             (status.due_at, place, rule, status)
             for place, rule in enumerate(self.rules.rules)
@@ -77,7 +77,7 @@ class Alerting:
     def close(
         self, state: SessionState, at: datetime, facts: Facts, cause: Cause = Cause.END
     ) -> list[Alert]:
-        """End all alerts: the session has ended, or its next turns are withheld."""
+        """End all alerts because the session has ended or its next turns are withheld."""
         if not any(status.state in _LIVE for status in state.alerts.values()):
             return []
         clock = state.watch.reach(at)
@@ -93,7 +93,7 @@ class Alerting:
     def _end_removed(self, state: SessionState, moment: Moment) -> list[Alert]:
         """End the alerts of rules that were removed.
 
-        Episodes stay counted: should such a rule come back, its next alert has an id of its own.
+        Episode counts are kept, so that alerts of a rule that returns get new ids.
         """
         found: list[Alert] = []
         for name, status in state.alerts.items():
@@ -123,6 +123,7 @@ class Alerting:
             exchanges=state.exchanges,
             outcomes=state.outcomes,
             failures=self.failures,
+            catalogue=self.rules.catalogue,
         )
 
 

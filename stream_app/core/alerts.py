@@ -7,9 +7,9 @@
         └──── not when ───┘              clear, or the session ends ▼
         ◄──────────────────── resolved, then the cool-down
 
-A rule whose ``for`` is in turns is evaluated after counsellor turns and counts them; one whose
-``for`` is a time is evaluated after every turn, and its time passes without turns, too
-(``fire_overdue``). Time is event time.
+A rule whose ``for`` is in turns is evaluated after counsellor turns and counts them; a timed rule
+is evaluated after every turn, and can also become due without a turn (``fire_overdue``). Time is
+event time.
 """
 
 import uuid
@@ -32,11 +32,11 @@ DIGITS: Final = 6
 
 
 class AlertStatus(Struct, omit_defaults=True):
-    """Where the rule stands in one session.
+    """Status of a rule in one session.
 
-    ``severity``: the episode's, for its last word should the rule be gone by then.
-    ``turns_in_state`` counts counsellor turns. ``since``: when it came to this state, in event
-    time. ``due_at``: when a pending rule of time fires. ``held``: see ``Alert.turns``.
+    ``severity``: the episode's, needed if the rule is removed. ``turns_in_state`` counts counsellor
+    turns. ``since``: event time of the last transition. ``due_at``: when a pending timed rule
+    fires. ``held``: see ``Alert.turns``.
     """
 
     state: AlertState = AlertState.INACTIVE
@@ -58,7 +58,7 @@ class Cause(Enum):
 
 
 class Moment(Struct, frozen=True):
-    """Where and when; ``seq`` is None at the session's end."""
+    """Position and time of an evaluation; ``seq`` is None at the session's end."""
 
     session_id: str
     bundle: str
@@ -70,7 +70,7 @@ class Moment(Struct, frozen=True):
 
 
 def observe(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
-    """Advance the rule after a turn; returns the transitions, mostly none."""
+    """Advance the rule after a turn; return the transitions, usually none."""
     if not (rule.by_time or moment.counsellor_turn):
         return []
     status.turns_in_state += moment.counsellor_turn
@@ -105,7 +105,7 @@ def _wait(
 
 
 def fire_overdue(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
-    """Fire a pending rule whose time has passed; the alert bears that time, not this one."""
+    """Fire a pending rule whose time has passed; the alert has the due time."""
     due_at = status.due_at
     if status.state is not AlertState.PENDING or due_at is None or due_at > moment.at:
         return []
@@ -115,7 +115,7 @@ def fire_overdue(rule: Rule, status: AlertStatus, reading: Reading, moment: Mome
 
 
 def close(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
-    """End the rule's alert, as no more turns will be scored: pending lapses, firing is resolved."""
+    """End the rule's alert, as no more turns will be scored: pending lapses, firing resolves."""
     match status.state:
         case AlertState.PENDING:
             return [_move(rule, status, AlertState.INACTIVE, reading, moment)]
@@ -126,7 +126,7 @@ def close(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> 
 
 
 def abandon(name: str, status: AlertStatus, moment: Moment) -> list[Alert]:
-    """End the alert of a rule that was removed: pending lapses, firing is resolved."""
+    """End the alert of a removed rule: pending lapses, firing resolves."""
     previous, held = status.state, list(status.held)
     status.state, status.turns_in_state, status.held = AlertState.INACTIVE, 0, []
     status.since = status.due_at = None
@@ -166,7 +166,7 @@ def _ids(identity: tuple[str, ...], to: AlertState) -> dict[str, str]:
 
 
 def _rested(rule: Rule, status: AlertStatus, moment: Moment) -> bool:
-    """Whether the cool-down was over before this turn; the turn that ends it begins nothing."""
+    """Whether the cool-down ended before this turn; the turn that ends it cannot start the rule."""
     if rule.cooldown.time is not None:
         over = status.since is None or moment.at >= _later(status.since, rule.cooldown.time)
     else:

@@ -1,4 +1,4 @@
-"""Which approach a session follows when its events do not say: a setting by team or domain."""
+"""Default approach of sessions by team or domain, from a setting."""
 
 from typing import Final
 
@@ -12,13 +12,13 @@ TEAM: Final = "team:"
 
 
 class Approaches(Struct, frozen=True):
-    """Approaches by team and by domain; the team's goes before the domain's."""
+    """Approaches by team and by domain; the team's takes precedence."""
 
     by_team: dict[str, str] = field(default_factory=dict)
     by_domain: dict[str, str] = field(default_factory=dict)
 
     def of(self, domain: str | None, team: str | None) -> str | None:
-        """The approach of sessions of this domain and team; None where none is set.
+        """The approach of sessions of this domain and team, or None.
 
         >>> given = Approaches({"night": "a"}, {"counselling": "b"})
         >>> given.of("counselling", "night"), given.of("counselling", "day"), given.of(None, None)
@@ -31,10 +31,10 @@ class Approaches(Struct, frozen=True):
 
 
 def parse_approaches(text: str) -> Approaches:
-    """From a JSON object with keys ``domain:NAME`` and ``team:NAME``; empty text sets none.
+    """Parse a JSON object with keys ``domain:NAME`` and ``team:NAME``; empty text gives none.
 
     Raises:
-        ValueError: not such an object, a domain or an approach that the contract does not know.
+        ValueError: not such an object, or an unknown domain or approach.
 
     >>> parse_approaches('{"team:night": "motivational-interviewing"}').by_team
     {'night': 'motivational-interviewing'}

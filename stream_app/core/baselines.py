@@ -1,7 +1,7 @@
-"""What is usual for a channel or a counsellor: an input of the core, never read in mid-stream.
+"""Baselines of channels and counsellors: an input of the core, fixed per session.
 
-A session takes the baselines of its channel and of its first counsellor when it first hears of
-them, and keeps them to its end, so that a session never depends on what others do meanwhile.
+A session takes the baselines of its channel and its first counsellor when these become known, and
+keeps them until its end, so that it does not depend on other live sessions.
 """
 
 from typing import Protocol
@@ -18,9 +18,9 @@ class Usual(Struct, frozen=True, array_like=True):
 
 
 class Baseline(Struct, frozen=True, array_like=True):
-    """Of a channel or counsellor: its sessions' last risk, mean empathy total (0-6) and index.
+    """A channel's or counsellor's last risks, mean empathy totals (0-6) and indices.
 
-    ``answered``: the share of empathic opportunities that were answered, over sessions with one.
+    ``answered``: the share of answered opportunities, over sessions that had any.
     """
 
     risk: Usual | None = None
@@ -30,7 +30,7 @@ class Baseline(Struct, frozen=True, array_like=True):
 
 
 class Pinned(Struct, frozen=True, omit_defaults=True):
-    """What a session has taken; ``counsellor_known`` once its first counsellor turn has come."""
+    """A session's baselines; ``counsellor_known`` after its first counsellor turn."""
 
     channel: Baseline | None = None
     counsellor: Baseline | None = None
@@ -38,22 +38,22 @@ class Pinned(Struct, frozen=True, omit_defaults=True):
 
 
 class BaselineBook(Protocol):
-    """Where baselines are looked up. Adapters: ``store.baselines``, ``NoBaselines``."""
+    """Port for baselines. Adapters: ``store.baselines``, ``NoBaselines``."""
 
     def of_channel(self, channel: str) -> Baseline | None:
-        """The channel's baseline, if there are enough sessions for one."""
+        """The channel's baseline, if it has enough sessions."""
 
     def of_counsellor(self, speaker_id: str) -> Baseline | None:
-        """The counsellor's baseline; the speaker's id is not kept."""
+        """The counsellor's baseline; the speaker's id is not stored."""
 
 
 class NoBaselines:
-    """Nobody has a baseline."""
+    """An adapter without baselines."""
 
     def of_channel(self, channel: str) -> Baseline | None:  # noqa: ARG002  # the port's name
-        """None."""
+        """Always None."""
         return None
 
     def of_counsellor(self, speaker_id: str) -> Baseline | None:  # noqa: ARG002  # the port's name
-        """None."""
+        """Always None."""
         return None

@@ -1,8 +1,8 @@
 """Expressions of rules: CEL with declared variables, checked when they are compiled.
 
-CEL (the Common Expression Language, https://cel.dev) has no side effects. Its loops over lists are
-allowed one deep and may only ask a question, so that no expression costs more than its length.
-One that fails all the same is unknown, and counted (``Reading.failures``).
+CEL (the Common Expression Language, https://cel.dev) has no side effects. Its list macros must not
+be nested and must not build lists, so that the cost of an expression is bounded by its length. One
+that fails nevertheless is unknown, and counted (``Reading.failures``).
 """
 
 import math
@@ -14,7 +14,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_math
 from msgspec import Struct
 
-from stream_app.core.variables import CATALOGUE, Kind, Reading
+from stream_app.core.variables import CATALOGUE, Catalogue, Kind, Reading
 from stream_app.errors import RapportError
 
 _TYPES: Final = {
@@ -40,7 +40,7 @@ _STRINGS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|//[^\n]*")
 
 
 class BadExpression(RapportError):
-    """An expression that cannot be used; ``line`` and ``column`` count from 1 within it."""
+    """An invalid expression; ``line`` and ``column`` count from 1 within it."""
 
     def __init__(self, line: int, column: int, what: str) -> None:
         super().__init__(what)
@@ -50,7 +50,7 @@ class BadExpression(RapportError):
 
 
 class Compiled(Struct, frozen=True):
-    """A checked expression and the variables in it."""
+    """A compiled expression and its variables."""
 
     source: str
     names: tuple[str, ...]
@@ -58,43 +58,45 @@ class Compiled(Struct, frozen=True):
 
 
 @cache
-def _environment() -> cel.Env:
-    declared = {variable.name: _TYPES[variable.kind] for variable in CATALOGUE.values()}
-    return cel.NewEnv(variables=declared, extensions=[ext_math.ExtMath()])
+def _environment(declared: tuple[tuple[str, Kind], ...]) -> cel.Env:
+    types = {name: _TYPES[kind] for name, kind in declared}
+    return cel.NewEnv(variables=types, extensions=[ext_math.ExtMath()])
 
 
-def condition(source: str) -> Compiled:
+def condition(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
     """Compile what is true or false.
 
     Raises:
-        BadExpression: a misspelt variable, a wrong type or a fault of syntax.
+        BadExpression: an unknown variable, a wrong type or a syntax error.
     """
-    compiled = _compile(source)
+    compiled = _compile(source, catalogue)
     if compiled.program.return_type() != cel.Type.BOOL:
-        raise BadExpression(1, 1, f"a condition is true or false; this gives {_type(compiled)}")
+        raise BadExpression(
+            1, 1, f"a condition must be true or false; this gives {_type(compiled)}"
+        )
     return compiled
 
 
-def number(source: str) -> Compiled:
+def number(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
     """Compile what gives a number.
 
     Raises:
         BadExpression: as for ``condition``.
     """
-    compiled = _compile(source)
+    compiled = _compile(source, catalogue)
     if compiled.program.return_type() not in (cel.Type.DOUBLE, cel.Type.INT):
-        raise BadExpression(1, 1, f"a number is asked for; this gives {_type(compiled)}")
+        raise BadExpression(1, 1, f"a number is required; this gives {_type(compiled)}")
     return compiled
 
 
 def holds(compiled: Compiled, reading: Reading) -> bool | None:
-    """Whether the condition holds; None while that is not known, for want of a variable."""
+    """Whether the condition holds; None if an absent variable decides it, or if it fails."""
     found = _evaluated(compiled, reading)
     return found if isinstance(found, bool) else None
 
 
 def evaluate(compiled: Compiled, reading: Reading) -> float | None:
-    """The number; None while it is not known, or not finite."""
+    """The number; None if a variable is absent, and if it fails or is not finite."""
     found = _evaluated(compiled, reading)
     return float(found) if isinstance(found, float | int) and math.isfinite(found) else None
 
@@ -110,15 +112,16 @@ def _evaluated(compiled: Compiled, reading: Reading) -> object:
         return None
 
 
-def _compile(source: str) -> Compiled:
+def _compile(source: str, catalogue: Catalogue) -> Compiled:
     _check_cost(source)
+    declared = tuple((variable.name, variable.kind) for variable in catalogue.values())
     try:
-        program = _environment().compile(source)
+        program = _environment(declared).compile(source)
     except RuntimeError as problem:
-        raise _worded(str(problem)) from None
-    compiled = Compiled(source, _names(source), program)
+        raise _worded(str(problem), catalogue) from None
+    compiled = Compiled(source, _names(source, catalogue), program)
     try:
-        program.eval(data={name: _SOME_VALUE[CATALOGUE[name].kind] for name in compiled.names})
+        program.eval(data={name: _SOME_VALUE[catalogue[name].kind] for name in compiled.names})
     except Exception as problem:  # noqa: BLE001  # the library has no error class of its own
         what = str(problem).splitlines()[0]
         raise BadExpression(1, 1, f"it cannot be evaluated: {what}") from None
@@ -156,16 +159,16 @@ def _refuse(source: str, place: int, what: str) -> NoReturn:
     raise BadExpression(source.count("\n", 0, place) + 1, place - line_start + 1, what)
 
 
-def _names(source: str) -> tuple[str, ...]:
+def _names(source: str, catalogue: Catalogue) -> tuple[str, ...]:
     """The variables that stand in an expression, in their order."""
     bare = _STRINGS.sub(" ", source)
-    found = (_variable("".join(match.split())) for match in _NAME.findall(bare))
+    found = (_variable("".join(match.split()), catalogue) for match in _NAME.findall(bare))
     return tuple(dict.fromkeys(name for name in found if name))
 
 
-def _variable(path: str) -> str:
+def _variable(path: str, catalogue: Catalogue) -> str:
     """The longest beginning that is a variable: `channel.startsWith` is `channel`."""
-    while path and path not in CATALOGUE:
+    while path and path not in catalogue:
         path = path.rpartition(".")[0]
     return path
 
@@ -174,7 +177,7 @@ def _type(compiled: Compiled) -> str:
     return f"{compiled.program.return_type().name().lower()}"
 
 
-def _worded(message: str) -> BadExpression:
+def _worded(message: str, catalogue: Catalogue) -> BadExpression:
     """CEL's first error in our words, with its place."""
     place = _PLACE.search(message)
     if place is None:
@@ -182,14 +185,15 @@ def _worded(message: str) -> BadExpression:
     what = place[3].removesuffix(_CONTAINER)
     undeclared = re.match(r"undeclared reference to '([\w.]+)'", what)
     if undeclared is not None:
-        what = f"there is no variable or function `{undeclared[1]}`{_nearest(undeclared[1])}"
+        near = _nearest(undeclared[1], catalogue)
+        what = f"there is no variable or function `{undeclared[1]}`{near}"
     if "(double, int)" in what or "(int, double)" in what:
         what += "; a number is written 3.0, a count 3"
     return BadExpression(int(place[1]), int(place[2]), what)
 
 
-def _nearest(name: str) -> str:
+def _nearest(name: str, catalogue: Catalogue) -> str:
     import difflib  # noqa: PLC0415  # for messages only
 
-    near = difflib.get_close_matches(name, CATALOGUE, 1)
+    near = difflib.get_close_matches(name, catalogue, 1)
     return f"; is `{near[0]}` meant?" if near else ""

@@ -1,13 +1,13 @@
 """The empathy index of a session, and the risk that it is low (docs/low-empathy.md).
 
-Every exchange (``core.exchanges``) weighs by its empathic opportunity: how much the client's turn
-calls for an empathic answer (Suchman et al. 1997 name the term). The index is the weighted mean of
-the answers, drawn towards what is usual in the domain; it says what the counsellor *expressed*. The
-recent index is that since the session's level last changed, averaged over where the change may lie
-(Bayesian change point: Barry & Hartigan 1993), so that a steady session is judged by all of its
-exchanges and one that turns cold by the cold ones. The risk is the probability that the recent
-index lies below the reference's tenth percentile. All numbers come with the bundle, fitted by
-``python -m models.construct``.
+Every exchange (``core.exchanges``) is weighted by its empathic opportunity: how much the client's
+turn calls for an empathic answer (term by Suchman et al. 1997). The index is the weighted mean of
+the answers, shrunk towards the domain's mean; it measures what the counsellor *expressed*. The
+recent index is the index since the session's level last changed, averaged over the possible change
+points (Bayesian change point: Barry & Hartigan 1993), so that a steady session is scored by all of
+its exchanges and one whose empathy drops by those after the drop. The risk is the probability that
+the recent index lies below the reference's tenth percentile. All parameters come with the bundle,
+fitted by ``python -m models.construct``.
 """
 
 import math
@@ -23,13 +23,13 @@ from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
 from stream_app.core.watch import Facts
 
 LOWEST_TENTH: Final = 1.2815515655446004
-"""Standard deviations below the mean at which a tenth of a normal distribution lies."""
+"""Standard deviations below the mean of a normal distribution's tenth percentile."""
 INTERVAL: Final = 1.959963984540054
 SMALLEST_SD: Final = 1e-3
 ENOUGH_SESSIONS: Final = 50
-"""A channel with so many ended sessions is a reference of its own."""
+"""Minimum number of ended sessions for a channel to be its own reference."""
 SHOWN: Final = 4
-"""The latest opportunities that a reason speaks of."""
+"""Number of latest opportunities described in a reason."""
 
 CLIENT_FEATURES: Final = ("distress", "change_or_sustain_talk")
 COUNSELLOR_FEATURES: Final = (
@@ -56,14 +56,14 @@ class Scored(Protocol):
 
 
 class AnswerModel(Struct, frozen=True, forbid_unknown_fields=True):
-    """``answer = intercept + sum(weight * feature)``, held within [0, 1]."""
+    """``answer = intercept + sum(weight * feature)``, clipped to [0, 1]."""
 
     intercept: float
     weights: dict[str, float]
 
 
 class DomainEmpathy(Struct, frozen=True, forbid_unknown_fields=True):
-    """What counts as opportunity and answer in one domain, and what is usual there.
+    """Definition of opportunity and answer in one domain, and its reference distribution.
 
     ``service`` and ``messages`` name the domain and its opportunities in sentences.
     ``opportunity``: weights of client features; the largest product is the opportunity. ``mean``:
@@ -116,9 +116,9 @@ class EmpathySummary(Struct, frozen=True):
     """A session's empathy so far; index, interval and risk in [0, 1].
 
     ``percentile`` (0-100): share of the reference's sessions with a lower index. ``opportunities``
-    and ``met``: empathic opportunities that the counsellor had, and those answered; ``missed``: the
-    client turns of the others, the latest 50. ``recent_opportunities``: of the latest exchanges,
-    whether each was answered.
+    and ``met``: numbers of empathic opportunities, and of those answered; ``missed``: the client
+    turns of the others, the latest 50. ``recent_opportunities``: of the latest exchanges, whether
+    each was answered.
     """
 
     index: float
@@ -134,7 +134,7 @@ class EmpathySummary(Struct, frozen=True):
 
     @property
     def answered_share(self) -> float | None:
-        """Share of the opportunities that were answered; None without one."""
+        """Share of answered opportunities; None without any."""
         return self.met / self.opportunities if self.opportunities else None
 
 
@@ -151,7 +151,7 @@ def turn_value(score: TurnScore, model: DomainEmpathy) -> int:
 
 
 def client_features(score: Scored) -> dict[str, float]:
-    """What may make a client turn an empathic opportunity, each in [0, 1]; 0 without the head."""
+    """Features of an empathic opportunity in a client turn, each in [0, 1]; 0 without the head."""
     talk = score.client.get("talk_type", {})
     return {
         "distress": score.client.get("distress", {}).get("yes", 0.0),
@@ -162,23 +162,23 @@ def client_features(score: Scored) -> dict[str, float]:
 def counsellor_features(score: Scored) -> dict[str, float]:
     """What a counsellor turn expresses, each in [0, 1]; 0 without the head.
 
-    Mechanisms by half of their expected level, from the calibrated probabilities, so that heads
-    that abstain distort nothing; perceived empathy is no part of what is expressed. Advice and
-    information are *unacknowledged* as far as the turn shows neither an emotional reaction nor an
-    interpretation nor a reflection.
+    Mechanisms as half their expected level, from calibrated probabilities, so that abstention does
+    not distort them; perceived empathy is excluded. Advice and information are *unacknowledged* to
+    the degree that the turn shows no emotional reaction, interpretation or reflection.
     """
     expressed = score.expressed
     found, acknowledged = {}, 0.0
     for name in MECHANISMS:
-        level = getattr(expressed, name)
+        level = expressed.level(name)
         weak, strong = level.probabilities[1:] if level is not None else (0.0, 0.0)
         found[name] = weak / 2 + strong
         if name != "explorations":
             acknowledged = max(acknowledged, weak + strong)
-    reflection, given = expressed.reflection or {}, expressed.input or {}
+    reflection = expressed.distribution("reflection") or {}
+    given = expressed.distribution("input") or {}
     found["complex_reflection"] = reflection.get("complex", 0.0)
     found["reflection"] = found["complex_reflection"] + reflection.get("simple", 0.0)
-    found["open_question"] = (expressed.question or {}).get("open", 0.0)
+    found["open_question"] = (expressed.distribution("question") or {}).get("open", 0.0)
     found["advice"] = given.get("advice", 0.0)
     missing = 1.0 - max(acknowledged, found["reflection"])
     found["advice_unacknowledged"] = found["advice"] * missing
@@ -189,7 +189,7 @@ def counsellor_features(score: Scored) -> dict[str, float]:
 def session_empathy(
     exchanges: Exchanges, facts: Facts, model: EmpathyModel | None
 ) -> EmpathySummary | None:
-    """The empathy of a session so far, by the reference of its domain or channel."""
+    """The empathy of a session so far, relative to its domain or channel."""
     if model is None:
         return None
     own = channel_reference(facts)
@@ -198,7 +198,7 @@ def session_empathy(
 
 
 def channel_reference(facts: Facts) -> Baseline | None:
-    """The baseline of the session's channel where it is the reference, not the domain's."""
+    """The channel's baseline if it is the reference instead of the domain's."""
     channel = facts.baselines.channel
     return channel if channel is not None and _enough(channel.index) else None
 
@@ -213,7 +213,7 @@ def summary(
     """The session's empathy so far; None before the first answered exchange.
 
     ``here``: the reference of the session's approach or domain. ``usual``: the index of the
-    channel's ended sessions, which is the reference when there are enough.
+    channel's ended sessions, used as the reference if there are enough of them.
     """
     latest = exchanges.answered()
     if not latest and not exchanges.count:
@@ -262,9 +262,9 @@ def _data(weight: int, answer: int) -> _Data:
 
 
 class _Known(NamedTuple):
-    """What is known of a level: mean, standard deviation, and log evidence for one level.
+    """Posterior of a level: mean, standard deviation, and log evidence for a single level.
 
-    The evidence leaves out what is the same for any division of the data.
+    Constants that are equal for all partitions of the data are left out of the evidence.
     """
 
     mean: float
@@ -272,7 +272,7 @@ class _Known(NamedTuple):
     evidence: float
 
     def below(self, bound: float) -> float:
-        """The probability that the level lies below."""
+        """The probability that the level is below the bound."""
         return _normal((bound - self.mean) / self.sd)
 
 
@@ -284,7 +284,7 @@ class _Level(NamedTuple):
     within: float
 
     def given(self, data: _Data) -> _Known:
-        """The level after the data, by a normal prior and likelihood."""
+        """Update the normal prior with the data."""
         prior = 1.0 / self.between**2
         precision = prior + data.weight / self.within**2
         mean = (prior * self.mean + data.weighted / self.within**2) / precision
@@ -295,9 +295,10 @@ class _Level(NamedTuple):
 def _since_change(
     prior: _Level, settled: _Data, latest: Sequence[_Data], change: float
 ) -> list[tuple[float, _Known]]:
-    """The level since the last change, for every place where it may lie, with its probability.
+    """The level since the last change, for every possible change point, with its probability.
 
-    No change among the latest exchanges comes first; before them none is looked for.
+    The first entry is no change among the latest exchanges; earlier change points are not
+    considered.
     """
     before, after = [settled], [_Data(0.0, 0.0)]
     for item in latest:
@@ -307,7 +308,7 @@ def _since_change(
     places = range(1, len(latest) + (settled.weight > 0.0))
     steady = prior.given(before[-1])
     found = [(steady.evidence + len(places) * math.log1p(-change), steady)]
-    for place in places:  # so many exchanges ago
+    for place in places:  # number of exchanges since the change
         since = prior.given(after[place])
         evidence = prior.given(before[len(latest) - place]).evidence + since.evidence
         found.append((evidence + math.log(change), since))
@@ -318,12 +319,12 @@ def _since_change(
 
 
 def _place(index: float, usual: Usual) -> float:
-    """Share of the channel's sessions with a lower index, by a normal distribution."""
+    """Share of the channel's sessions with a lower index, assuming a normal distribution."""
     return _normal((index - usual.mean) / max(usual.sd, SMALLEST_SD))
 
 
 def _rank(index: float, here: DomainEmpathy) -> float:
-    """Share of the reference with a lower index, between its quantiles by straight lines."""
+    """Share of the reference with a lower index, interpolated linearly between its quantiles."""
     steps: Sequence[float] = here.quantiles
     below = sum(step < index for step in steps)
     if below == 0 or below == len(steps):

@@ -1,4 +1,4 @@
-"""What the low-empathy risk rests on, in words for people; never a word of a transcript."""
+"""The evidence for the low-empathy risk in words, without transcript text."""
 
 from typing import Final
 
@@ -6,15 +6,15 @@ from stream_app.core.baselines import Baseline
 from stream_app.core.empathy import SHOWN, DomainEmpathy, EmpathySummary
 
 FEWEST: Final = 2
-"""With fewer opportunities among the latest exchanges the index speaks instead."""
+"""Minimum number of recent opportunities to report; below it the index is reported."""
 CHANNEL: Final = "this channel"
 
 
 def seen(found: EmpathySummary, here: DomainEmpathy, own: Baseline | None = None) -> str:
-    """What was seen in the latest exchanges, beside what is usual in the reference.
+    """Describe the latest exchanges and the usual share in the reference.
 
-    ``own``: the channel's baseline where that was the reference (``empathy.channel_reference``);
-    otherwise the reference is ``here``. Begins with a small letter and ends without a full stop.
+    ``own``: the channel's baseline if that was the reference (``empathy.channel_reference``);
+    otherwise the reference is ``here``. Starts in lower case, without a full stop.
     """
     latest = found.recent_opportunities
     missed = [seq for seq, answered in latest if not answered]
@@ -29,7 +29,7 @@ def seen(found: EmpathySummary, here: DomainEmpathy, own: Baseline | None = None
 
 
 def _share(here: DomainEmpathy, own: Baseline | None) -> str | None:
-    """How many opportunities usually get no answer; None where that is not known of a channel."""
+    """The usual share of unanswered opportunities; None if unknown for a channel."""
     if own is None:
         place, answered = here.service, here.answered_share
     elif own.answered is not None:

@@ -1,7 +1,7 @@
-"""The only place where turns are encoded.
+"""The only module that encodes turns.
 
-An encoding depends on nothing but text and role, so it can be made before the session's state has
-been loaded; what could not be made ahead is encoded once the session has accepted the turn.
+An encoding depends only on text and role, so it can be computed before the session's state is
+loaded. Turns not encoded ahead are encoded after the session has accepted them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,9 +15,9 @@ from stream_app.errors import ContractError
 
 
 class Encodings:
-    """Encodes ahead of acceptance where consent is known, and after it otherwise.
+    """Encodes ahead of acceptance if consent is known, otherwise after it.
 
-    ``ahead`` and ``attach`` may run in two threads; each is called in the order of the log.
+    ``ahead`` and ``attach`` may run in two threads; each is called in log order.
     """
 
     def __init__(self, scorer: Scorer, policy: Policy) -> None:
@@ -28,11 +28,11 @@ class Encodings:
     def ahead(
         self, events: Sequence[Event | ContractError], known: Callable[[str], SessionState | None]
     ) -> list[Encoding | None]:
-        """Encode the turns of a batch that consent covers as far as can be told by now.
+        """Encode the turns of a batch that consent covers, as far as is known.
 
-        Only a prediction: the session decides what is withheld. It rests on what this batch states,
-        then on the batch before, which may not have reached the states yet, then on ``known``: the
-        session's state in memory.
+        This is only a prediction: the session decides what is withheld. It is based on this batch,
+        then on the previous batch, which may not be in the states yet, then on ``known``: the
+        cached session state.
         """
         before, self._stated = self._stated, {}
         turns: dict[int, Turn] = {}
@@ -46,7 +46,7 @@ class Encodings:
         return [made.get(place) for place in range(len(events))]
 
     def attach(self, accepted: Sequence[tuple[Turn, WindowTurn, Encoding | None]]) -> None:
-        """Give accepted turns their encodings: those made ahead, or new ones, made in one call."""
+        """Attach encodings to accepted turns: computed ahead, or now in one call."""
         made = iter(self._encode([turn for turn, _, ahead in accepted if ahead is None]))
         for _, kept, ahead in accepted:
             encoding = next(made) if ahead is None else ahead

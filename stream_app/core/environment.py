@@ -1,6 +1,6 @@
-"""What all sessions share: settings, the bundle's models, rules and baselines."""
+"""Shared inputs of all sessions: settings, the bundle's models, rules and baselines."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -8,6 +8,7 @@ from stream_app.core.alerting import Alerting
 from stream_app.core.approaches import Approaches
 from stream_app.core.baselines import BaselineBook
 from stream_app.core.empathy import EmpathyModel
+from stream_app.core.heads import Kept
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.rules import NO_RULES, RuleSet
 from stream_app.core.window import WindowPolicy
@@ -22,7 +23,7 @@ class Policy(Struct, frozen=True):
     approaches: Approaches = Approaches()
 
     def covers(self, consent: bool | None) -> bool:
-        """Tests whether a session may be analysed; None: it has not stated a consent.
+        """Whether a session may be analysed; None means that no consent was stated.
 
         >>> [Policy(WindowPolicy()).covers(consent) for consent in (None, True, False)]
         [False, True, False]
@@ -31,7 +32,10 @@ class Policy(Struct, frozen=True):
 
 
 class Environment(Struct):
-    """Rules (``alerting.adopt``) and baselines may be replaced between batches."""
+    """Rules (``alerting.adopt``) and baselines may be replaced between batches.
+
+    ``kept``: what sessions keep of heads that are not read by name.
+    """
 
     policy: Policy
     bundle_id: str
@@ -39,3 +43,4 @@ class Environment(Struct):
     outcomes: Mapping[str, OutcomeModel]
     alerting: Alerting
     baselines: BaselineBook
+    kept: Sequence[Kept] = ()

@@ -1,16 +1,16 @@
-"""Exchanges of a session: what the client said, and how the counsellor answered it.
+"""Exchanges of a session: client turns and the counsellor's answers to them.
 
-An exchange begins with a client turn after a counsellor turn and holds the counsellor turns up to
-the next client turn. Its *opportunity* (0-1) is that of the client turn that calls most for an
+An exchange begins with a client turn after a counsellor turn and includes the counsellor turns up
+to the next client turn. Its *opportunity* (0-1) is that of the client turn that calls most for an
 empathic answer; its *answer* (0-1) is the most empathic of the counsellor turns::
 
     client      c0 c1          c4       c6 …
     counsellor        k2 k3       k5
     exchange    └──── 1 ────┘  └─ 2 ─┘  └ not answered yet
 
-What a turn says before any client turn (a greeting) answers nothing. All values are integers in
-millionths, so that a final score that replaces a provisional one leaves exactly what a run with
-final scores alone would have left.
+A counsellor turn before any client turn (a greeting) answers nothing. All values are integers in
+millionths, so that replacing a provisional score by a final one gives exactly the result of a run
+with final scores only.
 """
 
 from typing import Final
@@ -20,17 +20,17 @@ from msgspec import Struct, field
 from stream_app.contracts.events import Role
 
 KEPT: Final = 10
-"""Exchanges whose parts are known one by one; earlier ones are kept as sums."""
+"""Number of latest exchanges kept individually; earlier ones are kept as sums."""
 MISSED_KEPT: Final = 50
-"""The latest missed opportunities that are named."""
+"""Number of latest missed opportunities that are listed."""
 MILLION: Final = 1_000_000
 
 
 class Weighing(Struct, frozen=True):
-    """How exchanges count: weight without an opportunity, and what is an opportunity or an answer.
+    """Weights of exchanges, and thresholds for opportunities and answers.
 
-    All in [0, 1]. An exchange weighs ``floor + (1 - floor) * opportunity``; it is an empathic
-    opportunity from ``opportunity`` on, and answered from ``answered`` on.
+    All in [0, 1]. An exchange has the weight ``floor + (1 - floor) * opportunity``; it is an
+    empathic opportunity from ``opportunity`` on, and answered from ``answered`` on.
     """
 
     floor: float
@@ -43,9 +43,9 @@ class Weighing(Struct, frozen=True):
 
 
 class Turns(Struct, array_like=True):
-    """One side's turns of an exchange: the strongest of the settled ones, and the latest.
+    """One side's turns of an exchange: the strongest settled one, and the latest.
 
-    A seq of -1 stands for none. ``latest``: (seq, value); their scores may still be replaced.
+    A seq of -1 means none. ``latest``: (seq, value); their scores may still be replaced.
     """
 
     settled_seq: int = -1
@@ -53,7 +53,7 @@ class Turns(Struct, array_like=True):
     latest: list[tuple[int, int]] = field(default_factory=list)
 
     def replace(self, seq: int, value: int) -> bool:
-        """Replace a turn's value; returns False when the turn is not among the latest."""
+        """Replace a turn's value; return False if the turn is not among the latest."""
         for place, (known, _) in enumerate(self.latest):
             if known == seq:
                 self.latest[place] = (seq, value)
@@ -61,7 +61,7 @@ class Turns(Struct, array_like=True):
         return False
 
     def add(self, seq: int, value: int, keep: int) -> None:
-        """Add a turn; all but the ``keep`` latest settle."""
+        """Add a turn; all but the ``keep`` latest are settled."""
         self.latest.append((seq, value))
         while len(self.latest) > keep:
             oldest, strength = self.latest.pop(0)
@@ -70,7 +70,7 @@ class Turns(Struct, array_like=True):
 
     @property
     def strongest(self) -> tuple[int, int] | None:
-        """(seq, value) of the turn with the largest value, the earliest of equals."""
+        """(seq, value) of the turn with the largest value; ties go to the earliest."""
         found = [(self.settled_seq, self.settled)] if self.settled_seq >= 0 else []
         return max([*found, *self.latest], key=lambda turn: turn[1], default=None)
 
@@ -86,7 +86,7 @@ class Exchange(Struct, array_like=True):
 
 
 class Answered(Struct, frozen=True):
-    """An exchange with at least one counsellor turn: ``seq`` of the client turn that called most.
+    """An exchange with a counsellor turn; ``seq``: the client turn with the highest opportunity.
 
     ``opportunity`` and ``answer`` in millionths.
     """
@@ -100,9 +100,9 @@ class Exchanges(Struct):
     """The exchanges of a session so far: sums of the settled ones, and the latest.
 
     ``weight``, ``weighted``: sum of the weights, and of weight times answer, in millionths.
-    ``opportunities``, ``met``: number of empathic opportunities, and of those answered.
-    ``unseen``: turns are missing, so that the next counsellor turn answers nothing that is known.
-    ``last``: the highest seq so far; what is final before it and in no exchange answers nothing.
+    ``opportunities``, ``met``: number of empathic opportunities, and of those answered. ``unseen``:
+    turns are missing, so the next counsellor turn answers no known turn. ``last``: the highest seq
+    so far; an earlier final turn outside all exchanges answers nothing.
     """
 
     count: int = 0
@@ -152,11 +152,11 @@ class Exchanges(Struct):
                 del self.missed[:-MISSED_KEPT]
 
     def forget(self) -> None:
-        """Turns are withheld from here: the next counsellor turn answers no turn that is known."""
+        """Note that turns are withheld: the next counsellor turn answers no known turn."""
         self.unseen = True
 
     def answered(self) -> list[Answered]:
-        """The latest exchanges with at least one counsellor turn, in order."""
+        """The latest exchanges with a counsellor turn, in order."""
         return [found for exchange in self.latest if (found := _answered(exchange)) is not None]
 
 

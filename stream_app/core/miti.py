@@ -1,14 +1,14 @@
-"""Behaviour counts of motivational interviewing, as the MITI would have them coded.
+"""Behaviour counts of motivational interviewing, following the MITI.
 
 MITI: Motivational Interviewing Treatment Integrity code, manual 4.2.1 (Moyers, Manuel & Ernst
-2015). Its coders listen and code complete thoughts; here the counts are expected ones, sums of the
-calibrated probabilities of classifiers that read whole turns (`docs/miti.md` says what that
-measures up to, and why sentences are not scored one by one).
+2015). Its coders listen and code complete thoughts; here counts are expected counts, sums of
+calibrated probabilities of classifiers over whole turns (`docs/miti.md` has the accuracy, and why
+sentences are not scored individually).
 
-The manual limits what one *volley* (the counsellor's turns between two of the client's) may get:
-one question, however many are asked (E.4.d), and one reflection of a series, the complex one if
-there is one (E.4.e.3). The other codes are counted at most once a volley here as well. So what
-several turns of a volley say is merged, by maxima, and never added up.
+The manual limits the codes of one *volley* (the counsellor's turns between two client turns): one
+question, however many are asked (E.4.d), and one reflection per series, the complex one if any
+(E.4.e.3). Here the other codes, too, are counted at most once per volley, so the turns of a volley
+are merged by maxima, not summed.
 
     client     c0          c3    c5
     counsellor     k1 k2      k4      k6 k7
@@ -25,9 +25,9 @@ from stream_app.contracts.scores import MitiMeasure, MitiSummary, Stage, Standin
 
 MILLION: Final = 1_000_000
 FEWEST_VOLLEYS: Final = 10
-"""Before so many volleys no threshold is applied: the manual codes 20 minutes of a session."""
+"""Minimum number of volleys for applying thresholds: the manual codes 20 minutes of a session."""
 LEAST: Final = 0.5
-"""A ratio whose denominator is expected to be smaller is None: probably there is no such turn."""
+"""Minimum expected denominator of a ratio; below it the ratio is None."""
 
 OPEN: Final = "open_question"
 CLOSED: Final = "closed_question"
@@ -38,13 +38,13 @@ SEEKING: Final = "seeking_collaboration"
 PERSUADE: Final = "persuade"
 PERMITTED: Final = "persuade_with_permission"
 _ADVICE: Final = "advice"
-"""Advice of a volley, until it is known whether there was permission for it."""
+"""Advice of a volley while it is unknown whether permission was given."""
 NOT_COUNTED: Final = ("affirm", "emphasizing_autonomy", "confront")
-"""Codes of the manual that no head tells."""
+"""Codes of the manual that no head predicts."""
 
 
 class Threshold(Struct, frozen=True):
-    """Where a measure begins to be fair and good, and in which manual that stands."""
+    """Thresholds of a measure for fair and good, and the manual that defines them."""
 
     fair: float
     good: float
@@ -56,14 +56,15 @@ THRESHOLDS: Final = {
     "complex_reflection_share": Threshold(0.4, 0.5, "MITI 4.2.1"),
     "open_question_share": Threshold(0.5, 0.7, "MITI 3.1.1"),
 }
-"""MITI 4 no longer tells open from closed questions; the third is of the manual before it."""
+"""MITI 4 no longer distinguishes open and closed questions; the third is from the previous manual.
+"""
 
 Codes = dict[str, int]
-"""By code, its probability in a turn or volley, in millionths; codes without a head are missing."""
+"""Probability of each code in a turn or volley, in millionths; codes without a head are missing."""
 
 
 class Volley(Struct, frozen=True, array_like=True):
-    """Turns of the counsellor that follow directly on each other; ``last`` is the latest seq."""
+    """Consecutive counsellor turns; ``last`` is the latest seq."""
 
     last: int
     codes: Codes
@@ -73,7 +74,7 @@ class MitiCounts(Struct):
     """The counts of a session so far: sums over settled volleys, and the latest turns.
 
     ``sums``: by code, in millionths. ``permission``: probability that the latest settled volley
-    sought collaboration. ``boundary``: the volley whose first turns have settled, while more may
+    sought collaboration. ``boundary``: a volley whose first turns are settled while more may
     follow. ``latest``: turns whose scores may still be replaced, by seq.
     """
 
@@ -87,9 +88,8 @@ class MitiCounts(Struct):
     def observe(self, score: TurnScore, after: int) -> None:
         """Add a counsellor turn, or replace its provisional values. ``after``: the window's size.
 
-        A late turn is a volley of its own: what it stood between may have settled. A final score
-        of a turn that was not counted when it came, before the session had its approach, is
-        left out.
+        A late turn is a separate volley, because its neighbours may be settled. A final score of a
+        turn that was not counted provisionally, before the session had its approach, is ignored.
         """
         codes = turn_codes(score)
         if codes is None:
@@ -109,7 +109,7 @@ class MitiCounts(Struct):
             self._settle(*self.latest.pop(0))
 
     def whole(self) -> "MitiCounts":
-        """The counts with all turns settled, as if no score could be replaced any more."""
+        """The counts with all turns settled."""
         found = MitiCounts(
             self.turns, self.volleys, dict(self.sums), self.permission, self.boundary
         )
@@ -134,9 +134,10 @@ class MitiCounts(Struct):
             self.boundary = None
 
     def _count(self, codes: Codes, permission: int) -> None:
-        """Count a volley; ``permission``: probability that the volley before it asked for it.
+        """Count a volley; ``permission``: probability that the previous volley asked for it.
 
-        Advice is permitted as far as this volley or the one before sought collaboration (E.4.c).
+        Advice counts as permitted to the degree that this volley or the previous one sought
+        collaboration (E.4.c).
         """
         self.volleys += 1
         found = dict(codes)
@@ -152,7 +153,7 @@ class MitiCounts(Struct):
 def counted(
     counts: MitiCounts | None, score: TurnScore, approach: str | None, after: int
 ) -> MitiCounts | None:
-    """The counts with one more score; unchanged unless the session is to follow this approach."""
+    """The counts after one more score; unchanged unless the session follows this approach."""
     if approach != Approach.MOTIVATIONAL_INTERVIEWING.value or score.role is not Role.COUNSELLOR:
         return counts
     counts = counts or MitiCounts()
@@ -161,21 +162,22 @@ def counted(
 
 
 def turn_codes(score: TurnScore) -> Codes | None:
-    """The codes of one turn; None where the bundle has no heads for questions and reflections.
+    """The codes of one turn; None if the bundle lacks heads for questions and reflections.
 
     The labels are AnnoMI's: information is Giving Information, advice is Persuade with or without
     permission, options and negotiation are Seeking Collaboration.
     """
     expressed = score.expressed
-    if expressed.question is None or expressed.reflection is None:
+    question, reflection = expressed.distribution("question"), expressed.distribution("reflection")
+    if question is None or reflection is None:
         return None
     found = {
-        OPEN: expressed.question.get("open", 0.0),
-        CLOSED: expressed.question.get("closed", 0.0),
-        SIMPLE: expressed.reflection.get("simple", 0.0),
-        COMPLEX: expressed.reflection.get("complex", 0.0),
+        OPEN: question.get("open", 0.0),
+        CLOSED: question.get("closed", 0.0),
+        SIMPLE: reflection.get("simple", 0.0),
+        COMPLEX: reflection.get("complex", 0.0),
     }
-    if (given := expressed.input) is not None:
+    if (given := expressed.distribution("input")) is not None:
         found[INFORMATION] = given.get("information", 0.0)
         found[_ADVICE] = given.get("advice", 0.0)
         found[SEEKING] = given.get("options", 0.0) + given.get("negotiation", 0.0)
@@ -183,7 +185,7 @@ def turn_codes(score: TurnScore) -> Codes | None:
 
 
 def merged(one: Mapping[str, int], other: Mapping[str, int]) -> Codes:
-    """What two turns of a volley come to: of each kind, the one that is more probable.
+    """Merge two turns of a volley: for each kind, the more probable one.
 
     >>> merged({OPEN: 800_000, CLOSED: 100_000}, {OPEN: 0, CLOSED: 300_000})
     {'open_question': 800000, 'closed_question': 100000}
@@ -207,7 +209,7 @@ def merged(one: Mapping[str, int], other: Mapping[str, int]) -> Codes:
 
 
 def miti_summary(counts: MitiCounts | None) -> MitiSummary | None:
-    """Counts and measures with the manual's thresholds; None before a turn has been counted.
+    """Counts and measures with the manual's thresholds; None before the first counted turn.
 
     >>> miti_summary(None) is None
     True
@@ -246,7 +248,7 @@ def miti_summary(counts: MitiCounts | None) -> MitiSummary | None:
 
 
 def standing(threshold: Threshold, value: float | None, volleys: int) -> Standing | None:
-    """Which threshold a measure reaches; None where that is too early to say.
+    """The threshold that a measure reaches; None if it is too early to determine.
 
     >>> standing(THRESHOLDS["reflection_to_question"], 1.2, 20)
     <Standing.FAIR: 'fair'>

@@ -1,11 +1,11 @@
-"""Outcome risks: probabilities of what people said of a session after it, each under its own name.
+"""Outcome risks: predicted probabilities of people's judgements of a session.
 
-An outcome is somebody's judgement of a whole session (``chat_failed``, ``low_satisfaction``,
-``low_mi_quality``; `docs/outcomes.md` says whose). Its risk is a correlate of that judgement, not
-a measure of empathy. Every outcome has an additive model over the aggregates so far: each feature
-adds its own part to the log-odds, by a weight that may change with the number of turns (a
-varying-coefficient model, Hastie & Tibshirani 1993). The models come with the bundle, fitted by
-``python -m models.outcomes fit``; one holds for one domain, and nothing is said where none holds.
+An outcome is a person's judgement of a whole session (``chat_failed``, ``low_satisfaction``,
+``low_mi_quality``; see `docs/outcomes.md`). Its risk predicts that judgement and does not measure
+empathy. Every outcome has an additive model over the aggregates so far: each feature adds a term to
+the log-odds, with a weight that may change with the number of turns (a varying-coefficient model,
+Hastie & Tibshirani 1993). The models come with the bundle, fitted by ``python -m models.outcomes
+fit``; each applies to one domain.
 """
 
 import math
@@ -19,7 +19,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.aggregates import UNASKED_ADVICE, EvidenceSummary, SpeechSummary, Summary
 
 USUAL_TURNS = 10
-"""``turn_weights`` count from so many counsellor turns."""
+"""``turn_weights`` are relative to this number of counsellor turns."""
 LARGEST_LOGIT = 30.0
 
 
@@ -34,12 +34,12 @@ class Term(NamedTuple):
 
 
 class OutcomeModel(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=True):
-    """``risk = sigmoid(intercept + sum(part of feature))``; features as in ``features``.
+    """``risk = sigmoid(intercept + sum(term of each feature))``; features as in ``features``.
 
-    The part of feature x after n counsellor turns is ``weights * x + turn_weights * t * x`` with
-    t = log((1 + n) / (1 + 10)), x held within ``bounds``. ``domain`` and, unless it is None,
-    ``approach`` say to which sessions the model applies. ``closing`` is for a session that has
-    ended: it was fitted on whole sessions, and the client's last words count.
+    The term of feature x after n counsellor turns is ``weights * x + turn_weights * t * x`` with t
+    = log((1 + n) / (1 + 10)), x clipped to ``bounds``. ``domain`` and, unless it is None,
+    ``approach`` are the sessions that the model applies to. ``closing`` is used after a session's
+    end: it was fitted on whole sessions, including the client's last words.
     """
 
     intercept: float
@@ -53,7 +53,7 @@ class OutcomeModel(Struct, frozen=True, forbid_unknown_fields=True, dict=True, k
 
     @cached_property
     def terms(self) -> list[Term]:
-        """The features in the order in which their parts are added up."""
+        """The features in summation order."""
         return [
             Term(
                 name,
@@ -65,12 +65,12 @@ class OutcomeModel(Struct, frozen=True, forbid_unknown_fields=True, dict=True, k
         ]
 
     def applies(self, domain: str | None, approach: str | None) -> bool:
-        """Tests whether the model was fitted on such sessions."""
+        """Whether the model was fitted on such sessions."""
         return self.domain == domain and self.approach in (None, approach)
 
 
 def features(summary: Summary) -> dict[str, float]:
-    """The inputs of the outcome models; what has no denominator yet counts as 0.
+    """The inputs of the outcome models; without a denominator they are 0.
 
     Names that begin with ``conduct.`` are rates and shares by the manual of motivational
     interviewing, from probabilities instead of decisions; they appear once their heads have scored
@@ -110,8 +110,8 @@ def _speech(side: str, speech: SpeechSummary) -> dict[str, float]:
 def _conduct(summary: Summary) -> dict[str, float]:
     """Rates per counsellor turn and smoothed shares, from the expected number of each behaviour.
 
-    MI-consistent are reflections and open questions, inconsistent is advice that neither question
-    nor permission precedes (MISC 2.1, section "MI-consistent and MI-inconsistent responses").
+    MI-consistent are reflections and open questions, inconsistent is advice not preceded by a
+    question or permission (MISC 2.1, section "MI-consistent and MI-inconsistent responses").
     """
     heads = summary.evidence
     found: dict[str, float] = {}
@@ -147,7 +147,7 @@ def _expected(heads: Mapping[str, EvidenceSummary], turns: int, *names: str) -> 
 
 
 def _share(part: float, whole: float) -> float:
-    """``part / whole`` with half a turn added either way: one half where nothing is known.
+    """``part / whole`` with half a turn added to either side: one half without data.
 
     >>> _share(0.0, 0.0), _share(4.5, 9.0), _share(2.5, 3.0)
     (0.5, 0.5, 0.75)
@@ -156,7 +156,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def log_odds(model: OutcomeModel, values: Mapping[str, float]) -> float:
-    """The sum of the parts; a feature that is not there yet (a head has not scored) counts as 0."""
+    """Sum of the terms; a missing feature (its head has not scored yet) counts as 0."""
     progress = values["log_counsellor_turns"] - math.log1p(USUAL_TURNS)
     total = model.intercept
     for name, least, most, weight, turn_weight in model.terms:
@@ -188,8 +188,8 @@ def outcome_risks(
 ) -> dict[str, float]:
     """The risk of every outcome that applies to the session, in [0, 1], by name.
 
-    Empty where no model applies, and before the ``min_counsellor_turns`` of those that do.
-    ``ended``: the session is over, and the summary is of all of it.
+    Empty if no model applies, and before its ``min_counsellor_turns``. ``ended``: the session has
+    ended, and the summary covers all of it.
 
     >>> from stream_app.core.aggregates import Aggregates
     >>> model = OutcomeModel(intercept=0.0, weights={}, domain="x", min_counsellor_turns=0)

@@ -1,8 +1,8 @@
-"""Which perceived heads are shown as one value, and how well that value agrees with ratings.
+"""Groups of perceived heads that are shown as one value, and its agreement with ratings.
 
-Perceived heads learn from what listeners said. Where two of them cannot be told apart on held-out
-ratings, showing both would pass one measurement off as two. The groups come with the bundle,
-written by ``python -m models.multitrait --bundle FOLDER``; scores keep every head.
+Perceived heads are trained on listeners' ratings. Showing two heads that held-out ratings do not
+distinguish would present one measurement as two. The groups come with the bundle, written by
+``python -m models.multitrait --bundle FOLDER``; scores keep every head.
 """
 
 from typing import Annotated
@@ -17,8 +17,8 @@ Count = Annotated[int, Meta(ge=1)]
 class Validity(Struct, frozen=True, forbid_unknown_fields=True):
     """Held-out rank correlation of a value with a rating that its heads learn from.
 
-    ``rating``: corpus and rating; ``words``: the rating within a sentence. ``low``, ``high``: 95 %
-    interval. ``n`` ratings of ``sessions`` sessions.
+    ``rating``: corpus and rating; ``words``: the rating as a phrase in a sentence. ``low``,
+    ``high``: 95 % interval. ``n`` ratings of ``sessions`` sessions.
     """
 
     rating: Words
@@ -33,7 +33,7 @@ class Validity(Struct, frozen=True, forbid_unknown_fields=True):
 class PerceivedGroup(Struct, frozen=True, forbid_unknown_fields=True):
     """Heads that are shown as one value: that of ``shown``, one of the ``members``.
 
-    ``validity``: of that value; the first one is the one to show where there is room for one.
+    ``validity``: of that value; the first one is shown if there is room for only one.
     """
 
     name: Words
@@ -43,7 +43,7 @@ class PerceivedGroup(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PerceivedValues(Struct, frozen=True, forbid_unknown_fields=True):
-    """All groups of a bundle, and how they were found."""
+    """All groups of a bundle, and the method that determined them."""
 
     protocol: str
     groups: list[PerceivedGroup]

@@ -18,6 +18,7 @@ from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.batch import BatchResult, SetAside, StoredTurn
 from stream_app.core.encodings import Encodings
 from stream_app.core.environment import Environment, Policy
+from stream_app.core.heads import kept
 from stream_app.core.ports import Encoding, Scorer
 from stream_app.core.session import Fate, Session, Step, ToScore
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
@@ -28,7 +29,7 @@ NO_HEADERS: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 class Source(Struct, frozen=True):
-    """An event's place in the log."""
+    """Position of an event in the log."""
 
     topic: str
     partition: int
@@ -36,9 +37,9 @@ class Source(Struct, frozen=True):
 
 
 class Received(Struct, frozen=True):
-    """A decoded record: the event, or what is wrong with it; ``encoding`` if made ahead.
+    """A decoded record: the event or its error; ``encoding`` if encoded ahead.
 
-    ``appended_at``: by the broker's clock, where that is known.
+    ``appended_at``: by the broker's clock, if known.
     """
 
     source: Source
@@ -68,7 +69,7 @@ def receive(
 
 
 class Pipeline:
-    """Processes batches; holds no state of a session."""
+    """Processes batches; has no session state of its own."""
 
     def __init__(
         self, scorer: Scorer, policy: Policy, baselines: BaselineBook | None = None
@@ -82,11 +83,12 @@ class Pipeline:
             scorer.outcomes,
             Alerting(policy.rules, scorer.empathy, scorer.bundle_id),
             baselines or NoBaselines(),
+            kept(scorer.heads),
         )
 
     @property
     def bundle_id(self) -> str:
-        """The bundle that scores."""
+        """The bundle that scores turns."""
         return self.environment.bundle_id
 
     def process(self, batch: list[Received], states: dict[str, Versioned]) -> BatchResult:
@@ -124,10 +126,10 @@ class Pipeline:
         return result
 
     def flush_idle(self, states: dict[str, Versioned]) -> BatchResult:
-        """Score what is still due in idle sessions, on copies of their states.
+        """Score the turns still due in idle sessions, on copies of their states.
 
-        The states stay as they are, so that it does not matter when, or whether, a session was
-        found to be idle: should a turn come after all, the final scores are written again.
+        The states do not change, so it does not matter when, or whether, a session is flushed: if
+        another turn arrives, the final scores are rewritten.
         """
         result = BatchResult(sessions=dict(states))
         copies = [
@@ -139,7 +141,7 @@ class Pipeline:
         return result
 
     def fire_due(self, states: dict[str, Versioned], now: datetime) -> BatchResult:
-        """Fire the time rules that are due by ``now`` in sessions where nothing happens."""
+        """Fire the timed rules that are due by ``now`` in sessions without new events."""
         result = BatchResult()
         for session_id, versioned in states.items():
             session = Session(versioned.state, self.environment)
@@ -155,7 +157,7 @@ class Pipeline:
         return Session(states[session_id].state, self.environment)
 
     def _carry_out(self, steps: list[tuple[Session, Step]], result: BatchResult) -> None:
-        """Score all requests in one call and fold the scores back in the order of the log."""
+        """Score all requests in one call and add the scores in log order."""
         scores = iter(
             self._scorer.score([step.request for _, step in steps if isinstance(step, ToScore)])
         )

@@ -1,4 +1,4 @@
-"""What the core and the worker around it need from outside: scores, and a store.
+"""Ports of the core and of the worker: a scorer and a session store.
 
 ============  ====================  ====================
 port          adapter               fake
@@ -7,7 +7,7 @@ Scorer        ``inference.scorer``  ``tests.fakes``
 SessionStore  ``store.repository``  ``tests.fake_store``
 ============  ====================  ====================
 
-``tests/store/test_port.py`` says what every store must do, on the databases and on the fake.
+``tests/store/test_port.py`` is the conformance suite of stores, for the databases and the fake.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Span
 from stream_app.core.batch import BatchResult
 from stream_app.core.empathy import EmpathyModel
+from stream_app.core.heads import Head
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.session_state import Versioned
 from stream_app.core.window import ScoringRequest
@@ -44,7 +45,7 @@ class HeadScores(Struct, frozen=True):
 
 
 class Scorer(Protocol):
-    """Scores turns. The result for a turn never depends on what else is in the call."""
+    """Scores turns. The result for a turn never depends on the other turns in the call."""
 
     @property
     def bundle_id(self) -> str:
@@ -52,7 +53,11 @@ class Scorer(Protocol):
 
     @property
     def window(self) -> tuple[int, int]:
-        """Turns before and after that the model was made for."""
+        """Number of preceding and following turns that the model supports."""
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """The bundle's heads."""
 
     @property
     def empathy(self) -> EmpathyModel | None:
@@ -63,7 +68,7 @@ class Scorer(Protocol):
         """The bundle's outcome models by name."""
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
-        """Encode each text once; with ``roles``, rationales only where a head of that role asks."""
+        """Encode each text once; with ``roles``, rationales only for heads of that role."""
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours."""

@@ -1,4 +1,4 @@
-"""Reads a file of rules; every message names the file and the line. See ``docs/rules.md``."""
+"""Parses a file of rules; every error names the file and the line. See ``docs/rules.md``."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import BadExpression, Compiled, condition, number
 from stream_app.core.rules import SEEN, Rule, RuleSet, Scope, Span
-from stream_app.core.variables import CATALOGUE, Kind
+from stream_app.core.variables import CATALOGUE, Catalogue, Kind
 from stream_app.errors import RapportError
 
 VERSION: Final = 1
@@ -50,7 +50,7 @@ _NEEDED: Final = ("name", "summary", "severity", "when")
 
 
 class RuleFileError(RapportError):
-    """A file of rules that cannot be used; one line for each fault, ``file:line: what``."""
+    """An invalid file of rules; one line per error, ``file:line: message``."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -65,15 +65,17 @@ class _Fault(Exception):
 
 
 def digest_of(raw: bytes) -> str:
-    """The digest by which alerts name the rules in force."""
+    """The digest that identifies the rules in force in alerts."""
     return hashlib.sha256(raw).hexdigest()[:16]
 
 
-def parse(raw: bytes, name: str) -> RuleSet:
+def parse(raw: bytes, name: str, catalogue: Catalogue = CATALOGUE) -> RuleSet:
     """The rules in a file's bytes; ``name`` is how messages call the file.
 
+    ``catalogue``: the variables that they may use.
+
     Raises:
-        RuleFileError: with all faults that were found.
+        RuleFileError: with all errors found.
     """
     try:
         body = _loaded(raw)
@@ -84,19 +86,19 @@ def parse(raw: bytes, name: str) -> RuleSet:
     faults: list[_Fault] = []
     lines: dict[str, int] = {}
     for index, item in enumerate(items):
-        rule = _Fields(item, _line_of_item(items, index), faults).rule()
+        rule = _Fields(item, _line_of_item(items, index), faults, catalogue).rule()
         if rule is None:
             continue
         line = _line_of(item, "name")
         if rule.name in lines:
-            what = f"the name `{rule.name}` was given to the rule at line {lines[rule.name]}"
+            what = f"the name `{rule.name}` is already used by the rule at line {lines[rule.name]}"
             faults.append(_Fault(line, what))
         lines.setdefault(rule.name, line)
         rules.append(rule)
     if faults:
         faults.sort(key=lambda fault: fault.line)
         raise RuleFileError([f"{name}:{fault.line}: {fault.what}" for fault in faults])
-    return RuleSet(tuple(rules), digest_of(raw))
+    return RuleSet(tuple(rules), digest_of(raw), catalogue)
 
 
 def _loaded(raw: bytes) -> Any:
@@ -122,7 +124,7 @@ def _items(body: Any) -> CommentedSeq:
             raise _Fault(_line_of(body, key), f"unknown key `{key}`; known are {', '.join(_TOP)}")
     if body.get("version") != VERSION:
         line = _line_of(body, "version") if "version" in body else 1
-        raise _Fault(line, f"`version: {VERSION}` is asked for")
+        raise _Fault(line, f"`version: {VERSION}` is required")
     items = body.get("rules")
     if not isinstance(items, CommentedSeq):
         raise _Fault(_line_of(body, "rules") if "rules" in body else 1, "`rules` is a list")
@@ -134,27 +136,28 @@ def _items(body: Any) -> CommentedSeq:
 
 
 def _line_of(item: CommentedMap, key: object) -> int:
-    """The line of a key, from 1."""
+    """Line number of a key, from 1."""
     return int(item.lc.key(key)[0]) + 1
 
 
 def _line_of_item(items: CommentedSeq, index: int) -> int:
-    places = items.lc.data or {}  # a list with a tag of its own has none
+    places = items.lc.data or {}  # a list with a custom tag has no line
     return int(places[index][0] if index in places else items.lc.line) + 1
 
 
 class _Fields:
-    """Reads one rule; what is wrong goes to ``faults``, so that all of it is told at once."""
+    """Parses one rule; errors are appended to ``faults``, so that all are reported at once."""
 
-    def __init__(self, item: Any, line: int, faults: list[_Fault]) -> None:
+    def __init__(self, item: Any, line: int, faults: list[_Fault], catalogue: Catalogue) -> None:
         self._item = item
+        self._catalogue = catalogue
         self._line = line
         self._faults = faults
 
     def rule(self) -> Rule | None:
         before = len(self._faults)
         if not isinstance(self._item, CommentedMap):
-            self._faults.append(_Fault(self._line, "a rule is a mapping with name, when and so on"))
+            self._faults.append(_Fault(self._line, "a rule must be a mapping with name, when etc."))
             return None
         for key in self._item:
             if key not in _KEYS:
@@ -164,7 +167,9 @@ class _Fields:
                 self._faults.append(_Fault(self._line, f"the rule lacks `{key}`"))
         name = self._text("name", MAX_NAME)
         if name and not _NAME.fullmatch(name):
-            self._fault("name", "a name is small letters, digits and hyphens: `low-empathy-risk`")
+            self._fault(
+                "name", "a name consists of lower-case letters, digits and hyphens: `low-empathy`"
+            )
         when = self._expression("when", condition)
         clear = self._expression("clear", condition)
         value = self._expression("value", number)
@@ -190,8 +195,8 @@ class _Fields:
             self._fault("for", "at least `1 turn`, or a time such as `0s`")
         parts = [part for part in (when, clear, value, threshold) if part is not None]
         names = [name for part in parts for name in part.names]
-        names += [name for name in placeholders if name in CATALOGUE]
-        shown = tuple(n for n in dict.fromkeys(names) if CATALOGUE[n].kind is not Kind.WORD)
+        names += [name for name in placeholders if name in self._catalogue]
+        shown = tuple(n for n in dict.fromkeys(names) if self._catalogue[n].kind is not Kind.WORD)
         scope = Scope(
             domains=self._words("domains", {domain.value for domain in Domain}),
             teams=self._words("teams"),
@@ -231,17 +236,19 @@ class _Fields:
             self._fault(key, f"`{key}` is longer than {longest} characters")
         return str(found)
 
-    def _expression(self, key: str, compiled: Callable[[str], Compiled]) -> Compiled | None:
+    def _expression(
+        self, key: str, compiled: Callable[[str, Catalogue], Compiled]
+    ) -> Compiled | None:
         if key not in self._item:
             return None
         source = self._item[key]
         if isinstance(source, bool | int | float):
             source = str(source).lower()
         if not isinstance(source, str) or not source.strip():
-            self._fault(key, f"`{key}` is an expression")
+            self._fault(key, f"`{key}` must be an expression")
             return None
         try:
-            return compiled(str(source))
+            return compiled(str(source), self._catalogue)
         except BadExpression as problem:
             block = isinstance(source, LiteralScalarString)
             folded = isinstance(source, FoldedScalarString)
@@ -254,14 +261,14 @@ class _Fields:
         try:
             fields = [field for _, field, _, _ in string.Formatter().parse(text) if field]
         except ValueError:
-            self._fault("summary", "`summary` has a brace that is not closed or not opened")
+            self._fault("summary", "`summary` has an unbalanced brace")
             return text, ()
         if re.search(r"\{[^{}]*[:![][^{}]*\}", text):
-            self._fault("summary", "`summary`: a placeholder is a name alone: {risk}")
+            self._fault("summary", "`summary`: a placeholder contains only a name: {risk}")
         for field in fields:
-            if field not in (SEEN, "value", "threshold") and field not in CATALOGUE:
+            if field not in (SEEN, "value", "threshold") and field not in self._catalogue:
                 self._fault("summary", f"`summary`: there is no variable `{field}`")
-            elif field in CATALOGUE and CATALOGUE[field].kind in (Kind.WORD, Kind.FLAG):
+            elif field in self._catalogue and self._catalogue[field].kind in (Kind.WORD, Kind.FLAG):
                 self._fault("summary", f"`summary`: `{field}` is not a number")
         return text, tuple(dict.fromkeys(fields))
 
@@ -271,7 +278,7 @@ class _Fields:
         try:
             return Severity(self._item["severity"])
         except ValueError:
-            self._fault("severity", "`severity` is info, warning or critical")
+            self._fault("severity", "`severity` must be info, warning or critical")
             return None
 
     def _span(self, key: str, default: str) -> Span:
@@ -284,21 +291,23 @@ class _Fields:
             if seconds <= 86_400:
                 return Span(time=timedelta(seconds=seconds))
         self._fault(
-            key, f"`{key}` is counsellor turns (`2 turns`) or a time up to 24h (`90s`, `5m`)"
+            key, f"`{key}` must be counsellor turns (`2 turns`) or a time up to 24h (`90s`, `5m`)"
         )
         return Span(turns=1)
 
     def _count(self, key: str) -> int:
         found = self._item.get(key, 0)
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            self._fault(key, f"`{key}` is a count, 0 or more")
+            self._fault(key, f"`{key}` must be a whole number, 0 or more")
             return 0
         return int(found)
 
     def _labels(self) -> dict[str, str]:
         found = self._item.get("labels", {})
         if not isinstance(found, dict) or len(found) > MAX_LABELS:
-            self._fault("labels", f"`labels` is a mapping of at most {MAX_LABELS} names to texts")
+            self._fault(
+                "labels", f"`labels` must be a mapping of at most {MAX_LABELS} names to texts"
+            )
             return {}
         for key, value in found.items():
             right = isinstance(value, str) and len(value) <= MAX_NAME
@@ -313,9 +322,9 @@ class _Fields:
             return frozenset()
         found = self._item[key]
         if not isinstance(found, list) or not found or not all(isinstance(x, str) for x in found):
-            self._fault(key, f"`{key}` is a list of names")
+            self._fault(key, f"`{key}` must be a list of names")
             return frozenset()
         for word in found:
             if known is not None and word not in known:
-                self._fault(key, f"`{key}`: `{word}` is none of {', '.join(sorted(known))}")
+                self._fault(key, f"`{key}`: `{word}` is not one of {', '.join(sorted(known))}")
         return frozenset(map(str, found))

@@ -1,16 +1,17 @@
-"""Alert rules as the state machine uses them: compiled, and with a digest of their file."""
+"""Compiled alert rules, and the digest of their file."""
 
 from datetime import timedelta
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import Compiled
+from stream_app.core.variables import CATALOGUE, Catalogue
 from stream_app.core.watch import Facts
 
 SEEN: Final = "seen"
-"""Placeholder for what the low-empathy risk rests on, in words."""
+"""Placeholder for the evidence of the low-empathy risk."""
 
 
 class Span(Struct, frozen=True):
@@ -21,14 +22,14 @@ class Span(Struct, frozen=True):
 
 
 class Scope(Struct, frozen=True):
-    """Sessions that a rule is for; empty means all."""
+    """Sessions that a rule applies to; empty means all."""
 
     domains: frozenset[str] = frozenset()
     teams: frozenset[str] = frozenset()
     channels: frozenset[str] = frozenset()
 
     def covers(self, facts: Facts) -> bool:
-        """Whether a session with these facts is meant."""
+        """Whether the rule applies to a session with these facts."""
         return (
             (not self.domains or facts.domain in self.domains)
             and (not self.teams or facts.team in self.teams)
@@ -39,7 +40,7 @@ class Scope(Struct, frozen=True):
 class Rule(Struct, frozen=True):
     """One rule; ``clear`` None means as soon as ``when`` does not hold.
 
-    ``shown``: the variables whose values an alert carries. ``placeholders``: those in ``summary``.
+    ``shown``: the variables whose values an alert includes. ``placeholders``: those in ``summary``.
     """
 
     name: str
@@ -64,19 +65,23 @@ class Rule(Struct, frozen=True):
 
     @property
     def by_time(self) -> bool:
-        """Looked at after each turn of either side; else after counsellor turns."""
+        """Whether the rule is timed: evaluated after every turn, not only counsellor turns."""
         return self.lasts.time is not None
 
 
 class RuleSet(Struct, frozen=True):
-    """The rules in force. ``digest``: 16 hex digits of the file's SHA-256."""
+    """The rules in force. ``digest``: 16 hex digits of the file's SHA-256.
+
+    ``catalogue``: the variables that they may use.
+    """
 
     rules: tuple[Rule, ...] = ()
     digest: str = ""
+    catalogue: Catalogue = field(default_factory=lambda: CATALOGUE)
 
     @property
     def names(self) -> frozenset[str]:
-        """Their names."""
+        """Names of the rules."""
         return frozenset(rule.name for rule in self.rules)
 
 

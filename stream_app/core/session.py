@@ -1,9 +1,9 @@
-"""A session: consent, window, aggregates, risk and alerts change here and nowhere else.
+"""A session: the only place where consent, window, aggregates, risk and alerts change.
 
-A batch is processed in two passes. ``accept`` takes the events in the order of the log and returns
-the *steps* that they make due. The model scores all the batch's requests in one call; then ``add``
-and ``end_alerts`` carry the steps out, in the same order. A step remembers what was known when its
-event came, so that batches of any size give the same result.
+A batch is processed in two passes. ``accept`` takes the events in log order and returns the *steps*
+that become due. The model scores all requests of the batch in one call; then ``add`` and
+``end_alerts`` carry out the steps, in the same order. A step stores what was known at its event, so
+that batches of any size give the same result.
 """
 
 import zlib
@@ -33,7 +33,7 @@ WITHHELD_OUTCOMES_KEPT: Final = 64
 
 
 class Fate(Enum):
-    """What became of an event."""
+    """Result of accepting an event."""
 
     ACCEPTED = "accepted"
     LATE = "late"
@@ -46,9 +46,8 @@ class Fate(Enum):
 class ToScore(Struct, frozen=True):
     """A score that is due.
 
-    ``at``: the event time that the session had reached. ``facts``: what was known by then.
-    ``status``: alerts are raised while the session is open; once it is closed, the risks are those
-    of a whole session.
+    ``at``: the session's event time. ``facts``: what was known by then. ``status``: alerts are
+    raised while the session is open; after its end, the risks are those of a whole session.
     """
 
     request: ScoringRequest
@@ -58,7 +57,7 @@ class ToScore(Struct, frozen=True):
 
 
 class ToEnd(Struct, frozen=True):
-    """Alerts that end, with the session or because later turns are withheld (``cause``)."""
+    """Alerts to end, because the session ended or later turns are withheld (``cause``)."""
 
     at: datetime
     facts: Facts
@@ -69,7 +68,7 @@ Step = ToScore | ToEnd
 
 
 class Accepted(Struct, frozen=True):
-    """What became of an event, and the steps it makes due. ``turn``: one that is to be encoded."""
+    """Result of accepting an event, and the steps that became due. ``turn``: to be encoded."""
 
     fate: Fate
     steps: Sequence[Step] = ()
@@ -77,12 +76,12 @@ class Accepted(Struct, frozen=True):
 
     @property
     def changes(self) -> bool:
-        """Tests whether the session's state has changed."""
+        """Whether the session's state has changed."""
         return self.fate not in (Fate.DUPLICATE, Fate.OUTCOME)
 
 
 class Session:
-    """One conversation, for the length of a batch; ``state`` is what is stored of it."""
+    """One conversation during a batch; ``state`` is the stored part."""
 
     def __init__(self, state: SessionState, environment: Environment) -> None:
         self.state = state
@@ -95,7 +94,7 @@ class Session:
         return SessionStatus.CLOSED if self.state.closed else SessionStatus.OPEN
 
     def accept(self, event: Event) -> Accepted:
-        """Take the next event of the log.
+        """Accept the next event of the log.
 
         Raises:
             ContractError: with code ``conflicting-duplicate`` or ``after-end``; nothing changed.
@@ -109,7 +108,7 @@ class Session:
                 return Accepted(Fate.WITHHELD if self._withholds(event) else Fate.OUTCOME)
 
     def end(self, event: SessionEnd) -> Accepted:
-        """Close the session; every score that waits for following turns is due."""
+        """Close the session; all scores waiting for following turns become due."""
         state = self.state
         if state.closed:
             return Accepted(Fate.DUPLICATE)
@@ -120,10 +119,10 @@ class Session:
         return Accepted(Fate.ENDED, [*steps, ToEnd(at, state.facts, Cause.END)])
 
     def flush_idle(self) -> list[Step]:
-        """Make every score due that still waits for following turns; call it on a copy.
+        """Make every score due that waits for following turns; call it on a copy.
 
-        The session itself must not notice: should a turn come after all, the window goes on and
-        the final scores are written again.
+        The session itself must not change: if another turn arrives, the window continues and the
+        final scores are rewritten.
         """
         at = self.state.last_activity_at or self.state.ended_at
         if at is None:
@@ -132,13 +131,13 @@ class Session:
         return self._steps(requests, at, SessionStatus.IDLE)
 
     def fire_due(self, now: datetime) -> list[Alert]:
-        """Fire the time rules that are due by ``now`` although no event has come."""
+        """Fire the timed rules that are due by ``now`` without an event."""
         if self.state.wake_at is None or self.state.wake_at > now:
             return []
         return self._env.alerting.fire_overdue(self.state, now, self.state.facts)
 
     def add(self, step: ToScore, heads: HeadScores) -> tuple[TurnScore, list[Alert]]:
-        """Add a score; the first one of a counsellor turn moves the risk."""
+        """Add a score; the first one of a counsellor turn updates the risk."""
         state, env, request = self.state, self._env, step.request
         alerts: list[Alert] = []
         if step.status is SessionStatus.OPEN:
@@ -169,7 +168,7 @@ class Session:
         return alerts + alerting.close(state, step.at, step.facts, step.cause)
 
     def score(self, status: SessionStatus | None = None) -> SessionScore:
-        """The session's aggregates as a message; ``status``: unless it is the session's own."""
+        """The session's aggregates as a message; ``status`` overrides the session's own."""
         state = self.state
         figures = state.aggregates.figures()
         found = session_empathy(state.exchanges, state.facts, self._env.empathy)
@@ -209,10 +208,10 @@ class Session:
             return Accepted(Fate.DUPLICATE)
         if placement is Placement.CONFLICT:
             raise ContractError(
-                "conflicting-duplicate", "another turn with this seq was taken before"
+                "conflicting-duplicate", "another turn with this seq was accepted before"
             )
         if state.closed and not late:
-            raise ContractError("after-end", "the session has ended; its seq is new")
+            raise ContractError("after-end", "the session has ended and this seq is new")
         if event.consent is not None and not state.closed:
             state.consent = event.consent
         turn = WindowTurn(
@@ -239,7 +238,7 @@ class Session:
         return self._env.policy.covers(self.state.consent)
 
     def _withholds(self, outcome: Outcome) -> bool:
-        """An outcome that was withheld once stays so when the log is read again."""
+        """Whether to withhold an outcome; once withheld, it stays so when the log is read again."""
         withheld = self.state.withheld_outcomes
         checksum = zlib.crc32(msgspec.json.encode(outcome))
         if checksum in withheld:
@@ -251,7 +250,7 @@ class Session:
         return True
 
     def _note_facts(self, turn: Turn, at: datetime) -> None:
-        """Update what is known of the whole session; times do not depend on the arrival order."""
+        """Update session-level facts; times do not depend on the arrival order."""
         state = self.state
         state.started_at = min(state.started_at or at, at)
         state.last_activity_at = max(state.last_activity_at or at, at)
@@ -273,9 +272,10 @@ class Session:
     def _steps(
         self, requests: list[ScoringRequest], at: datetime, status: SessionStatus
     ) -> list[Step]:
-        """The requests as steps, each at the time of the turn that made it due.
+        """Convert requests to steps, each at the time of the turn that made it due.
 
-        A final score is due with the next turn's first one; the last ones with the event, ``at``.
+        A final score is due with the first score of the next turn; the last ones with the event,
+        ``at``.
         """
         facts = self.state.facts
         steps: list[Step] = []
@@ -305,10 +305,10 @@ class Session:
         )
 
     def _aggregate(self, score: TurnScore, facts: Facts) -> None:
-        """Add the score to the sums, or replace the turn's provisional one."""
+        """Add the score to the aggregates, or replace the turn's provisional one."""
         state, empathy = self.state, self._env.empathy
         after = self._env.policy.window.after
-        state.aggregates.observe(contribution(score), after, score.late, score.role)
+        state.aggregates.observe(contribution(score, self._env.kept), after, score.late, score.role)
         state.miti = miti.counted(state.miti, score, facts.approach, after)
         if empathy is not None and not score.late:
             here = empathy.of(facts.domain, facts.approach)
@@ -325,7 +325,7 @@ class Session:
         return structs.replace(score, low_empathy_risk=risk)
 
     def _assess(self, facts: Facts, *, closed: bool) -> None:
-        """Compute the risks from what has been scored so far."""
+        """Compute the risks from the scores so far."""
         state = self.state
         found = session_empathy(state.exchanges, facts, self._env.empathy)
         state.risk = found.risk if found is not None else None

@@ -1,4 +1,4 @@
-"""The stored state of a session. It never holds text: see ``core.window.WindowTurn``."""
+"""The stored state of a session. It never contains text: see ``core.window.WindowTurn``."""
 
 from datetime import datetime
 from typing import Final
@@ -20,11 +20,11 @@ EARLIER_RULE: Final = "low-empathy-risk"
 class SessionState(Struct):
     """Everything needed to continue a session; stored as MessagePack.
 
-    ``consent``: the latest one stated, None before the first. ``withheld_outcomes``: checksums of
-    outcomes that were withheld, so that they stay withheld when they are read again. ``alerts``:
-    by rule, those that have begun at least once. ``alert``: of the only rule that an earlier
-    release had; ``unpack`` files it under its name. ``slots``: the stored rows of the window's
-    turns by seq (see ``store.windows``); empty in memory.
+    ``consent``: the latest stated one, None before the first. ``withheld_outcomes``: checksums of
+    withheld outcomes, so that they stay withheld when re-read. ``alerts``: by rule, for rules that
+    have started at least once. ``alert``: of the only rule of an earlier release; ``unpack`` moves
+    it to ``alerts``. ``slots``: the stored rows of the window's turns by seq (see
+    ``store.windows``); empty in memory.
     """
 
     session_id: str
@@ -56,14 +56,14 @@ class SessionState(Struct):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the session as a whole so far."""
+        """What is known about the session as a whole so far."""
         return Facts(self.domain, self.channel, self.team, self.baselines, self.approach)
 
     @property
     def wake_at(self) -> datetime | None:
-        """When the next time rule is due, in event time; None if none is.
+        """When the next timed rule is due, in event time, or None.
 
-        None also while turns wait for a missing one, which may have been the answer.
+        Also None while turns wait for a missing one, which may have been the answer.
         """
         if self.closed or self.window.waiting:
             return None
@@ -72,11 +72,11 @@ class SessionState(Struct):
 
 
 class Versioned(Struct):
-    """A state with what the store keeps about it; ``version`` 0 is not stored yet.
+    """A state and its metadata in the store; ``version`` 0 is not stored yet.
 
-    ``partition``: of the topic that the session's events come from. ``slots``: the stored rows of
-    the window's turns, by seq. ``speakers``: speakers known to be stored. ``seen_at``: when its
-    newest event was appended, by a clock that no producer sets.
+    ``partition``: of the topic with the session's events. ``slots``: the stored rows of the
+    window's turns, by seq. ``speakers``: speakers that are already stored. ``seen_at``: when its
+    latest event was appended, by a clock that no producer sets.
     """
 
     state: SessionState
@@ -114,7 +114,7 @@ def unpack(raw: bytes) -> SessionState:
     """Decode a state.
 
     Raises:
-        msgspec.ValidationError: the bytes have another layout.
+        msgspec.ValidationError: the bytes do not match the layout.
     """
     state = _decoder.decode(raw)
     if state.alert is not None:

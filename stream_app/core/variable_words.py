@@ -1,4 +1,4 @@
-"""How people are told of the variables of a rule: names in words, values with their digits."""
+"""Names and formatted values of rule variables, for people."""
 
 from typing import Final
 
@@ -28,12 +28,14 @@ _PARTS: Final = {"mean": "mean", "recent": "last five turns", "share": "share of
 
 
 def in_words(name: str) -> str:
-    """The name of a variable, or of a part of the risk, for people.
+    """Display name of a variable.
 
     >>> in_words("empathy.drop"), in_words("outcome.chat_failed")
     ('drop of empathy', 'predicted chat failed')
     >>> in_words("emotional_reactions.recent"), in_words("turn.explorations")
     ('emotional reactions, last five turns', 'explorations of the turn')
+    >>> in_words("expressed.warmth.strong"), in_words("client.mood.low.recent")
+    ('strong (warmth)', 'low (mood), last five turns')
     >>> in_words("baseline.channel.risk_mean"), in_words("baseline.counsellor.empathy_sd")
     ('usual risk of the channel', 'spread of the empathy of the counsellor')
     """
@@ -41,6 +43,10 @@ def in_words(name: str) -> str:
     match words.split("."):
         case ["outcome", what]:
             words = f"predicted {what}"
+        case ["expressed" | "perceived" | "client", head, label]:
+            words = f"{label} ({head})"
+        case ["expressed" | "perceived" | "client", head, label, part] if part in _PARTS:
+            words = f"{label} ({head}), {_PARTS[part]}"
         case ["turn", head]:
             words = f"{head} of the turn"
         case ["client", talk]:
@@ -55,7 +61,7 @@ def in_words(name: str) -> str:
 
 
 def told(name: str, value: float) -> str:
-    """The value of a variable as people read it.
+    """Format the value of a variable.
 
     >>> told("risk", 0.3049), told("turns", 12.0), told("waiting", 0.0)
     ('0.30', '12', 'no')

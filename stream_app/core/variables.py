@@ -1,7 +1,7 @@
-"""The variables that a rule may use: name, type, unit, and how each is read from a session.
+"""The variables of rules: name, type, unit, and how each is computed from a session.
 
-A variable that is absent (``read`` gives None) makes the comparison it stands in unknown, and an
-unknown condition does not hold. ``docs/rules.md`` shows this catalogue.
+If a variable is absent (``read`` returns None), its comparison is unknown, and an unknown condition
+does not hold. ``docs/rules.md`` lists this catalogue.
 """
 
 import math
@@ -16,15 +16,7 @@ from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.aggregates import (
-    MILLION,
-    PERCEIVED,
-    RECENT,
-    SATISFACTION,
-    Aggregates,
-    Contribution,
-    Summary,
-)
+from stream_app.core.aggregates import MILLION, RECENT, Aggregates, Contribution, Summary
 from stream_app.core.baselines import Baseline
 from stream_app.core.empathy import (
     EmpathyModel,
@@ -34,6 +26,7 @@ from stream_app.core.empathy import (
 )
 from stream_app.core.empathy_words import seen
 from stream_app.core.exchanges import Exchanges
+from stream_app.core.heads import PERCEIVED, SATISFACTION
 from stream_app.core.watch import STEP, Facts, Watch
 
 Value = float | int | bool | str
@@ -42,9 +35,9 @@ CLIENT_TALK: Final = ("change", "neutral", "sustain")
 
 
 class Reading:
-    """A session as the rules see it at one moment; what costs something is computed once.
+    """Inputs of the rules for one session at one moment; expensive ones are computed once.
 
-    ``failures``: how often expressions, by their source, could not be evaluated.
+    ``failures``: how often expressions, by their source, failed to evaluate.
     """
 
     def __init__(
@@ -57,6 +50,7 @@ class Reading:
         clock: datetime | None,
         exchanges: Exchanges | None = None,
         outcomes: Mapping[str, float] | None = None,
+        catalogue: "Catalogue | None" = None,
         failures: Counter[str] | None = None,
     ) -> None:
         self.aggregates = aggregates
@@ -68,6 +62,7 @@ class Reading:
         self.exchanges = exchanges or Exchanges()
         self.outcomes = outcomes or {}
         self.failures: Counter[str] = Counter() if failures is None else failures
+        self._catalogue = CATALOGUE if catalogue is None else catalogue
         self._values: dict[str, Value | None] = {}
 
     @cached_property
@@ -77,12 +72,12 @@ class Reading:
 
     @cached_property
     def empathy(self) -> EmpathySummary | None:
-        """The empathy index with what it rests on."""
+        """The empathy index and its inputs."""
         return session_empathy(self.exchanges, self.facts, self.model)
 
     @property
     def seen(self) -> str | None:
-        """What the low-empathy risk rests on, in words; None while there is no index."""
+        """The evidence for the low-empathy risk in words; None without an index."""
         if self.model is None or self.empathy is None:
             return None
         here = self.model.of(self.facts.domain, self.facts.approach)
@@ -110,13 +105,13 @@ class Reading:
         return sum(sums[-RECENT:]) / MILLION, RECENT, earlier / MILLION, before
 
     def value(self, name: str) -> Value | None:
-        """A variable's value; None when it is absent."""
+        """A variable's value; None if absent."""
         if name not in self._values:
-            self._values[name] = CATALOGUE[name].read(self)
+            self._values[name] = self._catalogue[name].read(self)
         return self._values[name]
 
     def present(self, names: tuple[str, ...]) -> dict[str, Value]:
-        """Those of the variables that are not absent."""
+        """The present variables among ``names``."""
         values, found = self._values, {}
         for name in names:
             value = values[name] if name in values else self.value(name)
@@ -126,7 +121,7 @@ class Reading:
 
 
 class Kind(Enum):
-    """The types of the expression language, by its own words."""
+    """Types of the expression language, by its own names."""
 
     NUMBER = "double"
     COUNT = "int"
@@ -135,7 +130,7 @@ class Kind(Enum):
 
 
 class Variable(Struct, frozen=True):
-    """One entry of the catalogue; ``digits`` after the point where a number is told to people."""
+    """One entry of the catalogue; ``digits``: decimals in messages."""
 
     name: str
     kind: Kind
@@ -265,7 +260,7 @@ _NO_OUTCOME: Final = "unless the bundle has a model for the session's domain and
 _NO_TURN: Final = "before the first counsellor turn"
 _NOT_COUNSELLOR: Final = "unless the latest turn is the counsellor's and its head has not abstained"
 _NO_CLIENT: Final = "before the first client turn, or without the head"
-_NO_DENOMINATOR: Final = "while there is nothing to divide by"
+_NO_DENOMINATOR: Final = "while the denominator is zero"
 _FEW: Final = f"before {2 * RECENT} counsellor turns"
 
 
@@ -275,7 +270,7 @@ def _variables() -> list[Variable]:
         v("risk", NUMBER, "0-1", "low-empathy risk: probability that the recent index is low",
           lambda r: r.risk, _NO_RISK),
         v("has_risk", FLAG, "", "whether there is a risk", lambda r: r.risk is not None),
-        v("risk_rise", NUMBER, "-1 to 1", f"the risk now less the risk {STEP} counsellor turns ago",
+        v("risk_rise", NUMBER, "-1 to 1", f"the risk minus the risk {STEP} counsellor turns ago",
           _rise, f"before {STEP + 1} counsellor turns with a risk"),
         v("bundle.enter", NUMBER, "0-1", "the bundle's threshold at which an alert begins",
           lambda r: r.model.enter if r.model else None, _NO_MODEL),
@@ -289,16 +284,16 @@ def _variables() -> list[Variable]:
           lambda r: r.empathy.percentile if r.empathy else None, _NO_EXCHANGE),
         v("opportunities", COUNT, "turns", "empathic opportunities so far",
           lambda r: r.empathy.opportunities if r.empathy else 0, digits=0),
-        v("missed_opportunities", COUNT, "turns", "those without an empathic answer",
+        v("missed_opportunities", COUNT, "turns", "opportunities without an empathic answer",
           lambda r: r.empathy.opportunities - r.empathy.met if r.empathy else 0, digits=0),
-        v("answered_share", NUMBER, "0-1", "share of the opportunities that were answered",
+        v("answered_share", NUMBER, "0-1", "share of answered opportunities",
           lambda r: r.empathy.answered_share if r.empathy else None, "before an opportunity"),
         v("empathy.recent", NUMBER, "0-6",
           f"mean expected total of the levels over the last {RECENT} counsellor turns",
           _recent_empathy, _FEW),
         v("empathy.earlier", NUMBER, "0-6", "the same mean over all counsellor turns before those",
           _earlier_empathy, _FEW),
-        v("empathy.drop", NUMBER, "-6 to 6", "empathy.earlier less empathy.recent", _drop, _FEW),
+        v("empathy.drop", NUMBER, "-6 to 6", "empathy.earlier minus empathy.recent", _drop, _FEW),
         v("empathy.mean", NUMBER, "0-6", "the same mean over the whole session",
           _of_summary("empathy_total_mean"), _NO_TURN),
         v("turns", COUNT, "turns", "turns scored so far, of both sides",
@@ -307,7 +302,7 @@ def _variables() -> list[Variable]:
           lambda r: r.aggregates.counsellor.turns, digits=0),
         v("client_turns", COUNT, "turns", "client turns scored so far",
           lambda r: r.aggregates.client.turns, digits=0),
-        v("late_turns", COUNT, "turns", "turns that came too late for their place",
+        v("late_turns", COUNT, "turns", "turns that arrived after their gap was given up",
           lambda r: r.aggregates.late_turns, digits=0),
         v("seconds", NUMBER, "s", "since the first scored turn, in event time",
           lambda r: _seconds(r.watch.opened_at, r.clock), "before the first turn", 0),
@@ -315,25 +310,25 @@ def _variables() -> list[Variable]:
           lambda r: r.watch.last_role is Role.CLIENT),
         v("waiting_seconds", NUMBER, "s", "since the first client turn without an answer",
           lambda r: _seconds(r.watch.waiting_since, r.clock), "unless the client waits", 0),
-        v("answer_seconds", NUMBER, "s", "that the latest counsellor turn let the client wait",
+        v("answer_seconds", NUMBER, "s", "waiting time before the latest counsellor turn",
           lambda r: r.watch.answered_after,
           "until the counsellor has answered a client turn", 0),
         v("waiting_distress", NUMBER, "0-1",
           "highest probability that a client turn without an answer is worded in distress",
           lambda r: r.watch.distress,
           "unless the client waits, or without the bundle's distress probe"),
-        v("has_waiting_distress", FLAG, "", "whether there is a waiting_distress",
+        v("has_waiting_distress", FLAG, "", "whether waiting_distress is present",
           lambda r: r.watch.distress is not None),
         v("client.satisfaction", NUMBER, "0-1",
           "probability that the latest client turn is from a session the client rated well",
           _satisfaction, _NO_CLIENT),
         v("turn.total", COUNT, "0-6", "total of the levels of this counsellor turn", _total,
           _NOT_COUNSELLOR, 0),
-        v("domain", WORD, "", "of the session; empty when nobody said",
+        v("domain", WORD, "", "of the session; empty if unknown",
           lambda r: r.facts.domain or ""),
-        v("channel", WORD, "", "of the session; empty when nobody said",
+        v("channel", WORD, "", "of the session; empty if unknown",
           lambda r: r.facts.channel or ""),
-        v("team", WORD, "", "of the session; empty when nobody said",
+        v("team", WORD, "", "of the session; empty if unknown",
           lambda r: r.facts.team or ""),
     ]  # fmt: skip
     for label in CLIENT_TALK:
@@ -356,11 +351,11 @@ def _variables() -> list[Variable]:
         found.append(v(f"perceived.{name}", NUMBER, "0-1", says, _perceived(name), _NOT_COUNSELLOR))
     for name, unit, says in (
         ("talk_share", "0-1", "the counsellor's share of the words"),
-        ("questions_per_turn", "0-1", "questions a counsellor turn"),
-        ("reflections_per_turn", "0-1", "reflections a counsellor turn"),
+        ("questions_per_turn", "0-1", "questions per counsellor turn"),
+        ("reflections_per_turn", "0-1", "reflections per counsellor turn"),
         ("open_question_share", "0-1", "share of open questions among the questions"),
         ("complex_reflection_share", "0-1", "share of complex among the reflections"),
-        ("reflection_to_question", "ratio", "reflections for one question"),
+        ("reflection_to_question", "ratio", "reflections per question"),
         ("words_per_turn", "words", "length of a counsellor turn"),
     ):
         found.append(v(name, NUMBER, unit, says, _of_summary(name), _NO_DENOMINATOR))
@@ -369,7 +364,7 @@ def _variables() -> list[Variable]:
         found.append(v(f"outcome.{name}", NUMBER, "0-1", says, _outcome(name), _NO_OUTCOME))
     for scope in ("channel", "counsellor"):
         for measure, unit, says in (
-            ("risk", "0-1", "the risk that its sessions ended with"),
+            ("risk", "0-1", "its sessions' last risk"),
             ("empathy", "0-6", "empathy.mean of its sessions"),
             ("index", "0-1", "the index of its sessions"),
         ):
@@ -379,10 +374,12 @@ def _variables() -> list[Variable]:
                   gone),
                 v(f"{name}_sd", NUMBER, unit, "standard deviation of the same",
                   _usual(scope, measure, "sd"), gone),
-                v(f"has_baseline.{scope}.{measure}", FLAG, "", "whether there is such a baseline",
+                v(f"has_baseline.{scope}.{measure}", FLAG, "", "whether this baseline exists",
                   _has(scope, measure)),
             ]  # fmt: skip
     return found
 
 
-CATALOGUE: Final[dict[str, Variable]] = {variable.name: variable for variable in _variables()}
+Catalogue = Mapping[str, Variable]
+CATALOGUE: Final[Catalogue] = {variable.name: variable for variable in _variables()}
+"""What rules may use with any bundle; ``core.head_variables`` adds a bundle's own."""

@@ -1,6 +1,6 @@
-"""What the rules need of a session beyond its aggregates; small, and moved by scored turns alone.
+"""Per-session inputs of the rules beyond the aggregates, updated only by scored turns.
 
-Nothing here depends on when a turn arrived: it is moved in the order in which turns are scored.
+Nothing here depends on arrival times: updates follow the order in which turns are scored.
 """
 
 from datetime import datetime
@@ -13,12 +13,12 @@ from stream_app.contracts.scores import TurnScore
 from stream_app.core.baselines import Pinned
 
 STEP: Final = 3
-"""Counsellor turns over which a rise of the risk is told."""
+"""Counsellor turns between the two risks of ``risk_rise``."""
 DISTRESS: Final = "distress"
 
 
 class Facts(Struct, frozen=True):
-    """What was known of a session as a whole when an event came; no scores."""
+    """What was known about a session as a whole at an event; no scores."""
 
     domain: str | None = None
     channel: str | None = None
@@ -28,11 +28,11 @@ class Facts(Struct, frozen=True):
 
 
 class Watch(Struct, omit_defaults=True):
-    """Who spoke last and when, in event time; the latest risks.
+    """The last speaker and event times; the latest risks.
 
-    ``waiting_since``: the first client turn that no counsellor turn has followed yet.
-    ``distress``: the highest probability among those turns. ``answered_after``: seconds that the
-    latest counsellor turn let the client wait.
+    ``waiting_since``: time of the first client turn without a following counsellor turn.
+    ``distress``: the highest probability among those turns. ``answered_after``: the client's
+    waiting time before the latest counsellor turn, in seconds.
     """
 
     opened_at: datetime | None = None
@@ -45,12 +45,12 @@ class Watch(Struct, omit_defaults=True):
     risks: list[float] = field(default_factory=list)
 
     def reach(self, moment: datetime) -> datetime:
-        """Move the clock on to this time, never back; returns where it stands."""
+        """Advance the clock to this time, never back; return its value."""
         self.clock = max(self.clock or moment, moment)
         return self.clock
 
     def note(self, score: TurnScore) -> None:
-        """Take a turn that was scored for the first time; a late one has no place any more."""
+        """Update with a newly scored turn; late turns are ignored."""
         at = self.reach(score.occurred_at)
         self.opened_at = self.opened_at or at
         if score.late:
@@ -66,10 +66,10 @@ class Watch(Struct, omit_defaults=True):
         self.answered_after = (at - since).total_seconds() if since is not None else None
 
     def note_risk(self, risk: float) -> None:
-        """Remember the risk after a counsellor turn."""
+        """Store the risk after a counsellor turn."""
         self.risks.append(risk)
         del self.risks[: -STEP - 1]
 
     def forget_waiting(self) -> None:
-        """Forget who is waiting, as the next turns are withheld."""
+        """Reset the waiting state, because the next turns are withheld."""
         self.last_role = self.waiting_since = self.distress = self.answered_after = None

@@ -1,16 +1,16 @@
 """Sliding context windows: which turns are scored when, and with which neighbours.
 
 A turn is scored ``provisional`` as soon as it is in order, with up to ``before`` preceding turns,
-and ``final`` once ``after`` following turns are there, or at the session's end (Xu & Jiang 2024
-use three utterances on either side). ::
+and ``final`` after ``after`` following turns, or at the session's end (Xu & Jiang 2024 use three
+utterances on either side). ::
 
     before = after = 2         seq  0   1   2   3   4
     provisional of 2 sees           0   1  [2]
     final of 2 sees                 0   1  [2]  3   4
 
-Turns that come out of order wait in a bounded buffer. When the buffer is full, or an event comes
-that is later than the wait allows, the gap is given up; a turn that fills a gap afterwards is late:
-it is scored once, final, with the neighbours that are still in the window.
+Out-of-order turns wait in a bounded buffer. When the buffer is full, or an event arrives after the
+maximum wait, the gap is given up; a turn that fills the gap afterwards is late: it is scored once,
+final, with the neighbours still in the window.
 """
 
 from datetime import datetime, timedelta
@@ -35,12 +35,12 @@ class WindowPolicy(Struct, frozen=True):
 
 
 class WindowTurn(Struct):
-    """A turn as its session's window keeps it: without its text.
+    """A turn in its session's window, without its text.
 
     ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes;
-    empty until the turn has been encoded, and for a withheld turn, which never is.
-    ``rationales``: candidate text spans by mechanism. ``digest``: of role and text, to tell a
-    repeated turn from another one with the same ``seq``.
+    empty until the turn has been encoded, and for withheld turns, which never are. ``rationales``:
+    candidate text spans by mechanism. ``digest``: of role and text, to distinguish a duplicate from
+    another turn with the same ``seq``.
     """
 
     seq: int
@@ -56,14 +56,14 @@ class WindowTurn(Struct):
 
 
 class Neighbour(Struct, frozen=True):
-    """A turn seen from another one: -1 is the turn just before, +1 the one just after."""
+    """A turn relative to another one: distance -1 is the previous turn, +1 the next."""
 
     turn: WindowTurn
     distance: int
 
 
 class ScoringRequest(Struct, frozen=True):
-    """A turn to be scored, with its context: the neighbouring turns that the score may use."""
+    """A turn to be scored, with its context."""
 
     turn: WindowTurn
     stage: Stage
@@ -71,12 +71,12 @@ class ScoringRequest(Struct, frozen=True):
 
     @property
     def is_first(self) -> bool:
-        """Tests whether the turn has not been scored before; a late turn is scored only once."""
+        """Whether the turn has not been scored before; a late turn is scored only once."""
         return self.stage is Stage.PROVISIONAL or self.turn.late
 
 
 class Placement(Enum):
-    """Where a turn stands in its window."""
+    """Position of a turn relative to its window."""
 
     NEW = "new"
     LATE = "late"
@@ -96,7 +96,7 @@ class WindowState(Struct):
 
 
 def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
-    """Find a turn's place before it is pushed."""
+    """Find a turn's position before it is pushed."""
     known = state.waiting[seq].digest if seq in state.waiting else state.digests.get(seq)
     if known is not None:
         return Placement.DUPLICATE if known == digest else Placement.CONFLICT
@@ -106,7 +106,7 @@ def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
 
 
 def push(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
-    """Add a new turn, or a late one (``turn.late``); returns the scores that are due, in order."""
+    """Add a new turn, or a late one (``turn.late``); return the due requests in order."""
     if turn.late:
         return _take_late(state, turn, policy)
     state.waiting[turn.seq] = turn
@@ -118,7 +118,7 @@ def push(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[Sco
 
 
 def flush(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
-    """Request every score that is still due, as if no more turns would come."""
+    """Return every pending request, as if no more turns would arrive."""
     requests: list[ScoringRequest] = []
     while state.waiting:
         _give_up_gap(state)
@@ -151,7 +151,7 @@ def _drain(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
 
 
 def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
-    """Finals of earlier turns come first, so that the risk after this turn rests on them."""
+    """Finals of earlier turns come first, because the risk after this turn uses them."""
     before = state.history[-policy.before :] if policy.before else []
     context = [Neighbour(other, i - len(before)) for i, other in enumerate(before)]
     state.history.append(turn)

@@ -4,7 +4,7 @@
 """
 
 import hashlib
-from enum import Enum
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,35 +12,19 @@ import msgspec
 from msgspec import Struct, field
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Expressed
+from stream_app.contracts.scores import TOTAL
 from stream_app.core.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, EmpathyModel
+from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
 
 FORMAT: Final = 2
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MANIFEST: Final = "bundle.json"
-COMPUTED_TOTAL: Final = "empathy_total"
-"""The sum of the mechanisms: a field of the contract, but no head's to give."""
 SHIPPED: Final = Path(__file__).parents[1] / "bundles"
 """Holds a folder for each bundle that comes with Rapport."""
 DEFAULT_BUNDLE: Final = SHIPPED / "default"
-
-
-class Dimension(Enum):
-    """What a head speaks of; expressed and perceived empathy are never mixed."""
-
-    EXPRESSED = "expressed"
-    PERCEIVED = "perceived"
-    CLIENT = "client"
-
-
-class HeadKind(Enum):
-    """``level``: ordered labels 0-2; ``categorical``: one of several; ``binary``: no, yes."""
-
-    LEVEL = "level"
-    CATEGORICAL = "categorical"
-    BINARY = "binary"
 
 
 class RationaleSpec(Struct, frozen=True):
@@ -50,24 +34,20 @@ class RationaleSpec(Struct, frozen=True):
     threshold: float
 
 
-class HeadSpec(Struct, frozen=True):
-    """One classification head; its logits are the head graph's output of the same name.
+class HeadSpec(Head, frozen=True):
+    """A head with what turns its logits into probabilities.
 
+    Its logits are the head graph's output of the same name.
     Probabilities are ``softmax(logits / temperature + bias)``. A level is the largest log
     probability after ``offsets``, which leave the probabilities as they are. Both lists have one
     number for each label, or none.
     """
 
-    name: str
-    dimension: Dimension
-    kind: HeadKind
-    roles: list[Role]
-    labels: list[str]
     temperature: float = 1.0
     abstain_below: float = 0.0
     rationale: RationaleSpec | None = None
-    bias: list[float] = []
-    offsets: list[float] = []
+    bias: list[float] = field(default_factory=list)
+    offsets: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for values in (self.bias, self.offsets):
@@ -75,6 +55,11 @@ class HeadSpec(Struct, frozen=True):
                 raise ValueError(
                     f"{self.name}: {len(values)} numbers for {len(self.labels)} labels"
                 )
+        if self.kind is HeadKind.LEVEL and len(self.labels) != len(LEVELS):
+            raise ValueError(f"{self.name}: a head of levels has {len(LEVELS)} labels")
+        stated = self.labels[-1:] if self.dimension is Dimension.PERCEIVED else self.labels
+        if unknown := set(self.evidence) - set(stated):
+            raise ValueError(f"{self.name}: not to be evidence: {', '.join(sorted(unknown))}")
 
 
 class EncoderSpec(Struct, frozen=True):
@@ -225,6 +210,28 @@ def _check_empathy(path: Path, model: EmpathyModel) -> None:
         )
 
 
+def _check_heads(path: Path, heads: list[HeadSpec]) -> None:
+    """Refuse names that would make scores ambiguous or that a rule could not write."""
+    names = [head.name for head in heads]
+    if TOTAL in names:
+        raise BundleError(
+            f"{path} has a head {TOTAL}; that is the sum of the mechanisms' levels: "
+            "give the head another name"
+        )
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BundleError(f"{path} has more than one head called {', '.join(twice)}")
+    for head in heads:
+        words = [head.name, *head.evidence]
+        if wrong := [word for word in words if not _NAME.fullmatch(word)]:
+            raise BundleError(
+                f"{path}: the names of heads and of labels that are evidence are letters, digits "
+                f"and _: {', '.join(wrong)}"
+            )
+        of_client = head.roles == [Role.CLIENT]
+        if head.dimension is Dimension.OUTCOME and not of_client:
+            raise BundleError(f"{path}: {head.name}: a head of outcomes scores the client's turns")
+
+
 def _check_perceived(path: Path, heads: list[HeadSpec], values: PerceivedValues) -> None:
     known = {head.name for head in heads if head.dimension is Dimension.PERCEIVED}
     members = [name for group in values.groups for name in group.members]
@@ -242,20 +249,9 @@ def _check(path: Path, manifest: Manifest) -> None:
         needed.add(manifest.distress.file)
     if missing := sorted(needed - manifest.files.keys()):
         raise BundleError(f"{path / MANIFEST} states no SHA-256 for {', '.join(missing)}")
-    if any(head.name == COMPUTED_TOTAL for head in manifest.heads):
-        raise BundleError(
-            f"{path} has a head {COMPUTED_TOTAL}; that is the sum of the other levels: "
-            "give the head another name"
-        )
     if manifest.empathy is not None:
         _check_empathy(path, manifest.empathy)
-    unknown = [
-        head.name
-        for head in manifest.heads
-        if head.dimension is Dimension.EXPRESSED and head.name not in Expressed.__struct_fields__
-    ]
-    if unknown:
-        raise BundleError(f"{path} has heads that the wire contract lacks: {', '.join(unknown)}")
+    _check_heads(path, manifest.heads)
     if manifest.perceived is not None:
         _check_perceived(path, manifest.heads, manifest.perceived)
     for name, expected in manifest.files.items():

@@ -1,19 +1,19 @@
 """The ONNX adapter of the core's ``Scorer`` port."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Expressed, Level, Span
+from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level, Span
 from stream_app.core.empathy import EmpathyModel
+from stream_app.core.heads import Dimension, Head, HeadKind
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
-from stream_app.inference.bundle import Bundle, Dimension, HeadKind, HeadSpec
+from stream_app.inference.bundle import Bundle, HeadSpec
 from stream_app.inference.distress import DistressProbe
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
@@ -79,6 +79,11 @@ class OnnxScorer:
     def window(self) -> tuple[int, int]:
         """Turns before and after."""
         return self.bundle.manifest.window.before, self.bundle.manifest.window.after
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """The bundle's heads."""
+        return self._heads
 
     @property
     def empathy(self) -> EmpathyModel | None:
@@ -164,7 +169,7 @@ class OnnxScorer:
 
     @staticmethod
     def _scores(request: ScoringRequest, answers: list[tuple[HeadSpec, _Answer]]) -> HeadScores:
-        expressed: dict[str, Any] = {}
+        expressed = Expressed()
         perceived: dict[str, float] = {}
         client: dict[str, dict[str, float]] = {}
         tops: list[float] = []
@@ -174,18 +179,20 @@ class OnnxScorer:
             if top < head.abstain_below:
                 abstained.append(head.name)
             match head.dimension:
-                case Dimension.PERCEIVED:
-                    perceived[head.name] = values[-1]
-                case Dimension.CLIENT:
-                    client[head.name] = dict(zip(head.labels, values, strict=True))
                 case Dimension.EXPRESSED if head.kind is HeadKind.LEVEL:
                     shown = request.turn.rationales.get(head.name, []) if level else []
                     expressed[head.name] = Level(level, values, shown)
                 case Dimension.EXPRESSED:
                     expressed[head.name] = dict(zip(head.labels, values, strict=True))
-        levels = [value.level for value in expressed.values() if isinstance(value, Level)]
+                case Dimension.PERCEIVED:
+                    perceived[head.name] = values[-1]
+                case Dimension.CLIENT | Dimension.OUTCOME:
+                    client[head.name] = dict(zip(head.labels, values, strict=True))
+        known = [found.level for name in MECHANISMS if (found := expressed.level(name))]
+        if known:
+            expressed[TOTAL] = sum(known)
         return HeadScores(
-            expressed=Expressed(**expressed, empathy_total=sum(levels) if levels else None),
+            expressed=expressed,
             perceived=perceived,
             client=client,
             confidence=sum(tops) / len(tops) if tops else 0.0,

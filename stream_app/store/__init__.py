@@ -7,6 +7,7 @@ __all__ = [
     "alert_actions",
     "audit",
     "baselines",
+    "connection",
     "deliveries",
     "disputes",
     "erasure",

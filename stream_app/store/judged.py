@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import LEVELS
 from stream_app.errors import RapportError
 from stream_app.store.reading.scope import Scope
 from stream_app.store.tables import bundles, turn_scores, turns
-
-LEVELS: Final = ("none", "weak", "strong")
 
 
 class NotThere(RapportError):

@@ -45,10 +45,10 @@ def speaker_row(turn: Row) -> Row:
 
 
 def turn_score_row(score: TurnScore) -> Row:
-    """Levels as columns, the rest as JSON."""
+    """The mechanisms' levels as columns; all heads as JSON."""
     expressed = score.expressed
     levels = {
-        name: level.level if (level := getattr(expressed, name)) is not None else None
+        name: level.level if (level := expressed.level(name)) is not None else None
         for name in MECHANISMS
     }
     return {
@@ -61,7 +61,7 @@ def turn_score_row(score: TurnScore) -> Row:
         "late": score.late,
         "truncated": score.truncated,
         **levels,
-        "empathy_total": expressed.empathy_total,
+        "empathy_total": expressed.total,
         "confidence": score.confidence,
         "low_empathy_risk": score.low_empathy_risk,
         "expressed": expressed,

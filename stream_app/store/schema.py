@@ -7,7 +7,8 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from stream_app.store.repository import Store, worded
+from stream_app.store.connection import worded
+from stream_app.store.repository import Store
 
 
 def config(store: Store) -> Config:

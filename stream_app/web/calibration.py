@@ -8,8 +8,9 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import LEVELS
 from stream_app.store import samples
-from stream_app.store.judged import LEVELS, NotNow
+from stream_app.store.judged import NotNow
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.repository import Store
 from stream_app.store.samples import Sample, Work

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from stream_app.contracts.scores import Output
+from stream_app.contracts.scores import Output, decode
 from stream_app.errors import RapportError
 from stream_app.store.reading.facts import Facts, look_up
 from stream_app.store.repository import Store
@@ -33,8 +33,7 @@ KNOWN_FOR: Final = 15.0
 """Facts are looked up again after so many seconds: a counsellor may join."""
 KNOWN_SESSIONS: Final = 10_000
 
-_outputs: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output)
-_actions = msgspec.json.Decoder(ActionTold)
+_action = msgspec.json.Decoder(ActionTold).decode
 
 
 class LogChanged(RapportError):
@@ -152,9 +151,9 @@ class TopicReader:
         messages: list[Output | ActionTold] = []
         for records in fetched.values():
             for record in records:
-                decoder = _actions if record.topic == self._actions else _outputs
                 try:
-                    messages.append(decoder.decode(record.value))
+                    told = record.topic == self._actions
+                    messages.append(_action(record.value) if told else decode(record.value))
                 except msgspec.MsgspecError as problem:
                     log.warning("live.unreadable", topic=record.topic, problem=str(problem)[:100])
         if not messages:

@@ -36,6 +36,7 @@ from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import publish
 from stream_app.worker.records import Records
 from stream_app.worker.rule_watch import RuleWatch
+from stream_app.worker.timers import periodic
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -176,21 +177,17 @@ class TurnAgent:
                     f"{message.offset} did not come; they are read again after a new start"
                 )
 
+    @periodic("idle.failed")
     async def _flush_idle_sessions(self) -> None:
         """Publish what a dead worker left in the outbox, and flush idle sessions."""
-        try:
-            if not assigned_partitions(self._app, self._settings.turns_topic):
-                return
-            async with self._turn_of:
-                left = await self._blocking(lambda: self._processor.left_behind(LEFT_BEHIND_AFTER))
-                for committed in left:
-                    await self._publish(committed)
-            for before, partitions in self._idle_before():
-                await self._flush_idle(before, partitions)
-        except asyncio.CancelledError:
-            raise
-        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
-            log.error("idle.failed", reason=type(problem).__name__, detail=str(problem))
+        if not assigned_partitions(self._app, self._settings.turns_topic):
+            return
+        async with self._turn_of:
+            left = await self._blocking(lambda: self._processor.left_behind(LEFT_BEHIND_AFTER))
+            for committed in left:
+                await self._publish(committed)
+        for before, partitions in self._idle_before():
+            await self._flush_idle(before, partitions)
 
     async def _flush_idle(self, before: datetime, partitions: list[int]) -> None:
         async with self._turn_of:
@@ -207,29 +204,25 @@ class TurnAgent:
             found.setdefault(now - self._settings.idle_after, []).append(partition)
         return list(found.items())
 
+    @periodic("tick.failed")
     async def _fire_due_rules(self) -> None:
         """Fire the time rules of silent sessions, in partitions that are read to their end.
 
         The grace period gives turns that were spoken before a deadline the time to arrive.
         """
-        try:
-            now = datetime.now(UTC)
-            partitions = self._up_to_date(now - TICK_AFTER)
-            if not partitions:
-                return
-            due, active_since = now - TICK_AFTER, now - self._settings.idle_after
-            async with self._turn_of:
-                fired = await self._blocking(
-                    lambda: self._processor.fire_due(due, active_since, partitions)
-                )
-                if fired is not None:
-                    await self._publish(fired)
-                    if self.on_batch is not None:
-                        self.on_batch(fired.result)
-        except asyncio.CancelledError:
-            raise
-        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
-            log.error("tick.failed", reason=type(problem).__name__, detail=str(problem))
+        now = datetime.now(UTC)
+        partitions = self._up_to_date(now - TICK_AFTER)
+        if not partitions:
+            return
+        due, active_since = now - TICK_AFTER, now - self._settings.idle_after
+        async with self._turn_of:
+            fired = await self._blocking(
+                lambda: self._processor.fire_due(due, active_since, partitions)
+            )
+            if fired is not None:
+                await self._publish(fired)
+                if self.on_batch is not None:
+                    self.on_batch(fired.result)
 
     def _up_to_date(self, since: datetime) -> list[int]:
         """Assigned partitions that are read to their end, or to a record sent after ``since``."""
@@ -239,34 +232,26 @@ class TurnAgent:
         lag = lag_of(self._app, self._settings.turns_topic) or {}
         return self._clocks.up_to(lag, datetime.now(UTC))
 
+    @periodic("rules.failed")
     async def _reload_rules(self) -> None:
         """Reload the file of rules if it has changed, and baselines from time to time."""
-        try:
-            async with self._turn_of:
-                await self._blocking(self._rules.look)
-                if time.monotonic() - self._baselines_at >= BASELINES_EVERY:
-                    self._baselines_at = time.monotonic()
-                    await self._blocking(self._reload_baselines)
-        except asyncio.CancelledError:
-            raise
-        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
-            log.error("rules.failed", reason=type(problem).__name__, detail=str(problem))
+        async with self._turn_of:
+            await self._blocking(self._rules.look)
+            if time.monotonic() - self._baselines_at >= BASELINES_EVERY:
+                self._baselines_at = time.monotonic()
+                await self._blocking(self._reload_baselines)
 
+    @periodic("outdated.failed")
     async def _purge_expired(self) -> None:
         """Delete expired data if this worker claims today's purge; batches run in between."""
-        try:
-            removed: Counter[str] = Counter()
-            pieces = self._outdated(datetime.now(UTC))
-            while piece := await self._blocking(lambda: next(pieces, None)):
-                removed += piece
-                for what, count in piece.items():
-                    self.metrics.outdated.labels(what).inc(count)
-            if removed:
-                log.info("outdated.removed", **removed)
-        except asyncio.CancelledError:
-            raise
-        except Exception as problem:  # noqa: BLE001  # a timer that raises would end the worker
-            log.error("outdated.failed", reason=type(problem).__name__, detail=str(problem))
+        removed: Counter[str] = Counter()
+        pieces = self._outdated(datetime.now(UTC))
+        while piece := await self._blocking(lambda: next(pieces, None)):
+            removed += piece
+            for what, count in piece.items():
+                self.metrics.outdated.labels(what).inc(count)
+        if removed:
+            log.info("outdated.removed", **removed)
 
     async def _report_health(self) -> None:
         """Report that the event loop runs, the lag, and whether the store answers.

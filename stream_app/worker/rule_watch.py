@@ -1,10 +1,13 @@
 """The file of rules: read at start, and again whenever it has changed."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import structlog
 
 from stream_app.core.alerting import Alerting
+from stream_app.core.head_variables import catalogue
+from stream_app.core.heads import Head
 from stream_app.core.rule_file import RuleFileError, digest_of, parse
 from stream_app.core.rules import RuleSet
 from stream_app.worker.metrics import WorkerMetrics
@@ -12,13 +15,13 @@ from stream_app.worker.metrics import WorkerMetrics
 log = structlog.get_logger(__name__)
 
 
-def load_rules(path: Path) -> RuleSet:
-    """The rules of a file.
+def load_rules(path: Path, heads: Iterable[Head] = ()) -> RuleSet:
+    """The rules of a file, which may use variables of these heads.
 
     Raises:
         RuleFileError: it cannot be read or used; the message names file and line.
     """
-    return parse(_raw(path), str(path))
+    return parse(_raw(path), str(path), catalogue(heads))
 
 
 class RuleWatch:
@@ -43,7 +46,7 @@ class RuleWatch:
             if digest == self._seen:
                 return False
             self._seen = digest
-            rules = parse(raw, str(self._path))
+            rules = parse(raw, str(self._path), self._alerting.rules.catalogue)
         except RuleFileError as problem:
             self._refuse(problem)
             return False

@@ -69,5 +69,8 @@ def test_what_goes_out_fits_its_schema_and_comes_back_the_same() -> None:
         body = json.loads(raw)
         kinds.add(body["type"])
         jsonschema.Draft202012Validator(schema.build(body["type"])).validate(body)
-        assert msgspec.json.decode(raw, type=type(output)) == output
+        if isinstance(output, scores.DeadLetter):
+            assert msgspec.json.decode(raw, type=scores.DeadLetter) == output
+        else:
+            assert scores.decode(raw) == output
     assert kinds == {"turn_score", "session_score", "alert", "dead_letter"}

@@ -178,11 +178,11 @@ def test_a_late_turn_is_a_volley_of_its_own() -> None:
 
 def test_a_bundle_without_a_head_leaves_its_codes_out() -> None:
     expressed = said(1, open=1.0).expressed
-    bare = msgspec.structs.replace(expressed, input=None)
+    bare = Expressed({name: p for name, p in expressed.items() if name != "input"})
     summary = found(msgspec.structs.replace(said(1), expressed=bare))
     assert summary.counts.keys() == {"question", OPEN, CLOSED, SIMPLE, COMPLEX}
     assert summary.mi_adherent is summary.mi_non_adherent is None
-    none = msgspec.structs.replace(expressed, question=None)
+    none = Expressed({name: p for name, p in expressed.items() if name != "question"})
     assert miti_summary(observed(msgspec.structs.replace(said(1), expressed=none))) is None
 
 

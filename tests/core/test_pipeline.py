@@ -91,7 +91,7 @@ def test_a_late_turn_moves_the_outcomes_of_an_ended_session_and_no_exchange() ->
 
 def test_a_rationale_is_shown_only_where_the_level_is_above_none() -> None:
     result = processed([turn(seq=n) for n in range(20)])
-    levels = [s.expressed.explorations for s in result.turn_scores if s.expressed.explorations]
+    levels = [level for s in result.turn_scores if (level := s.expressed.level("explorations"))]
     assert {level.level for level in levels} == {0, 1, 2}
     assert all(bool(level.rationale) is (level.level > 0) for level in levels)
 

@@ -112,11 +112,14 @@ def test_all_faults_are_told_at_once_in_the_order_of_their_lines() -> None:
         ("version: 1\nrules: [\n", "r.yaml:3: not YAML"),
         ("version: 1\nversion: 1\nrules: []", "r.yaml:2: not YAML: found duplicate key"),
         ("- a", "r.yaml:1: a file of rules begins with `version: 1`"),
-        ("version: 2\nrules: []", "r.yaml:1: `version: 1` is asked for"),
-        ("rules: []", "r.yaml:1: `version: 1` is asked for"),
+        ("version: 2\nrules: []", "r.yaml:1: `version: 1` is required"),
+        ("rules: []", "r.yaml:1: `version: 1` is required"),
         ("version: 1\n\nrules: {}", "r.yaml:3: `rules` is a list"),
         ("version: 1\nrules: []\nmore: 1", "r.yaml:3: unknown key `more`"),
-        ("version: 1\nrules: !!python/object/apply:os.system ['x']", "r.yaml:2: a rule is a map"),
+        (
+            "version: 1\nrules: !!python/object/apply:os.system ['x']",
+            "r.yaml:2: a rule must be a map",
+        ),
         ("", "r.yaml:1: a file of rules begins"),
     ],
 )
@@ -133,28 +136,28 @@ def test_bytes_that_are_no_text_are_told_with_their_line() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"when": "risk"}, "a condition is true or false; this gives double"),
+        ({"when": "risk"}, "a condition must be true or false; this gives double"),
         ({"when": "risk > 1"}, "a number is written 3.0, a count 3"),
         ({"when": "risk > 'a'"}, "found no matching overload"),
         ({"when": "bundle.entre > 0.1"}, "no variable or function `bundle.entre`"),
         ({"when": "system('x')"}, "no variable or function `system`"),
         ({"when": "risk >"}, "Syntax error"),
-        ({"when": "''"}, "a condition is true or false; this gives string"),
-        ({"when": " "}, "`when` is an expression"),
-        ({"value": "domain"}, "a number is asked for; this gives string"),
-        ({"threshold": "risk > 0.1"}, "a number is asked for; this gives bool"),
+        ({"when": "''"}, "a condition must be true or false; this gives string"),
+        ({"when": " "}, "`when` must be an expression"),
+        ({"value": "domain"}, "a number is required; this gives string"),
+        ({"threshold": "risk > 0.1"}, "a number is required; this gives bool"),
         ({"for_": "0 turns"}, "at least `1 turn`"),
         ({"for_": "25h"}, "a time up to 24h"),
-        ({"cooldown": "soon"}, "`cooldown` is counsellor turns"),
-        ({"min_scored_turns": -1}, "`min_scored_turns` is a count"),
-        ({"min_scored_turns": "true"}, "`min_scored_turns` is a count"),
-        ({"severity": "high"}, "`severity` is info, warning or critical"),
-        ({"teams": "west"}, "`teams` is a list of names"),
-        ({"domains": "[therapy]"}, "`therapy` is none of counselling"),
-        ({"labels": "[a]"}, "`labels` is a mapping"),
+        ({"cooldown": "soon"}, "`cooldown` must be counsellor turns"),
+        ({"min_scored_turns": -1}, "`min_scored_turns` must be a whole number"),
+        ({"min_scored_turns": "true"}, "`min_scored_turns` must be a whole number"),
+        ({"severity": "high"}, "`severity` must be info, warning or critical"),
+        ({"teams": "west"}, "`teams` must be a list of names"),
+        ({"domains": "[therapy]"}, "`therapy` is not one of counselling"),
+        ({"labels": "[a]"}, "`labels` must be a mapping"),
         ({"labels": '{"a-b": "x"}'}, "the label `a-b`"),
-        ({"summary": "It is {risk:.3f}"}, "a placeholder is a name alone"),
-        ({"summary": "It is {risk"}, "a brace that is not closed"),
+        ({"summary": "It is {risk:.3f}"}, "a placeholder contains only a name"),
+        ({"summary": "It is {risk"}, "an unbalanced brace"),
         ({"summary": "Of {team}"}, "`team` is not a number"),
         ({"summary": "x" * 501}, "longer than 500 characters"),
         ({"name_": "b"}, "not YAML"),
@@ -167,7 +170,9 @@ def test_a_field_that_cannot_be_used_is_told(fields: dict[str, object], told: st
 
 
 def test_two_rules_of_one_name_are_refused() -> None:
-    with pytest.raises(RuleFileError, match=r"rules.yaml:7: the name `a` was given .* line 3"):
+    with pytest.raises(
+        RuleFileError, match=r"rules.yaml:7: the name `a` is already used .* line 3"
+    ):
         rules_of(rule_text("a", when="true"), rule_text("a", when="true"))
 
 

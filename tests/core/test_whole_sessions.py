@@ -85,7 +85,7 @@ def test_the_mean_is_that_of_the_expected_levels_of_the_final_rows(log: list[byt
     result = processed([*log, end()])
     [session] = result.session_scores
     turns = [
-        [getattr(score.expressed, name).probabilities for name in MECHANISMS]
+        [score.expressed.levels[name].probabilities for name in MECHANISMS]
         for score in result.turn_scores
         if score.stage is Stage.FINAL and score.role is Role.COUNSELLOR
     ]

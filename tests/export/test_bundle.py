@@ -22,12 +22,13 @@ from models.batches import FINAL, tokenise  # noqa: E402
 from models.calibrate import calibrate  # noqa: E402
 from models.card import model_card  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
-from models.data.corpora import describe  # noqa: E402
+from models.data.registry import describe  # noqa: E402
 from models.evaluate.folds import VIEWS, Fold  # noqa: E402
 from models.evaluate.metrics import macro_f1  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
 from models.evaluate.report import CrossValidation  # noqa: E402
-from models.labels import HEADS, PERCEIVED, RATED  # noqa: E402
+from models.labels import HEADS, RATED  # noqa: E402
+from stream_app.core.heads import PERCEIVED  # noqa: E402
 from stream_app.inference import bundle as reader  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
@@ -200,6 +201,26 @@ def test_heads_in_the_manifest_match_the_table(
     assert content["heads"][-1]["roles"] == ["client"]
     perceived = [head["name"] for head in content["heads"] if head["dimension"] == "perceived"]
     assert perceived == [RATED, *PERCEIVED]
+
+
+def test_heads_are_described_anew_and_nothing_else_changes(
+    trained: Path, conversations: list[Conversation], tmp_path: Path
+) -> None:
+    before = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
+    earlier = json.loads(json.dumps(before))
+    for head in earlier["heads"]:
+        del head["words"], head["evidence"]
+    bundle.write_manifest(tmp_path, earlier)
+    assert reader.load(tmp_path).manifest.heads[0].title == "Emotional reactions"
+    bundle.describe_heads(tmp_path)
+    after = json.loads((tmp_path / "bundle.json").read_text(encoding="utf-8"))
+    assert after == json.loads(json.dumps(before))
+    strategy = {head.name: head for head in reader.load(tmp_path).manifest.heads}["strategy"]
+    assert strategy.evidence == strategy.labels
+    after["heads"][0]["labels"] = ["a", "b", "c"]
+    bundle.write_manifest(tmp_path, after)
+    with pytest.raises(ValueError, match="emotional_reactions has other labels"):
+        bundle.describe_heads(tmp_path)
 
 
 def test_eight_bit_rows_are_within_half_a_step() -> None:

@@ -23,7 +23,8 @@ from models.batches import tokenise  # noqa: E402
 from models.calibrate import Calibration  # noqa: E402
 from models.data import load_corpora  # noqa: E402
 from models.data.contrast import REACTIONS  # noqa: E402
-from models.data.corpora import Turn, describe  # noqa: E402
+from models.data.corpora import Turn  # noqa: E402
+from models.data.registry import describe  # noqa: E402
 from models.data.split import DESCRIPTION  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS  # noqa: E402
 from models.multitask import MultitaskModel  # noqa: E402

@@ -201,18 +201,46 @@ def test_a_torn_manifest_is_refused(folder: Path) -> None:
     assert "is not a bundle manifest" in refusal(folder)
 
 
-def test_an_expressed_head_needs_a_place_in_the_contract_and_a_perceived_one_a_name(
-    folder: Path,
-) -> None:
-    def with_head(dimension: str) -> Path:
-        body = manifest()
-        charm = {**HEAD, "name": "charm", "kind": "binary", "dimension": dimension}
-        body["heads"].append(charm)
-        (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
-        return folder
+def with_head(folder: Path, **parts: Any) -> Path:
+    body = manifest()
+    charm = {**HEAD, "name": "charm", "kind": "binary", "labels": ["no", "yes"], **parts}
+    body["heads"].append(charm)
+    (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
+    return folder
 
-    assert "wire contract lacks: charm" in refusal(with_head("expressed"))
-    assert [head.name for head in load(with_head("perceived")).manifest.heads][-1] == "charm"
+
+@pytest.mark.parametrize("dimension", ["expressed", "perceived", "client"])
+def test_a_head_needs_no_more_than_a_name_and_gets_words_from_it(
+    folder: Path, dimension: str
+) -> None:
+    charm = load(with_head(folder, dimension=dimension, name="warm_tone")).manifest.heads[-1]
+    assert (charm.title, charm.badge, charm.label("yes")) == ("warm tone", "WT", "yes")
+    assert charm.evidence == []
+
+
+def test_a_manifest_says_how_people_are_told_of_a_head(folder: Path) -> None:
+    words = {"title": "Warmth", "badge": "WM", "labels": {"yes": "warm"}}
+    charm = load(with_head(folder, words=words)).manifest.heads[-1]
+    assert (charm.title, charm.badge) == ("Warmth", "WM")
+    assert [charm.label(name) for name in charm.labels] == ["no", "warm"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "word"),
+    [
+        ({"evidence": ["maybe"]}, "maybe"),
+        ({"evidence": ["no"], "dimension": "perceived"}, "not to be evidence: no"),
+        ({"kind": "level"}, "a head of levels has 3 labels"),
+        ({"name": "emotional_reactions"}, "more than one head called emotional_reactions"),
+        ({"name": "warm tone"}, "warm tone"),
+        ({"labels": ["no", "a-b"], "evidence": ["a-b"]}, "a-b"),
+        ({"dimension": "outcome"}, "scores the client's turns"),
+    ],
+)
+def test_a_head_that_scores_or_rules_could_not_tell_is_refused(
+    folder: Path, parts: dict[str, Any], word: str
+) -> None:
+    assert word in refusal(with_head(folder, **parts))
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def requests(turns: list[WindowTurn]) -> list[ScoringRequest]:
 
 
 def numbers(scores: HeadScores) -> list[float]:
-    levels = [getattr(scores.expressed, name) for name in MECHANISMS]
-    strategy = scores.expressed.strategy or {}
+    levels = [scores.expressed.levels[name] for name in MECHANISMS]
+    strategy = scores.expressed.distribution("strategy") or {}
     return [p for level in levels for p in level.probabilities] + list(strategy.values())
 
 
@@ -75,10 +75,8 @@ def test_a_turn_scores_the_same_alone_and_among_others(
     for one, other in zip(together, one_by_one, strict=True):
         np.testing.assert_allclose(numbers(one), numbers(other), atol=1e-4)
         for name in MECHANISMS:
-            assert getattr(one.expressed, name).level == getattr(other.expressed, name).level
-            assert (
-                getattr(one.expressed, name).rationale == getattr(other.expressed, name).rationale
-            )
+            assert one.expressed.levels[name].level == other.expressed.levels[name].level
+            assert one.expressed.levels[name].rationale == other.expressed.levels[name].rationale
 
 
 def test_probabilities_sum_to_one_and_levels_are_decided_from_them(
@@ -87,11 +85,11 @@ def test_probabilities_sum_to_one_and_levels_are_decided_from_them(
     offsets = {head.name: head.offsets for head in scorer.bundle.manifest.heads}
     for scores in scorer.score(requests(encoded(scorer, texts[:20]))):
         for name in MECHANISMS:
-            level = getattr(scores.expressed, name)
+            level = scores.expressed.levels[name]
             assert sum(level.probabilities) == pytest.approx(1.0)
             assert level.level == decided(level.probabilities, offsets[name])
-        assert scores.expressed.empathy_total == sum(
-            getattr(scores.expressed, name).level for name in MECHANISMS
+        assert scores.expressed.total == sum(
+            scores.expressed.levels[name].level for name in MECHANISMS
         )
 
 
@@ -99,7 +97,9 @@ def test_a_warm_answer_is_seen_with_its_words(scorer: OnnxScorer) -> None:
     [client] = encoded(scorer, ["I was attacked on my way home."], Role.CLIENT)
     [answer] = encoded(scorer, [WARM])
     [scores] = scorer.score([ScoringRequest(answer, Stage.PROVISIONAL, [Neighbour(client, -1)])])
-    reaction, exploration = scores.expressed.emotional_reactions, scores.expressed.explorations
+    reaction, exploration = (
+        scores.expressed.level(name) for name in ("emotional_reactions", "explorations")
+    )
     assert reaction is not None
     assert exploration is not None
     assert reaction.level > 0
@@ -123,7 +123,7 @@ def test_the_context_matters(scorer: OnnxScorer) -> None:
 def test_client_turns_get_client_heads_only(scorer: OnnxScorer) -> None:
     [turn] = encoded(scorer, ["I want to stop drinking."], Role.CLIENT)
     [scores] = scorer.score([ScoringRequest(turn, Stage.PROVISIONAL, [])])
-    assert scores.expressed.strategy is None
+    assert "strategy" not in scores.expressed
     assert scores.client["talk_type"].keys() == {"change", "neutral", "sustain"}
 
 

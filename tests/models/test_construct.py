@@ -22,8 +22,8 @@ from models.construct.fit import CODED, LABELLED, Part, general_answer, motivati
 from models.construct.plain import SPANS, plain_means
 from models.construct.scoring import Scored
 from models.construct.traces import Features, SessionTrace, trace_sessions, turn_features
-from models.data.corpora import CORPORA
 from models.data.rated_sessions import SERVICE, RatedSession, RatedTurn
+from models.data.registry import CORPORA
 from models.data.split import fold_of
 from models.labels import CLIENT, COUNSELLOR, HEADS, RATIONALE_ORDER
 from models.resampling import interval, spearman

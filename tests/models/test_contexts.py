@@ -11,7 +11,6 @@ pytest.importorskip("torch")
 
 from models.data import contrast, dialogues, empathetic_intents, epitome
 from models.data.corpora import (
-    CORPORA,
     Conversation,
     Turn,
     default_data_dir,
@@ -28,9 +27,11 @@ from models.data.phrases import (
     normal,
     rationale_phrases,
 )
+from models.data.registry import CORPORA
 from models.data.split import split_fold
-from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
+from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from models.probes import cases as probe_cases
+from stream_app.core.heads import LEVELS
 from tests.models.tiny import ROWS, service_turn, write_contexts, write_rows
 
 with_corpora = pytest.mark.skipif(default_data_dir() is None, reason="the corpora are not here")

@@ -10,12 +10,12 @@ pytest.importorskip("torch")
 
 from models.data import annomi, empathetic_exchanges, epitome, esconv, load_corpora
 from models.data.corpora import (
-    CORPORA,
     Conversation,
     MissingCorpusError,
     default_data_dir,
     resolve_data_dir,
 )
+from models.data.registry import CORPORA
 from models.data.split import fold_of, fold_part, part_of, split, split_fold
 from models.labels import CLIENT, COUNSELLOR, RATED, STRATEGIES
 from tests.models.tiny import write_corpora, write_rows

@@ -456,7 +456,8 @@ def test_a_lever_names_parameters_of_the_recipe_and_changes_one(lever: ablation.
     recipe = ablation.Recipe(**{"epochs": 1} | lever.recipe)
     changes = recipe != ablation.Recipe(epochs=1)
     others = lever.corpora or lever.adapted or lever.orders
-    assert changes or others or lever.name == "recipe"
+    same = {"recipe", "epitome_twice"}  # the recipe has taken the second over since it was tried
+    assert changes or others or lever.name in same
     assert set(recipe.repeats) == set(ablation.REPEATS)
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 pytest.importorskip("interpret.glassbox")
 
 from models.data.corpora import Conversation, Turn, one_hot
-from models.labels import CLIENT, COUNSELLOR, LEVELS, RATIONALE_ORDER
+from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from models.methods import micromodels
 from models.methods.micromodels import (
     MicromodelLevels,
@@ -23,6 +23,7 @@ from models.methods.micromodels import (
     in_sentences,
     rationale_f1,
 )
+from stream_app.core.heads import LEVELS
 from tests.models.tiny import WORDS, tiny_tokenizer
 
 

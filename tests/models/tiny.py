@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig
 
-from models.data.corpora import CORPORA
+from models.data.registry import CORPORA
 from models.encoder import random_backbone
 from models.multitask import MultitaskModel
 

@@ -13,7 +13,8 @@ from stream_app.contracts.events import decode
 from stream_app.core.ports import Message
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store import schema, tables
-from stream_app.store.repository import Store, open_store, shown_url
+from stream_app.store.connection import shown_url
+from stream_app.store.repository import Store, open_store
 from stream_app.worker.broker import free_port
 from tests.store.batches import BUNDLE, prepare, process, turn
 from tests.store.reading import contents, rows

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import StreamingResponse
@@ -11,11 +11,12 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.store import audit
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person
+from stream_app.store.reading import bundle_facts
 from stream_app.store.reading.sessions import SessionFilter
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter
 from stream_app.web.exports import convokit, reading
-from stream_app.web.exports.columns import SESSIONS, TURNS, TURNS_WITH_TEXT, Column, Row
+from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
 from stream_app.web.exports.formats import MEDIA_TYPES, Format, encoded
 from stream_app.web.services import Services, Wired
 
@@ -38,11 +39,23 @@ Chosen = Annotated[SessionFilter, Depends(_chosen)]
 ChosenFormat = Annotated[Format, Query(alias="format", description="The file's format")]
 
 
-def _file(media_types: list[str], columns: list[Column] | None = None) -> dict[int | str, Any]:
+_OF_HEADS: Final = (
+    "\n| `expressed_NAME` | integer | Level 0-2 of each further head of levels; empty: abstained |"
+    "\n| `perceived_NAME` | number | 0-1, probability, of each perceived head |"
+)
+
+
+def _file(
+    media_types: list[str], columns: list[Column] | None = None, more: str = ""
+) -> dict[int | str, Any]:
     about = ""
     if columns is not None:
         lines = [f"| `{c.name}` | {c.kind.value} | {c.meaning} |" for c in columns]
-        about = "\n\n" + "\n".join(("| column | type | meaning |", "| --- | --- | --- |", *lines))
+        about = (
+            "\n\n"
+            + "\n".join(("| column | type | meaning |", "| --- | --- | --- |", *lines))
+            + more
+        )
     binary = {"schema": {"type": "string", "format": "binary"}}
     return {
         200: {
@@ -71,7 +84,7 @@ def export_sessions(
 @router.get(
     "/turns",
     response_class=StreamingResponse,
-    responses=_file(list(MEDIA_TYPES.values()), TURNS_WITH_TEXT),
+    responses=_file(list(MEDIA_TYPES.values()), turn_columns([], with_text=True), _OF_HEADS),
 )
 def export_turns(
     services: Wired,
@@ -84,7 +97,7 @@ def export_turns(
 ) -> StreamingResponse:
     """One row a turn, with the scores of the bundle that scored its session last."""
     with_text = _with_text(person, text)
-    columns = TURNS_WITH_TEXT if with_text else TURNS
+    columns = turn_columns(bundle_facts.heads(services.store), with_text=with_text)
     _trace(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
     pages = reading.turn_rows(services.store, person, chosen, with_text=with_text)
     return _rows(wanted, columns, pages, "turns")

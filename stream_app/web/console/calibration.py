@@ -8,8 +8,9 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import LEVELS
 from stream_app.store import disputes, samples
-from stream_app.store.judged import LEVELS, NotNow
+from stream_app.store.judged import NotNow
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.reading import bundle_facts
 from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample, Work

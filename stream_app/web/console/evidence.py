@@ -3,27 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import MECHANISMS, Stage
+from stream_app.contracts.scores import TOTAL, Stage
+from stream_app.core.heads import LEVELS, SATISFACTION, Dimension, Head, HeadKind
 from stream_app.core.perceived import PerceivedGroup, Validity
+from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
-from stream_app.web.console.words import BADGES, LEVELS, plain
 
-CHIP_HEADS: Final = (
-    "strategy",
-    "behaviour",
-    "question",
-    "reflection",
-    "input",
-    "empathic_intent",
-    "service_intents",
-)
 NOTHING: Final = ("none", "no")
 """Labels of a head that found none of its kind; they get no chip."""
-NOT_SHOWN: Final = ("satisfaction",)
-"""Client heads that are inputs of outcome risks only: one sentence says nothing of satisfaction."""
 COLLAPSE_ABOVE: Final = 1500
 """Characters of a text that are shown without being asked for."""
 
@@ -40,9 +30,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LevelShown:
-    """A mechanism's level; ``level`` and ``confidence`` are None where the model abstained."""
+    """A head's level; ``level`` and ``confidence`` are None where the model abstained."""
 
     head: str
+    title: str
     badge: str
     level: int | None
     word: str
@@ -73,11 +64,15 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
-    """A turn with what one bundle says about it; ``abstained``: heads without a chip for that."""
+    """A turn with what one bundle says about it; ``abstained``: heads without a chip for that.
+
+    ``badges``: letters of the heads whose words are marked.
+    """
 
     turn: TurnRead
     score: ScoreOfTurn | None
     segments: list[Segment]
+    badges: dict[str, str]
     levels: list[LevelShown]
     chips: list[Chip]
     abstained: list[str]
@@ -99,25 +94,23 @@ class TurnShown:
 def shown(
     turn: TurnRead,
     bundle: str,
-    window: tuple[int, int],
     neighbours: Sequence[int],
-    groups: Sequence[PerceivedGroup] = (),
+    facts: BundleFacts,
 ) -> TurnShown:
     """The turn under a bundle.
 
     Args:
         turn: as it is stored.
         bundle: whose score to show.
-        window: how many turns before and after the model may see.
         neighbours: the seqs around the turn, in order.
-        groups: the bundle's perceived heads that are shown as one value.
+        facts: its window, its heads, and which perceived heads are shown as one value.
     """
     score = turn.score(bundle)
-    expressed: Mapping[str, Any] = score.expressed if score else {}
+    heads = heads_of(score, facts.heads) if score else []
     spans = {
-        name: expressed[name].get("rationale", [])
-        for name in MECHANISMS
-        if score and expressed.get(name) and name not in score.abstained
+        head.name: score.expressed[head.name].get("rationale", [])
+        for head in heads
+        if score and has_level(head) and head.name not in score.abstained
     }
     before = [seq for seq in neighbours if seq < turn.seq]
     after = [seq for seq in neighbours if seq > turn.seq]
@@ -126,13 +119,38 @@ def shown(
         turn,
         score,
         segments(turn.text, spans) if turn.text is not None else [],
-        _levels(score) if score else [],
-        _chips(score, turn.role) if score else [],
-        _silent(score, turn.role) if score else [],
-        _bars(score, groups) if score else [],
-        before[-window[0] :] if window[0] and score else [],
-        after[: window[1]] if final else [],
+        {head.name: head.badge for head in heads if head.name in spans},
+        _levels(score, heads) if score else [],
+        _chips(score, heads) if score else [],
+        [head.title for head in heads if score and _is_silent(score, head)],
+        _bars(score, heads, facts.perceived) if score else [],
+        before[-facts.before :] if facts.before and score else [],
+        after[: facts.after] if final else [],
     )
+
+
+def heads_of(score: ScoreOfTurn, known: Sequence[Head]) -> list[Head]:
+    """The heads that say something of the turn, in the manifest's order.
+
+    What the score has and the manifest lacks (a probe) comes last, as far as its shape tells.
+    """
+    given = [name for name in (*score.expressed, *score.perceived, *score.client) if name != TOTAL]
+    heads = [head for head in known if head.name in given]
+    named = {head.name for head in heads}
+    return heads + [_unknown(score, name) for name in given if name not in named]
+
+
+def _unknown(score: ScoreOfTurn, name: str) -> Head:
+    if name in score.perceived:
+        yes = [Role.COUNSELLOR]
+        return Head(name, Dimension.PERCEIVED, HeadKind.BINARY, yes, ["no", "yes"])
+    if name in score.client:
+        labels = list(score.client[name])
+        return Head(name, Dimension.CLIENT, HeadKind.CATEGORICAL, [Role.CLIENT], labels)
+    part = score.expressed[name]
+    kind = HeadKind.LEVEL if "level" in part else HeadKind.CATEGORICAL
+    labels = list(LEVELS if kind is HeadKind.LEVEL else part)
+    return Head(name, Dimension.EXPRESSED, kind, [Role.COUNSELLOR], labels)
 
 
 def segments(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> list[Segment]:
@@ -159,22 +177,34 @@ def segments(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> list[Se
     return pieces
 
 
-def _levels(score: ScoreOfTurn) -> list[LevelShown]:
+def has_level(head: Head) -> bool:
+    """Tests for a head of levels of what the counsellor expressed."""
+    return head.dimension is Dimension.EXPRESSED and head.kind is HeadKind.LEVEL
+
+
+def _has_chip(head: Head) -> bool:
+    """Tests for a head whose label is told; earlier manifests have satisfaction for a client's."""
+    of_turn = head.dimension in (Dimension.EXPRESSED, Dimension.CLIENT)
+    return of_turn and not has_level(head) and head.name != SATISFACTION
+
+
+def _levels(score: ScoreOfTurn, heads: Sequence[Head]) -> list[LevelShown]:
     found = []
-    for name in MECHANISMS:
-        given = score.expressed.get(name)
-        if given is None:
-            continue
-        if name in score.abstained:
-            found.append(LevelShown(name, BADGES[name], None, "abstained", None, marked=False))
+    for head in filter(has_level, heads):
+        given = score.expressed[head.name]
+        if head.name in score.abstained:
+            found.append(
+                LevelShown(head.name, head.title, head.badge, None, "abstained", None, marked=False)
+            )
             continue
         level = given["level"]
         found.append(
             LevelShown(
-                name,
-                BADGES[name],
+                head.name,
+                head.title,
+                head.badge,
                 level,
-                LEVELS[level],
+                head.label(head.labels[level]),
                 max(given["probabilities"]),
                 bool(given.get("rationale")),
             )
@@ -182,30 +212,29 @@ def _levels(score: ScoreOfTurn) -> list[LevelShown]:
     return found
 
 
-def _chips(score: ScoreOfTurn, role: Role) -> list[Chip]:
+def _chips(score: ScoreOfTurn, heads: Sequence[Head]) -> list[Chip]:
     found = []
-    for name, labels in _heads(score, role).items():
+    for head in filter(_has_chip, heads):
+        labels = score.expressed.get(head.name) or score.client[head.name]
         label = max(labels, key=lambda key: labels[key])
-        if name not in score.abstained and label not in NOTHING:
-            found.append(Chip(name, label, labels[label]))
+        if head.name not in score.abstained and label not in NOTHING:
+            found.append(Chip(head.title, head.label(label), labels[label]))
     return found
 
 
-def _silent(score: ScoreOfTurn, role: Role) -> list[str]:
-    return [name for name in _heads(score, role) if name in score.abstained]
+def _is_silent(score: ScoreOfTurn, head: Head) -> bool:
+    return _has_chip(head) and head.name in score.abstained
 
 
-def _heads(score: ScoreOfTurn, role: Role) -> Mapping[str, Mapping[str, float]]:
-    if role is Role.CLIENT:
-        return {name: labels for name, labels in score.client.items() if name not in NOT_SHOWN}
-    return {name: score.expressed[name] for name in CHIP_HEADS if score.expressed.get(name)}
-
-
-def _bars(score: ScoreOfTurn, groups: Sequence[PerceivedGroup]) -> list[Bar]:
+def _bars(score: ScoreOfTurn, heads: Sequence[Head], groups: Sequence[PerceivedGroup]) -> list[Bar]:
     """One for each group, then one for each head that is in none."""
     grouped = {name for group in groups for name in group.members}
     shown = [(g.name, g.shown, tuple(g.validity)) for g in groups if g.shown in score.perceived]
-    shown += [(plain(name), name, ()) for name in score.perceived if name not in grouped]
+    shown += [
+        (head.title, head.name, ())
+        for head in heads
+        if head.dimension is Dimension.PERCEIVED and head.name not in grouped
+    ]
     return [
         Bar(name, None if head in score.abstained else score.perceived[head], validity)
         for name, head, validity in shown

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core import variable_words
+from stream_app.core.heads import LEVELS
 from stream_app.store.people import Person
 from stream_app.web.console import words
 from stream_app.web.segments import segment
@@ -102,6 +103,6 @@ templates.env.filters.update(
     expected=words.count,
     measured=words.measured,
 )
-templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=words.LEVELS)
+templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=LEVELS)
 templates.env.trim_blocks = True
 templates.env.lstrip_blocks = True

@@ -7,7 +7,8 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
-from stream_app.contracts.scores import SessionStatus
+from stream_app.contracts.scores import MECHANISMS, SessionStatus
+from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person
@@ -54,6 +55,13 @@ class SessionShown:
         """Whether the risk stands at or above the bundle's threshold."""
         risk, enter = self.card.low_empathy_risk, self.facts.enter
         return risk is not None and enter is not None and risk >= enter
+
+    @property
+    def marked(self) -> list[tuple[str, str]]:
+        """Title and letters of the heads whose words are marked in the transcript."""
+        heads = [head for head in self.facts.heads if evidence.has_level(head)]
+        found = [(head.title, head.badge) for head in heads]
+        return found or [(title_of(name), badge_of(name)) for name in MECHANISMS]
 
     @property
     def last_seq(self) -> int:
@@ -107,7 +115,7 @@ def session(
     )
     seqs = [turn.seq for turn in turns]
     shown = [
-        evidence.shown(turn, top.card.bundle, (facts.before, facts.after), seqs, facts.perceived)
+        evidence.shown(turn, top.card.bundle, seqs, facts)
         for turn in turns
         if first <= turn.seq < first + PAGE_TURNS
     ]
@@ -159,13 +167,7 @@ def turn(
     found = next((turn for turn in around if turn.seq == seq), None)
     if found is None:
         raise HTTPException(404)
-    shown = evidence.shown(
-        found,
-        top.card.bundle,
-        (facts.before, facts.after),
-        [turn.seq for turn in around],
-        facts.perceived,
-    )
+    shown = evidence.shown(found, top.card.bundle, [turn.seq for turn in around], facts)
     judged = judgements.of_session(services.store, person, session_id)
     return render(request, "turn.html", person, shown=shown, judged=judged)
 

@@ -3,41 +3,25 @@
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import badge_of, title_of
 from stream_app.core.perceived import Validity
 
-HEAD_NAMES: Final = {
-    "emotional_reactions": "Emotional reactions",
-    "interpretations": "Interpretations",
-    "explorations": "Explorations",
-    "strategy": "strategy",
-    "behaviour": "behaviour",
-    "question": "question",
-    "reflection": "reflection",
-    "input": "input",
-    "empathic_intent": "intent",
-    "service_intents": "intent",
-    "talk_type": "talk",
-    "empathy": "Empathy",
-    "engagement": "Engagement",
-    "understanding": "Understanding",
-    "sympathy": "Sympathy",
-    "helpfulness": "Helpfulness",
+_MEASURES: Final = {
     "reflection_to_question": "Reflections to questions",
     "complex_reflection_share": "Complex reflections",
     "open_question_share": "Open questions",
 }
-BADGES: Final = dict(zip(MECHANISMS, ("ER", "IP", "EX"), strict=True))
-LEVELS: Final = ("none", "weak", "strong")
+BADGES: Final = {name: badge_of(name) for name in MECHANISMS}
 SHORT_PSEUDONYM: Final = 8
 
 
 def plain(name: str) -> str:
-    """A head, label or rule in words.
+    """A head, measure or rule in words, by its name alone.
 
-    >>> plain("reflection_of_feelings"), plain("talk_type")
-    ('reflection of feelings', 'talk')
+    >>> plain("reflection_to_question"), plain("talk_type")
+    ('Reflections to questions', 'talk')
     """
-    return HEAD_NAMES.get(name, name.replace("_", " "))
+    return _MEASURES.get(name) or title_of(name)
 
 
 def pseudonym(speaker: str) -> str:

@@ -1,17 +1,17 @@
 """The columns of the two tables that are exported, with their types and what they mean."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
 
 from msgspec import Struct
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import Dimension, Head, HeadKind
 from stream_app.store.reading.sessions import SessionCard
-from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
 
 Row = dict[str, Any]
-PERCEIVED: Final = ("engagement", "understanding", "sympathy", "helpfulness")
 
 
 class Kind(Enum):
@@ -90,36 +90,63 @@ SESSIONS: Final = [
     ),
 ]
 _TEXT: Final = Column("text", Kind.TEXT, "Redacted; for roles that may read transcripts")
-TURNS: Final = [
-    *_columns(
-        ("session_id", Kind.TEXT, "As the events carry it"),
-        ("seq", Kind.INTEGER, "Place in the session, from 0"),
-        ("turn_id", Kind.TEXT, "As the event carries it"),
-        ("speaker", Kind.TEXT, "Role and number within the session"),
-        ("role", Kind.TEXT, "client or counsellor"),
-        ("occurred_at", Kind.TIME, "UTC"),
-    ),
-    *_FACTS,
-    *_columns(
-        ("late", Kind.BOOLEAN, "It came out of order, too late for its place"),
-        ("bundle", Kind.TEXT, "The bundle that scored the session last"),
-        ("stage", Kind.TEXT, "final, or provisional where there is no final score"),
-        ("truncated", Kind.BOOLEAN, "The text was longer than the encoder reads"),
-    ),
-    *[Column(name, Kind.INTEGER, "Level 0-2; empty: abstained or client") for name in MECHANISMS],
-    *_columns(
-        ("empathy_total", Kind.INTEGER, "0-6, sum of the levels"),
-        ("confidence", Kind.NUMBER, "0-1, mean top probability of the heads"),
-        ("low_empathy_risk", Kind.NUMBER, "0-1, the session's risk after this counsellor turn"),
-    ),
-    *[Column(f"perceived_{name}", Kind.NUMBER, "0-1, probability") for name in PERCEIVED],
-    *_columns(
-        ("abstained", Kind.JSON, "Heads whose confidence is too low to use"),
-        ("expressed", Kind.JSON, "All expressed heads, with rationale spans [start, end)"),
-        ("client", Kind.JSON, "Heads of the client's turns"),
-    ),
-]
-TURNS_WITH_TEXT: Final = [*TURNS[:6], _TEXT, *TURNS[6:]]
+_BEFORE_TEXT: Final = _columns(
+    ("session_id", Kind.TEXT, "As the events carry it"),
+    ("seq", Kind.INTEGER, "Place in the session, from 0"),
+    ("turn_id", Kind.TEXT, "As the event carries it"),
+    ("speaker", Kind.TEXT, "Role and number within the session"),
+    ("role", Kind.TEXT, "client or counsellor"),
+    ("occurred_at", Kind.TIME, "UTC"),
+)
+_BEFORE_SCORES: Final = _columns(
+    ("late", Kind.BOOLEAN, "It came out of order, too late for its place"),
+    ("bundle", Kind.TEXT, "The bundle that scored the session last"),
+    ("stage", Kind.TEXT, "final, or provisional where there is no final score"),
+    ("truncated", Kind.BOOLEAN, "The text was longer than the encoder reads"),
+)
+_WHOLE: Final = _columns(
+    ("empathy_total", Kind.INTEGER, "0-6, sum of the mechanisms' levels"),
+    ("confidence", Kind.NUMBER, "0-1, mean top probability of the heads"),
+    ("low_empathy_risk", Kind.NUMBER, "0-1, the session's risk after this counsellor turn"),
+)
+_PARTS: Final = _columns(
+    ("abstained", Kind.JSON, "Heads whose confidence is too low to use"),
+    ("expressed", Kind.JSON, "All expressed heads, with rationale spans [start, end)"),
+    ("client", Kind.JSON, "Heads of the client's turns"),
+)
+_LEVEL: Final = "Level 0-2; empty: abstained or client"
+_PROBABILITY: Final = "0-1, probability"
+
+
+def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
+    """The table of turns where bundles with these heads have scored.
+
+    Every mechanism has a column, and so have the bundles' other heads of levels
+    (``expressed_NAME``) and their perceived heads (``perceived_NAME``).
+    """
+    levels, perceived = [], []
+    for head in heads:
+        if head.dimension is Dimension.PERCEIVED:
+            perceived.append(Column(f"perceived_{head.name}", Kind.NUMBER, _PROBABILITY))
+        elif _has_column(head):
+            levels.append(Column(f"expressed_{head.name}", Kind.INTEGER, _LEVEL))
+    return [
+        *_BEFORE_TEXT,
+        *([_TEXT] if with_text else []),
+        *_FACTS,
+        *_BEFORE_SCORES,
+        *(Column(name, Kind.INTEGER, _LEVEL) for name in MECHANISMS),
+        *levels,
+        *_WHOLE,
+        *perceived,
+        *_PARTS,
+    ]
+
+
+def _has_column(head: Head) -> bool:
+    """Tests for a head of levels beside the mechanisms."""
+    of_levels = head.dimension is Dimension.EXPRESSED and head.kind is HeadKind.LEVEL
+    return of_levels and head.name not in MECHANISMS
 
 
 def session_row(card: SessionCard) -> Row:
@@ -146,7 +173,7 @@ def _miti(card: SessionCard) -> Row:
 
 
 def turn_row(card: SessionCard, turn: TurnRead, speaker: str) -> Row:
-    """A turn as a row of ``TURNS_WITH_TEXT``, under the bundle that scored its session last."""
+    """A turn as a row of ``turn_columns``, under the bundle that scored its session last."""
     score = turn.score(card.bundle)
     row: Row = {
         "session_id": turn.session_id,
@@ -164,24 +191,29 @@ def turn_row(card: SessionCard, turn: TurnRead, speaker: str) -> Row:
     }
     if score is None:
         return row
-    levels = {
-        name: None if name in score.abstained else (score.expressed.get(name) or {}).get("level")
-        for name in MECHANISMS
-    }
+    levels = {name: _level(score, name) for name in score.expressed}
+    known = [levels.get(name) for name in MECHANISMS]
     risks = (each.low_empathy_risk for each in turn.scores if each.bundle == card.bundle)
     return {
         **row,
-        **levels,
-        **{f"perceived_{name}": score.perceived.get(name) for name in PERCEIVED},
+        **{f"expressed_{name}": level for name, level in levels.items()},
+        **dict(zip(MECHANISMS, known, strict=True)),
+        **{f"perceived_{name}": p for name, p in score.perceived.items()},
         "stage": score.stage.value,
         "truncated": score.truncated,
-        "empathy_total": score.empathy_total if None not in levels.values() else None,
+        "empathy_total": score.empathy_total if None not in known else None,
         "confidence": score.confidence,
         "low_empathy_risk": next((risk for risk in risks if risk is not None), None),
         "abstained": score.abstained,
         "expressed": score.expressed,
         "client": score.client,
     }
+
+
+def _level(score: ScoreOfTurn, name: str) -> int | None:
+    part = score.expressed[name]
+    shown = isinstance(part, dict) and name not in score.abstained
+    return part.get("level") if shown else None
 
 
 def numbered() -> Callable[[TurnRead], str]:

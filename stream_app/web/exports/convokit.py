@@ -14,16 +14,17 @@ import msgspec
 
 from stream_app import __version__
 from stream_app.store.people import Person
+from stream_app.store.reading import bundle_facts
 from stream_app.store.reading.sessions import SessionCard, SessionFilter
 from stream_app.store.reading.transcripts import TurnRead
 from stream_app.store.repository import Store
 from stream_app.web.exports.columns import (
     SESSIONS,
-    TURNS,
     Column,
     Kind,
     numbered,
     session_row,
+    turn_columns,
     turn_row,
 )
 from stream_app.web.exports.formats import Buffer
@@ -67,6 +68,8 @@ def corpus(
 ) -> Iterator[bytes]:
     """The zip, piece by piece."""
     buffer = Buffer()
+    columns = turn_columns(bundle_facts.heads(store), with_text=False)
+    meta = [column for column in columns if column.name not in _NOT_META]
     with ExitStack() as stack:
         spooled = [
             _Objects(stack.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY)))
@@ -79,7 +82,9 @@ def corpus(
             for page in cards(store, person, chosen, traced):
                 for card in page:
                     conversations.add(card.session_id, {"meta": _meta_of_session(card)})
-                    for piece in _utterances(store, person, card, speakers, with_text=with_text):
+                    for piece in _utterances(
+                        store, person, card, speakers, meta, with_text=with_text
+                    ):
                         sink.write(piece)
                         if part := buffer.drained():
                             yield part
@@ -89,12 +94,18 @@ def corpus(
             yield buffer.drained()
         about = {"source": f"rapport {__version__}", "text": with_text}
         archive.writestr(f"{FOLDER}/corpus.json", msgspec.json.encode(about))
-        archive.writestr(f"{FOLDER}/index.json", msgspec.json.encode(_index()))
+        archive.writestr(f"{FOLDER}/index.json", msgspec.json.encode(_index(meta)))
     yield buffer.drained()
 
 
 def _utterances(
-    store: Store, person: Person, card: SessionCard, speakers: _Objects, *, with_text: bool
+    store: Store,
+    person: Person,
+    card: SessionCard,
+    speakers: _Objects,
+    meta: list[Column],
+    *,
+    with_text: bool,
 ) -> Iterator[bytes]:
     name = numbered()
     known: set[str] = set()
@@ -106,22 +117,24 @@ def _utterances(
             if speaker not in known:
                 known.add(speaker)
                 speakers.add(speaker, {"meta": {"role": turn.role.value}})
-            lines.append(msgspec.json.encode(_utterance(card, turn, speaker, before)) + b"\n")
+            lines.append(msgspec.json.encode(_utterance(card, turn, speaker, before, meta)) + b"\n")
             before = _id(turn)
         yield b"".join(lines)
 
 
 def _utterance(
-    card: SessionCard, turn: TurnRead, speaker: str, before: str | None
+    card: SessionCard, turn: TurnRead, speaker: str, before: str | None, meta: list[Column]
 ) -> dict[str, Any]:
     row = turn_row(card, turn, speaker)
-    meta = {column.name: row.get(column.name) for column in TURNS if column.name not in _NOT_META}
     return {
         "id": _id(turn),
         "conversation_id": card.session_id,
         "text": turn.text or "",
         "speaker": speaker,
-        "meta": {**meta, "turn_id": turn.turn_id},
+        "meta": {
+            **{column.name: row.get(column.name) for column in meta},
+            "turn_id": turn.turn_id,
+        },
         "reply-to": before,
         "timestamp": turn.occurred_at.timestamp(),
         "vectors": [],
@@ -138,13 +151,12 @@ def _meta_of_session(card: SessionCard) -> dict[str, Any]:
     return {**row, "consent": card.consent} if card.consent is not None else row
 
 
-def _index() -> dict[str, Any]:
+def _index(meta: list[Column]) -> dict[str, Any]:
     def types(columns: list[Column]) -> dict[str, list[str]]:
         return {column.name: [_TYPES[column.kind]] for column in columns}
 
-    utterance = {name: kind for name, kind in types(TURNS).items() if name not in _NOT_META}
     return {
-        "utterances-index": utterance,
+        "utterances-index": types(meta),
         "speakers-index": {"role": ["<class 'str'>"]},
         "conversations-index": types(SESSIONS),
         "overall-index": {"source": ["<class 'str'>"], "text": ["<class 'bool'>"]},

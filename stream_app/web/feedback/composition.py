@@ -20,6 +20,7 @@ from typing import Final
 
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
+from stream_app.core.heads import title_of
 from stream_app.errors import RapportError
 from stream_app.web.feedback import words
 
@@ -264,7 +265,7 @@ def _mechanism(name: str, items: list[_Judged], domain: Domain | None) -> Mechan
     absent = _after_most(items, 0)[:MOST_TURNS_NAMED]
     return MechanismFeedback(
         mechanism=name,
-        title=words.TITLES[name],
+        title=title_of(name),
         judged=len(items),
         present=present,
         found=words.found(name, present, strong, len(items)),

@@ -4,11 +4,6 @@ from typing import Final
 
 from stream_app.contracts.events import Domain
 
-TITLES: Final = {
-    "emotional_reactions": "Emotional reactions",
-    "interpretations": "Interpretations",
-    "explorations": "Explorations",
-}
 _WHAT: Final = {
     "emotional_reactions": "warmth, concern or compassion of your own",
     "interpretations": "your own words for what the client feels or goes through",

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from stream_app.inference.bundle import load
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.reading.sessions import SessionFilter
 from stream_app.web.exports import columns, formats, reading
-from stream_app.web.exports.columns import SESSIONS, TURNS, Column, Kind
+from stream_app.web.exports.columns import SESSIONS, Column, Kind, turn_columns
 from stream_app.web.exports.formats import FORMULA, Format
 from tests.store.batches import turn
 from tests.web.api.conftest import WORDS
@@ -84,7 +85,7 @@ def test_a_row_a_turn_with_its_final_score(web: Web, chosen: str) -> None:
     assert [(row["session_id"], int(row["seq"])) for row in rows] == [
         ("north-1", seq) for seq in range(6)
     ]
-    assert list(rows[0]) == [column.name for column in TURNS]
+    assert list(rows[0]) == [column.name for column in turn_columns([], with_text=False)]
     with web.client() as sue:
         turns = sue.get("/sessions/north-1/turns").json()["items"]
         points = sue.get("/sessions/north-1/history").json()["items"]
@@ -227,7 +228,8 @@ def test_a_convokit_corpus_for_an_analyst_has_scores_and_no_words(web: Web) -> N
 
 
 def test_every_column_says_what_it_means() -> None:
-    for table in (columns.SESSIONS, columns.TURNS_WITH_TEXT):
+    heads = load().manifest.heads
+    for table in (columns.SESSIONS, turn_columns(heads, with_text=True)):
         names = [column.name for column in table]
         assert len(names) == len(set(names))
         assert all(column.meaning for column in table)

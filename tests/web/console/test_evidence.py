@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.perceived import PerceivedGroup, Validity
+from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
 from stream_app.web.console.evidence import Bar, Chip, segments, shown
 
 ER, IP, EX = MECHANISMS
+FACTS = BundleFacts(3, 3)
 places = st.integers(0, 45)
 spans = st.dictionaries(
     st.sampled_from(MECHANISMS), st.lists(st.tuples(places, places), max_size=4)
@@ -80,7 +82,7 @@ def score(stage: Stage = Stage.FINAL, abstained: tuple[str, ...] = ()) -> ScoreO
 
 
 def test_a_head_that_abstained_has_no_number_no_mark_and_no_chip() -> None:
-    found = shown(turn(score(abstained=(ER, "strategy", "sympathy"))), "b", (3, 3), [])
+    found = shown(turn(score(abstained=(ER, "strategy", "sympathy"))), "b", [], FACTS)
     assert (found.levels[0].word, found.levels[0].level, found.levels[0].confidence) == (
         "abstained",
         None,
@@ -96,6 +98,7 @@ RATED = Validity("ESConv empathy", "seekers' empathy ratings", 0.17, 0.11, 0.23,
 ONE = PerceivedGroup(
     "Understanding and sympathy", ["understanding", "sympathy"], "sympathy", [RATED]
 )
+GROUPED = replace(FACTS, perceived=(ONE,))
 
 
 def listened(abstained: tuple[str, ...] = (), **perceived: float) -> TurnRead:
@@ -104,7 +107,7 @@ def listened(abstained: tuple[str, ...] = (), **perceived: float) -> TurnRead:
 
 def test_heads_of_one_group_are_one_bar_with_its_validity_and_others_stand_alone() -> None:
     told = listened(engagement=0.2, understanding=0.4, sympathy=0.6, helpfulness=0.8)
-    assert shown(told, "b", (3, 3), [], [ONE]).perceived == [
+    assert shown(told, "b", [], GROUPED).perceived == [
         Bar("Understanding and sympathy", 0.6, (RATED,)),
         Bar("Engagement", 0.2),
         Bar("Helpfulness", 0.8),
@@ -113,19 +116,19 @@ def test_heads_of_one_group_are_one_bar_with_its_validity_and_others_stand_alone
 
 def test_a_bundle_without_groups_has_a_bar_for_each_head() -> None:
     told = listened(understanding=0.4, sympathy=0.6)
-    found = shown(told, "b", (3, 3), []).perceived
+    found = shown(told, "b", [], FACTS).perceived
     assert found == [Bar("Understanding", 0.4), Bar("Sympathy", 0.6)]
 
 
 def test_a_group_abstains_with_the_head_that_it_shows() -> None:
     told = listened(abstained=("understanding",), understanding=0.4, sympathy=0.6)
-    assert [b.probability for b in shown(told, "b", (3, 3), [], [ONE]).perceived] == [0.6]
+    assert [b.probability for b in shown(told, "b", [], GROUPED).perceived] == [0.6]
     told = listened(abstained=("sympathy",), understanding=0.4, sympathy=0.6)
-    assert [b.probability for b in shown(told, "b", (3, 3), [], [ONE]).perceived] == [None]
+    assert [b.probability for b in shown(told, "b", [], GROUPED).perceived] == [None]
 
 
 def test_a_group_whose_head_was_not_scored_has_no_bar() -> None:
-    assert shown(listened(understanding=0.4), "b", (3, 3), [], [ONE]).perceived == []
+    assert shown(listened(understanding=0.4), "b", [], GROUPED).perceived == []
 
 
 def client_turn(**client: dict[str, float]) -> TurnRead:
@@ -137,32 +140,32 @@ def client_turn(**client: dict[str, float]) -> TurnRead:
 def test_a_client_turn_has_chips_for_talk_and_distress_and_none_for_satisfaction() -> None:
     talk, distress = {"change": 0.7, "neutral": 0.3}, {"no": 0.1, "yes": 0.9}
     told = client_turn(talk_type=talk, distress=distress, satisfaction={"no": 0.9, "yes": 0.1})
-    found = shown(told, "b", (3, 3), [])
-    assert found.chips == [Chip("talk_type", "change", 0.7), Chip("distress", "yes", 0.9)]
+    found = shown(told, "b", [], FACTS)
+    assert found.chips == [Chip("talk", "change", 0.7), Chip("distress", "yes", 0.9)]
 
 
 def test_what_a_head_did_not_find_gets_no_chip() -> None:
     told = client_turn(distress={"no": 0.9, "yes": 0.1}, talk_type={"none": 0.8, "change": 0.2})
-    assert shown(told, "b", (3, 3), []).chips == []
+    assert shown(told, "b", [], FACTS).chips == []
 
 
 def test_a_head_that_is_not_shown_is_not_told_to_abstain_either() -> None:
     said = client_turn(satisfaction={"no": 0.5, "yes": 0.5}, talk_type={"change": 1.0})
     [only] = said.scores
     unsure = replace(said, scores=[replace(only, abstained=["satisfaction", "talk_type"])])
-    found = shown(unsure, "b", (3, 3), [])
-    assert (found.chips, found.abstained) == ([], ["talk_type"])
+    found = shown(unsure, "b", [], FACTS)
+    assert (found.chips, found.abstained) == ([], ["talk"])
 
 
 def test_the_window_is_what_the_stage_could_see() -> None:
     around = [0, 1, 2, 3, 4, 5, 6, 7]
-    final = shown(turn(score()), "b", (2, 3), around)
+    final = shown(turn(score()), "b", around, BundleFacts(2, 3))
     assert (final.before, final.after) == ([1, 2], [4, 5, 6])
-    provisional = shown(turn(score(Stage.PROVISIONAL)), "b", (2, 3), around)
+    provisional = shown(turn(score(Stage.PROVISIONAL)), "b", around, BundleFacts(2, 3))
     assert (provisional.before, provisional.after) == ([1, 2], [])
 
 
 def test_scores_of_another_bundle_are_not_shown() -> None:
-    found = shown(turn(score()), "other", (3, 3), [2, 4])
+    found = shown(turn(score()), "other", [2, 4], FACTS)
     assert found.score is None
     assert (found.levels, found.chips, found.perceived, found.before) == ([], [], [], [])

@@ -1,0 +1,140 @@
+"""The stored states of sessions: read them, find those that are due, replace them by version."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from stream_app.contracts.scores import SessionStatus
+from stream_app.core.session_state import Versioned
+from stream_app.errors import StaleState
+from stream_app.store import tables, windows
+from stream_app.store.connection import Database
+from stream_app.store.rows import Row
+from stream_app.store.statements import Statement
+
+
+class SessionStates:
+    """Part of the store; see ``core.ports.SessionStore``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._new_states = self._states_insert()
+        self._known_states = self._states_update()
+
+    def load(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
+        """The stored states of these sessions, in this order; unknown ones are left out."""
+        if not session_ids:
+            return {}
+        states, turns = tables.session_states, tables.window_turns
+        columns = states.c.session_id, sa.null(), states.c.version, states.c.partition
+        nothing = sa.null(), sa.null(), sa.null()
+        both = sa.union_all(  # one statement: what it sees is of one moment
+            sa.select(*columns, states.c.seen_at, states.c.state).where(
+                states.c.bundle == bundle, states.c.session_id.in_(session_ids)
+            ),
+            sa.select(turns.c.session_id, turns.c.slot, *nothing, turns.c.turn).where(
+                turns.c.bundle == bundle, turns.c.session_id.in_(session_ids)
+            ),
+        )
+        found: dict[str, tuple[bytes, int, int, datetime | None]] = {}
+        turns_of: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+        with self._database.reading() as connection:
+            for session_id, slot, version, partition, seen_at, raw in connection.execute(both):
+                if slot is None:
+                    found[session_id] = raw, version, partition, seen_at
+                else:
+                    turns_of[session_id][slot] = raw
+        known: dict[str, Versioned] = {}
+        for session_id in filter(found.__contains__, session_ids):
+            raw, version, partition, seen_at = found[session_id]
+            state, slots = windows.join_state(raw, turns_of[session_id])
+            known[session_id] = Versioned(state, version, partition, slots, seen_at=seen_at)
+        return known
+
+    def quiet(
+        self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
+    ) -> dict[str, Versioned]:
+        """Open sessions last heard of before ``before``, oldest first."""
+        table = tables.session_states
+        query = (
+            sa.select(table.c.session_id)
+            .where(
+                table.c.bundle == bundle,
+                table.c.status == SessionStatus.OPEN.value,
+                table.c.seen_at < before,
+            )
+            .order_by(table.c.seen_at)
+            .limit(limit)
+        )
+        if partitions is not None:
+            query = query.where(table.c.partition.in_(partitions))
+        return self._found(query, bundle)
+
+    def due(
+        self,
+        bundle: str,
+        due: datetime,
+        active_since: datetime,
+        partitions: Sequence[int],
+        limit: int = 200,
+    ) -> dict[str, Versioned]:
+        """Open sessions with a rule of time that is due by ``due``; the first due ones first.
+
+        By the service's clock, and only of live sessions: heard of since ``active_since``, and with
+        a turn of that time. A session with older turns is a recording.
+        """
+        table = tables.session_states
+        query = (
+            sa.select(table.c.session_id)
+            .where(
+                table.c.bundle == bundle,
+                table.c.wake_at <= due,
+                table.c.status == SessionStatus.OPEN.value,
+                table.c.seen_at >= active_since,
+                table.c.last_activity_at >= active_since,
+                table.c.partition.in_(partitions),
+            )
+            .order_by(table.c.wake_at)
+            .limit(limit)
+        )
+        return self._found(query, bundle)
+
+    def write(self, connection: Connection, values: list[Row]) -> None:
+        """Compare and swap on ``version``, so that a zombie cannot overwrite newer state."""
+        new = [row for row in values if row["was"] == 0]
+        known = [row for row in values if row["was"]]
+        written = self._new_states.run(connection, new) if new else 0
+        written += self._known_states.run(connection, known) if known else 0
+        if written != len(values):
+            raise StaleState(
+                f"{len(values) - written} of {len(values)} sessions were moved on by another worker"
+            )
+
+    def _states_insert(self) -> Statement:
+        table = tables.session_states
+        insert = self._database.insert(table).values(
+            {c.name: sa.bindparam(c.name) for c in table.c}
+        )
+        return Statement(insert.on_conflict_do_nothing(), table, self._database.engine.dialect.name)
+
+    def _states_update(self) -> Statement:
+        table = tables.session_states
+        keys = {"session_id", "bundle"}
+        update = (
+            sa.update(table)
+            .where(
+                *(table.c[key] == sa.bindparam(f"b_{key}") for key in sorted(keys)),
+                table.c.version == sa.bindparam("b_was"),
+            )
+            .values({c.name: sa.bindparam(f"b_{c.name}") for c in table.c if c.name not in keys})
+        )
+        return Statement(update, table, self._database.engine.dialect.name, prefix="b_")
+
+    def _found(self, query: sa.Select[Any], bundle: str) -> dict[str, Versioned]:
+        with self._database.reading() as connection:
+            session_ids = list(connection.scalars(query))
+        return self.load(session_ids, bundle)

@@ -1,0 +1,34 @@
+"""Work that a worker does again and again beside its batches."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, TypeVar
+
+import structlog
+
+Owner = TypeVar("Owner")
+Work = Callable[[Owner], Coroutine[Any, Any, None]]
+
+log = structlog.get_logger(__name__)
+
+
+def periodic(event: str) -> Callable[[Work[Owner]], Work[Owner]]:
+    """Log a failure of a timer's method as ``event``; the next round tries again.
+
+    Faust ends the worker when a timer raises.
+    """
+
+    def guarded(work: Work[Owner]) -> Work[Owner]:
+        @wraps(work)
+        async def run(owner: Owner, /) -> None:
+            try:
+                await work(owner)
+            except asyncio.CancelledError:
+                raise
+            except Exception as problem:  # noqa: BLE001
+                log.error(event, reason=type(problem).__name__, detail=str(problem))
+
+        return run
+
+    return guarded
