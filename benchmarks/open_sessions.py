@@ -71,14 +71,14 @@ def _template(settings: Settings) -> SessionState:
 
 
 def _store(settings: Settings, template: SessionState, run: str, count: int) -> None:
-    packed = pack(template)
+    packed, now = pack(template), datetime.now(UTC)
     store = bootstrap.store(settings)
     for numbers in batched_range(count, ROWS_AT_A_TIME):
         states = [unpack(packed) for _ in numbers]
         for number, state in zip(numbers, states, strict=True):
             state.session_id = workload.session_name(run, number)
         versioned = [
-            Versioned(state, partition=number % settings.topic_partitions)
+            Versioned(state, partition=number % settings.topic_partitions, seen_at=now)
             for number, state in zip(numbers, states, strict=True)
         ]
         split = [windows.split_state(one) for one in versioned]
@@ -92,7 +92,7 @@ def _store(settings: Settings, template: SessionState, run: str, count: int) -> 
             store.upsert(connection, tables.session_states, known, keep=False)
             turns = [row for parts in split for row in parts.turns]
             store.upsert(connection, tables.window_turns, turns, keep=False)
-            facts = [rows.session_row(state) for state in states]
+            facts = [rows.session_row(state, now) for state in states]
             store.upsert(connection, tables.sessions, facts, keep=False)
     store.close()
 

@@ -22,7 +22,8 @@ from stream_app.notifications.switchboard import Switchboard, deliveries_counter
 from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import Settings
-from stream_app.store import retention
+from stream_app.store import log_positions, retention
+from stream_app.store.attempts import Attempts
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
@@ -78,14 +79,15 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
     )
 
 
-def store(settings: Settings) -> Store:
+def store(settings: Settings, connections: int = 5) -> Store:
     """Open the database; its schema must be there."""
-    return open_store(settings.database_url.get_secret_value())
+    return open_store(settings.database_url.get_secret_value(), connections=connections)
 
 
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
     """Open the database for a worker that scores with this bundle."""
     opened = store(settings)
+    opened.check_schema()
     opened.prepare(
         scorer.bundle_id,
         scorer.bundle.digest,
@@ -176,7 +178,8 @@ def web(settings: Settings) -> "FastAPI":
             reader=reader,
             publisher=Publisher(kafka),
             metrics=WebMetrics(hub),
-            health=WebHealth(opened, hub),
+            health=WebHealth(store(settings, connections=1), hub),
+            attempts=Attempts(opened),
         )
     )
 
@@ -195,6 +198,8 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         SessionCache(settings.cache_sessions),
         settings.database_retry_for,
         metrics,
+        times=settings.plausible_times,
+        group=settings.kafka_group,
     )
     app = faust_app.create(settings)
     health = Health(
@@ -215,6 +220,10 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         lambda now: outdated(settings, opened, now),
     )
     agent.attach()
+    app.beginning = lambda committed: processor.retrying(
+        lambda: log_positions.beginning(opened, settings.kafka_group, committed, datetime.now(UTC))
+    )
+    opened.redaction_took = metrics.redaction_seconds.observe
     return app, agent
 
 
@@ -225,4 +234,5 @@ def outdated(settings: Settings, store: Store, now: datetime) -> Iterator[Counte
             store,
             now - timedelta(days=settings.keep_text_days),
             now - timedelta(days=settings.keep_scores_days),
+            now,
         )

@@ -185,7 +185,7 @@ def score(
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     events = command.with_progress(event_files.raw_events(source), show=sys.stderr.isatty())
     with command.opened(out, source) as stream:
-        summary = command.run(pipeline, events, stream, batch, alerts)
+        summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)
     for letter in summary.dead_letters:
         typer.echo(
             f"line {letter.offset + 1}: set aside ({letter.reason}): {letter.detail}", err=True
@@ -466,8 +466,14 @@ def try_rules(
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     events = (event for path in sources for event in event_files.raw_events(path))
     shown = with_progress(events, show=sys.stderr.isatty())
-    trial = rule_trial.run(pipeline, shown, settings.idle_after if live else None)
-    command.report(trial, pipeline.environment.alerting.rules, Console(), low, good)
+    within = settings.idle_after if live else None
+    trial = rule_trial.run(pipeline, shown, within, settings.plausible_times)
+    alerting = pipeline.environment.alerting
+    command.report(trial, alerting.rules, Console(), low, good)
+    for rule in alerting.rules.rules:
+        failed = sum(n for source, n in alerting.failures.items() if rule.uses(source))
+        if failed:
+            typer.echo(f"{rule.name} failed to evaluate {failed} times", err=True)
     if trial.withheld or trial.set_aside:
         typer.echo(
             f"{trial.withheld} events were withheld for want of consent (--assume-consent), "

@@ -9,11 +9,13 @@ RapportError
 ├── ProviderError        the requested execution provider is not in use
 ├── StoreError           the database refused the work; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
+│   ├── RowRefused       the database takes no row with these values; others may pass
 │   └── StaleState       another worker has updated the session since it was read
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
 ├── EventsLeftOut        the consumer skipped events that are in the log [worker.agents]
+├── LogReplaced          the topic was recreated while its records were in hand [worker.consumer]
 ├── PortTaken            the port of the health probes is in use [probes]
 ├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
 ├── NoSuchMute           the mute does not exist, or not for this person [store.alert_actions]
@@ -26,7 +28,8 @@ RapportError
 │   ├── Refused          the target refused this message; others may pass
 │   └── Unanswered       the message may have arrived; no answer came
 ├── SignInNeeded         nobody is signed in [web.auth]
-├── TooManyAttempts      too many wrong passwords [web.attempts]
+├── TooManyAttempts      too many wrong passwords [store.attempts]
+├── TooBusy              the queue for checking passwords is full [web.sign_ins]
 ├── TooManyClients       too many live connections [web.live]
 ├── LogChanged           a topic was recreated while it was read [web.topics]
 ├── TooEarly             feedback was requested for an open session [web.feedback.composition]
@@ -66,6 +69,10 @@ class StoreError(RapportError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached at the moment; the work can be retried."""
+
+
+class RowRefused(StoreError):
+    """The database, or its driver, takes no row with these values; others may pass."""
 
 
 class StaleState(StoreError):

@@ -4,8 +4,9 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from socketserver import ThreadingMixIn
+from typing import Any, Final, Protocol, cast
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
@@ -29,7 +30,19 @@ class PortTaken(RapportError):
     """The probes cannot listen on their port."""
 
 
+SLOWEST: Final = 5.0
+"""Seconds that a client of the probes may take for a request."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread for each request: one that stalls holds up no other."""
+
+    daemon_threads = True
+
+
 class _Quiet(WSGIRequestHandler):
+    timeout = SLOWEST
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
         """A probe every few seconds is no news."""
 
@@ -42,7 +55,7 @@ def serving(host: str, port: int, health: Examined, registry: CollectorRegistry)
         PortTaken: somebody else listens there.
     """
     try:
-        server = make_server(host, port, _application(health, registry), handler_class=_Quiet)
+        server = make_server(host, port, _application(health, registry), _Server, _Quiet)
     except OSError as problem:
         raise PortTaken(
             f"RAPPORT_HEALTH_PORT is {port}, but {host}:{port} cannot be used: {problem.strerror}"

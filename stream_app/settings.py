@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import (
+    AwareDatetime,
     Field,
     SecretStr,
     field_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from stream_app.contracts.plausible import AHEAD, EARLIEST, PlausibleTimes
 from stream_app.core.approaches import Approaches, parse_approaches
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.providers import Provider
@@ -81,6 +83,12 @@ class Settings(BaseSettings):
     window_after: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")
     reorder_turns: int = Field(4, ge=0, description="Turns that wait for one that is missing")
     reorder_wait: float = Field(30.0, ge=0.0, description="The same in event time")
+    earliest_event: AwareDatetime = Field(EARLIEST, description="Older events are dead letters")
+    clock_tolerance: float = Field(
+        AHEAD.total_seconds(),
+        ge=0.0,
+        description="Events further ahead of the broker's clock are dead letters",
+    )
     idle_timeout: float = Field(1800.0, gt=0.0, description="Quiet for so long = idle")
     idle_check_every: float = Field(2.0, gt=0.0)
 
@@ -134,6 +142,11 @@ class Settings(BaseSettings):
     def approach_by_group(self) -> Approaches:
         """``approaches`` as the core looks them up."""
         return parse_approaches(self.approaches)
+
+    @property
+    def plausible_times(self) -> PlausibleTimes:
+        """The range that the times of events must lie in."""
+        return PlausibleTimes(self.earliest_event, timedelta(seconds=self.clock_tolerance))
 
     @property
     def turns_topic(self) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.batch import BatchResult
-from stream_app.core.ports import Message, OutboxEntry
+from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.errors import StaleState, StoreUnavailable
 
@@ -22,9 +22,13 @@ class Kept:
     version: int
     partition: int
     status: SessionStatus
+    seen_at: datetime | None
 
     def state(self) -> SessionState:
         return unpack(self.packed)
+
+    def versioned(self) -> Versioned:
+        return Versioned(self.state(), self.version, self.partition, seen_at=self.seen_at)
 
 
 @dataclass
@@ -34,11 +38,12 @@ class FakeStore:
     kept: dict[Key, Kept] = field(default_factory=dict)
     outbox: dict[int, list[Message]] = field(default_factory=dict)
     erased_ids: set[str] = field(default_factory=set)
+    positions: dict[tuple[str, str, int], int] = field(default_factory=dict)
     away: bool = False
 
     def beside(self) -> "FakeStore":
         """Another worker's store over the same contents."""
-        return FakeStore(self.kept, self.outbox, self.erased_ids)
+        return FakeStore(self.kept, self.outbox, self.erased_ids, self.positions)
 
     def erase(self, session_id: str) -> None:
         """Erase a session, as ``store.erasure`` does."""
@@ -49,7 +54,7 @@ class FakeStore:
     def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
         self.ping()
         return {
-            session_id: Versioned(found.state(), found.version, found.partition)
+            session_id: found.versioned()
             for session_id in session_ids
             if (found := self.kept.get((session_id, bundle))) is not None
         }
@@ -65,7 +70,7 @@ class FakeStore:
             bundle,
             partitions,
             limit,
-            lambda state: _time(state.last_activity_at, lambda at: at < before),
+            lambda kept: _time(kept.seen_at, lambda at: at < before),
         )
 
     def due_sessions(
@@ -76,37 +81,57 @@ class FakeStore:
         partitions: Sequence[int],
         limit: int = 200,
     ) -> dict[str, Versioned]:
-        def waiting(state: SessionState) -> datetime | None:
-            live = _time(state.last_activity_at, lambda at: at >= active_since)
-            return _time(state.wake_at, lambda at: at <= due) if live else None
+        def waiting(kept: Kept) -> datetime | None:
+            live = all(
+                _time(at, lambda at: at >= active_since)
+                for at in (kept.seen_at, kept.state().last_activity_at)
+            )
+            return _time(kept.versioned().wakes_at, lambda at: at <= due) if live else None
 
         return self._open(bundle, partitions, limit, waiting)
 
-    def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
+    def commit(
+        self,
+        result: BatchResult,
+        messages: Sequence[Message] = (),
+        positions: Sequence[LogPosition] = (),
+    ) -> int | None:
+        new = self._checked(result)
+        self.kept.update(new)
+        for versioned in result.sessions.values():
+            versioned.version += 1
+        for at in positions:
+            self.positions[at.consumer_group, at.topic, at.partition] = at.next_offset
+        if not messages:
+            return None
+        entry = max(self.outbox, default=0) + 1
+        self.outbox[entry] = list(messages)
+        return entry
+
+    def rehearse(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
+        self._checked(result)
+
+    def _checked(self, result: BatchResult) -> dict[Key, Kept]:
         self.ping()
+        now = datetime.now(UTC)
         statuses = {score.session_id: score.status for score in result.session_scores}
         new: dict[Key, Kept] = {}
         stale = 0
         for session_id, versioned in result.sessions.items():
             key = session_id, versioned.state.bundle
             known = self.kept.get(key)
+            versioned.seen_at = versioned.seen_at or now
             stale += versioned.version != (known.version if known else 0)
             new[key] = Kept(
                 pack(versioned.state),
                 versioned.version + 1,
                 versioned.partition,
                 statuses[session_id],
+                versioned.seen_at,
             )
         if stale:
             raise StaleState(f"{stale} of {len(new)} sessions were updated by another worker")
-        self.kept.update(new)
-        for versioned in result.sessions.values():
-            versioned.version += 1
-        if not messages:
-            return None
-        entry = max(self.outbox, default=0) + 1
-        self.outbox[entry] = list(messages)
-        return entry
+        return new
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         self.ping()
@@ -134,7 +159,7 @@ class FakeStore:
         bundle: str,
         partitions: Sequence[int] | None,
         limit: int,
-        since: Callable[[SessionState], datetime | None],
+        since: Callable[[Kept], datetime | None],
     ) -> dict[str, Versioned]:
         """Open sessions for which ``since`` gives a time, the earliest first."""
         self.ping()
@@ -143,7 +168,7 @@ class FakeStore:
             for (session_id, own), kept in self.kept.items():
                 here = partitions is None or kept.partition in partitions
                 if own == bundle and here and kept.status is SessionStatus.OPEN:
-                    at = since(kept.state())
+                    at = since(kept)
                     if at is not None:
                         yield at, session_id
 

@@ -108,7 +108,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
         offset = batches = 0
         now = datetime.now(UTC)
         for now, value in events(turns, sessions, seed):
-            batch.append(receive(Source("t", 0, offset), value, {}, now))
+            batch.append(receive(Source("t", 0, offset), value, {}, now, now))
             offset += 1
             if len(batch) < BATCH:
                 continue
@@ -134,7 +134,7 @@ def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> 
     started = time.monotonic()
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="rapport-soak-") as folder:
-        service = Service(Path(folder), health_port=port, cache_sessions=cached)
+        service = Service(Path(folder), health_port=port, cache_sessions=cached, idle_timeout=60.0)
         try:
             process = psutil.Process(service.start_worker().pid)
             values = [value for _, value in events(turns, sessions, seed)]

@@ -1,6 +1,7 @@
 """The compose file names settings that exist, pins its images and hands out no passwords."""
 
 import re
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,12 @@ def test_the_notifier_reads_the_file_that_is_mounted(compose: dict[str, Any]) ->
     assert notifier["profiles"] == ["notifications"]
     assert notifier["environment"]["RAPPORT_NOTIFICATIONS"] == mounted["target"]
     assert mounted["read_only"]
+
+
+def test_the_consoles_proxy_is_trusted_at_the_address_that_it_has(compose: dict[str, Any]) -> None:
+    [network] = compose["networks"]["default"]["ipam"]["config"]
+    assert ip_address(network["gateway"]) in ip_network(network["subnet"])
+    web = compose["services"]["web"]
+    trusted = web["environment"]["FORWARDED_ALLOW_IPS"]
+    assert trusted == f"${{RAPPORT_PROXY_ADDRESS:-{network['gateway']}}}"
+    assert all(port.startswith("127.0.0.1:") for port in web["ports"])

@@ -42,7 +42,7 @@ END $$;
 
 ALTER TABLE turns RENAME TO turns_whole;
 ALTER INDEX pk_turns RENAME TO pk_turns_whole;
-ALTER INDEX ix_turns_occurred_at RENAME TO ix_turns_whole_occurred_at;
+ALTER INDEX ix_turns_stored_at RENAME TO ix_turns_whole_stored_at;
 CREATE TABLE turns (
   LIKE turns_whole INCLUDING DEFAULTS,
   CONSTRAINT pk_turns PRIMARY KEY (session_id, seq, occurred_at)
@@ -51,7 +51,7 @@ CREATE TABLE turns_other PARTITION OF turns DEFAULT;
 SELECT rapport_add_months('turns', 3, (SELECT coalesce(min(occurred_at), now()) FROM turns_whole));
 INSERT INTO turns SELECT * FROM turns_whole;
 DROP TABLE turns_whole;
-CREATE INDEX ix_turns_occurred_at ON turns (occurred_at) WHERE text IS NOT NULL;
+CREATE INDEX ix_turns_stored_at ON turns (stored_at) WHERE text IS NOT NULL;
 
 ALTER TABLE turn_scores RENAME TO turn_scores_whole;
 ALTER INDEX pk_turn_scores RENAME TO pk_turn_scores_whole;

@@ -9,6 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
+from aiokafka.structs import TopicPartition
 from msgspec import Struct
 from sqlalchemy.exc import ArgumentError
 
@@ -16,7 +17,7 @@ from stream_app import __version__, bootstrap
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.store import retention, schema
+from stream_app.store import log_positions, retention, schema
 from stream_app.store.connection import shown_url
 from stream_app.worker.rule_watch import load_rules
 from stream_app.worker.topics import client_options
@@ -42,6 +43,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("provider", _provider),
         ("database", _database),
         ("broker", _broker),
+        ("log", _log),
         ("notify", _notifications),
         ("privacy", _privacy),
         ("kept", _kept),
@@ -125,6 +127,50 @@ async def _topics(settings: Settings) -> list[str]:
             f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}): "
             "check RAPPORT_KAFKA_BROKERS and the RAPPORT_KAFKA_* credentials, or start one with "
             "`rapport broker`"
+        ) from problem
+    finally:
+        await client.close()
+
+
+def _log(settings: Settings) -> str:
+    """Whether the database holds the log as far as the group has committed it."""
+    file = _sqlite_file(settings)
+    if file is not None and not file.exists():
+        return "there is no database yet"
+    committed = asyncio.run(_committed(settings))
+    store = bootstrap.store(settings)
+    try:
+        held = log_positions.stored(store, settings.kafka_group, [settings.turns_topic])
+        if not held and log_positions.takes_over(store):
+            return "the database has no positions yet: workers take over the group's"
+    finally:
+        store.close()
+    places = {(tp.topic, tp.partition): offset for tp, offset in committed.items()}
+    behind = {at: offset - held.get(at, 0) for at, offset in places.items()}
+    if lacking := {partition: n for (_, partition), n in sorted(behind.items()) if n > 0}:
+        raise RapportError(
+            f"the database lacks {sum(lacking.values())} events that the group "
+            f"{settings.kafka_group} has committed (partitions {', '.join(map(str, lacking))}): "
+            "an older database was restored, or it is another one. Start the workers: they go "
+            "back by themselves and read them again, as far as the topic still holds them"
+        )
+    return f"the database holds what the group {settings.kafka_group} has committed"
+
+
+async def _committed(settings: Settings) -> dict[TopicPartition, int]:
+    """The group's offsets; named one by one, because the embedded broker does not list them."""
+    client = AIOKafkaAdminClient(**client_options(settings))
+    try:
+        await client.start()
+        [topic] = await client.describe_topics([settings.turns_topic])
+        places = [
+            TopicPartition(settings.turns_topic, item["partition"]) for item in topic["partitions"]
+        ]
+        found = await client.list_consumer_group_offsets(settings.kafka_group, partitions=places)
+        return {place: at.offset for place, at in found.items() if at.offset > 0}
+    except KafkaError as problem:
+        raise RapportError(
+            f"the group's offsets cannot be read ({type(problem).__name__})"
         ) from problem
     finally:
         await client.close()

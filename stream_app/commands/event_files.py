@@ -11,10 +11,14 @@ import msgspec
 from msgspec import Struct
 
 from stream_app.contracts.events import ROLE_ALIASES
+from stream_app.contracts.plausible import EARLIEST
 from stream_app.errors import RapportError
 
 SAMPLES: Final = Path(__file__).parents[1] / "samples"
 CONVOKIT_UTTERANCES: Final = "utterances.jsonl"
+UNTIMED: Final = EARLIEST.timestamp()
+"""Where sessions begin in a corpus without dates."""
+LONGEST_SESSION: Final = 3650 * 86_400.0
 
 
 class TimedEvent(Struct, frozen=True):
@@ -187,7 +191,7 @@ def _convokit_turn(
             f"one of {', '.join(ROLE_ALIASES)} is needed"
         )
     seq = counts[session_id] = counts.get(session_id, -1) + 1
-    at = datetime.fromtimestamp(float(utterance.get("timestamp") or seq), UTC)
+    at = datetime.fromtimestamp(_timestamp(utterance.get("timestamp"), seq), UTC)
     optional = {
         key: meta[key] for key in ("domain", "lang", "consent", "channel", "team") if key in meta
     }
@@ -204,6 +208,12 @@ def _convokit_turn(
             **optional,
         }
     )
+
+
+def _timestamp(given: Any, seq: int) -> float:
+    """Seconds since 1970; small numbers, and ``seq`` where there is none, count from UNTIMED."""
+    seconds = float(given or seq)
+    return UNTIMED + seconds if 0.0 <= seconds < LONGEST_SESSION else seconds
 
 
 def _meta(item: dict[str, Any] | None) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from typing import Final
 from msgspec import Struct, field
 
 from stream_app.commands.score import received
+from stream_app.contracts import plausible
 from stream_app.contracts.events import Outcome, OutcomeKind, Role
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import Alert, AlertState, Stage, TurnScore
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Pipeline
@@ -100,7 +102,12 @@ class Trial(Struct):
         return sum(seq <= alert.seq for seq in seqs) if alert.seq is not None else len(seqs)
 
 
-def run(pipeline: Pipeline, events: Iterator[bytes], live: timedelta | None = None) -> Trial:
+def run(
+    pipeline: Pipeline,
+    events: Iterator[bytes],
+    live: timedelta | None = None,
+    times: PlausibleTimes = plausible.DEFAULT,
+) -> Trial:
     """Score the events and collect what the rules do.
 
     Args:
@@ -108,12 +115,13 @@ def run(pipeline: Pipeline, events: Iterator[bytes], live: timedelta | None = No
         events: as ``event_files.raw_events`` gives them.
         live: fire rules of time in sessions that stop without an end, too, as a worker would
             within this time of their last turn.
+        times: other events are set aside.
     """
     trial = Trial()
     states: dict[str, Versioned] = {}
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, BATCH)):
-        trial.take(pipeline.process([received(line, raw) for line, raw in chunk], states))
+        trial.take(pipeline.process([received(line, raw, times) for line, raw in chunk], states))
     if live is not None:
         for key, known in states.items():
             last = known.state.last_activity_at

@@ -4,17 +4,19 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stream_app.commands.event_files import InputError
-from stream_app.contracts import scores
+from stream_app.contracts import plausible, scores
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import DeadLetter, SessionScore
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Pipeline, Received, Source, receive
@@ -30,7 +32,12 @@ class Summary(Struct):
 
 
 def run(
-    pipeline: Pipeline, events: Iterator[bytes], out: IO[bytes], batch: int, with_alerts: bool
+    pipeline: Pipeline,
+    events: Iterator[bytes],
+    out: IO[bytes],
+    batch: int,
+    with_alerts: bool,
+    times: PlausibleTimes = plausible.DEFAULT,
 ) -> Summary:
     """Score ``events`` and write JSON lines; sessions without an end are flushed at the end."""
     summary = Summary()
@@ -52,7 +59,7 @@ def run(
 
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
-        take(pipeline.process([received(line, raw) for line, raw in chunk], states))
+        take(pipeline.process([received(line, raw, times) for line, raw in chunk], states))
     take(
         pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
     )
@@ -92,9 +99,10 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
             yield event
 
 
-def received(line: int, raw: bytes) -> Received:
-    """A line of a file as if it had come from the log."""
-    return receive(Source("file", 0, line), raw)
+def received(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:
+    """A line of a file as if it had come from the log, appended now."""
+    found = receive(Source("file", 0, line), raw)
+    return structs.replace(found, event=times.checked(found.event, datetime.now(UTC)))
 
 
 def _line(out: IO[bytes], message: bytes) -> None:

@@ -7,6 +7,7 @@ import uvicorn
 from stream_app import bootstrap
 from stream_app.probes import serving
 from stream_app.settings import Settings
+from stream_app.web.connections import MOST_CONNECTIONS, TimedProtocol
 
 
 def run(settings: Settings) -> None:
@@ -32,4 +33,6 @@ def run(settings: Settings) -> None:
             log_config=None,
             access_log=False,  # its lines would name who was looked at
             server_header=False,
+            http=TimedProtocol,
+            limit_concurrency=MOST_CONNECTIONS,
         )

@@ -1,5 +1,6 @@
 """Evaluates the rules in force for a session: after a turn, at a due time, at its end."""
 
+from collections import Counter
 from datetime import datetime
 
 from stream_app.contracts.events import Role
@@ -14,12 +15,16 @@ from stream_app.core.watch import Facts
 
 
 class Alerting:
-    """Holds the rules; the session's state has each rule's status."""
+    """Holds the rules; the session's state has each rule's status.
+
+    ``failures``: how often expressions failed to evaluate; whoever reports them clears it.
+    """
 
     def __init__(self, rules: RuleSet, model: EmpathyModel | None, bundle: str) -> None:
         self._model = model
         self._bundle = bundle
         self.rules = NO_RULES
+        self.failures: Counter[str] = Counter()
         self._names: frozenset[str] = frozenset()
         self.adopt(rules)
 
@@ -117,6 +122,7 @@ class Alerting:
             clock,
             exchanges=state.exchanges,
             outcomes=state.outcomes,
+            failures=self.failures,
             catalogue=self.rules.catalogue,
         )
 

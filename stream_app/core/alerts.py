@@ -13,7 +13,7 @@ event time.
 """
 
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
@@ -97,7 +97,7 @@ def _wait(
     if not when:
         return [_move(rule, status, AlertState.INACTIVE, reading, moment)]
     if rule.lasts.time is not None:
-        status.due_at = (status.since or moment.at) + rule.lasts.time
+        status.due_at = _later(status.since or moment.at, rule.lasts.time)
         return fire_overdue(rule, status, reading, moment)
     if status.turns_in_state + 1 >= rule.lasts.turns:
         return [_move(rule, status, AlertState.FIRING, reading, moment)]
@@ -168,12 +168,18 @@ def _ids(identity: tuple[str, ...], to: AlertState) -> dict[str, str]:
 def _rested(rule: Rule, status: AlertStatus, moment: Moment) -> bool:
     """Whether the cool-down ended before this turn; the turn that ends it cannot start the rule."""
     if rule.cooldown.time is not None:
-        over = status.since is None or moment.at >= status.since + rule.cooldown.time
+        over = status.since is None or moment.at >= _later(status.since, rule.cooldown.time)
     else:
         over = status.turns_in_state > rule.cooldown.turns
     if over:
         status.state, status.turns_in_state = AlertState.INACTIVE, 0
     return over
+
+
+def _later(moment: datetime, span: timedelta) -> datetime:
+    """The sum, or the last representable moment if the sum lies beyond it."""
+    last = datetime.max.replace(tzinfo=UTC)
+    return moment + span if moment <= last - span else last
 
 
 def _cleared(rule: Rule, when: bool | None, reading: Reading) -> bool:
@@ -191,7 +197,7 @@ def _begin(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) ->
     status.held = [moment.seq] if moment.seq is not None else []
     transitions = [_move(rule, status, AlertState.PENDING, reading, moment)]
     if rule.lasts.time is not None:
-        status.due_at = moment.at + rule.lasts.time
+        status.due_at = _later(moment.at, rule.lasts.time)
         transitions += fire_overdue(rule, status, reading, moment)
     elif rule.lasts.turns <= 1:
         transitions.append(_move(rule, status, AlertState.FIRING, reading, moment))

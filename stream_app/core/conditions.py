@@ -1,12 +1,14 @@
 """Expressions of rules: CEL with declared variables, checked when they are compiled.
 
-CEL (the Common Expression Language, https://cel.dev) has no loops and no side effects, and
-terminates after a bounded number of steps.
+CEL (the Common Expression Language, https://cel.dev) has no side effects. Its list macros must not
+be nested and must not build lists, so that the cost of an expression is bounded by its length. One
+that fails nevertheless is unknown, and counted (``Reading.failures``).
 """
 
+import math
 import re
 from functools import cache
-from typing import Final
+from typing import Final, NoReturn
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_math
@@ -21,9 +23,19 @@ _TYPES: Final = {
     Kind.FLAG: cel.Type.BOOL,
     Kind.WORD: cel.Type.STRING,
 }
+_SOME_VALUE: Final[dict[Kind, float | int | bool | str]] = {
+    Kind.NUMBER: 1.0,
+    Kind.COUNT: 1,
+    Kind.FLAG: True,
+    Kind.WORD: "a",
+}
 _PLACE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _CONTAINER = " (in container '')"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*")
+_LOOP = re.compile(r"\.\s*(all|exists|exists_one|existsOne|map|filter)\s*\(")
+_ASKING: Final = ("all", "exists", "exists_one", "existsOne")
+MAX_EXPRESSION: Final = 2000
+"""Characters."""
 _STRINGS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|//[^\n]*")
 
 
@@ -78,24 +90,73 @@ def number(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
 
 
 def holds(compiled: Compiled, reading: Reading) -> bool | None:
-    """Whether the condition holds; None if a variable is absent and decides it."""
-    found = compiled.program.eval(data=reading.present(compiled.names)).value()
+    """Whether the condition holds; None if an absent variable decides it, or if it fails."""
+    found = _evaluated(compiled, reading)
     return found if isinstance(found, bool) else None
 
 
 def evaluate(compiled: Compiled, reading: Reading) -> float | None:
-    """The number; None if a variable is absent."""
-    found = compiled.program.eval(data=reading.present(compiled.names)).value()
-    return float(found) if isinstance(found, float | int) else None
+    """The number; None if a variable is absent, and if it fails or is not finite."""
+    found = _evaluated(compiled, reading)
+    return float(found) if isinstance(found, float | int) and math.isfinite(found) else None
+
+
+def _evaluated(compiled: Compiled, reading: Reading) -> object:
+    """What the expression gives; None, which is no value of CEL's, if it fails."""
+    try:
+        return compiled.program.eval(data=reading.present(compiled.names)).value()
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  # the library has no error class of its own
+        reading.failures[compiled.source] += 1
+        return None
 
 
 def _compile(source: str, catalogue: Catalogue) -> Compiled:
+    _check_cost(source)
     declared = tuple((variable.name, variable.kind) for variable in catalogue.values())
     try:
         program = _environment(declared).compile(source)
     except RuntimeError as problem:
         raise _worded(str(problem), catalogue) from None
-    return Compiled(source, _names(source, catalogue), program)
+    compiled = Compiled(source, _names(source, catalogue), program)
+    try:
+        program.eval(data={name: _SOME_VALUE[catalogue[name].kind] for name in compiled.names})
+    except Exception as problem:  # noqa: BLE001  # the library has no error class of its own
+        what = str(problem).splitlines()[0]
+        raise BadExpression(1, 1, f"it cannot be evaluated: {what}") from None
+    return compiled
+
+
+def _check_cost(source: str) -> None:
+    """Refuse what may take long, or much memory, whatever the variables are."""
+    if len(source) > MAX_EXPRESSION:
+        raise BadExpression(
+            1, 1, f"{len(source)} characters are too many; {MAX_EXPRESSION} are allowed"
+        )
+    bare = _STRINGS.sub(lambda match: " " * len(match[0]), source)
+    inside = 0
+    for loop in _LOOP.finditer(bare):
+        if loop[1] not in _ASKING:
+            _refuse(bare, loop.start(), f"`{loop[1]}` makes lists; use all, exists or exists_one")
+        if loop.start() < inside:
+            _refuse(bare, loop.start(), f"`{loop[1]}` inside of another look through a list")
+        inside = max(inside, _end_of_call(bare, loop.end()))
+
+
+def _end_of_call(source: str, start: int) -> int:
+    """Where the parenthesis is closed that was opened just before ``start``."""
+    depth = 1
+    for place in range(start, len(source)):
+        depth += (source[place] == "(") - (source[place] == ")")
+        if depth == 0:
+            return place
+    return len(source)
+
+
+def _refuse(source: str, place: int, what: str) -> NoReturn:
+    line_start = source.rfind("\n", 0, place) + 1
+    raise BadExpression(source.count("\n", 0, place) + 1, place - line_start + 1, what)
 
 
 def _names(source: str, catalogue: Catalogue) -> tuple[str, ...]:

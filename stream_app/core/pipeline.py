@@ -37,13 +37,17 @@ class Source(Struct, frozen=True):
 
 
 class Received(Struct, frozen=True):
-    """A decoded record: the event or its error; ``encoding`` if encoded ahead."""
+    """A decoded record: the event or its error; ``encoding`` if encoded ahead.
+
+    ``appended_at``: by the broker's clock, if known.
+    """
 
     source: Source
     raw: bytes
     event: Event | ContractError
     produced_at: datetime | None = None
     encoding: Encoding | None = None
+    appended_at: datetime | None = None
 
 
 def receive(
@@ -51,6 +55,7 @@ def receive(
     raw: bytes,
     headers: Mapping[str, bytes] = NO_HEADERS,
     produced_at: datetime | None = None,
+    appended_at: datetime | None = None,
 ) -> Received:
     """Decode a record of the log; a CloudEvent's headers must agree with its data."""
     event: Event | ContractError
@@ -60,7 +65,7 @@ def receive(
             cloudevents.check(headers, event)
     except ContractError as problem:
         event = problem
-    return Received(source, raw, event, produced_at)
+    return Received(source, raw, event, produced_at, appended_at=appended_at)
 
 
 class Pipeline:

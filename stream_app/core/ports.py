@@ -89,6 +89,15 @@ class OutboxEntry(Struct, frozen=True):
     messages: list[Message]
 
 
+class LogPosition(Struct, frozen=True):
+    """Up to where a consumer group has read a partition: ``next_offset`` comes next."""
+
+    consumer_group: str
+    topic: str
+    partition: int
+    next_offset: int
+
+
 class SessionStore(Protocol):
     """Keeps the states of sessions and commits batches. The calls block.
 
@@ -104,7 +113,7 @@ class SessionStore(Protocol):
     def quiet_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
-        """Open sessions whose last turn is older than ``before``, oldest first."""
+        """Open sessions last heard of before ``before`` (``Versioned.seen_at``), oldest first."""
 
     def due_sessions(
         self,
@@ -114,16 +123,29 @@ class SessionStore(Protocol):
         partitions: Sequence[int],
         limit: int = 200,
     ) -> dict[str, Versioned]:
-        """Open sessions with a time rule due by ``due`` and a turn since ``active_since``."""
+        """Open sessions with a time rule due by ``due`` (``Versioned.wakes_at``), earliest first.
 
-    def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
+        Only live ones: heard of since ``active_since``, and with a turn of that time. A session
+        with older turns is a recording.
+        """
+
+    def commit(
+        self,
+        result: BatchResult,
+        messages: Sequence[Message] = (),
+        positions: Sequence[LogPosition] = (),
+    ) -> int | None:
         """Store a batch as a whole; returns the id of its outbox entry, None without messages.
 
-        The versions in ``result.sessions`` are raised once it is stored.
+        The versions in ``result.sessions`` are raised once it is stored. ``positions``: up to where
+        the log is stored with it.
 
         Raises:
             StaleState: another worker has updated one of the sessions; nothing was stored.
         """
+
+    def rehearse(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
+        """Write a batch and roll it back, to see whether the store takes one at all."""
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         """Entries whose messages are not known to be published, oldest first."""

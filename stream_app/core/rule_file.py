@@ -23,6 +23,7 @@ VERSION: Final = 1
 MAX_NAME: Final = 100
 MAX_SUMMARY: Final = 500
 MAX_LABELS: Final = 16
+MAX_RULES: Final = 200
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _TURNS = re.compile(r"(\d+) turns?")
@@ -127,6 +128,10 @@ def _items(body: Any) -> CommentedSeq:
     items = body.get("rules")
     if not isinstance(items, CommentedSeq):
         raise _Fault(_line_of(body, "rules") if "rules" in body else 1, "`rules` is a list")
+    if len(items) > MAX_RULES:
+        raise _Fault(
+            _line_of(body, "rules"), f"{len(items)} rules are too many; {MAX_RULES} are allowed"
+        )
     return items
 
 

@@ -58,6 +58,11 @@ class Rule(Struct, frozen=True):
     shown: tuple[str, ...]
     placeholders: tuple[str, ...]
 
+    def uses(self, source: str) -> bool:
+        """Whether this is one of the rule's expressions."""
+        parts = (self.when, self.clear, self.value, self.threshold)
+        return any(part is not None and part.source == source for part in parts)
+
     @property
     def by_time(self) -> bool:
         """Whether the rule is timed: evaluated after every turn, not only counsellor turns."""

@@ -75,7 +75,8 @@ class Versioned(Struct):
     """A state and its metadata in the store; ``version`` 0 is not stored yet.
 
     ``partition``: of the topic with the session's events. ``slots``: the stored rows of the
-    window's turns, by seq. ``speakers``: speakers that are already stored.
+    window's turns, by seq. ``speakers``: speakers that are already stored. ``seen_at``: when its
+    latest event was appended, by a clock that no producer sets.
     """
 
     state: SessionState
@@ -83,6 +84,21 @@ class Versioned(Struct):
     partition: int = 0
     slots: dict[int, int] = field(default_factory=dict)
     speakers: set[tuple[str, str]] = field(default_factory=set)
+    seen_at: datetime | None = None
+
+    @property
+    def wakes_at(self) -> datetime | None:
+        """When the next time rule is due by the clock of ``seen_at``; None if none is.
+
+        As long after ``seen_at`` as, in the session's own time, after its latest turn.
+        """
+        own, due = self.state.last_activity_at, self.state.wake_at
+        if own is None or due is None or self.seen_at is None:
+            return None
+        try:
+            return self.seen_at + (due - own)
+        except OverflowError:
+            return None
 
 
 _encoder = msgspec.msgpack.Encoder()

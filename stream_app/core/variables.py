@@ -5,6 +5,7 @@ does not hold. ``docs/rules.md`` lists this catalogue.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
@@ -34,7 +35,10 @@ CLIENT_TALK: Final = ("change", "neutral", "sustain")
 
 
 class Reading:
-    """Inputs of the rules for one session at one moment; expensive ones are computed once."""
+    """Inputs of the rules for one session at one moment; expensive ones are computed once.
+
+    ``failures``: how often expressions, by their source, failed to evaluate.
+    """
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Reading:
         exchanges: Exchanges | None = None,
         outcomes: Mapping[str, float] | None = None,
         catalogue: "Catalogue | None" = None,
+        failures: Counter[str] | None = None,
     ) -> None:
         self.aggregates = aggregates
         self.watch = watch
@@ -56,6 +61,7 @@ class Reading:
         self.clock = clock
         self.exchanges = exchanges or Exchanges()
         self.outcomes = outcomes or {}
+        self.failures: Counter[str] = Counter() if failures is None else failures
         self._catalogue = CATALOGUE if catalogue is None else catalogue
         self._values: dict[str, Value | None] = {}
 

@@ -2,8 +2,10 @@
 
 import threading
 import time
+from collections import Counter as Counts
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -18,7 +20,7 @@ from tenacity import (
 )
 
 from stream_app.contracts.scores import AlertState
-from stream_app.errors import StoreUnavailable
+from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.notifications.notification import (
     Channel,
     Notification,
@@ -80,6 +82,7 @@ class Notifier:
         self._every = every
         self._longest_wait = longest_wait
         self._not_before: dict[str, datetime] = {}
+        self._failed: Counts[str] = Counts()
         self._busy_since: float | None = None
         self._problem: str | None = "not asked yet"
         self._stopped = threading.Event()
@@ -130,7 +133,8 @@ class Notifier:
                 for alert in due:
                     if self._stopped.is_set():
                         return sent
-                    sent += self._decide(alert, stopped.get(alert.episode_id))
+                    tell = partial(self._decide, alert, stopped.get(alert.episode_id))
+                    sent += self._alone(alert.alert_id, [alert], tell)
         return sent
 
     def _round(self) -> None:
@@ -144,6 +148,23 @@ class Notifier:
             self._problem = None
         finally:
             self._busy_since = None
+
+    def _alone(self, key: str, alerts: Sequence[DueAlert], tell: Callable[[], bool]) -> bool:
+        """Do one delivery; one that fails in a way of its own waits, the others do not."""
+        try:
+            return tell()
+        except (NotTaken, StoreUnavailable):
+            raise
+        except Exception as problem:
+            if isinstance(problem, StoreError) and not isinstance(problem, RowRefused):
+                raise
+            name = type(problem).__name__
+            log.error("alert.failed", target=self.target.name, alert=key, reason=name)
+            self._attempted("failed")
+            self._failed[key] += 1
+            self._wait(key, self._failed[key])
+            self._deliveries.kept(alerts, f"telling it failed: {name}")
+            return False
 
     def _decide(self, alert: DueAlert, intervention: Intervention | None) -> bool:
         """Tell it, hold it or settle it; whether it was told."""
@@ -194,9 +215,9 @@ class Notifier:
     def _tell_held(self) -> int:
         """Send the digests that are due; returns how many were taken."""
         return sum(
-            self._tell_waiting(waiting)
+            self._alone(key, [], partial(self._tell_waiting, waiting))
             for waiting in self._deliveries.waiting()
-            if self._is_time(waiting.notification_id or _DIGEST)
+            if self._is_time(key := waiting.notification_id or _DIGEST)
         )
 
     def _tell_waiting(self, waiting: Waiting) -> bool:

@@ -1,13 +1,16 @@
 """Writes a batch: the rows are made first, then one transaction writes all of them."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import sqlalchemy as sa
+from msgspec import Struct
 from sqlalchemy import Connection, Table
 
-from stream_app.core.batch import BatchResult
-from stream_app.core.ports import Message
+from stream_app.core.batch import BatchResult, StoredTurn
+from stream_app.core.ports import LogPosition, Message
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
 from stream_app.store.connection import Database
@@ -16,53 +19,113 @@ from stream_app.store.rows import Row
 from stream_app.store.states import SessionStates
 
 
-def commit(
-    database: Database,
-    states: SessionStates,
-    privacy: Privacy,
-    now: datetime,
-    result: BatchResult,
-    messages: Sequence[Message],
-) -> int | None:
-    """Write a batch in one transaction; returns the id of its outbox row, if any.
+class Prepared(Struct, frozen=True):
+    """The rows of a batch: ``tables`` with whether known rows are kept.
 
-    The versions in ``result.sessions`` move on when the transaction is through.
+    ``slots``: where the turns of each session's window are stored. ``speakers``: those not known.
     """
-    statuses = {score.session_id: score.status for score in result.session_scores}
+
+    now: datetime
+    states: list[Row]
+    slots: dict[str, windows.Slots]
+    speakers: list[Row]
+    tables: list[tuple[Table, list[Row], bool]]
+
+
+class _RolledBack(Exception):
+    """Ends a rehearsal."""
+
+
+def prepare(
+    privacy: Privacy, now: datetime, result: BatchResult, redaction_took: Callable[[float], None]
+) -> Prepared:
+    """Make the rows of a batch, before there is a transaction that would wait for them."""
     sessions = result.sessions
+    for versioned in sessions.values():
+        versioned.seen_at = versioned.seen_at or now
+    statuses = {score.session_id: score.status for score in result.session_scores}
     split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
-    replaced = [rows.state_row(v, statuses[key], split[key].state) for key, v in sessions.items()]
-    turns = [rows.turn_row(turn, privacy, now) for turn in result.turns]
+    turns = [_turn_row(turn, privacy, now, redaction_took) for turn in result.turns]
     speakers = [
         rows.speaker_row(turn)
         for turn in turns
         if _speaker(turn) not in sessions[turn["session_id"]].speakers
     ]
-    written: list[tuple[Table, list[Row], bool]] = [
-        (tables.window_turns, [row for item in split.values() for row in item.turns], False),
-        (tables.sessions, [rows.session_row(v.state) for v in sessions.values()], False),
-        (tables.turns, turns, True),
-        (tables.session_speakers, speakers, True),
-        (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
-        (
-            tables.session_scores,
-            [rows.session_score_row(s) for s in result.session_scores],
-            False,
-        ),
-        (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
-        (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
-    ]
+    return Prepared(
+        now,
+        [rows.state_row(v, statuses[key], split[key].state) for key, v in sessions.items()],
+        {session_id: item.slots for session_id, item in split.items()},
+        speakers,
+        [
+            (tables.window_turns, [row for item in split.values() for row in item.turns], False),
+            (tables.sessions, [rows.session_row(v.state, now) for v in sessions.values()], False),
+            (tables.turns, turns, True),
+            (tables.session_speakers, speakers, True),
+            (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
+            (
+                tables.session_scores,
+                [rows.session_score_row(s) for s in result.session_scores],
+                False,
+            ),
+            (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
+            (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
+        ],
+    )
+
+
+def commit(
+    database: Database,
+    states: SessionStates,
+    prepared: Prepared,
+    result: BatchResult,
+    messages: Sequence[Message],
+    positions: Sequence[LogPosition],
+) -> int | None:
+    """Write a batch in one transaction; returns the id of its outbox row, if any.
+
+    The versions in ``result.sessions`` move on when the transaction is through.
+    """
+    read_to = [rows.position_row(position, prepared.now) for position in positions]
     with database.transaction() as connection:
-        states.write(connection, replaced)
-        for table, values, keep in written:
-            database.upsert(connection, table, values, keep=keep)
-        outbox_id = _write_outbox(connection, messages, now)
-    for session_id, versioned in sessions.items():
+        outbox_id = _write(connection, database, states, prepared, messages)
+        database.upsert(connection, tables.log_positions, read_to, keep=False)
+    for session_id, versioned in result.sessions.items():
         versioned.version += 1
-        versioned.slots = split[session_id].slots
-    for row in speakers:
-        sessions[row["session_id"]].speakers.add(_speaker(row))
+        versioned.slots = prepared.slots[session_id]
+    for row in prepared.speakers:
+        result.sessions[row["session_id"]].speakers.add(_speaker(row))
     return outbox_id
+
+
+def rehearse(
+    database: Database, states: SessionStates, prepared: Prepared, messages: Sequence[Message]
+) -> None:
+    """Write a batch and roll it back."""
+    with suppress(_RolledBack), database.transaction() as connection:
+        _write(connection, database, states, prepared, messages)
+        raise _RolledBack
+
+
+def _write(
+    connection: Connection,
+    database: Database,
+    states: SessionStates,
+    prepared: Prepared,
+    messages: Sequence[Message],
+) -> int | None:
+    states.write(connection, prepared.states)
+    for table, values, keep in prepared.tables:
+        database.upsert(connection, table, values, keep=keep)
+    return _write_outbox(connection, messages, prepared.now)
+
+
+def _turn_row(
+    turn: StoredTurn, privacy: Privacy, now: datetime, redaction_took: Callable[[float], None]
+) -> Row:
+    began = time.perf_counter()
+    row = rows.turn_row(turn, privacy, now)
+    redaction_took(time.perf_counter() - began)
+    return row
 
 
 def _speaker(row: Row) -> tuple[str, str]:

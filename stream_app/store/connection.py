@@ -1,5 +1,6 @@
 """Opens a database and words its errors; transactions and upserts on either of the two kinds."""
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -11,13 +12,17 @@ from sqlalchemy import URL, Connection, Engine, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
+    IntegrityError,
     InterfaceError,
+    NoSuchTableError,
     OperationalError,
+    ProgrammingError,
     StatementError,
 )
 
-from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.store import tables
 from stream_app.store.rows import Row
 from stream_app.store.statements import Statement, as_json
@@ -28,6 +33,8 @@ SQLITE_LOG_PAGES: Final = 4000
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
+_OF_VALUES: Final = ("22", "23", "54")
+"""Classes of PostgreSQL's SQLSTATE: data exceptions, constraints, limits of a row or an index."""
 _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
@@ -52,10 +59,37 @@ class Database:
         Those of partitioned tables hold the partition's column, too, and an upsert has to name
         them exactly.
         """
-        inspector = sa.inspect(self.engine)
-        for name in self._keys:
-            self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
+        with self._inspected() as inspector:
+            for name in self._keys:
+                self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
         self._upserts.clear()
+
+    def check_schema(self) -> None:
+        """Check that the database has every table and column of this release.
+
+        Raises:
+            StoreError: some are missing; says which, and what to run.
+        """
+        missing = []
+        with self._inspected() as inspector:
+            there = set(inspector.get_table_names())
+            for name, table in tables.metadata.tables.items():
+                if name not in there:
+                    missing.append(name)
+                    continue
+                columns = {column["name"] for column in inspector.get_columns(name)}
+                lacking = (column.name for column in table.c if column.name not in columns)
+                missing += [f"{name}.{column}" for column in lacking]
+        if missing:
+            raise StoreError(f"{SCHEMA_MISSING}; missing: {', '.join(missing[:5])}")
+
+    @contextmanager
+    def _inspected(self) -> Iterator[sa.Inspector]:
+        with self.reading() as connection:
+            try:
+                yield sa.inspect(connection)
+            except NoSuchTableError:
+                raise StoreError(SCHEMA_MISSING) from None
 
     def ping(self) -> None:
         """Raise StoreUnavailable if the database does not answer."""
@@ -103,13 +137,20 @@ class Database:
     @contextmanager
     def transaction(self, **options: Any) -> Iterator[Connection]:
         """A transaction with the driver's errors in Rapport's words; options are SQLAlchemy's."""
-        try:
+        with worded():
             connecting = self.engine.connect().execution_options(**options)
             with connecting as connection, connection.begin():
                 yield connection
-        except StatementError as problem:
-            # `from None`: later lines of the driver's message may quote the row
-            raise _worded(problem) from None
+
+
+@contextmanager
+def worded() -> Iterator[None]:
+    """The driver's errors in Rapport's words."""
+    try:
+        yield
+    except StatementError as problem:
+        # `from None`: later lines of the driver's message may quote the row
+        raise _worded(problem) from None
 
 
 def open_engine(url: str, connections: int) -> Engine:
@@ -145,6 +186,8 @@ def open_engine(url: str, connections: int) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _tune_sqlite)
         event.listen(engine, "begin", _begin)
+    else:
+        event.listen(engine, "connect", _in_utc)
     return engine
 
 
@@ -175,6 +218,13 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
+def _in_utc(connection: Any, _record: object) -> None:
+    """Times come in the zone of the connection, where those of year 1 and 9999 may have no date."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET TIME ZONE 'UTC'")
+    connection.commit()
+
+
 def _begin(connection: Connection) -> None:
     """Take the write lock at once where there will be a write: a lock that grows may fail."""
     reads_only = connection.get_execution_options().get(READS_ONLY, False)
@@ -183,9 +233,11 @@ def _begin(connection: Connection) -> None:
 
 def _worded(problem: StatementError) -> StoreError:
     if not isinstance(problem, DBAPIError):
-        return StoreError(f"the work cannot be written: {_reason(problem)}")
+        return RowRefused(f"the work cannot be written: {_reason(problem)}")
     if _is_schema_missing(problem):
         return StoreError(SCHEMA_MISSING)
+    if _is_about_values(problem):
+        return RowRefused(f"the database refused the work: {_reason(problem)}")
     if isinstance(problem, OperationalError | InterfaceError):
         return StoreUnavailable(f"the database does not answer: {_reason(problem)}")
     if problem.connection_invalidated:
@@ -201,6 +253,21 @@ def _is_schema_missing(problem: DBAPIError) -> bool:
         or "has no column named" in text
         or getattr(problem.orig, "sqlstate", None) in _UNDEFINED
     )
+
+
+def _is_about_values(problem: DBAPIError) -> bool:
+    """Whether other rows might have been taken.
+
+    Drivers also refuse values themselves, without a state: SQLite's with any of four errors.
+    """
+    if problem.connection_invalidated:
+        return False
+    state = getattr(problem.orig, "sqlstate", None)
+    if state is not None:
+        return str(state)[:2] in _OF_VALUES
+    if isinstance(problem, DataError | IntegrityError | ProgrammingError):
+        return True
+    return isinstance(problem, InterfaceError) and isinstance(problem.orig, sqlite3.Error)
 
 
 def _reason(problem: StatementError) -> str:

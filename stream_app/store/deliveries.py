@@ -286,6 +286,8 @@ class Deliveries:
         which = (deliveries.c.alert_id == sa.bindparam("which")) & (
             deliveries.c.target == self.target
         )
+        if not found:
+            return
         with self._store.transaction() as connection:
             connection.execute(
                 sa.update(deliveries).where(which).values(changes),

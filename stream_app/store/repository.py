@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from stream_app.core.batch import BatchResult
-from stream_app.core.ports import Message, OutboxEntry
+from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import Versioned
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import tables
-from stream_app.store.commit import commit
+from stream_app.store.commit import Prepared, commit, prepare, rehearse
 from stream_app.store.connection import Database, open_engine
 from stream_app.store.privacy import Privacy
 from stream_app.store.states import SessionStates
@@ -32,6 +32,7 @@ class Store(Database):
         super().__init__(engine)
         self._now = now
         self.privacy = Privacy(key=b"", redact=True)
+        self.redaction_took: Callable[[float], None] = lambda _: None
         self.states = SessionStates(self)
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
@@ -90,7 +91,7 @@ class Store(Database):
     def quiet_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
-        """Open sessions whose last turn is older than ``before``, oldest first."""
+        """Open sessions last heard of before ``before``, oldest first."""
         return self.states.quiet(bundle, before, partitions, limit)
 
     def due_sessions(
@@ -104,17 +105,35 @@ class Store(Database):
         """Open sessions with a time rule that is due by ``due``; the first due ones first."""
         return self.states.due(bundle, due, active_since, partitions, limit)
 
-    def commit(self, result: BatchResult, messages: Sequence[Message] = ()) -> int | None:
+    def commit(
+        self,
+        result: BatchResult,
+        messages: Sequence[Message] = (),
+        positions: Sequence[LogPosition] = (),
+    ) -> int | None:
         """Write a batch in one transaction; returns the id of its outbox row, if any.
 
-        The versions in ``result.sessions`` move on when the transaction is through.
+        The versions in ``result.sessions`` move on when the transaction is through. ``positions``:
+        up to where the log is in the database with it.
 
         Raises:
             StaleState: another worker moved one of the sessions on; nothing was written.
             StoreUnavailable: the database cannot be reached; the same call may be made again.
-            StoreError: the database refused the batch.
+            RowRefused: a row has values that the database does not take.
+            StoreError: the database refused the batch for another reason.
         """
-        return commit(self, self.states, self.privacy, self._now(), result, messages)
+        return commit(self, self.states, self._prepared(result), result, messages, positions)
+
+    def rehearse(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
+        """Write a batch and roll it back, to see whether the database takes one at all.
+
+        Raises:
+            StoreError: it does not.
+        """
+        rehearse(self, self.states, self._prepared(result), messages)
+
+    def _prepared(self, result: BatchResult) -> Prepared:
+        return prepare(self.privacy, self._now(), result, self.redaction_took)
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         """Outbox rows whose messages are not out yet, oldest first."""

@@ -1,8 +1,10 @@
 """Removes what is older than it may be kept: text and session states first, then whole sessions.
 
+Age counts from the time of storing, by the service's clock: events tell any time they like.
+
 A state holds vectors of the last turns, which say something of their words: it goes with the text.
-A session goes when its last turn is too old, with all that belongs to it. One process does it, once
-a day, in small pieces.
+A session goes when it was last written too long ago, with all that belongs to it. One process does
+it, once a day, in small pieces.
 """
 
 from collections import Counter
@@ -38,29 +40,38 @@ def claim(store: Store, now: datetime) -> bool:
 
 
 def pieces(
-    store: Store, text_before: datetime, sessions_before: datetime
+    store: Store, text_before: datetime, sessions_before: datetime, now: datetime
 ) -> Iterator[Counter[str]]:
     """Remove piece by piece, each in a transaction of its own; what was removed, by its name."""
+    _date(store, now)
     yield from _texts(store, text_before)
     yield from _states(store, text_before)
     yield from _sessions(store, sessions_before)
 
 
 def oldest_text(store: Store) -> datetime | None:
-    """When the oldest turn was said whose text is still there."""
+    """When the oldest turn was stored whose text is still there."""
     table = tables.turns
-    query = sa.select(table.c.occurred_at).where(table.c.text.is_not(None))
+    query = sa.select(table.c.stored_at).where(table.c.text.is_not(None))
     with store.reading() as connection:
-        found: datetime | None = connection.scalar(query.order_by(table.c.occurred_at).limit(1))
+        found: datetime | None = connection.scalar(query.order_by(table.c.stored_at).limit(1))
     return found
+
+
+def _date(store: Store, now: datetime) -> None:
+    """Date what an earlier release wrote during an upgrade; it is as old as this moment."""
+    with store.transaction() as connection:
+        for column in (tables.session_states.c.seen_at, tables.sessions.c.stored_at):
+            undated = sa.update(column.table).where(column.is_(None))
+            connection.execute(undated.values({column.name: now}))
 
 
 def _texts(store: Store, before: datetime) -> Iterator[Counter[str]]:
     table = tables.turns
     old = (
         sa.select(table.c.session_id, table.c.seq)
-        .where(table.c.text.is_not(None), table.c.occurred_at < before)
-        .order_by(table.c.occurred_at)
+        .where(table.c.text.is_not(None), table.c.stored_at < before)
+        .order_by(table.c.stored_at)
         .limit(ROWS_AT_A_TIME)
     )
     here = sa.tuple_(table.c.session_id, table.c.seq)
@@ -79,7 +90,7 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
                 .where(
                     table.c.bundle == bundle,
                     table.c.status == status.value,
-                    table.c.last_activity_at < before,
+                    table.c.seen_at < before,
                 )
                 .limit(ROWS_AT_A_TIME)
             )
@@ -94,8 +105,9 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
 
 def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
     table = tables.sessions
-    last = sa.func.coalesce(table.c.last_activity_at, table.c.ended_at, table.c.started_at)
-    query = sa.select(table.c.session_id).where(last < before).limit(SESSIONS_AT_A_TIME)
+    query = (
+        sa.select(table.c.session_id).where(table.c.stored_at < before).limit(SESSIONS_AT_A_TIME)
+    )
     while True:
         with store.transaction() as connection:
             old = list(connection.scalars(query))

@@ -9,11 +9,17 @@ import msgspec
 from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
 from stream_app.core.batch import StoredTurn
+from stream_app.core.ports import LogPosition
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]
 OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
+
+
+def position_row(position: LogPosition, now: datetime) -> Row:
+    """Written with the batch."""
+    return {**msgspec.structs.asdict(position), "at": now}
 
 
 def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
@@ -79,9 +85,9 @@ def session_score_row(score: SessionScore) -> Row:
     }
 
 
-def session_row(state: SessionState) -> Row:
-    """The facts about a session."""
-    return {
+def session_row(state: SessionState, now: datetime) -> Row:
+    """The facts about a session, written now."""
+    facts = {
         name: getattr(state, name)
         for name in (
             "session_id",
@@ -96,6 +102,7 @@ def session_row(state: SessionState) -> Row:
             "end_reason",
         )
     }
+    return {**facts, "stored_at": now}
 
 
 def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row:
@@ -109,8 +116,9 @@ def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row
         "status": status.value,
         "partition": versioned.partition,
         "last_activity_at": state.last_activity_at,
-        "wake_at": state.wake_at,
+        "wake_at": versioned.wakes_at,
         "state": packed,
+        "seen_at": versioned.seen_at,
     }
 
 

@@ -7,6 +7,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from stream_app.store.connection import worded
 from stream_app.store.repository import Store
 
 
@@ -19,13 +20,19 @@ def config(store: Store) -> Config:
 
 
 def upgrade(store: Store, revision: str = "head") -> None:
-    """Apply the migrations that are missing."""
-    command.upgrade(config(store), revision)
+    """Apply the migrations that are missing.
+
+    Raises:
+        StoreError: the database refused one, or was lost on the way.
+    """
+    with worded():
+        command.upgrade(config(store), revision)
 
 
 def downgrade(store: Store, revision: str) -> None:
     """Take migrations back down to ``revision``."""
-    command.downgrade(config(store), revision)
+    with worded():
+        command.downgrade(config(store), revision)
 
 
 def revisions(store: Store) -> tuple[str | None, str | None]:
@@ -34,7 +41,6 @@ def revisions(store: Store) -> tuple[str | None, str | None]:
     Raises:
         StoreUnavailable: the database cannot be reached.
     """
-    store.ping()
-    with store.engine.connect() as connection:
+    with store.reading() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
     return current, ScriptDirectory.from_config(config(store)).get_current_head()

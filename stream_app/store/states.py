@@ -31,42 +31,43 @@ class SessionStates:
             return {}
         states, turns = tables.session_states, tables.window_turns
         columns = states.c.session_id, sa.null(), states.c.version, states.c.partition
+        nothing = sa.null(), sa.null(), sa.null()
         both = sa.union_all(  # one statement: what it sees is of one moment
-            sa.select(*columns, states.c.state).where(
+            sa.select(*columns, states.c.seen_at, states.c.state).where(
                 states.c.bundle == bundle, states.c.session_id.in_(session_ids)
             ),
-            sa.select(turns.c.session_id, turns.c.slot, sa.null(), sa.null(), turns.c.turn).where(
+            sa.select(turns.c.session_id, turns.c.slot, *nothing, turns.c.turn).where(
                 turns.c.bundle == bundle, turns.c.session_id.in_(session_ids)
             ),
         )
-        found: dict[str, tuple[bytes, int, int]] = {}
+        found: dict[str, tuple[bytes, int, int, datetime | None]] = {}
         turns_of: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
         with self._database.reading() as connection:
-            for session_id, slot, version, partition, raw in connection.execute(both):
+            for session_id, slot, version, partition, seen_at, raw in connection.execute(both):
                 if slot is None:
-                    found[session_id] = raw, version, partition
+                    found[session_id] = raw, version, partition, seen_at
                 else:
                     turns_of[session_id][slot] = raw
         known: dict[str, Versioned] = {}
         for session_id in filter(found.__contains__, session_ids):
-            raw, version, partition = found[session_id]
+            raw, version, partition, seen_at = found[session_id]
             state, slots = windows.join_state(raw, turns_of[session_id])
-            known[session_id] = Versioned(state, version, partition, slots)
+            known[session_id] = Versioned(state, version, partition, slots, seen_at=seen_at)
         return known
 
     def quiet(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
-        """Open sessions whose last turn is older than ``before``, oldest first."""
+        """Open sessions last heard of before ``before``, oldest first."""
         table = tables.session_states
         query = (
             sa.select(table.c.session_id)
             .where(
                 table.c.bundle == bundle,
                 table.c.status == SessionStatus.OPEN.value,
-                table.c.last_activity_at < before,
+                table.c.seen_at < before,
             )
-            .order_by(table.c.last_activity_at)
+            .order_by(table.c.seen_at)
             .limit(limit)
         )
         if partitions is not None:
@@ -83,7 +84,8 @@ class SessionStates:
     ) -> dict[str, Versioned]:
         """Open sessions with a rule of time that is due by ``due``; the first due ones first.
 
-        Only sessions that are live by the clock: with a turn at ``active_since`` or later.
+        By the service's clock, and only of live sessions: heard of since ``active_since``, and with
+        a turn of that time. A session with older turns is a recording.
         """
         table = tables.session_states
         query = (
@@ -92,6 +94,7 @@ class SessionStates:
                 table.c.bundle == bundle,
                 table.c.wake_at <= due,
                 table.c.status == SessionStatus.OPEN.value,
+                table.c.seen_at >= active_since,
                 table.c.last_activity_at >= active_since,
                 table.c.partition.in_(partitions),
             )

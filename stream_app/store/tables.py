@@ -95,6 +95,7 @@ sessions = Table(
     Column("last_activity_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
     Column("end_reason", String(200)),
+    Column("stored_at", UtcDateTime),
 )
 
 session_states = Table(
@@ -108,7 +109,8 @@ session_states = Table(
     Column("last_activity_at", UtcDateTime),
     Column("wake_at", UtcDateTime),
     Column("state", LargeBinary, nullable=False),
-    Index(None, "bundle", "status", "last_activity_at"),
+    Column("seen_at", UtcDateTime),
+    Index(None, "bundle", "status", "seen_at"),
     Index(None, "bundle", "wake_at"),
 )
 
@@ -136,7 +138,7 @@ turns = Table(
     Column("late", Boolean, nullable=False),
     Column("produced_at", UtcDateTime),
     Column("stored_at", UtcDateTime, nullable=False),
-    Index(None, "occurred_at", postgresql_where=_HAS_TEXT, sqlite_where=_HAS_TEXT),
+    Index(None, "stored_at", postgresql_where=_HAS_TEXT, sqlite_where=_HAS_TEXT),
 )
 
 turn_scores = Table(
@@ -249,6 +251,16 @@ outcomes = Table(
     Column("occurred_at", UtcDateTime, nullable=False),
 )
 
+log_positions = Table(
+    "log_positions",
+    metadata,
+    Column("consumer_group", String(255), primary_key=True),
+    Column("topic", String(255), primary_key=True),
+    Column("partition", Integer, primary_key=True, autoincrement=False),
+    Column("next_offset", BigInteger, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
 outbox = Table(
     "outbox",
     metadata,
@@ -307,6 +319,15 @@ access_tokens = Table(
     Column("label", String(100), nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime),
+)
+
+sign_in_attempts = Table(
+    "sign_in_attempts",
+    metadata,
+    Column("digest", String(32), primary_key=True),
+    Column("refused", Integer, nullable=False),
+    Column("last_at", UtcDateTime, nullable=False),
+    Column("succeeded_at", UtcDateTime),
 )
 
 alert_actions = Table(

@@ -6,7 +6,6 @@ the console's own pages (``Sec-Fetch-Site``, or ``Origin`` where a browser does 
 
 import math
 import secrets
-import threading
 from collections.abc import Callable
 from typing import Annotated, Final
 
@@ -17,22 +16,17 @@ from starlette.datastructures import URL
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.errors import RapportError
 from stream_app.store import audit
+from stream_app.store.attempts import TooManyAttempts
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person, PersonRole
-from stream_app.web.attempts import TooManyAttempts
 from stream_app.web.services import Services, Wired
 
 COOKIE: Final = "rapport"
 SIGN_IN: Final = "sign-in"
 """In the cookie: a token, so that a copy of the cookie is worth nothing after signing out."""
-PATIENCE_WITH_ONE: Final = 5
-PATIENCE_WITH_MANY: Final = 100
-"""Wrong passwords for a name from anywhere, or from an address for any name, before it waits."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _hashes = PasswordHash.recommended()
 _NOBODY = _hashes.hash(secrets.token_hex(16))
-_verifying = threading.BoundedSemaphore(4)
-"""Each takes 64 MiB while it runs."""
 
 
 class SignInNeeded(RapportError):
@@ -49,23 +43,22 @@ def signed_in(
 ) -> Person | None:
     """The person, if the password is right; as slow for a name that does not exist.
 
+    Takes a core and 64 MiB for a moment: call it through ``services.sign_ins``.
+
     Raises:
-        HTTPException: 429, after too many wrong passwords for this name or from this address.
+        HTTPException: 429, after too many wrong passwords; see ``store.attempts``.
     """
     name = name[:MAX_ID_CHARS].replace("\0", "")
-    who = f"{name}@{address}"
-    keys = {who: PATIENCE_WITH_ONE, name: PATIENCE_WITH_MANY, f"@{address}": PATIENCE_WITH_MANY}
     try:
-        services.attempts.begin(keys)
+        services.attempts.begin(name, address)
     except TooManyAttempts as problem:
         wait = {"Retry-After": str(math.ceil(problem.wait))}
         raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
-    with _verifying:
-        right = _hashes.verify(password, expected or _NOBODY)
+    right = _hashes.verify(password, expected or _NOBODY)
     person = services.people.find(name) if right and expected else None
     if person is not None:
-        services.attempts.succeeded(who, keys)
+        services.attempts.succeeded(name, address)
     action = Audited.SIGN_IN if person else Audited.SIGN_IN_REFUSED
     audit.record(services.store, name, action)
     return person

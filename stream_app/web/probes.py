@@ -12,15 +12,15 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/healthz")
-def healthz(services: Wired) -> Response:
+async def healthz(services: Wired) -> Response:
     """Alive."""
     return _told(services.health, services.health.not_alive())
 
 
 @router.get("/readyz")
-def readyz(services: Wired) -> Response:
+async def readyz(services: Wired) -> Response:
     """Able to serve; says no more than that of the database's trouble."""
-    return _told(services.health, ["store"] if services.health.not_ready() else [])
+    return _told(services.health, ["store"] if await services.health.asked() else [])
 
 
 def _told(health: WebHealth, reasons: list[str]) -> Response:

@@ -7,13 +7,14 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from stream_app.settings import Settings
+from stream_app.store.attempts import Attempts
 from stream_app.store.people import People
 from stream_app.store.repository import Store
-from stream_app.web.attempts import Attempts
 from stream_app.web.health import WebHealth
 from stream_app.web.live import Hub
 from stream_app.web.metrics import WebMetrics
 from stream_app.web.publishing import Publisher
+from stream_app.web.sign_ins import SignIns
 from stream_app.web.topics import TopicReader
 
 
@@ -29,7 +30,8 @@ class Services:
     publisher: Publisher
     metrics: WebMetrics
     health: WebHealth
-    attempts: Attempts = field(default_factory=Attempts)
+    attempts: Attempts
+    sign_ins: SignIns = field(default_factory=SignIns)
 
 
 def _services(connection: HTTPConnection) -> Services:

@@ -20,27 +20,27 @@ from aiokafka.errors import MessageSizeTooLargeError
 from faust.exceptions import ProducerSendError
 
 from stream_app.contracts import scores
-from stream_app.contracts.cloudevents import headers_of
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.core.batch import BatchResult, SetAside
-from stream_app.core.pipeline import Received, Source, receive
+from stream_app.core.pipeline import Received
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
+from stream_app.worker.clocks import PartitionClocks
 from stream_app.worker.health import Health
 from stream_app.worker.intake import batches
+from stream_app.worker.isolation import handled
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import publish
+from stream_app.worker.records import Records
 from stream_app.worker.rule_watch import RuleWatch
 from stream_app.worker.timers import periodic
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-QUIET_AFTER = 5.0
-"""Seconds without a record after which the log counts as read to its end."""
 HEALTH_EVERY = 1.0
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
@@ -79,12 +79,11 @@ class TurnAgent:
         self._reload_baselines = reload_baselines
         self._outdated = outdated
         self._baselines_at = time.monotonic()
-        self._read_to: dict[int, datetime] = {}
+        self._clocks = PartitionClocks()
+        self._records = Records(metrics)
         self._working = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="read")
         self._turn_of = asyncio.Lock()
-        self._newest: datetime | None = None
-        self._last_record = time.monotonic()
         self.on_batch: Callable[[BatchResult], None] | None = None
 
     def attach(self) -> None:
@@ -144,8 +143,7 @@ class TurnAgent:
 
     async def _read(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
-        records = map(_received, events)  # decoded as they are read, in the reading thread
-        self._last_record = time.monotonic()
+        records = map(self._records.received, events)  # decoded in the reading thread
         return await self._blocking(lambda: self._processor.read(records), self._reading)
 
     async def _finished(self, events: Sequence[Any], batch: list[Received]) -> bool:
@@ -160,17 +158,14 @@ class TurnAgent:
 
     async def _batch(self, batch: list[Received]) -> None:
         async with self._turn_of:
-            committed = await self._blocking(lambda: self._processor.handle(batch))
+            parts = await self._blocking(lambda: handled(self._processor, batch))
             with self.metrics.timed("publish"):
-                await self._publish(committed)
-        for received in batch:
-            if received.produced_at is not None:
-                self._read_to[received.source.partition] = received.produced_at
-        self._newest = max(
-            (score.occurred_at for score in committed.result.turn_scores), default=self._newest
-        )
-        if self.on_batch is not None:
-            self.on_batch(committed.result)
+                for committed in parts:
+                    await self._publish(committed)
+        self._clocks.worked_on(batch, datetime.now(UTC))
+        for committed in parts:
+            if self.on_batch is not None:
+                self.on_batch(committed.result)
 
     def _check_order(self, events: Sequence[Any]) -> None:
         for event in events:
@@ -185,21 +180,29 @@ class TurnAgent:
     @periodic("idle.failed")
     async def _flush_idle_sessions(self) -> None:
         """Publish what a dead worker left in the outbox, and flush idle sessions."""
-        partitions = assigned_partitions(self._app, self._settings.turns_topic)
-        now = self._now()
-        if not partitions or now is None:
+        if not assigned_partitions(self._app, self._settings.turns_topic):
             return
         async with self._turn_of:
             left = await self._blocking(lambda: self._processor.left_behind(LEFT_BEHIND_AFTER))
             for committed in left:
                 await self._publish(committed)
-            flushed = await self._blocking(
-                lambda: self._processor.flush_idle(now - self._settings.idle_after, partitions)
-            )
+        for before, partitions in self._idle_before():
+            await self._flush_idle(before, partitions)
+
+    async def _flush_idle(self, before: datetime, partitions: list[int]) -> None:
+        async with self._turn_of:
+            flushed = await self._blocking(lambda: self._processor.flush_idle(before, partitions))
             if flushed is not None:
                 await self._publish(flushed)
                 if self.on_batch is not None:
                     self.on_batch(flushed.result)
+
+    def _idle_before(self) -> list[tuple[datetime, list[int]]]:
+        """Partitions by the time since which their idle sessions have been quiet."""
+        found: dict[datetime, list[int]] = {}
+        for partition, now in self._up_to().items():
+            found.setdefault(now - self._settings.idle_after, []).append(partition)
+        return list(found.items())
 
     @periodic("tick.failed")
     async def _fire_due_rules(self) -> None:
@@ -223,12 +226,11 @@ class TurnAgent:
 
     def _up_to_date(self, since: datetime) -> list[int]:
         """Assigned partitions that are read to their end, or to a record sent after ``since``."""
+        return [partition for partition, now in self._up_to().items() if now > since]
+
+    def _up_to(self) -> dict[int, datetime]:
         lag = lag_of(self._app, self._settings.turns_topic) or {}
-        return [
-            partition
-            for partition, events in sorted(lag.items())
-            if events == 0 or self._read_to.get(partition, since) > since
-        ]
+        return self._clocks.up_to(lag, datetime.now(UTC))
 
     @periodic("rules.failed")
     async def _reload_rules(self) -> None:
@@ -259,6 +261,7 @@ class TurnAgent:
         self.health.beat()
         lag = lag_of(self._app, self._settings.turns_topic)
         self.health.lag(lag)
+        self.health.topic(bool(self._app.consumer.topic_partitions(self._settings.turns_topic)))
         for partition, events in (lag or {}).items():
             self.metrics.lag.labels(partition).set(events)
         if not self._turn_of.locked():
@@ -268,12 +271,6 @@ class TurnAgent:
                 self.health.store(str(problem))
             else:
                 self.health.store(None)
-
-    def _now(self) -> datetime | None:
-        """Event time while the log is being read; wall time once it has been read to its end."""
-        if time.monotonic() - self._last_record > QUIET_AFTER:
-            return datetime.now(UTC)
-        return self._newest
 
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then delete the outbox row."""
@@ -319,17 +316,7 @@ class TurnAgent:
         self._processor.cache.outdate()
         self.health.left()
         self.metrics.lag.clear()
-        self._read_to.clear()
+        self._clocks.clear()
 
     async def _blocking(self, call: Callable[[], T], thread: ThreadPoolExecutor | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(thread or self._working, call)
-
-
-def _received(event: Any) -> Received:
-    message = event.message
-    return receive(
-        Source(message.topic, message.partition, message.offset),
-        event.value or b"",
-        headers_of(message.headers),
-        produced_at=(datetime.fromtimestamp(message.timestamp, UTC) if message.timestamp else None),
-    )

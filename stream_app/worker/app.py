@@ -5,7 +5,7 @@ each setting is as it is: ``docs/decisions/0002-faust-delivery.md``.
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,10 +13,13 @@ import faust
 from faust.types import TP
 
 from stream_app.settings import SecurityProtocol, Settings
+from stream_app.store.log_positions import Beginning, Place
 from stream_app.worker import topics
 from stream_app.worker.consumer import OrderedConsumer, OrderedTransport
 from stream_app.worker.positions import Positions
 
+METADATA_AGE_MS = 5000
+"""A topic that was deleted and made anew is found within this time; Faust's own is a minute."""
 MAX_RECORD_BATCH = 512 * 1024
 """Bytes; half of what brokers take by default."""
 
@@ -26,6 +29,8 @@ class RapportApp(faust.App):
 
     when_stopping: Callable[[], None] | None = None
     """Called first of all, before the stop waits for the batch in hand."""
+    beginning: Callable[[Mapping[Place, int | None]], Beginning] | None = None
+    """Where the database says that reading begins, by what the group has committed; blocks."""
     batch_max: int
     """Events of a batch at most."""
 
@@ -61,6 +66,7 @@ def create(settings: Settings) -> RapportApp:
         broker_check_crcs=False,
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=1024 * 1024,
+        consumer_metadata_max_age_ms=METADATA_AGE_MS,
         stream_buffer_maxsize=2048,
         stream_wait_empty=True,
         stream_publish_on_commit=False,

@@ -1,9 +1,10 @@
 """Faust's consumer, made to fetch soon and to keep the order of the log."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 from aiokafka import AIOKafkaConsumer
@@ -11,9 +12,13 @@ from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 
+from stream_app.errors import RapportError
 from stream_app.worker.positions import Positions
 
 Fetch = Callable[[Any, int, Any], Awaitable[bool]]
+
+if TYPE_CHECKING:
+    from stream_app.worker.app import RapportApp
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +43,10 @@ FETCH_AT_LAST = 1.0
 
 HANDED_ON_AT_A_TIME = 100
 """Records after which others on the event loop get their turn."""
+
+
+class LogReplaced(RapportError):
+    """A topic was deleted and made anew while its records were in hand."""
 
 
 class _Thread(AIOKafkaConsumerThread):
@@ -108,6 +117,9 @@ class OrderedConsumer(Consumer):
                     return
                 if tp in skipped:
                     continue
+                replaced = self.positions.replaced(tp, message.offset)
+                if replaced and not await self._begins_anew(tp, message.offset):
+                    return
                 back_to = self.positions.fetched(tp, message.offset)
                 if back_to is None and self._flows(tp, message.offset):
                     await self.callback(message)
@@ -127,6 +139,23 @@ class OrderedConsumer(Consumer):
                     self.positions.revoked()
                     return
 
+    async def _begins_anew(self, tp: TP, offset: int) -> bool:
+        """Whether the new log of a topic that was deleted can be read on here.
+
+        With records of the old one in hand it cannot: the worker ends, and the next one begins.
+        """
+        log.warning("log.replaced", partition=tp.partition, offset=offset)
+        if self.positions.begin_anew(tp, offset):
+            self._read_offset[tp] = self._committed_offset[tp] = None
+            return True
+        await self.app.crash(
+            LogReplaced(
+                f"the topic {tp.topic} was deleted and made anew: its partition {tp.partition} "
+                f"begins again at offset {offset}; the worker starts again and reads it from there"
+            )
+        )
+        return False
+
     def _flows(self, tp: TP, offset: int) -> bool:
         """Whether Faust would take the record as the next one, and at once."""
         read = self._read_offset[tp]
@@ -141,9 +170,39 @@ class OrderedConsumer(Consumer):
         )
 
     async def perform_seek(self) -> None:
-        """Go back to what the group has committed."""
+        """Go back to what the group has committed; further, if the database holds less."""
         await super().perform_seek()
-        self.positions.sought({tp: self._committed_offset[tp] for tp in self.assignment()})
+        committed = {tp: self._committed_offset[tp] for tp in self.assignment()}
+        try:
+            back = await self._back(committed)
+        except RapportError as problem:
+            log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
+            await self.app.crash(problem)
+            return
+        if back:
+            self._committed_offset.update(back)
+            self._read_offset.update(back)
+            await self.seek_wait(back)
+        self.positions.sought(committed | back)
+
+    async def _back(self, committed: Mapping[TP, int | None]) -> dict[TP, int]:
+        """Partitions whose events are not all in the database, and where it goes on from."""
+        app = cast("RapportApp", self.app)
+        if app.beginning is None or not committed:
+            return {}
+        places = {(tp.topic, tp.partition): offset for tp, offset in committed.items()}
+        ask = partial(app.beginning, places)
+        found = await asyncio.get_running_loop().run_in_executor(None, ask)
+        back = {TP(*place): offset for place, offset in found.back.items()}
+        for tp, offset in back.items():
+            log.warning(
+                "log.back",
+                partition=tp.partition,
+                committed=committed[tp],
+                stored=offset,
+                why="the database holds less of the log: was an older one restored?",
+            )
+        return back
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """A rebalance begins."""

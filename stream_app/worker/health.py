@@ -2,7 +2,8 @@
 
     alive   its event loop turns, it is in the consumer group or joining it for a while only, and
             where there is lag it moves on
-    ready   alive, partitions assigned, model loaded, store reachable, lag known
+    ready   alive, in its group, model loaded, store reachable, lag known; it may have no partition,
+            where there are more workers than partitions, and stands by
 
 A worker that is not alive does not come back by itself: Faust logs a hung consumer and goes on.
 """
@@ -38,6 +39,7 @@ class Health:
         self._partitions: list[int] = []
         self._lag: dict[int, int] | None = None
         self._store: str | None = "not asked yet"
+        self._topic_exists = True
 
     def beat(self) -> None:
         """The event loop turns."""
@@ -69,6 +71,11 @@ class Health:
             self._lag = by_partition
             if by_partition is not None and not any(by_partition.values()):
                 self._moved = self._clock()
+
+    def topic(self, exists: bool) -> None:
+        """Whether the brokers know the topic of the turns."""
+        with self._lock:
+            self._topic_exists = exists
 
     def store(self, problem: str | None) -> None:
         """What the store said to a ping; None when it answered."""
@@ -105,8 +112,8 @@ class Health:
         with self._lock:
             if not self._joined:
                 reasons.append("joining the consumer group")
-            elif not self._partitions:
-                reasons.append("no partition assigned: there are more workers than partitions")
+            elif not self._topic_exists and not self._partitions:
+                reasons.append("the topic of the turns does not exist")
             elif self._lag is None:
                 reasons.append("lag not known yet")
             if self._store is not None:

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 STAGES = ("decode", "encode", "load", "score", "commit", "publish")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 60.0)
+TURN_SECONDS = (0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0)
 EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -43,6 +44,11 @@ class WorkerMetrics:
         self.dead_letters = Counter(
             "rapport_dead_letters", "Events set aside", ["reason"], registry=self.registry
         )
+        self.miskeyed = Counter(
+            "rapport_miskeyed_events",
+            "Events whose Kafka key is not their session_id",
+            registry=self.registry,
+        )
         self.retries = Counter(
             "rapport_store_retries",
             "Store calls made again because the database was away",
@@ -70,10 +76,22 @@ class WorkerMetrics:
         self.rules_loaded = Gauge(
             "rapport_rules_loaded", "Alert rules in force", registry=self.registry
         )
+        self.rule_failures = Counter(
+            "rapport_rule_failures",
+            "Evaluations of a rule's expressions that failed; they count as unknown",
+            ["rule"],
+            registry=self.registry,
+        )
         self.rule_reloads = Counter(
             "rapport_rule_reloads",
             "Changes of the file of rules: adopted, or refused with the old rules going on",
             ["outcome"],
+            registry=self.registry,
+        )
+        self.redaction_seconds = Histogram(
+            "rapport_redaction_seconds",
+            "Time to mask personal details in the text of one turn",
+            buckets=TURN_SECONDS,
             registry=self.registry,
         )
         self.ticks = Counter(

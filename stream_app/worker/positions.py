@@ -26,6 +26,7 @@ class Positions:
         self._finished: dict[TP, int] = {}
         self._asked: dict[TP, int] = {}
         self._nowhere: dict[TP, dict[int, int]] = {}
+        self._sought: dict[TP, int] = {}
 
     def revoked(self) -> None:
         """A rebalance begins: nothing may be fetched before the next seek."""
@@ -40,6 +41,7 @@ class Positions:
         """Every assigned partition is read on from what the group has committed, or from 0."""
         self._asked.clear()
         self._to_fetch = {tp: offset or 0 for tp, offset in committed.items()}
+        self._sought = dict(self._to_fetch)
         self._to_take = {
             tp: max(self._to_take.get(tp, 0), offset) for tp, offset in self._to_fetch.items()
         }
@@ -47,6 +49,18 @@ class Positions:
     def knows(self, tp: TP) -> bool:
         """Whether there was a seek since partitions moved."""
         return tp in self._to_fetch
+
+    def replaced(self, tp: TP, offset: int) -> bool:
+        """Whether this record lies before what came last: the topic was deleted and made anew."""
+        return offset < self._to_fetch[tp]
+
+    def begin_anew(self, tp: TP, offset: int) -> bool:
+        """Go on at this offset of a log that was made anew; False if records are in hand."""
+        if self._to_fetch[tp] != self._sought.get(tp):
+            return False
+        self._to_fetch[tp] = self._to_take[tp] = self._sought[tp] = offset
+        self._finished.pop(tp, None)
+        return True
 
     def fetched(self, tp: TP, offset: int) -> int | None:
         """None if this offset may come next; else the offset to seek back to."""

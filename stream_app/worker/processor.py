@@ -8,8 +8,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Final, TypeVar
 
 import structlog
 from msgspec import Struct, structs
@@ -18,22 +18,33 @@ from tenacity import (
     Retrying,
     retry_if_exception_type,
     sleep_using_event,
+    stop_after_attempt,
     stop_after_delay,
     stop_any,
     stop_when_event_set,
     wait_random_exponential,
 )
 
-from stream_app.contracts import scores
+from stream_app.contracts import plausible, scores
+from stream_app.contracts.events import Event
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Pipeline, Received
-from stream_app.core.ports import Message, SessionStore
+from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.errors import ContractError, StaleState, StoreError, StoreUnavailable
+from stream_app.worker import control
+from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
+States = dict[str, Versioned]
+
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
+STALE_TRIES: Final = 12
+AT_A_TIME: Final = 200
+"""Sessions that a timer looks at together."""
 
 
 class OutTopics(Struct, frozen=True):
@@ -109,13 +120,21 @@ class BatchProcessor:
         retry_for: float,
         metrics: WorkerMetrics,
         clock: Callable[[], float] = time.monotonic,
+        times: PlausibleTimes = plausible.DEFAULT,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        group: str = "rapport",
     ) -> None:
         self._pipeline = pipeline
         self._store = store
         self._topics = topics
         self._retry_for = retry_for
         self._clock = clock
+        self._times = times
+        self._now = now
+        self._group = group
         self._first_seen: dict[int, float] = {}
+        self._failing: set[str] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
@@ -124,14 +143,16 @@ class BatchProcessor:
         """Encode a batch as far as consent is known, while the one before is being handled.
 
         Call it in the order of the log; it may run beside the other calls. ``records`` may be an
-        iterator: then they are decoded here, in the calling thread.
+        iterator: then they are decoded here, in the calling thread. Events from outside the range
+        of plausible times become dead letters.
         """
         with self.metrics.timed("decode"):
-            batch = list(records)
+            now = self._now()
+            batch = [self._plausible(received, now) for received in records]
         self.metrics.batch_events.observe(len(batch))
         with self.metrics.timed("encode"):
             events = [received.event for received in batch]
-            encodings = self._pipeline.encodings.ahead(events, self._in_memory)
+            encodings = self._encoded_ahead(events)
         return [
             structs.replace(received, encoding=encoding) if encoding is not None else received
             for received, encoding in zip(batch, encodings, strict=True)
@@ -147,20 +168,30 @@ class BatchProcessor:
         self.cache.refresh()
         found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
         session_ids = sorted(found)
-        committed = self._committed(lambda: self._processed(batch, session_ids))
+        positions = self._positions(batch)
+        committed = self._committed(lambda: self._processed(batch, session_ids), positions)
+        self._report_rules()
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
         for item in committed.result.dead_letters:
             self.metrics.dead_letters.labels(item.letter.reason).inc()
         return committed
 
+    def check_environment(self) -> None:
+        """Take a made-up session through model and database, and take it back.
+
+        Raises:
+            Exception: that fails, too, so that no event is to blame.
+        """
+        result = self._pipeline.process(control.session(), {})
+        messages = list(self._messages(result))
+        self.retrying(lambda: self._store.rehearse(result, messages))
+
     def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
-        """Flush and commit sessions that were last active before ``before``; None without any."""
+        """Flush and commit sessions not heard of since ``before``; None without any."""
         self.cache.refresh()
-        if not self._idle_sessions(before, partitions):
-            return None
-        return self._committed(
-            lambda: self._pipeline.flush_idle(self._idle_sessions(before, partitions))
+        return self._isolating(
+            lambda: self._idle_sessions(before, partitions), self._pipeline.flush_idle
         )
 
     def fire_due(
@@ -168,12 +199,13 @@ class BatchProcessor:
     ) -> Committed | None:
         """Fire the time rules that are due in silent sessions, and commit; None without any."""
         self.cache.refresh()
-        if not self._due_sessions(due, active_since, partitions):
-            return None
-        committed = self._committed(
-            lambda: self._pipeline.fire_due(self._due_sessions(due, active_since, partitions), due)
+        committed = self._isolating(
+            lambda: self._due_sessions(due, active_since, partitions),
+            lambda states: self._fired(states, due),
         )
-        self.metrics.ticks.inc(len(committed.result.sessions))
+        self._report_rules()
+        if committed is not None:
+            self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
 
     def left_behind(self, after: float) -> list[Committed]:
@@ -183,17 +215,17 @@ class BatchProcessor:
         differ between machines, and jump.
         """
         now = self._clock()
-        waiting = self._retrying(self._store.outbox_ids)
+        waiting = self.retrying(self._store.outbox_ids)
         self._first_seen = {key: self._first_seen.get(key, now) for key in waiting}
         old = [key for key, since in self._first_seen.items() if now - since >= after]
-        entries = self._retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
+        entries = self.retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
     def published(self, committed: Committed) -> None:
         """Delete the outbox row of a batch whose messages are published."""
         outbox_id = committed.outbox_id
         if outbox_id is not None:
-            self._retrying(lambda: self._store.sent([outbox_id]))
+            self.retrying(lambda: self._store.sent([outbox_id]))
 
     def end(self) -> None:
         """Stop retrying, as the worker is ending; may be called from any thread."""
@@ -213,16 +245,38 @@ class BatchProcessor:
             states = self._states(session_ids)
             erased = self._erased([key for key in session_ids if key not in states])
         with self.metrics.timed("score"):
-            if not erased:
-                return self._pipeline.process(batch, states)
             kept = [received for received in batch if _session_of(received) not in erased]
             result = self._pipeline.process(kept, states)
+        if erased:
             result.counts["erased"] += len(batch) - len(kept)
-            return result
+        self._note_time(result, kept)
+        return result
+
+    def _plausible(self, received: Received, now: datetime) -> Received:
+        event = self._times.checked(received.event, received.appended_at or now)
+        return received if event is received.event else structs.replace(received, event=event)
+
+    def _encoded_ahead(self, events: Sequence[Event | ContractError]) -> list[Encoding | None]:
+        try:
+            return self._pipeline.encodings.ahead(events, self._in_memory)
+        except Exception as problem:
+            if not may_be_an_events_fault(problem):
+                raise
+            return [None] * len(events)  # it fails again in ``handle``, and is traced to its event
+
+    def _note_time(self, result: BatchResult, batch: list[Received]) -> None:
+        """Note when each session was last heard of; without an append time, now."""
+        now = self._now()
+        seen: dict[str, datetime] = {}
+        for received in batch:
+            if (key := _session_of(received)) is not None:
+                seen[key] = max(received.appended_at or now, seen.get(key, EPOCH))
+        for key, versioned in result.sessions.items():
+            versioned.seen_at = seen[key]
 
     def _erased(self, session_ids: list[str]) -> set[str]:
         """Those of some sessions without a state that were erased; one with a state was not."""
-        return self._retrying(lambda: self._store.erased(session_ids))
+        return self.retrying(lambda: self._store.erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}
@@ -230,42 +284,120 @@ class BatchProcessor:
         missing = [key for key in session_ids if key not in states]
         self.metrics.cache_hits.inc(len(states))
         self.metrics.cache_misses.inc(len(missing))
-        loaded = self._retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
+        loaded = self.retrying(lambda: self._store.load_states(missing, self._pipeline.bundle_id))
         return states | loaded
 
-    def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> dict[str, Versioned]:
-        found = self._retrying(
-            lambda: self._store.quiet_sessions(self._pipeline.bundle_id, before, partitions)
+    def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> States:
+        found = self.retrying(
+            lambda: self._store.quiet_sessions(
+                self._pipeline.bundle_id, before, partitions, AT_A_TIME + len(self._failing)
+            )
         )
-        return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
+        return self._newest(found)
 
     def _due_sessions(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
-    ) -> dict[str, Versioned]:
+    ) -> States:
         bundle = self._pipeline.bundle_id
-        found = self._retrying(
-            lambda: self._store.due_sessions(bundle, due, active_since, partitions)
+        found = self.retrying(
+            lambda: self._store.due_sessions(
+                bundle, due, active_since, partitions, AT_A_TIME + len(self._failing)
+            )
         )
-        return {key: self.cache.get(key) or versioned for key, versioned in found.items()}
+        return self._newest(found)
 
-    def _committed(self, work: Callable[[], BatchResult]) -> Committed:
-        """Do the work and commit it; once more from the database if a cached state was stale."""
-        try:
+    def _newest(self, found: States) -> States:
+        """From the cache where they are cached; without those that have failed."""
+        return {
+            key: self.cache.get(key) or versioned
+            for key, versioned in found.items()
+            if key not in self._failing
+        }
+
+    def _report_rules(self) -> None:
+        """Count rules that could not be evaluated; log each once for a file of rules."""
+        alerting = self._pipeline.environment.alerting
+        for source, count in alerting.failures.items():
+            for rule in alerting.rules.rules:
+                if not rule.uses(source):
+                    continue
+                self.metrics.rule_failures.labels(rule.name).inc(count)
+                if (said := (alerting.rules.digest, rule.name)) not in self._reported:
+                    self._reported.add(said)
+                    log.error("rule.failed", rule=rule.name, expression=source, digest=said[0])
+        alerting.failures.clear()
+
+    def _fired(self, states: States, due: datetime) -> BatchResult:
+        """Each session at its own time: what its events say, moved on by the service's clock."""
+        result = BatchResult()
+        for key, versioned in states.items():
+            own, seen_at = versioned.state.last_activity_at, versioned.seen_at
+            if own is None or seen_at is None:
+                continue
             try:
-                return self._commit(work())
-            except StaleState as stale:
-                log.warning("state.stale", detail=str(stale))
-                self.metrics.stale_states.inc()
-                self.cache.clear()
-                return self._commit(work())
+                at = own + (due - seen_at)
+            except OverflowError:
+                continue
+            found = self._pipeline.fire_due({key: versioned}, at)
+            result.alerts += found.alerts
+            result.session_scores += found.session_scores
+            result.sessions |= found.sessions
+        return result
+
+    def _isolating(
+        self, find: Callable[[], States], work: Callable[[States], BatchResult]
+    ) -> Committed | None:
+        """Do the work for the sessions that are found; without those that make it fail."""
+        if not find():
+            return None
+        try:
+            return self._committed(lambda: work(find()))
+        except Exception as problem:
+            if not may_be_an_events_fault(problem):
+                raise
+            self.check_environment()
+        for session_id, versioned in find().items():
+            try:
+                result = work({session_id: versioned})
+                self._store.rehearse(result, list(self._messages(result)))
+            except Exception as problem:
+                if not may_be_an_events_fault(problem):
+                    raise
+                self._failing.add(session_id)
+                log.error("session.failed", detail=refusal(problem).detail)
+        return self._committed(lambda: work(find())) if find() else None
+
+    def _committed(
+        self, work: Callable[[], BatchResult], positions: Sequence[LogPosition] = ()
+    ) -> Committed:
+        """Do the work and commit it; done again from the database when a state was stale.
+
+        Whoever made it stale got on, so that several workers at one session take turns.
+        """
+        trying = Retrying(
+            retry=retry_if_exception_type(StaleState),
+            wait=wait_random_exponential(multiplier=0.05, max=2.0),
+            stop=stop_any(stop_after_attempt(STALE_TRIES), stop_when_event_set(self._ending)),
+            before_sleep=self._say_stale,
+            sleep=sleep_using_event(self._ending),
+            reraise=True,
+        )
+        try:
+            return trying(lambda: self._commit(work(), positions))
         except BaseException:
             self.cache.clear()
             raise
 
-    def _commit(self, result: BatchResult) -> Committed:
+    def _say_stale(self, attempt: RetryCallState) -> None:
+        stale = attempt.outcome.exception() if attempt.outcome else None
+        log.warning("state.stale", detail=str(stale))
+        self.metrics.stale_states.inc()
+        self.cache.clear()
+
+    def _commit(self, result: BatchResult, positions: Sequence[LogPosition]) -> Committed:
         messages = list(self._messages(result))
         with self.metrics.timed("commit"):
-            outbox_id = self._retrying(lambda: self._store.commit(result, messages))
+            outbox_id = self.retrying(lambda: self._store.commit(result, messages, positions))
         self.cache.put(result.sessions)
         self.metrics.cached_sessions.set(len(self.cache))
         for alert in result.alerts:
@@ -282,7 +414,16 @@ class BatchProcessor:
             for output in outputs:
                 yield Message(topic, output.session_id.encode(), scores.encode(output))
 
-    def _retrying(self, call: Callable[[], T]) -> T:
+    def _positions(self, batch: list[Received]) -> list[LogPosition]:
+        """Up to where the log is read with this batch."""
+        read_to: dict[tuple[str, int], int] = {}
+        for received in batch:
+            source = received.source
+            place = source.topic, source.partition
+            read_to[place] = max(read_to.get(place, 0), source.offset + 1)
+        return [LogPosition(self._group, *place, offset) for place, offset in read_to.items()]
+
+    def retrying(self, call: Callable[[], T]) -> T:
         """Retry while the database is unavailable, with back-off and jitter."""
         retrying = Retrying(
             retry=retry_if_exception_type(StoreUnavailable),

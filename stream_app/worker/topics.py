@@ -1,7 +1,7 @@
 """Kafka clients and topics: one place that knows how the brokers are reached."""
 
 import ssl
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -21,6 +21,9 @@ from tenacity import (
 
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SecurityProtocol, Settings
+
+BROKERS_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
+"""Records get the broker's time, so that no producer's clock decides when something is due."""
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +82,12 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
                 await client.start()
         answer = await client.create_topics(
             [
-                NewTopic(name, settings.topic_partitions, settings.topic_replication)
+                NewTopic(
+                    name,
+                    settings.topic_partitions,
+                    settings.topic_replication,
+                    topic_configs=BROKERS_TIME if name == settings.turns_topic else None,
+                )
                 for name in settings.topics
             ]
         )

@@ -127,6 +127,19 @@ def test_a_corpus_becomes_turns_numbered_within_their_conversation(tmp_path: Pat
     assert turns[0].occurred_at == datetime.fromtimestamp(1_700_000_001, UTC)
 
 
+@pytest.mark.parametrize(
+    ("timestamp", "at"),
+    [(None, "2000-01-01T00:00:00"), (12.5, "2000-01-01T00:00:12.5"), (9e8, "1998-07-09T16:00:00")],
+)
+def test_a_corpus_without_dates_has_plausible_times(
+    tmp_path: Path, timestamp: float | None, at: str
+) -> None:
+    [event] = raw_events(
+        convokit(tmp_path, utterance(1, timestamp=timestamp, meta={"role": "user"}))
+    )
+    assert decode(event).occurred_at == datetime.fromisoformat(at).replace(tzinfo=UTC)
+
+
 def test_an_utterances_own_role_counts_before_its_speakers(tmp_path: Path) -> None:
     folder = convokit(tmp_path, utterance(1, meta={"role": "therapist"}))
     [event] = raw_events(folder)

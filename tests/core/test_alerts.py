@@ -1,6 +1,6 @@
 """The state machine of one rule, by a rule about the risk."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -258,3 +258,13 @@ def test_what_fires_has_held_for_as_long_as_was_asked(
         else:
             began = START + timedelta(seconds=10 * alert.turns[0])
             assert alert.occurred_at == began + rule.lasts.time
+
+
+@pytest.mark.parametrize("fields", [{"for_": "90s"}, {"for_": "0s", "cooldown": "24h"}])
+def test_a_time_at_the_end_of_the_calendar_is_no_error(fields: dict[str, str]) -> None:
+    """Settings may let such events in; what is due then is never due."""
+    rule, status = one_rule(**fields), AlertStatus()
+    last = datetime.max.replace(tzinfo=UTC)
+    for value in (0.9, 0.4, 0.9, 0.9):
+        observe(rule, status, reading(value), Moment("s", "b", 1, last, True))
+    assert status.due_at in (None, last)

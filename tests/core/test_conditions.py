@@ -175,3 +175,56 @@ def _seconds(turns: int) -> float:
         for rule in SHIPPED.rules:
             conditions.holds(rule.when, reading)
     return time.process_time() - began
+
+
+TEN = "[" + ",".join(map(str, range(10))) + "]"
+NESTED = f"{TEN}.all(a, {TEN}.all(b, {TEN}.exists(c, a + b + c >= 0)))"
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "what"),
+    [
+        (NESTED, (1, 51), "`all` inside of another"),
+        (f"turns > 3 &&\n  {TEN}.all(a, {TEN}.exists(b, a > b))", (2, 53), "`exists` inside of"),
+        ("['a'].map(x, x + x).map(x, x + x).size() > 1", (1, 6), "`map` makes lists"),
+        ("[1].filter(x, x > 0).size() > 1", (1, 4), "`filter` makes lists"),
+        ("turns > 1" + " || turns > 1" * 200, (1, 1), "2609 characters are too many"),
+        ("(" * 40 + "true" + ")" * 40, (1, 1), "recursion"),
+    ],
+)
+def test_what_may_cost_much_is_refused(source: str, place: tuple[int, int], what: str) -> None:
+    with pytest.raises(conditions.BadExpression, match=what) as refused:
+        conditions.condition(source)
+    assert (refused.value.line, refused.value.column) == place
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{TEN}.all(a, a < 10) && ['x', 'y'].exists(c, channel.startsWith(c))",
+        "channel == '.all(.all('",
+        "['north', 'south'].exists_one(name, team == name) // .all( .all(",
+    ],
+)
+def test_lists_may_be_looked_through_one_after_another(source: str) -> None:
+    assert conditions.holds(conditions.condition(source), EMPTY) in (True, False)
+
+
+class Failing:
+    """A program as the library has it, which runs out of its budget."""
+
+    def eval(self, data: dict[str, object]) -> object:
+        raise RuntimeError("INTERNAL: Iteration budget exceeded [INTERNAL]")
+
+
+def test_an_expression_that_fails_is_unknown_and_counted() -> None:
+    broken = conditions.Compiled("turns > 3", ("turns",), Failing())  # type: ignore[arg-type]
+    reading = Reading(Aggregates(), Watch(), Facts(), None, None, None)
+    assert conditions.holds(broken, reading) is None
+    assert conditions.evaluate(broken, reading) is None
+    assert reading.failures == {"turns > 3": 2}
+
+
+@pytest.mark.parametrize("source", ["1.0 / 0.0", "-1.0 / 0.0", "0.0 / 0.0"])
+def test_a_number_that_is_not_finite_is_unknown(source: str) -> None:
+    assert conditions.evaluate(conditions.number(source), EMPTY) is None

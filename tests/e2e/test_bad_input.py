@@ -47,6 +47,8 @@ BAD = {
     turn(session_id="z" * 10_000): "schema",
     turn(occurred_at="2026-01-05T10:00:00"): "schema",
     turn(occurred_at="zanzibar"): "schema",
+    turn(occurred_at="9999-12-31T23:59:30Z"): "implausible-time",
+    turn(occurred_at="0001-01-01T00:00:00Z"): "implausible-time",
     turn(audio="zanzibar"): "media",
     json.dumps({"type": "turn", "session_id": "s"}).encode(): "schema",
 }

@@ -35,7 +35,8 @@ def test_database_equals_the_offline_run(
     assert differences(offline, stored(service)) == []
 
 
-def test_sessions_without_an_end_are_rested_when_the_log_is_read(service: Service) -> None:
+def test_sessions_without_an_end_are_rested_when_the_log_is_read(new_service: NewService) -> None:
+    service = new_service(idle_timeout=1.0)
     log = [
         json.dumps(
             {

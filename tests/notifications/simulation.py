@@ -28,7 +28,7 @@ from tests.notifications.alerts import BEGAN, add, memory_store
 DOES = ("ok", "refuse", "fail", "lost", "slow", "die", "forget")
 
 
-class Died(Exception):
+class Died(BaseException):
     """The process has ended here."""
 
 

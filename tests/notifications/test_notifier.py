@@ -1,7 +1,7 @@
 """Which alert waits for which, what people stop, and what a probe is told."""
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +10,10 @@ from prometheus_client import generate_latest
 
 from stream_app.errors import StoreError
 from stream_app.notifications import notifier as module
-from stream_app.notifications.notification import NotTaken
+from stream_app.notifications.notification import Notification, NotTaken
 from stream_app.notifications.switchboard import Switchboard, deliveries_counter
-from stream_app.store import tables
+from stream_app.store import schema, tables
+from stream_app.store.repository import open_store
 from tests.notifications.simulation import Simulation, target
 from tests.store.reading import rows
 
@@ -263,3 +264,62 @@ def test_a_stop_ends_the_wait_after_a_failure() -> None:
     board.stop()
     running.join(10)
     assert not running.is_alive()
+
+
+class Fragile(Simulation):
+    """A channel that breaks on one session in a way that nobody has thought of."""
+
+    def send(self, notification: Notification) -> None:
+        if any(alert.session_id == "poison" for alert in notification.alerts):
+            raise OverflowError("date value out of range")
+        super().send(notification)
+
+
+def test_a_delivery_that_fails_by_itself_waits_alone() -> None:
+    desk = Fragile(target())
+    for name in ("a", "poison", "b"):
+        desk.add(name)
+    desk.round()
+    assert desk.by_itself() == ["a", "b"]
+    assert deliveries(desk)["poison/firing"] == ("due", "telling it failed: OverflowError")
+    attempts = [row["attempts"] for row in rows(desk.store, tables.deliveries)]
+    desk.round()
+    assert [row["attempts"] for row in rows(desk.store, tables.deliveries)] == attempts, "it waits"
+    desk.add("c")
+    desk.passes(minutes=2)
+    assert desk.by_itself() == ["a", "b", "c"]
+
+
+def test_a_digest_that_fails_keeps_nothing_else_from_being_told() -> None:
+    desk = Fragile(target(hourly_cap=1, digest_every=timedelta(minutes=5), critical_passes=True))
+    desk.add("first")
+    desk.round()
+    desk.add("poison")
+    desk.round()
+    desk.passes(hours=2)
+    desk.add("urgent", severity="critical")
+    desk.round()
+    assert "urgent" in desk.by_itself()
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "Pacific/Honolulu"])
+def test_alerts_at_the_ends_of_the_calendar_are_told_whatever_the_databases_zone(
+    server: Any, zone: str
+) -> None:
+    url = server.new_database()
+    engine = sa.create_engine(url.replace("postgresql", "postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"ALTER DATABASE {engine.url.database} SET TimeZone = '{zone}'"))
+    engine.dispose()
+    store = open_store(url)
+    schema.upgrade(store)
+    desk = Simulation(target(), store)
+    for name, at in (
+        ("last", datetime(9999, 12, 31, 23, 59, 30, tzinfo=UTC)),
+        ("first", datetime(1, 1, 1, 0, 0, 30, tzinfo=UTC)),
+        ("now", desk.now),
+    ):
+        desk.add(name, occurred_at=at)
+    desk.round()
+    store.close()
+    assert set(desk.by_itself()) == {"last", "first", "now"}

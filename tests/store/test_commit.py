@@ -68,6 +68,7 @@ def test_the_same_batch_twice_changes_nothing(store: Store) -> None:
 
 def test_rows_written_again_with_a_newer_state_are_equal_but_for_the_version(store: Store) -> None:
     """The pipeline's own copy of a batch meets rows that are there already."""
+    store._now = lambda: datetime(2026, 1, 5, 12, tzinfo=UTC)
     result = process([*LOG, outcome()])
     store.commit(result)
     before = contents(store)
@@ -144,12 +145,15 @@ def test_quiet_sessions_are_open_old_and_in_our_partitions(store: Store) -> None
     def at(hour: int) -> str:
         return f"2026-01-05T{hour:02}:00:00Z"
 
-    store.commit(process([turn(session_id="old", occurred_at=at(3))], partition=1))
-    store.commit(process([turn(session_id="older", occurred_at=at(2))], partition=2))
-    store.commit(process([turn(session_id="fresh", occurred_at=at(9))], partition=1))
-    store.commit(
-        process([turn(session_id="ended", occurred_at=at(1)), end(session_id="ended")], partition=1)
-    )
+    def said(hour: int, partition: int, *values: bytes) -> None:
+        """Stored at that hour; what the events say of the time does not matter."""
+        store._now = lambda: datetime(2026, 1, 5, hour, tzinfo=UTC)
+        store.commit(process(list(values), partition=partition))
+
+    said(3, 1, turn(session_id="old", occurred_at=at(23)))
+    said(2, 2, turn(session_id="older"))
+    said(9, 1, turn(session_id="fresh", occurred_at=at(1)))
+    said(1, 1, turn(session_id="ended"), end(session_id="ended"))
     before = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
     def quiet(**changes: object) -> list[str]:

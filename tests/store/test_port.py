@@ -72,6 +72,13 @@ def waking(session_id: str, hour: int, wake: int, partition: int = 0) -> BatchRe
     result = process(values, partition=partition)
     state = result.sessions[session_id].state
     state.alerts = {"silence": AlertStatus(due_at=NINE.replace(hour=wake))}
+    return heard(hour, result)
+
+
+def heard(hour: int, result: BatchResult) -> BatchResult:
+    """The same, with its sessions last heard of at that hour."""
+    for versioned in result.sessions.values():
+        versioned.seen_at = NINE.replace(hour=hour)
     return result
 
 
@@ -125,11 +132,12 @@ def test_a_new_session_that_two_workers_saw_belongs_to_the_first(kind: Kind) -> 
 
 
 def test_quiet_sessions_are_open_old_and_in_our_partitions(store: SessionStore) -> None:
-    store.commit(process([turn(session_id="old", occurred_at=at(3))], partition=1))
-    store.commit(process([turn(session_id="older", occurred_at=at(2))], partition=2))
-    store.commit(process([turn(session_id="fresh", occurred_at=at(9))], partition=1))
-    ended = [turn(session_id="ended", occurred_at=at(1)), end(session_id="ended")]
-    store.commit(process(ended, partition=1))
+    """By the clock of ``seen_at``; what the events say of the time does not matter."""
+    store.commit(heard(3, process([turn(session_id="old", occurred_at=at(23))], partition=1)))
+    store.commit(heard(2, process([turn(session_id="older")], partition=2)))
+    store.commit(heard(9, process([turn(session_id="fresh", occurred_at=at(1))], partition=1)))
+    ended = [turn(session_id="ended"), end(session_id="ended")]
+    store.commit(heard(1, process(ended, partition=1)))
     assert list(store.quiet_sessions(BUNDLE, NINE, None)) == ["older", "old"]
     assert list(store.quiet_sessions(BUNDLE, NINE, None, limit=1)) == ["older"]
     assert list(store.quiet_sessions(BUNDLE, NINE, [0, 1])) == ["old"]
@@ -151,6 +159,24 @@ def test_due_sessions_are_live_and_waiting_for_a_time_that_has_come(store: Sessi
     assert list(store.due_sessions(BUNDLE, NINE, since, [1])) == ["second"]
     assert list(store.due_sessions(BUNDLE, NINE, since, [])) == []
     assert list(store.due_sessions("another", NINE, since, [1, 2])) == []
+
+
+def test_a_rule_is_due_by_the_clock_of_the_service(store: SessionStore) -> None:
+    """Two hours ahead, and one after the turn: the session's clock does not matter."""
+    store.commit(heard(7, waking("ahead", 9, 10)))
+    since = NINE.replace(hour=6)
+    assert list(store.due_sessions(BUNDLE, NINE.replace(hour=8), since, [0])) == ["ahead"]
+    assert list(store.due_sessions(BUNDLE, NINE.replace(hour=7), since, [0])) == []
+    assert loaded(store, "ahead")["ahead"].seen_at == NINE.replace(hour=7)
+
+
+def test_a_rehearsal_leaves_nothing_behind(store: SessionStore) -> None:
+    result = process([turn()])
+    store.rehearse(result, MESSAGES)
+    assert loaded(store) == {}
+    assert store.outbox_ids() == []
+    assert store.commit(result) is None
+    assert loaded(store)["s"].version == 1
 
 
 def test_messages_stay_in_the_outbox_until_they_are_sent(store: SessionStore) -> None:

@@ -113,8 +113,46 @@ def test_details_are_found_between_any_words(before: str, detail: str, after: st
     assert detail not in redact(f"{before} {detail} {after}")
 
 
-@pytest.mark.parametrize("text", ["a" * 60_000 + " @", "1 " * 30_000, "a@" * 30_000, "+1" * 30_000])
-def test_the_longest_event_does_not_hold_up_a_worker(text: str) -> None:
-    start = time.process_time()
-    redact(text)
-    assert time.process_time() - start < 4.0
+def test_in_a_turn_full_of_digits_all_of_them_are_masked() -> None:
+    """Nobody looks for telephone numbers there, so none may be left."""
+    said = "My card is 4111 1111 1111 1111, call 07911 123456. " + "I had 12 of 1999. " * 30
+    masked = redact(said)
+    assert not any(char.isdigit() for char in masked)
+    assert masked.startswith(f"My card is {MASK * 4} {MASK * 4} {MASK * 4} {MASK * 4}, call ")
+    assert len(masked) == len(said)
+
+
+def test_a_few_digits_far_from_each_other_stay() -> None:
+    said = "It was in 1999, and I was 12. " + "He was kind. " * 9 + "Now I am 41, at room 101."
+    assert redact(said) == said
+
+
+HARD = {
+    "digits": "12345678 " * 7000,
+    "single digits": "1 " * 30_000,
+    "calling codes": "+1" * 30_000,
+    "addresses": "a@b.co " * 8500,
+    "half addresses": "a@" * 30_000,
+    "an address without end": "a@" + "-" * 60_000,
+    "brackets": ("[" * 400 + "1") * 149,
+    "brackets near": ("(" * 20 + "1") * 149,
+    "many brackets before one number": "(" * 60_000 + "1234567",
+    "slashes": "1/" * 149,
+    "numbers": "12345678 " * 18,
+    "single digits, just few enough": "1 " * 150,
+    "introductions": "I am " * 12_000,
+    "an introduction without end": "I am" + " " * 60_000,
+    "a long name": "My name is A" + "a" * 60_000 + "1",
+    "words": "I do not know what to say. " * 2300,
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_the_longest_event_does_not_hold_up_a_worker(name: str) -> None:
+    """A few milliseconds; the bound leaves room for a busy machine."""
+    took = []
+    for _ in range(3):
+        start = time.process_time()
+        redact(HARD[name])
+        took.append(time.process_time() - start)
+    assert min(took) < 0.05

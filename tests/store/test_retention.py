@@ -19,17 +19,27 @@ def day(number: int) -> str:
 
 
 def fill(store: Store) -> None:
-    """One session of an hour, and one with a turn a day for ten days."""
+    """One session of an hour, one with a turn a day for ten days; stored when they were said."""
     short = [batches.turn(seq, session_id="short") for seq in range(6)]
-    short.append(batches.end(session_id="short"))
-    long = [batches.turn(seq, session_id="long", occurred_at=day(seq)) for seq in range(10)]
-    store.commit(batches.process([*short, *long]))
+    store_at(store, 0, *short, batches.end(session_id="short"))
+    for seq in range(10):
+        store_at(store, seq, batches.turn(seq, session_id="long", occurred_at=day(seq)))
+
+
+def store_at(store: Store, number: int, *values: bytes) -> None:
+    """Store events on that day."""
+    now = SAID + timedelta(days=number)
+    store._now = lambda: now
+    known = store.load_states(["short", "long"], batches.BUNDLE)
+    for versioned in known.values():
+        versioned.seen_at = now
+    store.commit(batches.process(list(values), known))
 
 
 def removed(
     store: Store, text_before: datetime, sessions_before: datetime = LONG_AGO
 ) -> Counter[str]:
-    return sum(retention.pieces(store, text_before, sessions_before), Counter[str]())
+    return sum(retention.pieces(store, text_before, sessions_before, SAID), Counter[str]())
 
 
 def test_old_text_is_removed_turn_by_turn_and_scores_stay(store: Store) -> None:
@@ -62,7 +72,7 @@ def test_a_session_goes_when_its_last_turn_is_too_old(store: Store) -> None:
 def test_nothing_old_is_nothing_to_do(store: Store) -> None:
     fill(store)
     before = contents(store)
-    assert list(retention.pieces(store, SAID, LONG_AGO)) == []
+    assert list(retention.pieces(store, SAID, LONG_AGO, SAID)) == []
     assert contents(store) == before
 
 
@@ -71,7 +81,7 @@ def test_much_is_removed_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(retention, "SESSIONS_AT_A_TIME", 1)
     fill(store)
     far = SAID + timedelta(days=100)
-    pieces = list(retention.pieces(store, far, far))
+    pieces = list(retention.pieces(store, far, far, SAID))
     texts = [piece["texts"] for piece in pieces if "texts" in piece]
     assert texts == [3] * 5 + [1]
     assert sum(piece["sessions"] for piece in pieces) == 2
@@ -99,5 +109,5 @@ def test_a_session_whose_state_was_removed_goes_on_with_the_next_turn(store: Sto
     removed(store, SAID + timedelta(days=100))
     assert rows(store, tables.session_states) == []
     later = batches.turn(10, session_id="long", occurred_at=day(11))
-    store.commit(batches.process([later], store.load_states(["long"], batches.BUNDLE)))
+    store_at(store, 11, later)
     assert len(rows(store, tables.session_states)) == 1

@@ -7,10 +7,10 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stream_app.web.attempts import LONGEST_WAIT, MOST_KEYS, Attempts, TooManyAttempts
 
 from stream_app.store.people import People
 from stream_app.store.repository import open_store
-from stream_app.web.attempts import LONGEST_WAIT, MOST_KEYS, Attempts, TooManyAttempts
 from stream_app.web.auth import hash_password
 from stream_app.web.health import WebHealth
 from stream_app.web.live import Hub

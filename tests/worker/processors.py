@@ -1,8 +1,12 @@
 """A worker's processor over a store, with a scorer that needs no model."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
+from stream_app.contracts import plausible
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.rules import RuleSet
 from stream_app.store.repository import Store
@@ -20,15 +24,28 @@ def processor(
     cached: int = 100,
     clock: Callable[[], float] = time.monotonic,
     rules: RuleSet = EAGER,
+    times: PlausibleTimes = plausible.DEFAULT,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> BatchProcessor:
     """As a worker has it; at most ``cached`` sessions in memory."""
     cache = SessionCache(cached)
-    return BatchProcessor(pipeline(rules), store, TOPICS, cache, retry_for, WorkerMetrics(), clock)
+    return BatchProcessor(
+        pipeline(rules), store, TOPICS, cache, retry_for, WorkerMetrics(), clock, times, now
+    )
 
 
 def records(values: Sequence[bytes], headers: dict[str, bytes] | None = None) -> list[Received]:
     """The values as records of one partition."""
     return [receive(Source("t", 0, i), value, headers or {}) for i, value in enumerate(values)]
+
+
+def live(values: Sequence[bytes]) -> list[Received]:
+    """The same, appended by the broker at the time of the event."""
+    times = [datetime.fromisoformat(json.loads(value)["occurred_at"]) for value in values]
+    return [
+        receive(Source("t", 0, i), value, {}, at, at)
+        for i, (value, at) in enumerate(zip(values, times, strict=True))
+    ]
 
 
 def handle(

@@ -19,6 +19,7 @@ from stream_app.errors import ContractError, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.worker import agents
 from stream_app.worker import app as faust_app
+from stream_app.worker import records as records_module
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.health import Health, Limits
 from stream_app.worker.metrics import WorkerMetrics
@@ -28,7 +29,6 @@ from stream_app.worker.rule_watch import RuleWatch
 from tests.store.batches import pipeline, process, turn
 
 SETTINGS = Settings()
-NEWEST = datetime(2026, 1, 5, 10, 1, tzinfo=UTC)
 NOT_AN_EVENT = Received(Source("t", 0, 7), b"\xff raw", ContractError("schema", "no"))
 
 
@@ -53,6 +53,7 @@ class World:
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)
+        self.topic_size: int | None = 6
         self.problem: Exception | None = None
         self.unreadable: Exception | None = None
         self.broken: Exception | None = None
@@ -73,7 +74,9 @@ class World:
                         partition=2,
                         offset=first + i,
                         timestamp=1.5,
+                        timestamp_type=0,
                         headers=None,
+                        key=b"s",
                     ),
                     ack=lambda n=first + i: self.journal.append(f"ack {n}"),
                 )
@@ -111,6 +114,10 @@ class World:
     def ping(self) -> None:
         if self.problem is not None:
             raise self.problem
+
+    def topic_partitions(self, topic: str) -> int | None:
+        assert topic == SETTINGS.turns_topic
+        return self.topic_size
 
     def highwater(self, tp: TP) -> int | None:
         return self.ends.get(tp)
@@ -185,6 +192,11 @@ class World:
 
     def agent(self) -> TurnAgent:
         return agent_of(self, self)
+
+
+def appended(at: datetime, partition: int) -> Received:
+    source = Source(SETTINGS.turns_topic, partition, 0)
+    return Received(source, b"", ContractError("schema", "no"), at, None, at)
 
 
 class RecordBatch:
@@ -283,7 +295,7 @@ async def test_records_are_decoded_in_the_thread_that_reads(
         threads.append(threading.current_thread().name)
         return receive(*args, **options)
 
-    monkeypatch.setattr(agents, "receive", noted)
+    monkeypatch.setattr(records_module, "receive", noted)
     world.batch(turn(), b"broken")
     await world.agent()._consume(world)
     assert [name.split("_")[0] for name in threads] == ["read", "read"]
@@ -359,50 +371,46 @@ async def test_on_batch_hears_of_each_batch_after_it_is_out(world: World) -> Non
     assert world.journal.index("heard 2") < world.journal.index("ack 0")
 
 
-async def test_idle_sessions_are_looked_for_in_event_time_while_the_log_is_read(
-    world: World,
-) -> None:
+async def test_idle_sessions_are_looked_for_by_the_clock_whatever_events_say(world: World) -> None:
+    """A producer whose clock is ahead makes no other session idle."""
     agent = world.agent()
-    await agent._flush_idle_sessions()
-    assert world.idle_calls == []
-    world.batch(turn())
+    ahead = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    world.outcome = Committed(process([turn(occurred_at=ahead), turn(1)]), [], None)
+    world.batch(turn(occurred_at=ahead))
     await agent._consume(world)
     await agent._flush_idle_sessions()
-    assert world.idle_calls == [(NEWEST - SETTINGS.idle_after, [2])]
-
-
-async def test_idle_sessions_are_looked_for_in_wall_time_when_the_log_is_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
-    await world.agent()._flush_idle_sessions()
     [(before, partitions)] = world.idle_calls
     assert abs(datetime.now(UTC) - SETTINGS.idle_after - before) < timedelta(seconds=30)
     assert partitions == [2]
 
 
-async def test_a_worker_without_partitions_looks_after_nobody(
-    world: World, monkeypatch: pytest.MonkeyPatch
+async def test_a_partition_that_is_behind_is_looked_at_by_the_time_it_is_read_to(
+    world: World,
 ) -> None:
-    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
+    agent = world.agent()
+    world.ends = {TP(SETTINGS.turns_topic, 2): 7}
+    await agent._flush_idle_sessions()
+    assert world.idle_calls == [], "nothing of it has been read yet"
+    world.batch(turn(), turn(1))
+    await agent._consume(world)
+    await agent._flush_idle_sessions()
+    appended = datetime.fromtimestamp(1.5, UTC)
+    assert world.idle_calls == [(appended - SETTINGS.idle_after, [2])]
+
+
+async def test_a_worker_without_partitions_looks_after_nobody(world: World) -> None:
     world.partitions = {TP("another", 5)}
     await world.agent()._flush_idle_sessions()
     assert world.idle_calls == []
 
 
-async def test_messages_that_were_left_behind_are_published_and_then_deleted(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
+async def test_messages_that_were_left_behind_are_published_and_then_deleted(world: World) -> None:
     world.left = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
     await world.agent()._flush_idle_sessions()
     assert world.journal == ["send late", "delivered late", "published 9"]
 
 
-async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(agents, "QUIET_AFTER", -1.0)
+async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(world: World) -> None:
     world.problem = StoreUnavailable("away")
     agent = world.agent()
     await agent._flush_idle_sessions()
@@ -421,7 +429,9 @@ async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(worl
         TP(SETTINGS.turns_topic, 2): 6,
         TP(SETTINGS.turns_topic, 4): None,
     }
-    agent._read_to = {2: datetime.now(UTC), 4: datetime.now(UTC) - timedelta(minutes=1)}
+    now = datetime.now(UTC)
+    for partition, at in ((2, now), (4, now - timedelta(minutes=1))):
+        agent._clocks.worked_on([appended(at, partition)], now)
     await agent._fire_due_rules()
     [(due, active_since, partitions)] = world.due_calls
     assert partitions == [1, 2], "2 is read to what was sent just now, 4 is a minute behind"
@@ -448,13 +458,16 @@ async def test_a_failing_look_at_the_time_does_not_end_the_worker(world: World) 
     assert len(world.due_calls) == 1
 
 
-async def test_where_the_log_was_read_to_is_what_was_sent_last(world: World) -> None:
+async def test_where_a_partition_was_read_to_is_forgotten_when_partitions_move(
+    world: World,
+) -> None:
     agent = world.agent()
+    world.ends = {TP(SETTINGS.turns_topic, 2): 7}
     world.batch(turn(), turn(1))
     await agent._consume(world)
-    assert agent._read_to == {2: datetime.fromtimestamp(1.5, UTC)}
+    assert agent._up_to() == {2: datetime.fromtimestamp(1.5, UTC)}
     await agent._on_revoked()
-    assert agent._read_to == {}
+    assert agent._up_to() == {}
 
 
 async def test_baselines_are_read_again_from_time_to_time(
@@ -486,6 +499,17 @@ async def test_a_rebalance_is_seen_by_the_health(world: World) -> None:
     assert agent.health.not_ready() == []
     await agent._on_revoked({TP(SETTINGS.turns_topic, 1)})
     assert agent.health.not_ready() == ["joining the consumer group"]
+
+
+async def test_a_standby_worker_is_ready_and_one_without_a_topic_is_not(world: World) -> None:
+    agent = world.agent()
+    world.partitions = {TP("another", 5)}
+    await agent._on_assigned()
+    await agent._report_health()
+    assert agent.health.not_ready() == []
+    world.topic_size = None
+    await agent._report_health()
+    assert agent.health.not_ready() == ["the topic of the turns does not exist"]
 
 
 async def test_a_store_that_does_not_answer_is_said_and_forgiven(world: World) -> None:

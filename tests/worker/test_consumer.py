@@ -11,7 +11,9 @@ from aiokafka.errors import IllegalStateError
 from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
 
+from stream_app.errors import StoreUnavailable
 from stream_app.settings import Settings
+from stream_app.store.log_positions import Beginning
 from stream_app.worker import app as faust_app
 from stream_app.worker import consumer as consumer_module
 from stream_app.worker.consumer import OrderedConsumer, apart
@@ -215,3 +217,68 @@ async def test_a_fetch_that_is_cancelled_while_it_waits_has_brought_nothing() ->
     waiting.cancel()
     assert await waiting is False
     assert len(broker.asked) == 1
+
+
+async def test_it_goes_back_to_what_the_database_holds(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    """An older database was restored: the group is ahead of it."""
+    asked: list[Mapping[Any, int | None]] = []
+
+    def beginning(committed: Mapping[Any, int | None]) -> Beginning:
+        asked.append(committed)
+        return Beginning({}, {tuple(P0): 2})
+
+    consumer.app.beginning = beginning  # type: ignore[attr-defined]
+    await consumer.perform_seek()
+    assert asked == [{tuple(P0): 5, tuple(P1): None}]
+    assert script.seeks == ["committed", {P0: 2}]
+    assert consumer._committed_offset[P0] == 2
+    script.fetches = [[(P0, 2), (P1, 0)]]
+    assert await handed_out(consumer) == [(P0, 2), (P1, 0)]
+
+
+async def test_it_ends_where_the_database_cannot_say(
+    consumer: OrderedConsumer, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashed: list[Exception] = []
+
+    async def crash(problem: Exception) -> None:
+        crashed.append(problem)
+
+    def away(_: object) -> Beginning:
+        raise StoreUnavailable("away")
+
+    consumer.app.beginning = away  # type: ignore[attr-defined]
+    monkeypatch.setattr(consumer.app, "crash", crash)
+    await consumer.perform_seek()
+    assert [str(problem) for problem in crashed] == ["away"]
+    assert not consumer.positions.knows(P0)
+
+
+async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    await consumer.perform_seek()
+    script.fetches = [[(P0, 0), (P0, 1)]]
+    assert await handed_out(consumer) == [(P0, 0), (P0, 1)]
+    assert consumer._read_offset[P0] is None, "else Faust drops what lies before it"
+    consumer.positions.finish(P0, 1)
+    assert consumer._new_offset(P0) == 2
+
+
+async def test_with_records_of_the_old_topic_in_hand_the_worker_ends_with_a_sentence(
+    consumer: OrderedConsumer, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashed: list[Exception] = []
+
+    async def crash(problem: Exception) -> None:
+        crashed.append(problem)
+
+    monkeypatch.setattr(consumer.app, "crash", crash)
+    await consumer.perform_seek()
+    script.fetches = [[(P0, 5)], [(P0, 0), (P0, 1)]]
+    assert await handed_out(consumer) == [(P0, 5)]
+    assert await handed_out(consumer) == []
+    [problem] = crashed
+    assert "deleted and made anew" in str(problem)

@@ -1,7 +1,7 @@
 """An erased session stays away: from the log that is read again, and from a worker's memory."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from stream_app.store import erasure, tables
@@ -12,7 +12,7 @@ from tests.worker.processors import handle, processor
 
 Open = Callable[..., Store]
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
-LATER = datetime(2027, 1, 1, tzinfo=UTC)
+LATER = datetime.now(UTC) + timedelta(hours=1)
 LOG = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
 
 

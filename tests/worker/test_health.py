@@ -55,7 +55,11 @@ def test_a_worker_is_ready_when_it_has_partitions_lag_and_a_store(clock: Clock) 
     made.lag({1: 400})
     assert made.not_ready() == []
     made.joined([])
-    assert made.not_ready() == ["no partition assigned: there are more workers than partitions"]
+    assert made.not_ready() == ["lag not known yet"]
+    made.lag({})
+    assert made.not_ready() == [], "it stands by"
+    made.topic(exists=False)
+    assert made.not_ready() == ["the topic of the turns does not exist"]
     assert made.not_alive() == []
 
 

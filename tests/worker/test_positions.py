@@ -155,3 +155,20 @@ def test_what_is_fetched_and_not_taken_is_waiting() -> None:
     assert positions.waiting() == 3
     positions.revoked()
     assert positions.waiting() == 0
+
+
+def test_a_record_before_the_last_one_is_of_a_log_that_was_made_anew() -> None:
+    positions = at(5)
+    assert not positions.replaced(P0, 5)
+    assert not positions.replaced(P0, 9)
+    assert positions.replaced(P0, 0)
+
+
+def test_a_log_that_was_made_anew_is_read_on_where_nothing_is_in_hand() -> None:
+    positions = at(5)
+    assert positions.begin_anew(P0, 0)
+    assert positions.fetched(P0, 0) is None
+    assert positions.taken(P0, 0) == 0
+    positions.finish(P0, 0)
+    assert positions.finished(P0) == 1
+    assert not positions.begin_anew(P0, 0), "records of the old one may still be worked on"

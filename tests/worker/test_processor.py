@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from stream_app.contracts.events import decode
 from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store import tables
 from stream_app.store.repository import Store
+from stream_app.worker.processor import STALE_TRIES
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, handle, processor
@@ -21,7 +22,7 @@ from tests.worker.processors import TOPICS, handle, processor
 Open = Callable[..., Store]
 LOG = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
 LOG += [end(session_id="a"), outcome(session_id="a")]
-LATER = datetime(2027, 1, 1, tzinfo=UTC)
+BEFORE, LATER = (datetime.now(UTC) + timedelta(hours=hours) for hours in (-1, 1))
 
 
 def scored(store: Store) -> dict[str, Any]:
@@ -36,6 +37,8 @@ def scored(store: Store) -> dict[str, Any]:
             tables.sessions,
         )
     }
+    for row in found["sessions"]:
+        del row["stored_at"]
     found["turns"] = [(r["session_id"], r["seq"], r["text"]) for r in rows(store, tables.turns)]
     return found
 
@@ -157,13 +160,26 @@ def test_a_zombie_that_repeats_a_batch_changes_nothing(
     assert scored(open_prepared()) == undisturbed
 
 
-def test_a_state_that_stays_stale_is_not_tried_for_ever(open_prepared: Open) -> None:
+def test_workers_at_one_session_take_turns(
+    open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any]
+) -> None:
+    """Its events are in several partitions, as their keys differ: the others may win some times."""
     store = open_prepared()
-    stale = Failing(store.commit, *[StaleState("moved on")] * 10)
+    store.commit = Failing(store.commit, *[StaleState("moved on")] * 5)
+    handle(processor(store), LOG)
+    assert len(pauses) == 5
+    assert scored(store) == undisturbed
+
+
+def test_a_state_that_stays_stale_is_not_tried_for_ever(
+    open_prepared: Open, pauses: list[float]
+) -> None:
+    store = open_prepared()
+    stale = Failing(store.commit, *[StaleState("moved on")] * 100)
     store.commit = stale
     with pytest.raises(StaleState):
         handle(processor(store), [turn()])
-    assert len(stale.calls) == 2
+    assert len(stale.calls) == STALE_TRIES
 
 
 def test_a_commit_whose_answer_was_lost_is_not_done_twice(
@@ -172,9 +188,9 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     store = open_prepared()
     commit = store.commit
 
-    def through_but_unheard(result: Any, messages: Any) -> int | None:
+    def through_but_unheard(result: Any, messages: Any, positions: Any) -> int | None:
         versions = {key: known.version for key, known in result.sessions.items()}
-        commit(result, messages)
+        commit(result, messages, positions)
         for key, version in versions.items():
             result.sessions[key].version = version
         store.commit = commit
@@ -191,6 +207,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
 def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
+    store.redaction_took = worker.metrics.redaction_seconds.observe
     store.load_states = loading = Failing(store.load_states)
     for seq in range(3):
         handle(worker, [turn(seq), turn(seq, session_id="t")])
@@ -201,6 +218,7 @@ def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
     assert sample("rapport_cached_sessions") == 2
     assert sample("rapport_batch_events_sum") == 6
     assert sample("rapport_events_total", {"fate": "accepted"}) == 6
+    assert sample("rapport_redaction_seconds_count") == 6
     for stage in ("decode", "load", "score", "commit"):
         assert sample("rapport_stage_seconds_count", {"stage": stage}) == 3
 
@@ -233,8 +251,7 @@ def test_idle_sessions_are_flushed_once(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG)
-    newest = datetime(2026, 1, 5, 10, 8, tzinfo=UTC)
-    assert worker.flush_idle(newest, [0]) is None
+    assert worker.flush_idle(BEFORE, [0]) is None
     assert worker.flush_idle(LATER, [1]) is None
     flushed = worker.flush_idle(LATER, [0])
     assert flushed is not None

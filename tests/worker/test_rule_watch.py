@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 import structlog
+from msgspec import structs
 
 from stream_app.core.rule_file import RuleFileError, digest_of
+from stream_app.core.rules import RuleSet
 from stream_app.store import tables
 from stream_app.store.repository import Store
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
 from stream_app.worker.rule_watch import RuleWatch, load_rules
-from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text
+from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text, rules_of
 from tests.store.batches import end, pipeline, turn
 from tests.store.reading import rows
 from tests.worker.test_ticks import take
@@ -115,3 +117,34 @@ def test_a_rule_that_goes_ends_its_alerts_and_comes_back_with_a_new_episode(worl
 def test_rules_that_cannot_be_read_at_the_start_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuleFileError, match=r"gone\.yaml: cannot be read"):
         load_rules(tmp_path / "gone.yaml")
+
+
+class Exhausted:
+    """An expression that runs out of the library's budget, as a nested look through lists does."""
+
+    def eval(self, data: dict[str, object]) -> object:
+        raise RuntimeError("INTERNAL: Iteration budget exceeded [INTERNAL]")
+
+
+def test_a_rule_that_fails_is_reported_once_and_stops_nothing(world: World) -> None:
+    [rule] = rules_of(rule_text("broken", when="turns > 1")).rules
+    broken = structs.replace(rule.when, program=Exhausted())
+    rules = RuleSet((structs.replace(rule, when=broken), *rules_of(EAGER_TEXT).rules), "d" * 16)
+    world.watch._alerting.adopt(rules)
+    with structlog.testing.capture_logs() as logs:
+        take(world.worker, turn(0), turn(1), turn(2), turn(3))
+        take(world.worker, turn(4), turn(5), end())
+    assert {row[0] for row in world.told()} == {"low-empathy-risk"}
+    failed = [line for line in logs if line["event"] == "rule.failed"]
+    assert [(line["rule"], line["expression"]) for line in failed] == [("broken", "turns > 1")]
+    counted = world.metrics.registry.get_sample_value
+    assert counted("rapport_rule_failures_total", {"rule": "broken"}) == 3
+    assert counted("rapport_rule_failures_total", {"rule": "low-empathy-risk"}) is None
+
+
+def test_a_rule_that_may_exhaust_the_worker_is_not_adopted(world: World) -> None:
+    nested = "[1, 2].all(a, [1, 2].all(b, a + b > 0))"
+    world.file.write_text(HEAD + rule_text("nested", when=nested), "utf-8")
+    assert not world.watch.look()
+    assert world.reloads("refused") == 1
+    take(world.worker, turn(0), turn(1))

@@ -13,7 +13,7 @@ from tests.fakes import START
 from tests.rule_texts import rule_text, rules_of
 from tests.store.batches import end, turn
 from tests.store.reading import rows
-from tests.worker.processors import handle, processor
+from tests.worker.processors import live, processor, records
 
 Open = Callable[..., Store]
 SILENCE = rules_of(
@@ -34,7 +34,7 @@ def at(moment: datetime) -> str:
 
 
 def take(worker: BatchProcessor, *values: bytes) -> None:
-    handle(worker, values)
+    worker.handle(worker.read(live(values)))
 
 
 def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]:
@@ -104,11 +104,11 @@ def test_an_answer_in_time_calls_nobody(store: Store, worker: BatchProcessor) ->
 
 
 def test_an_old_recording_is_not_ticked(store: Store, worker: BatchProcessor) -> None:
-    """Its events are from long ago: the session is not live by the clock."""
-    take(worker, turn(0, occurred_at=at(ASKED)))
+    """It is appended now, but its events are from long ago: nobody waits."""
     now = datetime.now(UTC)
+    worker.handle(worker.read(records([turn(0, occurred_at=at(ASKED))])))
     assert now - ASKED > HALF_AN_HOUR
-    assert tick(worker, now) == []
+    assert tick(worker, now + 2 * MINUTE) == []
     assert [state for _, state, *_ in told(store)] == ["pending"]
 
 

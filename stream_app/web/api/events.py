@@ -2,15 +2,19 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import msgspec
 from aiokafka.errors import KafkaError
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from stream_app.contracts.events import MAX_EVENT_BYTES, Event, decode
+from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.errors import BrokerUnavailable, ContractError
+from stream_app.web import batch_body
 from stream_app.web.auth import Sender
 from stream_app.web.problems import documented
 from stream_app.web.services import Services, Wired
@@ -23,7 +27,6 @@ router = APIRouter(prefix="/events", tags=["ingest"])
 [EVENT_SCHEMA], EVENT_COMPONENTS = msgspec.json.schema_components(
     [Event], ref_template="#/components/schemas/{name}"
 )
-_list_of_raw: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +100,11 @@ async def send_events(request: Request, services: Wired, person: Sender) -> Batc
     others are accepted. An accepted event is on all in-sync replicas. Sending a batch again is
     safe: the worker drops turns and outcomes that it knows. Needs the role `ingest`.
     """
-    raw = _split(_content_type(request), await _body(request))
-    results: list[EventResult | None] = [None] * len(raw)
-    valid: list[tuple[int, Event, bytes]] = []
-    for index, value in enumerate(raw):
-        try:
-            valid.append((index, decode(value), value))
-        except ContractError as problem:
-            results[index] = EventResult(
-                index, accepted=False, code=problem.code, detail=problem.detail
-            )
+    content_type = _content_type(request)
+    body = await _body(request)
+    results, valid = await run_in_threadpool(
+        _validated, content_type, body, services.settings.plausible_times
+    )
     for result in await _produced(services, valid):
         results[result.index] = result
     told = [result for result in results if result is not None]
@@ -167,17 +165,37 @@ async def _body(request: Request) -> bytes:
     return bytes(parts)
 
 
+def _validated(
+    content_type: str, body: bytes, times: PlausibleTimes
+) -> tuple[list[EventResult | None], list[tuple[int, Event, bytes]]]:
+    """By place what is refused, and the events that are not; it may take a while: in a thread."""
+    raw = _split(content_type, body)
+    now = datetime.now(UTC)
+    results: list[EventResult | None] = [None] * len(raw)
+    valid: list[tuple[int, Event, bytes]] = []
+    for index, value in enumerate(raw):
+        try:
+            event = decode(value)
+            times.check(event, now)
+            valid.append((index, event, value))
+        except ContractError as problem:
+            results[index] = EventResult(
+                index, accepted=False, code=problem.code, detail=problem.detail
+            )
+    return results, valid
+
+
 def _split(content_type: str, body: bytes) -> list[bytes]:
     """The events of a batch, byte by byte as they came."""
-    if content_type == JSON_LINES:
-        found = [line for line in body.split(b"\n") if line.strip()]
-    else:
-        try:
-            found = [bytes(value) for value in _list_of_raw.decode(body)]
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise HTTPException(422, "the body is not a JSON array of events") from None
+    split = batch_body.of_lines if content_type == JSON_LINES else batch_body.of_array
+    try:
+        found = split(body, MOST_EVENTS)
+    except batch_body.TooMany:
+        raise HTTPException(
+            413, f"a batch has {MOST_EVENTS} events at most; send several"
+        ) from None
+    except batch_body.NoArray:
+        raise HTTPException(422, "the body is not a JSON array of events") from None
     if not found:
         raise HTTPException(422, "there is no event in the batch")
-    if len(found) > MOST_EVENTS:
-        raise HTTPException(413, f"a batch has {MOST_EVENTS} events at most; send several")
     return found

@@ -22,7 +22,7 @@ def sign_in_page(request: Request, to: str = "/") -> Response:
 
 
 @router.post("/sign-in", dependencies=OWN_FORM)
-def sign_in(
+async def sign_in(
     request: Request,
     services: Wired,
     name: Annotated[str, Form()],
@@ -31,12 +31,17 @@ def sign_in(
 ) -> Response:
     """Sign in and go where one wanted to go."""
     address = request.client.host if request.client else None
-    person = signed_in(services, name, password, address)
-    if person is None:
+    until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
+
+    def check() -> str | None:
+        person = signed_in(services, name, password, address)
+        return services.people.sign_in(person.name, until) if person is not None else None
+
+    token = await services.sign_ins.run(check)
+    if token is None:
         return render(request, "sign_in.html", status=401, to=to, refused=True)
     request.session.clear()
-    until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
-    request.session[SIGN_IN] = services.people.sign_in(person.name, until)
+    request.session[SIGN_IN] = token
     return RedirectResponse(inside(to), status_code=303)
 
 

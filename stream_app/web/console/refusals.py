@@ -16,6 +16,7 @@ from stream_app.store.reading.pages import BadCursor
 from stream_app.web.auth import SignInNeeded
 from stream_app.web.console.frame import address_of, render
 from stream_app.web.security import HEADERS
+from stream_app.web.sign_ins import RETRY_AFTER_SECONDS, TooBusy
 
 TITLES: Final = {
     403: "Not open to you",
@@ -39,16 +40,18 @@ ADVICE: Final = {
 }
 
 
-def refusal(request: Request, status: int, said: str = "") -> Response:
+def refusal(
+    request: Request, status: int, said: str = "", title: str = "", advice: str = ""
+) -> Response:
     """The page for a status; ``said`` is shown where it tells more than the status."""
     return render(
         request,
         "refusal.html",
         status=status,
         code=status,
-        title=TITLES.get(status, "This did not work"),
+        title=title or TITLES.get(status, "This did not work"),
         said=said,
-        advice=ADVICE.get(status, "Go back and try again."),
+        advice=advice or ADVICE.get(status, "Go back and try again."),
     )
 
 
@@ -60,6 +63,7 @@ def attach(app: FastAPI) -> None:
     app.add_exception_handler(ValidationError, lambda request, _: refusal(request, 422))
     for missing in (NoSuchAlert, NoSuchMute, BadCursor):
         app.add_exception_handler(missing, lambda request, _: refusal(request, 404))
+    app.add_exception_handler(TooBusy, _busy)
     app.add_exception_handler(StoreUnavailable, lambda request, _: refusal(request, 503))
     app.add_exception_handler(Exception, _broken)
 
@@ -78,6 +82,18 @@ def _http(request: Request, problem: Exception) -> Response:
         request, problem.status_code, problem.detail if problem.status_code in told else ""
     )
     answer.headers.update(problem.headers or {})
+    return answer
+
+
+def _busy(request: Request, problem: Exception) -> Response:
+    answer = refusal(
+        request,
+        503,
+        str(problem),
+        title="Too many at once",
+        advice="Go back and try again in a few seconds.",
+    )
+    answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return answer
 
 

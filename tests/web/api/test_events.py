@@ -135,6 +135,11 @@ def test_a_full_batch_is_taken(taking: Web) -> None:
     assert sent(taking, *batch).json()["accepted"] == MOST_EVENTS
 
 
+def test_a_time_that_cannot_be_true_is_refused_at_once(taking: Web) -> None:
+    answer = sent(taking, turn(occurred_at="9999-12-31T23:59:30Z"), turn())
+    assert [result["code"] for result in answer.json()["results"]] == ["implausible-time", None]
+
+
 @pytest.mark.slow
 def test_fuzzing_finds_no_mistake(taking: Web, tmp_path: Path) -> None:
     fuzz(taking, "pump", tmp_path, "examples,coverage,fuzzing", "--include-path=/events")

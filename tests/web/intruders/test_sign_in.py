@@ -1,10 +1,14 @@
 """What a copied cookie is worth, and what another site can do to a browser."""
 
+import asyncio
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,11 +18,12 @@ from pydantic import SecretStr
 
 from stream_app.commands import people as accounts
 from stream_app.settings import Settings
+from stream_app.store.attempts import Attempts, TooManyAttempts
 from stream_app.store.people import People, PersonRole
 from stream_app.store.repository import Store
-from stream_app.web.attempts import Attempts
 from stream_app.web.auth import hash_password
 from tests.web.people.conftest import As
+from tests.web.server import serving
 
 PASSWORD = "long enough to pass"
 
@@ -124,12 +129,79 @@ def test_guesses_at_the_same_time_count_like_one_after_the_other(filled: Store, 
         asked = [pool.submit(browser.post, "/sign-in", data=form) for _ in range(20)]
         found = Counter(each.result().status_code for each in asked)
     assert found[401] <= 6  # one wait of a second may pass meanwhile
-    assert found[401] + found[429] == 20
+    assert found[401] + found[429] + found[503] == 20
 
 
-def test_right_passwords_do_not_add_up_to_a_wait() -> None:
-    attempts, keys = Attempts(lambda: 0.0), {"pat@here": 5, "pat": 100, "@here": 100}
-    for _ in range(300):
-        attempts.begin(keys)
-        attempts.succeeded("pat@here", keys)
-    attempts.begin(keys)
+def sign_in(as_: As, name: str, password: str = "wrong") -> int:
+    return as_("").post("/sign-in", data={"name": name, "password": password}).status_code
+
+
+def test_wrong_names_from_an_address_lock_nobody_out_there(filled: Store, as_: As) -> None:
+    """Everybody in a house may share one address; Pat has mistyped nothing."""
+    People(filled).set_password("pat", hash_password(PASSWORD))
+    attempts = Attempts(filled)
+    for number in range(150):
+        attempts.begin(f"nobody-{number}", "127.0.0.1")
+    assert sign_in(as_, "pat", PASSWORD) == 303
+
+
+def test_wrong_passwords_from_elsewhere_lock_nobody_out_who_was_here(
+    filled: Store, as_: As
+) -> None:
+    People(filled).set_password("pat", hash_password(PASSWORD))
+    assert sign_in(as_, "pat", PASSWORD) == 303
+    attempts = Attempts(filled)
+    for number in range(101):
+        with suppress(TooManyAttempts):
+            attempts.begin("pat", f"10.0.0.{number}")
+    with pytest.raises(TooManyAttempts):
+        attempts.begin("pat", "10.0.1.1")
+    assert sign_in(as_, "pat", PASSWORD) == 303
+
+
+def test_a_full_queue_is_said_at_once(filled: Store, as_: As, tmp_path: Path) -> None:
+    app = as_("")._app
+    services = app.state.services
+    going_on = threading.Event()
+
+    async def ask() -> httpx.Response:
+        waiting = [asyncio.create_task(services.sign_ins.run(going_on.wait)) for _ in range(18)]
+        await asyncio.sleep(0.05)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://rapport.test") as web:
+            began = time.monotonic()
+            form = {"name": "pat", "password": PASSWORD}
+            answer = await web.post("/sign-in", data=form)
+            assert time.monotonic() - began < 1.0
+            assert (await web.get("/healthz")).status_code == 200
+        going_on.set()
+        await asyncio.gather(*waiting)
+        return answer
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert "Too many at once" in answer.text
+    assert sign_in(as_, "pat") == 401, "and there is room again"
+
+
+def test_a_flood_of_wrong_passwords_leaves_health_and_pages_alone(tmp_path: Path) -> None:
+    with serving(tmp_path) as web, ThreadPoolExecutor(120) as pool, httpx.Client() as probe:
+        token = {"Authorization": f"Bearer {web.tokens['sue']}"}
+
+        def guess(number: int) -> int:
+            form = {"name": f"nobody-{number}", "password": "wrong"}
+            return httpx.post(f"{web.url}/sign-in", data=form, timeout=60).status_code
+
+        asked = [pool.submit(guess, number) for number in range(120)]
+        slowest = 0.0
+        while not all(each.done() for each in asked):
+            for path in ("/healthz", "/readyz", "/api/v1/me"):
+                began = time.monotonic()
+                answer = probe.get(f"{web.url}{path}", headers=token, timeout=60)
+                assert answer.status_code == 200, answer.text
+                slowest = max(slowest, time.monotonic() - began)
+        found = Counter(each.result() for each in asked)
+    assert found.keys() <= {401, 503}
+    assert found[503] > 0
+    assert slowest < 5.0, "it was 27 s"

@@ -1,0 +1,37 @@
+"""A made-up session: what must go through model and database if these are sound."""
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Final
+
+from stream_app.contracts.events import decode
+from stream_app.core.pipeline import Received, Source
+
+TEXTS: Final = ("I have not slept for days.", "That sounds hard. What keeps you awake?")
+_AT: Final = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
+
+
+def session() -> list[Received]:
+    """An exchange, the end and a rating of a session that nobody else has."""
+    session_id = f"control-{uuid.uuid4()}"
+    common = {"session_id": session_id, "occurred_at": _AT}
+    events: list[dict[str, object]] = [
+        {
+            "type": "turn",
+            **common,
+            "seq": seq,
+            "speaker_id": role,
+            "role": role,
+            "text": text,
+            "consent": True,
+        }
+        for seq, (role, text) in enumerate(zip(("client", "counsellor"), TEXTS, strict=True))
+    ]
+    events.append({"type": "session_end", **common})
+    events.append({"type": "outcome", **common, "kind": "rating", "value": 4.0})
+    values = [json.dumps(event).encode() for event in events]
+    return [
+        Received(Source("control", 0, offset), value, decode(value))
+        for offset, value in enumerate(values)
+    ]

@@ -1,0 +1,63 @@
+"""From a Faust event to an event of the log, whatever a producer has put into its record."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+
+from stream_app.contracts import cloudevents
+from stream_app.core.pipeline import Received, Source, receive
+from stream_app.errors import ContractError
+from stream_app.worker.blame import may_be_an_events_fault, refusal
+from stream_app.worker.metrics import WorkerMetrics
+
+log = structlog.get_logger(__name__)
+
+LOG_APPEND_TIME: Final = 1
+"""The type of a record's timestamp that is from the broker's clock."""
+
+
+class Records:
+    """Decodes records, and counts those that may be in another partition than their session."""
+
+    def __init__(self, metrics: WorkerMetrics) -> None:
+        self._metrics = metrics
+        self._reported = False
+
+    def received(self, event: Any) -> Received:
+        """Decode the record of a Faust event; what cannot be decoded becomes a dead letter."""
+        message, value = event.message, event.value or b""
+        source = Source(message.topic, message.partition, message.offset)
+        produced_at = _moment(message.timestamp)
+        appended_at = produced_at if message.timestamp_type == LOG_APPEND_TIME else None
+        try:
+            headers = cloudevents.headers_of(message.headers)
+            received = receive(source, value, headers, produced_at, appended_at)
+        except Exception as problem:
+            if not may_be_an_events_fault(problem):
+                raise
+            return Received(source, value, refusal(problem), produced_at)
+        self._check_key(received, message.key)
+        return received
+
+    def _check_key(self, received: Received, key: bytes | None) -> None:
+        if isinstance(received.event, ContractError) or key == received.event.session_id.encode():
+            return
+        self._metrics.miskeyed.inc()
+        if not self._reported:
+            self._reported = True
+            log.warning(
+                "event.miskeyed",
+                partition=received.source.partition,
+                offset=received.source.offset,
+                why="its key is not its session_id: sessions may be spread over partitions",
+            )
+
+
+def _moment(timestamp: float | None) -> datetime | None:
+    """The time of a record; one that no date holds is none."""
+    if timestamp is not None and timestamp > 0.0:
+        with suppress(OverflowError, ValueError, OSError):
+            return datetime.fromtimestamp(timestamp, UTC)
+    return None

@@ -1,0 +1,72 @@
+"""The group's offsets beside the rows they stand for, and where reading begins again."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from stream_app.core.ports import LogPosition
+from stream_app.errors import StaleState
+from stream_app.store import log_positions, schema, tables
+from stream_app.store.repository import Store
+from tests.store.batches import prepare, process, turn
+from tests.store.reading import rows
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+T0, T1 = ("turns", 0), ("turns", 1)
+
+
+def position(offset: int, partition: int = 0, group: str = "g") -> LogPosition:
+    return LogPosition(group, "turns", partition, offset)
+
+
+def begin(store: Store, committed: dict[tuple[str, int], int | None]) -> log_positions.Beginning:
+    return log_positions.beginning(store, "g", committed, NOW)
+
+
+def test_positions_are_written_with_their_batch(store: Store, other: Store) -> None:
+    store.commit(process([turn()]), (), [position(1), position(7, partition=1)])
+    store.commit(process([turn(1)], store.load_states(["s"], "fake-1-fp32")), (), [position(2)])
+    assert log_positions.stored(store, "g", ["turns"]) == {T0: 2, T1: 7}
+    assert log_positions.stored(store, "another", ["turns"]) == {}
+    assert log_positions.stored(store, "g", ["another"]) == {}
+
+
+def test_a_batch_that_is_not_written_moves_no_position(store: Store, other: Store) -> None:
+    stale = process([turn(session_id="x")])
+    other.commit(process([turn(session_id="x")]))
+    with pytest.raises(StaleState):
+        store.commit(stale, (), [position(9)])
+    assert log_positions.stored(store, "g", ["turns"]) == {}
+
+
+def test_a_database_that_is_as_far_as_the_group_begins_there(store: Store) -> None:
+    store.commit(process([turn()]), (), [position(5), position(9, partition=1)])
+    found = begin(store, {T0: 5, T1: 7, ("turns", 2): None})
+    assert found.offsets == {T0: 5, T1: 7, ("turns", 2): 0}
+    assert found.back == {}
+
+
+def test_an_older_database_takes_the_group_back(store: Store) -> None:
+    store.commit(process([turn()]), (), [position(5)])
+    found = begin(store, {T0: 50, T1: 8})
+    assert found.offsets == found.back == {T0: 5, T1: 0}
+
+
+def test_an_empty_database_is_filled_from_the_beginning(store: Store) -> None:
+    assert begin(store, {T0: 50}).back == {T0: 0}
+
+
+def test_a_database_from_before_takes_over_what_the_group_has_committed(
+    empty_url: str, opened: Callable[[str], Store]
+) -> None:
+    store = opened(empty_url)
+    schema.upgrade(store)
+    prepare(store).commit(process([turn()]))
+    schema.downgrade(store, "0011")
+    schema.upgrade(store)
+    assert begin(store, {T0: 50}).back == {}
+    assert [row["next_offset"] for row in rows(store, tables.log_positions)] == [50]
+    assert begin(store, {T0: 60, T1: 8}).back == {T0: 50}
+    schema.downgrade(store, "0011")
+    assert log_positions.TAKE_OVER not in {row["name"] for row in rows(store, tables.installation)}

@@ -1,0 +1,97 @@
+"""Times at the ends of the calendar, as an earlier release stored them: every answer is one.
+
+PostgreSQL's own time zone is another than UTC: `server` runs in Auckland.
+"""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from tests.store.batches import end, turn
+from tests.web.api.test_exports import read
+from tests.web.server import Web, serving
+
+TIMES = {
+    "last": "9999-12-31T23:59:30Z",
+    "first": "0001-01-01T00:00:30Z",
+    "now": "2026-01-05T10:00:00Z",
+}
+PAGES = (
+    *("/", "/alerts", "/teams", "/calibration", "/disputes"),
+    *(f"/sessions/{name}" for name in TIMES),
+)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "west"])
+def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    folder: Path = tmp_path_factory.mktemp("web")
+    changes = {}
+    if request.param != "sqlite":
+        url = request.getfixturevalue("server").new_database()
+        changes["database_url"] = SecretStr(url)
+        if request.param == "west":
+            name = sa.make_url(url).database
+            engine = sa.create_engine(url.replace("postgresql", "postgresql+psycopg"))
+            with engine.begin() as connection:
+                connection.execute(
+                    sa.text(f"ALTER DATABASE {name} SET TimeZone = 'Pacific/Honolulu'")
+                )
+            engine.dispose()
+    with serving(folder, **changes) as web:
+        for name, at in TIMES.items():
+            said = [turn(seq, session_id=name, occurred_at=at, team="north") for seq in range(4)]
+            web.commit(*said, end(session_id=name, occurred_at=at))
+        yield web
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_the_api_tells_the_times(old: Web, name: str) -> None:
+    with old.client() as sue:
+        for order in ("risk", "activity", "start", "id"):
+            found = sue.get("/sessions", params={"order": order}).json()["items"]
+            cards = {card["session_id"]: card for card in found}
+            assert datetime.fromisoformat(cards[name]["started_at"]) == at(name)
+        for path in (f"/sessions/{name}", f"/sessions/{name}/turns", f"/sessions/{name}/history"):
+            answer = sue.get(path)
+            assert answer.status_code == 200, answer.text
+        alerts = sue.get("/alerts").json()["items"]
+        assert {alert["session_id"] for alert in alerts} == set(TIMES)
+
+
+@pytest.mark.parametrize("path", ["sessions", "turns"])
+@pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
+def test_exports_hold_them(old: Web, chosen: str, path: str) -> None:
+    with old.client() as sue:
+        answer = sue.get(f"/exports/{path}", params={"format": chosen})
+    assert answer.status_code == 200
+    for row in read(chosen, answer.content):
+        told = row["started_at" if path == "sessions" else "occurred_at"]
+        told = datetime.fromisoformat(told) if isinstance(told, str) else told
+        assert told == at(row["session_id"])
+
+
+def test_convokit_holds_them(old: Web) -> None:
+    with old.client() as sue:
+        answer = sue.get("/exports/convokit")
+    assert answer.status_code == 200
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as corpus:
+        [name] = [name for name in corpus.namelist() if name.endswith("utterances.jsonl")]
+        assert len(corpus.read(name).splitlines()) == 4 * len(TIMES)
+
+
+def test_pages_show_them(old: Web) -> None:
+    with old.client() as sue:
+        for page in PAGES:
+            answer = sue.get(f"{old.url}{page}")
+            assert answer.status_code == 200, (page, answer.text[:500])
+    assert "Traceback" not in old.log()
+
+
+def at(name: str) -> datetime:
+    return datetime.fromisoformat(TIMES[name])

@@ -1,0 +1,80 @@
+"""Bodies of batches are counted before anything is made of them."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.web import batch_body
+from stream_app.web.batch_body import NoArray, TooMany, of_array, of_lines
+
+MOST = 500
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(JSON, max_size=12), st.booleans())
+def test_elements_come_as_they_were(values: list[object], ascii_only: bool) -> None:
+    body = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return
+    assert [json.loads(value) for value in of_array(body, MOST)] == values
+    if len(values) > 1:
+        with pytest.raises(TooMany):
+            of_array(body, len(values) - 1)
+
+
+HEAVY = {
+    "integers": b"[" + b"1," * 1_900_000 + b"1]",
+    "commas": b"[" + b"," * 4_000_000,
+    "nested commas": b"[[" + b"1," * 1_900_000 + b"1]]",
+    "brackets": b"[" * 4_000_000,
+    "quotes": b'"' * 4_000_000,
+    "escaped quotes": b'["' + b'\\"' * 2_000_000,
+    "open string": b'["' + b"x" * 4_000_000,
+    "closed strings": b"[[" + b'"",' * 1_300_000 + b"1]]",
+    "spaces": b" " * 4_000_000,
+    "backslashes": b"\\" * 4_000_000,
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_a_body_that_is_no_batch_makes_little_work(name: str) -> None:
+    began = time.process_time()
+    with pytest.raises((TooMany, NoArray)):
+        of_array(HEAVY[name], MOST)
+    assert time.process_time() - began < 0.5
+
+
+def test_five_hundred_events_are_far_from_the_bound() -> None:
+    event = dict.fromkeys("abcdefghijklmnopqrst", "a text, with commas, [brackets] and {braces}")
+    assert len(of_array(json.dumps([event] * MOST).encode(), MOST)) == MOST
+    assert batch_body.MOST_TOKENS > 10 * 20 * MOST
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"1", b"[", b"[1", b"[1,]", b"[1] 2", b"\xff", b'["'])
+def test_what_is_no_array_is_said(body: bytes) -> None:
+    with pytest.raises(NoArray):
+        of_array(body, MOST)
+
+
+def test_lines_are_counted_without_the_blank_ones() -> None:
+    assert of_lines(b"\n a \n\n \nb", 2) == [b" a ", b"b"]
+    with pytest.raises(TooMany):
+        of_lines(b"a\nb\nc", 2)
+    began = time.process_time()
+    assert of_lines(b"\n" * 4_000_000, MOST) == []
+    with pytest.raises(TooMany):
+        of_lines(b"1\n" * 2_000_000, MOST)
+    assert time.process_time() - began < 0.5

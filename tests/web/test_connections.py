@@ -1,0 +1,143 @@
+"""Clients that are slow, or read nothing, are let go; others are not."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from stream_app.commands import web
+from stream_app.probes import serving
+from stream_app.settings import Settings
+from stream_app.web import connections
+from stream_app.web.connections import TimedProtocol
+from stream_app.worker.broker import free_port
+from stream_app.worker.health import Health, Limits
+from stream_app.worker.metrics import WorkerMetrics
+
+LET_GO = 0.6
+Send = Callable[[dict[str, Any]], Any]
+
+
+class Hasty(TimedProtocol):
+    """The same deadlines, sooner."""
+
+    headers_within = body_within = read_within = LET_GO
+
+
+async def application(scope: dict[str, Any], receive: Callable[[], Any], send: Send) -> None:
+    """Reads the body and answers with its size, or with much."""
+    if scope["type"] != "http":
+        return
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        size += len(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for _ in range(300 if scope["path"] == "/much" else 0):
+        await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+    await send({"type": "http.response.body", "body": str(size).encode()})
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    chosen = free_port()
+    config = uvicorn.Config(application, port=chosen, http=Hasty, log_config=None, lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield chosen
+    server.should_exit = True
+    thread.join()
+
+
+def let_go_after(port: int, first: bytes, more: bytes = b"") -> float:
+    """Seconds until the server closes a connection that sends a byte now and then."""
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(first)
+        client.settimeout(0.1)
+        while time.monotonic() - began < 10:
+            try:
+                if client.recv(1000) == b"":
+                    break
+            except TimeoutError:
+                if more:
+                    client.sendall(more)
+            except ConnectionError:
+                break
+        return time.monotonic() - began
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n", b"X"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\n", b"x"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    ],
+)
+def test_a_request_that_does_not_end_is_let_go(port: int, first: bytes, more: bytes) -> None:
+    """One byte every tenth of a second keeps no connection."""
+    assert LET_GO * 0.9 < let_go_after(port, first, more) < LET_GO + 3.0
+
+
+def test_a_client_that_reads_nothing_is_let_go(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        client.sendall(b"GET /much HTTP/1.1\r\nHost: a\r\n\r\n")
+        time.sleep(LET_GO + 1.5)
+        taken = 0
+        try:
+            while data := client.recv(1_000_000):
+                taken += len(data)
+        except ConnectionError:
+            pass
+    assert taken < 30_000_000
+
+
+def test_who_keeps_up_is_served(port: int) -> None:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        for _ in range(3):
+            assert client.post("/", content=b"x" * 500_000).text == "500000"
+            time.sleep(LET_GO / 2)
+        assert len(client.get("/much").content) == 30_000_001
+
+        def slowly() -> Iterator[bytes]:
+            for _ in range(3):
+                time.sleep(LET_GO / 5)
+                yield b"y"
+
+        assert client.post("/", content=slowly()).text == "3"
+
+
+def test_the_console_is_served_with_these_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(web.uvicorn, "run", lambda app, **options: given.update(options))
+    made = SimpleNamespace(state=SimpleNamespace(services=None))
+    monkeypatch.setattr(web.bootstrap, "web", lambda _: made)
+    web.run(Settings())
+    assert given["http"] is TimedProtocol
+    assert given["limit_concurrency"] == connections.MOST_CONNECTIONS
+
+
+def test_a_client_of_the_probes_that_stalls_holds_up_no_other() -> None:
+    with (
+        serving("127.0.0.1", 0, Health(Limits()), WorkerMetrics().registry) as port,
+        socket.create_connection(("127.0.0.1", port)) as stalling,
+    ):
+        stalling.sendall(b"GET /heal")
+        began = time.monotonic()
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+        assert time.monotonic() - began < 2.0

@@ -1,0 +1,168 @@
+"""Clocks that are wrong: a session's time is its own affair, the rest is the service's."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from stream_app.contracts.plausible import PlausibleTimes
+from stream_app.core.pipeline import Received, Source, receive
+from stream_app.errors import ContractError
+from stream_app.store import retention, tables
+from stream_app.store.repository import Store
+from stream_app.worker.clocks import PartitionClocks
+from stream_app.worker.processor import BatchProcessor
+from tests.rule_texts import rule_text, rules_of
+from tests.store.batches import turn
+from tests.store.reading import rows
+from tests.worker.processors import processor
+
+Open = Callable[..., Store]
+NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
+SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
+HALF_AN_HOUR = 30 * MINUTE
+ANY_TIME = PlausibleTimes(ahead=timedelta(days=36_500))
+SILENCE = rules_of(rule_text("silence", when="waiting && waiting_distress >= 0.0", for_="90s"))
+
+
+def worker_of(store: Store) -> BatchProcessor:
+    return processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW)
+
+
+def say(worker: BatchProcessor, session: str, at: datetime, seq: int = 0) -> None:
+    """A turn whose producer says so of the time; appended now, as brokers say."""
+    value = turn(seq, session_id=session, occurred_at=at.isoformat())
+    worker.handle(worker.read([receive(Source("t", 0, 0), value, {}, at, NOW)]))
+
+
+def fired(worker: BatchProcessor, due: datetime) -> set[str]:
+    done = worker.fire_due(due, due - HALF_AN_HOUR, [0])
+    return set() if done is None else {alert.session_id for alert in done.result.alerts}
+
+
+@pytest.fixture
+def store(open_prepared: Open) -> Store:
+    return open_prepared()
+
+
+@pytest.mark.parametrize("skew", [timedelta(0), timedelta(hours=2), -20 * MINUTE, 400 * DAY])
+def test_a_client_who_waits_calls_somebody_whatever_the_producers_clock(
+    store: Store, skew: timedelta
+) -> None:
+    worker = worker_of(store)
+    say(worker, "skewed", NOW + skew)
+    say(worker, "right", NOW)
+    assert fired(worker, NOW + 89 * SECOND) == set()
+    assert fired(worker, NOW + 91 * SECOND) == {"skewed", "right"}
+    [firing] = [
+        row
+        for row in rows(store, tables.alerts)
+        if (row["session_id"], row["state"]) == ("skewed", "firing")
+    ]
+    assert firing["occurred_at"] == NOW + skew + 90 * SECOND, "in the session's own time"
+
+
+def test_a_session_of_the_far_future_comes_to_rest_with_the_others(store: Store) -> None:
+    worker = worker_of(store)
+    say(worker, "future", NOW + 400 * DAY)
+    say(worker, "right", NOW)
+    assert worker.flush_idle(NOW, [0]) is None
+    rested = worker.flush_idle(NOW + SECOND, [0])
+    assert rested is not None
+    assert rested.result.sessions.keys() == {"future", "right"}
+
+
+def test_a_turn_that_comes_again_makes_no_session_younger(store: Store) -> None:
+    worker = worker_of(store)
+    say(worker, "s", NOW)
+    again = processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW + DAY)
+    value = turn(session_id="s", occurred_at=NOW.isoformat())
+    again.handle(again.read([receive(Source("t", 0, 0), value, {}, NOW, None)]))
+    assert again.flush_idle(NOW + SECOND, [0]) is not None
+
+
+def test_a_timer_makes_no_session_younger(store: Store) -> None:
+    worker = worker_of(store)
+    say(worker, "s", NOW)
+    assert fired(worker, NOW + 91 * SECOND) == {"s"}
+    assert worker.flush_idle(NOW + SECOND, [0]) is not None
+    [state] = rows(store, tables.session_states)
+    assert state["seen_at"] == NOW
+
+
+def removed(store: Store, now: datetime) -> Counter[str]:
+    pieces = retention.pieces(store, now - 30 * DAY, now - 365 * DAY, now)
+    return sum(pieces, Counter[str]())
+
+
+def test_text_of_the_far_future_is_removed_with_the_time(store: Store) -> None:
+    store._now = lambda: NOW
+    say(worker_of(store), "future", NOW + 36_000 * DAY)
+    assert removed(store, NOW + 29 * DAY) == {}
+    assert removed(store, NOW + 31 * DAY) == {"texts": 1, "session_states": 1}
+    assert removed(store, NOW + 366 * DAY)["sessions"] == 1
+
+
+def test_a_clock_that_is_behind_removes_nothing_that_lives(store: Store) -> None:
+    store._now = lambda: NOW
+    say(worker_of(store), "behind", NOW - 40 * DAY)
+    assert removed(store, NOW + DAY) == {}
+
+
+def test_what_an_earlier_release_wrote_meanwhile_is_dated(store: Store) -> None:
+    """During a rolling upgrade it knows nothing of the new columns."""
+    store._now = lambda: NOW
+    say(worker_of(store), "s", NOW)
+    with store.engine.begin() as connection:
+        connection.execute(tables.session_states.update().values(seen_at=None))
+        connection.execute(tables.sessions.update().values(stored_at=None))
+    assert removed(store, NOW + DAY) == {}
+    later = NOW + 32 * DAY
+    assert removed(store, later) == {"texts": 1, "session_states": 1}
+
+
+def test_retention_tells_a_live_session_from_one_that_is_quiet(store: Store) -> None:
+    worker = worker_of(store)
+    store._now = lambda: NOW
+    say(worker, "s", NOW - 40 * DAY)
+    [state] = rows(store, tables.session_states)
+    assert state["seen_at"] == NOW
+    assert state["last_activity_at"] == NOW - 40 * DAY
+
+
+def record(
+    at: datetime | None, partition: int = 0, appended_at: datetime | None = None
+) -> Received:
+    source = Source("t", partition, 0)
+    return Received(source, b"", ContractError("schema", "no"), at, None, appended_at)
+
+
+def read_to(*batch: Received, partition: int = 0) -> datetime | None:
+    clocks = PartitionClocks()
+    clocks.worked_on(batch, NOW)
+    return clocks.up_to({partition: 5}, NOW).get(partition)
+
+
+def test_a_partition_that_is_behind_is_where_its_records_were_appended() -> None:
+    hour_ago = NOW - 60 * MINUTE
+    assert read_to(record(NOW, appended_at=hour_ago)) == hour_ago
+    assert read_to(record(hour_ago)) == hour_ago
+    assert read_to(record(None)) is None
+    assert read_to(record(hour_ago), partition=3) is None
+
+
+def test_a_few_wrong_clocks_among_producers_move_no_partition() -> None:
+    hour_ago = NOW - 60 * MINUTE
+    right = [record(hour_ago + i * SECOND) for i in range(9)]
+    ahead, behind = record(NOW + 9 * DAY), record(NOW - 40 * DAY)
+    for wrong in ([ahead], [behind], [ahead, behind], [ahead] * 3):
+        found = read_to(*right, *wrong)
+        assert found is not None
+        assert hour_ago <= found <= hour_ago + 9 * SECOND
+    assert read_to(ahead) == NOW, "never ahead of the present"
+
+
+def test_a_partition_that_is_read_to_its_end_is_at_the_present() -> None:
+    clocks = PartitionClocks()
+    assert clocks.up_to({0: 0, 1: 3}, NOW) == {0: NOW}

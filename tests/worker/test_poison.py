@@ -1,0 +1,307 @@
+"""No event may stop its partition: whatever one event causes, it alone becomes a dead letter."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import Stage
+from stream_app.core.environment import Policy
+from stream_app.core.pipeline import Pipeline, Source, receive
+from stream_app.core.ports import Encoding, HeadScores
+from stream_app.core.window import ScoringRequest, WindowPolicy
+from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.store import schema, tables
+from stream_app.store.repository import Store, open_store
+from stream_app.worker.isolation import handled
+from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.processor import BatchProcessor, SessionCache
+from tests.fakes import FakeScorer
+from tests.rule_texts import ALL, rule_text, rules_of
+from tests.store.batches import end, outcome, prepare, turn
+from tests.store.reading import rows
+from tests.worker.processors import TOPICS, processor, records
+
+Open = Callable[..., Store]
+SILENCE = rules_of(
+    rule_text("silence", when="waiting && waiting_distress >= 0.0", for_="90s", cooldown="24h")
+)
+POISON = "zanzibar"
+
+
+class Choking(FakeScorer):
+    """Fails on texts with the word, as a model may on some input."""
+
+    def __init__(self, problem: Exception, everything: bool = False) -> None:
+        self._problem = problem
+        self._everything = everything
+
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
+        if texts and (self._everything or any(POISON in text for text in texts)):
+            raise self._problem
+        return super().encode(texts, roles)
+
+
+def choking(store: Store, problem: Exception, everything: bool = False) -> BatchProcessor:
+    core = Pipeline(Choking(problem, everything), Policy(WindowPolicy(), SILENCE))
+    return BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
+
+
+def take(worker: BatchProcessor, *values: bytes) -> dict[bytes, str]:
+    """Handle one batch as the agent does; reasons by the bytes that were set aside."""
+    parts = handled(worker, worker.read(records(values)))
+    return {item.raw: item.letter.reason for part in parts for item in part.result.dead_letters}
+
+
+def sessions_of(store: Store) -> list[tuple[str, int]]:
+    return [(row["session_id"], row["seq"]) for row in rows(store, tables.turns)]
+
+
+def test_a_distressed_turn_at_the_end_of_time_is_set_aside(open_prepared: Open) -> None:
+    store = open_prepared()
+    last = turn(0, session_id="last", occurred_at="9999-12-31T23:59:30Z")
+    found = take(processor(store, rules=SILENCE), turn(0), last, turn(1))
+    assert found == {last: "implausible-time"}
+    assert sessions_of(store) == [("s", 0), ("s", 1)]
+
+
+@pytest.mark.parametrize(
+    ("appended_at", "occurred_at", "taken"),
+    [
+        ("2026-03-01T10:00:00Z", "2026-03-01T10:05:00Z", True),
+        ("2026-03-01T10:00:00Z", "2026-03-01T10:05:01Z", False),
+        ("2026-03-01T10:00:00Z", "2000-01-01T00:00:00Z", True),
+        ("2026-03-01T10:00:00Z", "1999-12-31T23:59:59Z", False),
+        ("2026-03-01T10:00:00Z", "2000-01-01T00:30:00+01:00", False),
+    ],
+)
+def test_a_plausible_time_lies_between_a_setting_and_the_brokers_clock(
+    open_prepared: Open, appended_at: str, occurred_at: str, taken: bool
+) -> None:
+    worker = processor(open_prepared())
+    value = turn(occurred_at=occurred_at)
+    at = datetime.fromisoformat(appended_at)
+    [part] = handled(worker, worker.read([receive(Source("t", 0, 0), value, {}, at, at)]))
+    reasons = [item.letter.reason for item in part.result.dead_letters]
+    assert reasons == ([] if taken else ["implausible-time"])
+
+
+def test_without_an_append_time_the_workers_own_clock_counts(open_prepared: Open) -> None:
+    store = open_prepared()
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    value = turn(occurred_at=soon)
+    assert take(processor(store), value) == {value: "implausible-time"}
+
+
+@pytest.mark.parametrize(
+    "problem", [RuntimeError("no"), RecursionError(), OverflowError(), KeyError(POISON)]
+)
+def test_what_one_event_causes_leads_to_its_dead_letter_alone(
+    open_prepared: Open, problem: Exception
+) -> None:
+    store, undisturbed = open_prepared(), open_prepared("undisturbed")
+    good = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
+    bad = turn(4, session_id="c", text=f"It is {POISON}.")
+    worse = turn(0, session_id="d", text=POISON)
+    found = take(choking(store, problem), *good[:7], bad, *good[7:], worse)
+    assert found == {bad: "unprocessable", worse: "unprocessable"}
+    take(processor(undisturbed, rules=SILENCE), *good)
+    for table in (tables.turn_scores, tables.session_scores, tables.alerts):
+        assert rows(store, table) == rows(undisturbed, table)
+
+
+def test_the_reason_names_the_error_and_quotes_nothing(
+    open_prepared: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker = choking(open_prepared(), ValueError(f"cannot read {POISON}"))
+    parts = handled(worker, worker.read(records([turn(text=POISON)])))
+    [item] = [item for part in parts for item in part.result.dead_letters]
+    assert "ValueError" in item.letter.detail
+    assert POISON not in item.letter.detail + "".join(capsys.readouterr())
+    counted = worker.metrics.registry.get_sample_value
+    assert counted("rapport_dead_letters_total", {"reason": "unprocessable"}) == 1
+
+
+def test_a_row_that_the_database_refuses_is_that_events_dead_letter(open_prepared: Open) -> None:
+    store = open_prepared()
+    with store.engine.begin() as connection:
+        connection.execute(
+            sa.text(
+                "CREATE TRIGGER no BEFORE INSERT ON turns WHEN NEW.seq = 3 "
+                "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        )
+    values = [turn(seq) for seq in range(6)]
+    assert take(processor(store), *values) == {values[3]: "unprocessable"}
+    assert [seq for _, seq in sessions_of(store)] == [0, 1, 2, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        StoreUnavailable("away"),
+        StoreError("the database refused the work: permission denied"),
+        MemoryError(),
+        OSError(28, "No space left on device"),
+    ],
+)
+def test_what_is_no_events_fault_is_raised_and_sets_nothing_aside(
+    open_prepared: Open, problem: Exception
+) -> None:
+    store = open_prepared()
+    worker = processor(store, retry_for=0.0)
+    batch = worker.read(records([turn(0), turn(1)]))
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise problem
+
+    commit, store.commit = store.commit, failing  # type: ignore[method-assign]
+    with pytest.raises(type(problem)):
+        handled(worker, batch)
+    store.commit = commit  # type: ignore[method-assign]
+    assert [item for part in handled(worker, batch) for item in part.result.dead_letters] == []
+    assert sessions_of(store) == [("s", 0), ("s", 1)]
+
+
+def test_a_model_that_fails_on_everything_is_no_events_fault(open_prepared: Open) -> None:
+    """As when an accelerator is gone: the events have to wait for another worker."""
+    worker = choking(open_prepared(), RuntimeError("CUDA error"), everything=True)
+    batch = worker.read(records([turn(0), turn(1)]))
+    with pytest.raises(RuntimeError, match="CUDA"):
+        handled(worker, batch)
+
+
+def test_a_table_that_is_missing_is_no_events_fault(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE turns RENAME TO away"))
+    with pytest.raises(StoreError):
+        handled(worker, worker.read(records([turn(0)])))
+
+
+def test_an_error_that_passes_by_sets_nothing_aside(open_prepared: Open) -> None:
+    """It came once, and neither the control nor the event by itself shows it again."""
+    store = open_prepared()
+    worker = processor(store)
+    batch = worker.read(records([turn(0)]))
+    commit, problems = store.commit, [RuntimeError("once")]
+
+    def once(*given: Any, **more: Any) -> int | None:
+        if problems:
+            raise problems.pop()
+        return commit(*given, **more)
+
+    store.commit = once  # type: ignore[method-assign]
+    assert [item for part in handled(worker, batch) for item in part.result.dead_letters] == []
+    assert sessions_of(store) == [("s", 0)]
+
+
+def test_the_control_leaves_nothing_behind(open_prepared: Open) -> None:
+    store = open_prepared()
+    processor(store).check_environment()
+    for table in (tables.turns, tables.sessions, tables.session_states, tables.outbox):
+        assert rows(store, table) == []
+
+
+class ChokingAtTheEnd(FakeScorer):
+    """Fails on the final score of one text."""
+
+    def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
+        [bad] = self.encode([POISON])
+        for request in requests:
+            if request.stage is Stage.FINAL and request.turn.vectors == bad.vectors:
+                raise RuntimeError(POISON)
+        return super().score(requests)
+
+
+def test_a_session_that_cannot_be_rested_keeps_no_other_from_it(open_prepared: Open) -> None:
+    store = open_prepared()
+    core = Pipeline(ChokingAtTheEnd(), Policy(WindowPolicy(), SILENCE))
+    worker = BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
+    take(worker, turn(text=POISON), turn(session_id="a"), turn(session_id="b"))
+    later = datetime.now(UTC) + timedelta(days=1)
+    rested = worker.flush_idle(later, [0])
+    assert rested is not None
+    assert rested.result.sessions.keys() == {"a", "b"}
+    assert worker.flush_idle(later, [0]) is None
+    states = {row["session_id"]: row["status"] for row in rows(store, tables.session_states)}
+    assert states == {"s": "open", "a": "idle", "b": "idle"}
+
+
+TIMES = st.sampled_from(
+    [
+        "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999Z",
+        "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:30Z", "1969-12-31T23:59:59Z",
+        "1970-01-01T00:00:00Z", "2000-01-01T00:00:00Z", "2026-01-05T10:00:00+23:59",
+        "2038-01-19T03:14:08Z", "2026-02-29T00:00:00Z", "2026-01-05T24:00:00Z", "", 0, None,
+    ]
+)  # fmt: skip
+WHOLE = st.sampled_from([0, 1, -1, 2**31 - 1, 2**31, 2**53, 2**63 - 1, 2**63, -(2**63), 10**400])
+FLOATS = st.sampled_from([0.0, -0.0, 1.0, 5.0, 5e-324, 1.7976931348623157e308, 1e-400])
+TEXTS = st.sampled_from(
+    [
+        "", " ", "\t\n", "\x00", "a\x00b", "\ud800", "\U0010ffff", "\ufeff", "\u202e", "'", '"',
+        "12345678 " * 7000, "a@" * 20_000, "\u0301" * 20_000, "𝟙" * 9000, "ß" * 30_000,
+        "x" * 60_000, "My name is " + "A" * 30_000, "1 " * 30_000, "%s{}\\", "e" * 200, "e" * 201,
+    ]
+)  # fmt: skip
+ANY = st.one_of(
+    TIMES, WHOLE, FLOATS, TEXTS, st.none(), st.booleans(), st.just([]), st.just({}),
+    st.text(max_size=20),
+)  # fmt: skip
+FIELDS = {
+    turn: (
+        *("session_id", "seq", "speaker_id", "role", "text", "occurred_at", "turn_id", "domain"),
+        *("lang", "consent", "channel", "team", "approach", "type"),
+    ),
+    end: ("session_id", "occurred_at", "reason", "type"),
+    outcome: ("session_id", "kind", "occurred_at", "value", "seq", "outcome_id", "type"),
+}
+
+
+@st.composite
+def extreme(draw: st.DrawFn) -> bytes:
+    """A good event of some kind with one to three fields at their extremes."""
+    make = draw(st.sampled_from(list(FIELDS)))
+    event = json.loads(make(session_id=draw(st.sampled_from("ab"))))
+    for name in draw(st.lists(st.sampled_from(FIELDS[make]), min_size=1, max_size=3)):
+        event[name] = draw(ANY)
+    return json.dumps(event).encode("utf-8", "surrogatepass")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def property_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    url = f"sqlite:///{tmp_path}/property.db"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("server").new_database()
+    store = open_store(url)
+    schema.upgrade(store)
+    yield prepare(store)
+    store.close()
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(values=st.lists(extreme(), min_size=1, max_size=6), data=st.data())
+def test_whatever_its_fields_hold_an_event_is_counted_or_set_aside(
+    property_store: Store, values: list[bytes], data: st.DataObject
+) -> None:
+    """With every kind of rule in force, through the real processor and a real database."""
+    worker = processor(property_store, rules=ALL, cached=data.draw(st.sampled_from([1, 100])))
+    good = turn(data.draw(st.integers(0, 9)), session_id="good")
+    parts = handled(worker, worker.read(records([*values, good])))
+    counts = sum((part.result.counts for part in parts), start=type(parts[0].result.counts)())
+    assert sum(counts.values()) == len(values) + 1
+    assert ("good", json.loads(good)["seq"]) in sessions_of(property_store)
+    later = datetime.now(UTC) + timedelta(days=1)
+    worker.flush_idle(later, [0])
+    worker.fire_due(later, later - timedelta(days=1), [0])
