@@ -5,6 +5,7 @@ Start at ``repository.open_store``; ``reading`` has the queries of the API and t
 
 __all__ = [
     "alert_actions",
+    "attempts",
     "audit",
     "baselines",
     "connection",
@@ -13,6 +14,7 @@ __all__ = [
     "erasure",
     "interventions",
     "judged",
+    "log_positions",
     "outbox",
     "people",
     "ratings",

@@ -3,4 +3,14 @@
 Start at ``app.create``; ``api`` and ``console`` are its two halves.
 """
 
-__all__ = ["app", "auth", "health", "live", "metrics", "publishing", "services", "topics"]
+__all__ = [
+    "app",
+    "auth",
+    "connections",
+    "health",
+    "live",
+    "metrics",
+    "publishing",
+    "services",
+    "topics",
+]

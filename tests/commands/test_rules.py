@@ -38,7 +38,7 @@ def test_check_tells_each_fault_with_its_line(rapport: Rapport, tmp_path: Path) 
     done = rapport("rules", "check", file)
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
-    assert first.endswith("mine.yaml:5: `severity` is info, warning or critical")
+    assert first.endswith("mine.yaml:5: `severity` must be info, warning or critical")
     assert "mine.yaml:6: `when`, column 1: there is no variable or function `riks`" in second
 
 

@@ -188,7 +188,7 @@ def test_doctor_says_when_old_text_is_still_there(say, tmp_path: Path) -> None:
     assert "text is kept 30 days, scores 365; no text is stored" in say("doctor", **here)[1]
     yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
     store.commit(process([turn(session_id="new", occurred_at=yesterday)]))
-    assert "the oldest text is 1 days old" in say("doctor", **here)[1]
+    assert "the oldest text is 0 days old" in say("doctor", **here)[1]
     store.commit(process([turn(session_id="old")]))
     store.close()
     _, out, _ = say("doctor", **here)

@@ -52,6 +52,7 @@ class Service:
                 "database_url": SecretStr(databases.sqlite(folder / "rapport.db")),
                 "topic_partitions": 3,
                 "idle_check_every": 0.5,
+                "clock_tolerance": 86_400.0,  # a recorded session is sent at once
                 **changes,
             }
         )

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_app.web import batch_body
@@ -22,6 +22,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(JSON, max_size=12), st.booleans())
 def test_elements_come_as_they_were(values: list[object], ascii_only: bool) -> None:
     body = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")

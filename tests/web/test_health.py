@@ -1,16 +1,15 @@
-"""The web process's probes and metrics; and that guessing passwords gets slow."""
+"""The web process's probes and metrics; guessing passwords gets slow (``store.attempts``)."""
 
-import json
+import threading
+import time
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from stream_app.web.attempts import LONGEST_WAIT, MOST_KEYS, Attempts, TooManyAttempts
 
 from stream_app.store.people import People
 from stream_app.store.repository import open_store
+from stream_app.web import health as module
 from stream_app.web.auth import hash_password
 from stream_app.web.health import WebHealth
 from stream_app.web.live import Hub
@@ -48,6 +47,29 @@ def test_a_database_that_is_away_is_not_ready_and_keeps_its_password() -> None:
     assert health.not_alive() == []
 
 
+async def test_a_database_that_does_not_answer_in_time_is_not_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One question waits for it, however many ask."""
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    store, answered, asked = open_store("sqlite://"), threading.Event(), []
+
+    def slow() -> None:
+        asked.append(time.monotonic())
+        answered.wait(10)
+
+    monkeypatch.setattr(store, "ping", slow)
+    health = WebHealth(store, Hub())
+    for _ in range(3):
+        [reason] = await health.asked()
+        assert reason.startswith("store: no answer within")
+    assert len(asked) == 1
+    answered.set()
+    while await health.asked():
+        pass
+    store.close()
+
+
 def test_metrics_count_requests_by_route_and_hold_no_ids(web: Web) -> None:
     with web.client() as sue:
         sue.get("/sessions/zanzibar%2Fsession")
@@ -77,37 +99,3 @@ def test_wrong_passwords_get_slower_and_the_right_one_waits_too(web: Web) -> Non
         assert 0 < int(locked.headers["retry-after"]) <= 2
         other = browser.post("/sign-in", data={"name": "nora", "password": "wrong"})
         assert other.status_code == 401  # whoever shares the address is not shut out
-
-
-def test_a_wait_doubles_ends_and_is_forgotten_after_success() -> None:
-    now = 0.0
-    attempts = Attempts(lambda: now)
-    waits = []
-    for _ in range(25):
-        try:
-            attempts.check({"k": 3})
-        except TooManyAttempts as problem:
-            waits.append(problem.wait)
-            now += problem.wait
-        attempts.check({"k": 3})
-        attempts.refused({"k": 3})
-    assert waits[:4] == [1.0, 2.0, 4.0, 8.0]
-    assert max(waits) == LONGEST_WAIT
-    attempts.succeeded("k")
-    attempts.check({"k": 3})
-
-
-@given(st.lists(st.text(max_size=3), max_size=50))
-def test_nobody_waits_for_what_others_did(names: list[str]) -> None:
-    attempts = Attempts(lambda: 0.0)
-    for name in names:
-        attempts.refused({name: 5})
-    attempts.check({"somebody else": 5})
-
-
-def test_memory_of_attempts_is_bounded() -> None:
-    attempts = Attempts(lambda: 0.0)
-    for number in range(MOST_KEYS + 100):
-        attempts.refused({str(number): 5})
-    assert len(attempts._refused) == MOST_KEYS
-    assert json.dumps(list(attempts._refused)[:1]) == '["100"]'

@@ -289,7 +289,9 @@ def property_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(values=st.lists(extreme(), min_size=1, max_size=6), data=st.data())
 def test_whatever_its_fields_hold_an_event_is_counted_or_set_aside(

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
+from tests.store import databases
 from tests.store.batches import end, turn
 from tests.web.api.test_exports import read
 from tests.web.server import Web, serving
@@ -33,7 +34,7 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder: Path = tmp_path_factory.mktemp("web")
     changes = {}
     if request.param != "sqlite":
-        url = request.getfixturevalue("server").new_database()
+        url = databases.postgresql(request.getfixturevalue("server"))
         changes["database_url"] = SecretStr(url)
         if request.param == "west":
             name = sa.make_url(url).database
