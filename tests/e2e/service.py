@@ -125,7 +125,7 @@ def scored_offline(settings: Settings, values: list[bytes], batch: int) -> dict[
     """``rapport score`` over the same events: rows by key."""
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     out = BytesIO()
-    score.run(pipeline, iter(values), out, batch, with_alerts=True)
+    score.run(pipeline, iter(values), out, batch, with_alerts=True, times=settings.plausible_times)
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     keyed = {offline_key(row): row for row in rows}
     assert len(keyed) == len(rows), "a row was written twice"
