@@ -151,11 +151,14 @@ def replay(
     from stream_app.commands import replay as command
 
     settings = _settings()
+    samples = event_files.sample_sessions()
     if files:
         events = [event for path in files for event in event_files.timed_events(path)]
+    elif speed:  # the events carry the time at which they are sent
+        events = list(command.showing(samples, len(samples), len(samples), speed, "sample"))
+        speed = 1.0
     else:
-        samples = event_files.sample_sessions()
-        events = list(command.showing(samples, len(samples), len(samples), 1.0, "sample"))
+        events = command.just_ended(samples, "sample")
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("sent", total=len(events))
         sent = asyncio.run(command.send(settings, events, speed, lambda _: progress.advance(task)))

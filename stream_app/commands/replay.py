@@ -91,7 +91,12 @@ async def send(
 
 
 def showing(
-    samples: list[Path], sessions: int | None, concurrent: int, speed: float, run: str
+    samples: list[Path],
+    sessions: int | None,
+    concurrent: int,
+    speed: float,
+    run: str,
+    begin: datetime | None = None,
 ) -> Iterator[TimedEvent]:
     """Samples as one merged stream of wire events, ``concurrent`` sessions at a time.
 
@@ -101,8 +106,9 @@ def showing(
         concurrent: how many start at once; another one starts when one ends.
         speed: factor on all pauses; already applied to the events that come out.
         run: part of every session id, so that showings do not collide.
+        begin: ``occurred_at`` of the first event; default: now.
     """
-    now = datetime.now(UTC)
+    first = begin or datetime.now(UTC)
     queue: list[tuple[float, int, TimedEvent, Iterator[TimedEvent]]] = []
     numbers = itertools.count()
     waiting = iter(range(sessions)) if sessions is not None else itertools.count()
@@ -113,8 +119,8 @@ def showing(
             return
         path = samples[number % len(samples)]
         session_id = f"{run}-{number:03}-{path.stem}"
-        begin = now + timedelta(seconds=at)
-        events = sample_events(path, session_id, begin, speed, counsellor_of(number))
+        start_at = first + timedelta(seconds=at)
+        events = sample_events(path, session_id, start_at, speed, counsellor_of(number))
         push(at, iter(events))
 
     def push(base: float, rest: Iterator[TimedEvent]) -> None:
@@ -133,6 +139,14 @@ def showing(
             start(at)
         else:
             heapq.heappush(queue, (following.at, next(numbers), following, rest))
+
+
+def just_ended(samples: list[Path], run: str) -> list[TimedEvent]:
+    """Every sample once, interleaved, the last event a moment ago: plausible at any speed."""
+    now = datetime.now(UTC)
+    everything = len(samples), len(samples), 1.0, run
+    length = max(event.at for event in showing(samples, *everything))
+    return list(showing(samples, *everything, begin=now - timedelta(seconds=length + 1.0)))
 
 
 def past(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEvent]:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 
 from stream_app import cli
 from stream_app.contracts.events import Approach
 from stream_app.inference.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
-from stream_app.store import schema
+from stream_app.store import schema, tables
 from stream_app.store.repository import open_store
 from stream_app.worker import broker
 from tests.commands.conftest import Rapport
@@ -186,10 +187,11 @@ def test_doctor_says_when_old_text_is_still_there(say, tmp_path: Path) -> None:
         "RAPPORT_KAFKA_BROKERS": f"127.0.0.1:{broker.free_port()}",
     }
     assert "text is kept 30 days, scores 365; no text is stored" in say("doctor", **here)[1]
-    yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-    store.commit(process([turn(session_id="new", occurred_at=yesterday)]))
+    store.commit(process([turn()]))
     assert "the oldest text is 0 days old" in say("doctor", **here)[1]
-    store.commit(process([turn(session_id="old")]))
+    longest_ago = datetime.now(UTC) - timedelta(days=99)
+    with store.transaction() as connection:
+        connection.execute(sa.update(tables.turns).values(stored_at=longest_ago))
     store.close()
     _, out, _ = say("doctor", **here)
     assert "check that one runs, and its log for `outdated.failed`" in out

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
@@ -117,14 +118,14 @@ def test_what_one_event_causes_leads_to_its_dead_letter_alone(
         assert rows(store, table) == rows(undisturbed, table)
 
 
-def test_the_reason_names_the_error_and_quotes_nothing(
-    open_prepared: Open, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_reason_names_the_error_and_quotes_nothing(open_prepared: Open) -> None:
     worker = choking(open_prepared(), ValueError(f"cannot read {POISON}"))
-    parts = handled(worker, worker.read(records([turn(text=POISON)])))
+    with capture_logs() as logs:
+        parts = handled(worker, worker.read(records([turn(text=POISON)])))
     [item] = [item for part in parts for item in part.result.dead_letters]
     assert "ValueError" in item.letter.detail
-    assert POISON not in item.letter.detail + "".join(capsys.readouterr())
+    assert "event.unprocessable" in [entry["event"] for entry in logs]
+    assert POISON not in item.letter.detail + repr(logs)
     counted = worker.metrics.registry.get_sample_value
     assert counted("rapport_dead_letters_total", {"reason": "unprocessable"}) == 1
 
