@@ -179,7 +179,30 @@ class MitiSummary(Struct, frozen=True):
     not_counted: Annotated[list[str], Meta(description="Codes that no classifier predicts")]
 
 
-class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", kw_only=True):
+class SessionMeasures(Struct, frozen=True, kw_only=True):
+    """Means, shares and ratios of one session so far; None without a denominator."""
+
+    counsellor_turns: Annotated[int, Meta(ge=0)]
+    mechanisms: Annotated[dict[str, MechanismSummary], Meta(description="By EPITOME mechanism")]
+    empathy_total_mean: (
+        Annotated[float, Meta(ge=0, le=6, description="Mean sum of the three mechanisms' levels")]
+        | None
+    )
+    talk_share: Annotated[Probability | None, Meta(description="Counsellor's share of the words")]
+    reflection_to_question: (
+        Annotated[float, Meta(ge=0, description="Reflections per question")] | None
+    )
+    complex_reflection_share: Annotated[
+        Probability | None, Meta(description="Share of complex reflections among reflections")
+    ]
+    open_question_share: Annotated[
+        Probability | None, Meta(description="Share of open questions among questions")
+    ]
+
+
+class SessionScore(
+    SessionMeasures, frozen=True, tag_field="type", tag="session_score", kw_only=True
+):
     """Aggregates of one session so far, identified by (session_id, bundle)."""
 
     session_id: str
@@ -188,7 +211,6 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
     started_at: datetime | None
     last_activity_at: datetime | None
     turns: int
-    counsellor_turns: int
     late_turns: int
     withheld_turns: Annotated[int, Meta(description="Turns not scored for lack of consent")]
     low_empathy_risk: Annotated[
@@ -226,12 +248,6 @@ class SessionScore(Struct, frozen=True, tag_field="type", tag="session_score", k
         list[tuple[int, float]],
         Meta(description="[seq, risk]; on the topic, only points since the previous message"),
     ]
-    mechanisms: dict[str, MechanismSummary]
-    empathy_total_mean: Annotated[float, Meta(ge=0, le=6)] | None
-    talk_share: Annotated[Probability | None, Meta(description="Counsellor's share of the words")]
-    reflection_to_question: float | None
-    complex_reflection_share: Probability | None
-    open_question_share: Probability | None
     miti: Annotated[
         MitiSummary | None,
         Meta(description="Null unless the session follows motivational interviewing"),

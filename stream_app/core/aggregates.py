@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import MECHANISMS, MechanismSummary, TurnScore
+from stream_app.contracts.scores import MECHANISMS, MechanismSummary, SessionMeasures, TurnScore
 from stream_app.core.heads import (
     CONDUCT,
     PERCEIVED,
@@ -181,16 +181,14 @@ class Aggregates(Struct):
         while len(latest) > max(RECENT, after + 1):
             settled.add(latest.pop(0))
 
-    def figures(self) -> "Figures":
+    def measures(self) -> SessionMeasures:
         """Means, shares and ratios to report for the session so far."""
-        totals = self.settled.copy()
-        for item in self.latest:
-            totals.count(item)
+        totals = self._totals()
         recent = self.latest[-RECENT:]
         questions = totals.open_questions + totals.closed_questions
         reflections = totals.simple_reflections + totals.complex_reflections
         words = self.client.words + self.counsellor.words
-        return Figures(
+        return SessionMeasures(
             counsellor_turns=totals.turns,
             mechanisms={
                 name: MechanismSummary(
@@ -211,15 +209,24 @@ class Aggregates(Struct):
             reflection_to_question=_ratio(reflections, questions),
             complex_reflection_share=_ratio(totals.complex_reflections, reflections),
             open_question_share=_ratio(totals.open_questions, questions),
+        )
+
+    def _totals(self) -> Totals:
+        totals = self.settled.copy()
+        for item in self.latest:
+            totals.count(item)
+        return totals
+
+    def summary(self) -> "Summary":
+        """The measures and the other inputs of the risk."""
+        totals = self._totals()
+        questions = totals.open_questions + totals.closed_questions
+        reflections = totals.simple_reflections + totals.complex_reflections
+        return Summary(
+            **structs.asdict(self.measures()),
             questions_per_turn=_ratio(questions, totals.turns),
             reflections_per_turn=_ratio(reflections, totals.turns),
             words_per_turn=_ratio(self.counsellor.words, totals.turns),
-        )
-
-    def summary(self) -> "Summary":
-        """The figures and the other inputs of the risk."""
-        return Summary(
-            **structs.asdict(self.figures()),
             client=_speech_summary(self.client),
             counsellor=_speech_summary(self.counsellor),
             evidence=_evidence(self.settled, self.latest)
@@ -246,24 +253,12 @@ class EvidenceSummary(Struct, frozen=True):
     recent: float
 
 
-class Figures(Struct, frozen=True):
-    """Aggregates as numbers; a ratio without a denominator is None."""
+class Summary(SessionMeasures, frozen=True, kw_only=True):
+    """All inputs of the risk."""
 
-    counsellor_turns: int
-    mechanisms: dict[str, MechanismSummary]
-    empathy_total_mean: float | None
-    talk_share: float | None
-    reflection_to_question: float | None
-    complex_reflection_share: float | None
-    open_question_share: float | None
     questions_per_turn: float | None
     reflections_per_turn: float | None
     words_per_turn: float | None
-
-
-class Summary(Figures, frozen=True):
-    """All inputs of the risk."""
-
     client: SpeechSummary
     counsellor: SpeechSummary
     evidence: dict[str, EvidenceSummary]

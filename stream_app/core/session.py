@@ -170,16 +170,16 @@ class Session:
     def score(self, status: SessionStatus | None = None) -> SessionScore:
         """The session's aggregates as a message; ``status`` overrides the session's own."""
         state = self.state
-        figures = state.aggregates.figures()
+        measures = state.aggregates.measures()
         found = session_empathy(state.exchanges, state.facts, self._env.empathy)
         return SessionScore(
+            **{name: getattr(measures, name) for name in measures.__struct_fields__},
             session_id=state.session_id,
             bundle=state.bundle,
             status=status or self.status,
             started_at=state.started_at,
             last_activity_at=state.last_activity_at,
             turns=state.aggregates.turns,
-            counsellor_turns=figures.counsellor_turns,
             late_turns=state.aggregates.late_turns,
             withheld_turns=state.withheld_turns,
             low_empathy_risk=state.risk,
@@ -190,12 +190,6 @@ class Session:
             missed_opportunities=found.missed if found else [],
             outcome_risks=state.outcomes,
             risk_by_turn=self._risk_by_turn,
-            mechanisms=figures.mechanisms,
-            empathy_total_mean=figures.empathy_total_mean,
-            talk_share=figures.talk_share,
-            reflection_to_question=figures.reflection_to_question,
-            complex_reflection_share=figures.complex_reflection_share,
-            open_question_share=figures.open_question_share,
             miti=miti.miti_summary(state.miti),
         )
 
