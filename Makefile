@@ -67,8 +67,8 @@ schemas: install ## Regenerate the JSON Schemas
 
 lock: ## Re-resolve the dependencies (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web pyproject.toml -o requirements/service.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra analytics --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra analytics --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
 
 $(TRAIN)/.installed: requirements/train.txt
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
