@@ -1,7 +1,7 @@
 """Descriptions and ranges of stored values, taken from the message contract that defines them."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_origin
+from typing import Annotated, Any, TypeVar, cast, get_origin
 
 from msgspec import Struct, inspect
 from pydantic import Field
@@ -18,7 +18,8 @@ def described_by(contract: type[Struct]) -> Callable[[type[T]], type[T]]:
     Raises:
         TypeError: the two have no field in common.
     """
-    known = {field.name: _facts(field.type) for field in _struct(contract).fields}
+    struct = cast("inspect.StructType", inspect.type_info(contract))
+    known = {field.name: _facts(field.type) for field in struct.fields}
 
     def describe(cls: type[T]) -> type[T]:
         annotations = cls.__annotations__
@@ -31,12 +32,6 @@ def described_by(contract: type[Struct]) -> Callable[[type[T]], type[T]]:
         return cls
 
     return describe
-
-
-def _struct(contract: type[Struct]) -> inspect.StructType:
-    found = inspect.type_info(contract)
-    assert isinstance(found, inspect.StructType)
-    return found
 
 
 def _facts(kind: inspect.Type) -> dict[str, Any]:
