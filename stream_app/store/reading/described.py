@@ -1,7 +1,7 @@
 """Descriptions and ranges of stored values, taken from the message contract that defines them."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, cast, get_origin
+from typing import Annotated, Any, TypeVar, cast
 
 from msgspec import Struct, inspect
 from pydantic import Field
@@ -27,7 +27,7 @@ def described_by(contract: type[Struct]) -> Callable[[type[T]], type[T]]:
         if not shared:
             raise TypeError(f"{cls.__name__} has no field in common with {contract.__name__}")
         for name in shared:
-            if known[name] and get_origin(annotations[name]) is not Annotated:
+            if known[name] and not hasattr(annotations[name], "__metadata__"):
                 annotations[name] = Annotated[annotations[name], Field(**known[name])]
         return cls
 
