@@ -101,6 +101,13 @@ class Workers:
         if worker is not None:
             worker.send_signal(how)
 
+    def replace_all(self, **settings: object) -> None:
+        """End all workers; the supervision starts others with these settings."""
+        self._service.settings = self._service.settings.model_copy(update=settings)
+        with self._lock:
+            for worker in self._running:
+                worker.send_signal(signal.SIGTERM)
+
     def _supervise(self) -> None:
         while not self._stopped.wait(0.5):
             with self._lock:
@@ -167,6 +174,7 @@ class Chaos:
         if progress.problem is not None or sender.is_alive():
             raise AssertionError(f"the traffic could not be sent: {progress.problem}")
         self._wait(self._drained, "the log is read to its end")
+        self.workers.replace_all(idle_timeout=1.0)  # sessions without an end stay open till then
         self._wait(self._rested, "no session is open")
         self._wait(lambda: self.service.count(tables.outbox) == 0, "the outbox is empty")
         report = self._compare()
