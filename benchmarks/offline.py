@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import processes, workload
 from benchmarks.workload import Turn
-from stream_app.commands.children import environment
+from stream_app.commands.child_processes import environment
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
 

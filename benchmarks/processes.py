@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from stream_app.commands import children
+from stream_app.commands import child_processes
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 
@@ -17,7 +17,9 @@ def running(
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """Start a process in the repository's root, where it finds the modules."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
-    return children.running([str(part) for part in command], log, environment, REPOSITORY)
+    return child_processes.running_process(
+        [str(part) for part in command], log, environment, REPOSITORY
+    )
 
 
 def tail(log: Path) -> str:

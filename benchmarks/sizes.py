@@ -33,13 +33,13 @@ from stream_app.store import schema
 from stream_app.store.reading.facts import Facts
 from stream_app.web.live import Hub
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
+from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
 
 FILE: Final = Path(__file__).with_name("sizes.json")
 SESSIONS: Final = 256
 TURNS: Final = 24
 """Turns per session."""
-TOPICS: Final = OutTopics("turn-scores", "session-scores", "alerts")
+TOPICS: Final = OutputTopics("turn-scores", "session-scores", "alerts")
 APART: Final = timedelta(seconds=10)
 """Seconds between two turns of a session."""
 
@@ -189,8 +189,8 @@ def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
     try:
         done = []
         for batch in batches:
-            done.append(processor.handle(processor.read(batch)))
-            processor.published(done[-1])
+            done.append(processor.handle(processor.prepare(batch)))
+            processor.mark_published(done[-1])
         return done
     finally:
         store.close()

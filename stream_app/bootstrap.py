@@ -31,10 +31,10 @@ from stream_app.store.repository import Store, open_store
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
-from stream_app.worker.health import Health, Limits
+from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
-from stream_app.worker.rule_watch import RuleWatch, load_rules
+from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.rule_loading import RuleReloader, load_rules
 from stream_app.worker.topics import client_options, declare_topics
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
     processor = BatchProcessor(
         core,
         opened,
-        OutTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
+        OutputTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
         SessionCache(settings.cache_sessions),
         settings.database_retry_for,
         metrics,
@@ -203,12 +203,12 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
     )
     app = faust_app.create(settings)
     health = Health(
-        Limits(
+        HealthLimits(
             join=faust_app.rebalance_timeout(settings) + 60.0,
             progress=settings.database_retry_for + 60.0,
         )
     )
-    rules = RuleWatch(settings.rules, core.environment.alerting, metrics)
+    rules = RuleReloader(settings.rules, core.environment.alerting, metrics)
     agent = TurnAgent(
         app,
         settings,
@@ -217,17 +217,17 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         metrics,
         rules,
         baselines.reload,
-        lambda now: outdated(settings, opened, now),
+        lambda now: purge_expired(settings, opened, now),
     )
     agent.attach()
-    app.beginning = lambda committed: processor.retrying(
+    app.find_start = lambda committed: processor.retrying(
         lambda: log_positions.beginning(opened, settings.kafka_group, committed, datetime.now(UTC))
     )
     opened.redaction_took = metrics.redaction_seconds.observe
     return app, agent
 
 
-def outdated(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:
+def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:
     """Remove what is older than the settings allow, if nobody has today; what each piece was."""
     if retention.claim(store, now):
         yield from retention.pieces(

@@ -88,9 +88,9 @@ def up(
 @app.command()
 def worker(bundle: Bundle = None) -> None:
     """Consume, score and store until stopped."""
-    from stream_app.commands import work
+    from stream_app.commands import worker as command
 
-    work.run(_settings(bundle))
+    command.run(_settings(bundle))
 
 
 @app.command()
@@ -155,10 +155,12 @@ def replay(
     if files:
         events = [event for path in files for event in event_files.timed_events(path)]
     elif speed:  # the events carry the time at which they are sent
-        events = list(command.showing(samples, len(samples), len(samples), speed, "sample"))
+        events = list(
+            command.interleaved_samples(samples, len(samples), len(samples), speed, "sample")
+        )
         speed = 1.0
     else:
-        events = command.just_ended(samples, "sample")
+        events = command.recently_ended_samples(samples, "sample")
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("sent", total=len(events))
         sent = asyncio.run(command.send(settings, events, speed, lambda _: progress.advance(task)))
@@ -187,7 +189,7 @@ def score(
         settings = settings.model_copy(update={"require_consent": False})
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     events = command.with_progress(event_files.raw_events(source), show=sys.stderr.isatty())
-    with command.opened(out, source) as stream:
+    with command.open_output(out, source) as stream:
         summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)
     for letter in summary.dead_letters:
         typer.echo(
@@ -246,7 +248,7 @@ def erase(
 
     if not (session or speaker):
         raise typer.BadParameter("name a --session or a --speaker")
-    with command.opened(_settings()) as erasure:
+    with command.open_erasure(_settings()) as erasure:
         plan = erasure.plan(session or (), speaker or ())
         typer.echo(
             f"{len(plan.sessions)} sessions to erase; stored are {plan.extent.sessions} of them, "
@@ -276,13 +278,13 @@ def config() -> None:
 @app.command()
 def doctor() -> None:
     """Say what is reachable and in use, and what to do about what is wrong."""
-    from stream_app.commands.doctor import examine
+    from stream_app.commands.doctor import run_checks
 
     settings = Settings()
     logs.configure("ERROR", settings.log_format)
     console = Console(soft_wrap=True)
     healthy = True
-    for finding in examine(settings):
+    for finding in run_checks(settings):
         mark = "[green]ok[/]" if finding.healthy else "[bold red]problem[/]"
         console.print(f"{mark:24} {finding.name:9} {escape(finding.detail)}", highlight=False)
         healthy &= finding.healthy
@@ -300,7 +302,7 @@ def count_letters() -> None:
     from stream_app.commands import dead_letters as command
 
     found = asyncio.run(command.read(_settings()))
-    for reason, count in command.by_reason(found):
+    for reason, count in command.count_by_reason(found):
         typer.echo(f"{count:8}  {reason}")
     typer.echo(f"{len(found):8}  altogether")
 
@@ -311,9 +313,9 @@ def list_letters(reason: Reasons = None) -> None:
     from stream_app.commands import dead_letters as command
 
     found = asyncio.run(command.read(_settings()))
-    for item in command.chosen(found, reason or ()):
+    for item in command.select(found, reason or ()):
         letter = item.letter
-        cut = "" if item.whole else "  (only its beginning was kept)"
+        cut = "" if item.complete else "  (only its beginning was kept)"
         typer.echo(
             f"{letter.dead_letter_id}  {letter.reason}  {letter.size} bytes  {letter.detail}{cut}"
         )
@@ -333,9 +335,9 @@ def replay_letters(
     if not (ids or reason or everything):
         raise typer.BadParameter("name some, or a --reason, or --all")
     settings = _settings()
-    found = command.chosen(asyncio.run(command.read(settings)), reason or (), ids or ())
-    sent = asyncio.run(command.send_again(settings, found))
-    cut = sum(not item.whole for item in found)
+    found = command.select(asyncio.run(command.read(settings)), reason or (), ids or ())
+    sent = asyncio.run(command.resend(settings, found))
+    cut = sum(not item.complete for item in found)
     typer.echo(
         f"{sent} sent to {settings.turns_topic}; {cut} cannot be: only their beginning was kept"
     )
@@ -372,7 +374,7 @@ def list_people() -> None:
     """All accounts."""
     from stream_app.commands import people as command
 
-    for person in command.everybody(_settings()):
+    for person in command.list_accounts(_settings()):
         typer.echo(f"{person.name:30} {person.role.value:11} {person.team or ''}")
 
 
@@ -425,7 +427,7 @@ def check_rules(
 ) -> None:
     """Say whether a file of rules can be used; if not, what is wrong in which line."""
     from stream_app.commands import rules as command
-    from stream_app.worker.rule_watch import load_rules
+    from stream_app.worker.rule_loading import load_rules
 
     command.show(load_rules(file, _heads(bundle)), Console())
 
@@ -458,7 +460,7 @@ def try_rules(
     ] = False,
 ) -> None:
     """Show when each rule would have fired on recorded sessions, and its false alarms."""
-    from stream_app.commands import event_files, rule_trial
+    from stream_app.commands import event_files, rule_backtest
     from stream_app.commands import rules as command
     from stream_app.commands.score import with_progress
 
@@ -470,17 +472,17 @@ def try_rules(
     events = (event for path in sources for event in event_files.raw_events(path))
     shown = with_progress(events, show=sys.stderr.isatty())
     within = settings.idle_after if live else None
-    trial = rule_trial.run(pipeline, shown, within, settings.plausible_times)
+    backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times)
     alerting = pipeline.environment.alerting
-    command.report(trial, alerting.rules, Console(), low, good)
+    command.report(backtest, alerting.rules, Console(), low, good)
     for rule in alerting.rules.rules:
         failed = sum(n for source, n in alerting.failures.items() if rule.uses(source))
         if failed:
             typer.echo(f"{rule.name} failed to evaluate {failed} times", err=True)
-    if trial.withheld or trial.set_aside:
+    if backtest.withheld or backtest.set_aside:
         typer.echo(
-            f"{trial.withheld} events were withheld for want of consent (--assume-consent), "
-            f"{trial.set_aside} set aside (`rapport score` says why)",
+            f"{backtest.withheld} events were withheld for want of consent (--assume-consent), "
+            f"{backtest.set_aside} set aside (`rapport score` says why)",
             err=True,
         )
 

@@ -16,7 +16,7 @@ RapportError
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
 ├── EventsLeftOut        the consumer skipped events that are in the log [worker.agents]
 ├── LogReplaced          the topic was recreated while its records were in hand [worker.consumer]
-├── PortTaken            the port of the health probes is in use [probes]
+├── PortInUse            the port of the health probes is in use [health_server]
 ├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
 ├── NoSuchMute           the mute does not exist, or not for this person [store.alert_actions]
 ├── NotThere             the session or turn does not exist, or not for this person [store.judged]

@@ -33,7 +33,7 @@ class Kept:
 
 @dataclass
 class FakeStore:
-    """The port ``core.ports.SessionStore``; what is in it is shared by ``beside``."""
+    """The port ``core.ports.SessionStore``; what is in it is shared by ``second_connection``."""
 
     kept: dict[Key, Kept] = field(default_factory=dict)
     outbox: dict[int, list[Message]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class FakeStore:
     positions: dict[tuple[str, str, int], int] = field(default_factory=dict)
     away: bool = False
 
-    def beside(self) -> "FakeStore":
+    def second_connection(self) -> "FakeStore":
         """Another worker's store over the same contents."""
         return FakeStore(self.kept, self.outbox, self.erased_ids, self.positions)
 

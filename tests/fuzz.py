@@ -85,8 +85,8 @@ def run(count: int, seed: int = 1) -> Outcome:
 
 
 def _take(worker: BatchProcessor, batch: list[Received], result: Outcome) -> None:
-    committed = worker.handle(worker.read(batch))
-    worker.published(committed)
+    committed = worker.handle(worker.prepare(batch))
+    worker.mark_published(committed)
     found = committed.result
     for fate, count in found.counts.items():
         result.fates[fate] += count

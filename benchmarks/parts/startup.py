@@ -9,7 +9,7 @@ from msgspec import Struct
 from benchmarks import markdown, probes, processes, testbed
 from benchmarks.options import Options
 from benchmarks.rounds import median
-from stream_app.commands.children import environment
+from stream_app.commands.child_processes import environment
 from stream_app.settings import Settings
 from stream_app.worker.broker import free_port
 

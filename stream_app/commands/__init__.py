@@ -2,7 +2,7 @@
 
 __all__ = [
     "bench",
-    "children",
+    "child_processes",
     "dead_letters",
     "doctor",
     "erase",
@@ -10,11 +10,11 @@ __all__ = [
     "notify",
     "people",
     "replay",
-    "rule_trial",
+    "rule_backtest",
     "rules",
     "score",
     "up",
     "watch",
     "web",
-    "work",
+    "worker",
 ]

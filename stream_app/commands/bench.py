@@ -25,7 +25,7 @@ from rich.table import Table
 
 from stream_app import bootstrap
 from stream_app.commands import replay, up
-from stream_app.commands.children import child_process
+from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import TimedEvent, sample_events, sample_sessions
 from stream_app.contracts.events import Turn, decode
 from stream_app.core.pipeline import Source, receive

@@ -18,33 +18,33 @@ from stream_app.worker.topics import client_options
 POLL_MS = 500
 
 
-class Found(Struct, frozen=True):
+class DeadLetterRecord(Struct, frozen=True):
     """A dead letter and the bytes that it is about; ``whole`` unless only their beginning is."""
 
     letter: DeadLetter
     raw: bytes
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether all bytes of the original are there, so that it can be sent again."""
         return len(self.raw) == self.letter.size
 
 
-async def read(settings: Settings) -> list[Found]:
+async def read(settings: Settings) -> list[DeadLetterRecord]:
     """Every dead letter once, in the order of the log of each partition.
 
     Raises:
         BrokerUnavailable: no broker answers, or the topic is missing.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, DeadLetterRecord] = {}
     async for item in _records(settings):
         found.setdefault(item.letter.dead_letter_id, item)
     return list(found.values())
 
 
-def chosen(
-    found: Iterable[Found], reasons: Sequence[str] = (), ids: Sequence[str] = ()
-) -> list[Found]:
+def select(
+    found: Iterable[DeadLetterRecord], reasons: Sequence[str] = (), ids: Sequence[str] = ()
+) -> list[DeadLetterRecord]:
     """Those with one of the reasons and one of the ids; without either, all."""
     return [
         item
@@ -54,12 +54,12 @@ def chosen(
     ]
 
 
-def by_reason(found: Iterable[Found]) -> list[tuple[str, int]]:
+def count_by_reason(found: Iterable[DeadLetterRecord]) -> list[tuple[str, int]]:
     """How many were set aside for each reason, most first."""
     return Counter(item.letter.reason for item in found).most_common()
 
 
-async def send_again(settings: Settings, found: Sequence[Found]) -> int:
+async def resend(settings: Settings, found: Sequence[DeadLetterRecord]) -> int:
     """Send the whole ones to the partition that they came from; returns how many.
 
     What is still wrong comes back as a dead letter. A turn that was taken in the meantime is
@@ -68,7 +68,7 @@ async def send_again(settings: Settings, found: Sequence[Found]) -> int:
     Raises:
         BrokerUnavailable: no broker answers, or it went away; sending all again does no harm.
     """
-    whole = [item for item in found if item.whole]
+    whole = [item for item in found if item.complete]
     async with producer(settings) as client:
         try:
             sending = [
@@ -83,7 +83,7 @@ async def send_again(settings: Settings, found: Sequence[Found]) -> int:
     return len(whole)
 
 
-async def _records(settings: Settings) -> AsyncIterator[Found]:
+async def _records(settings: Settings) -> AsyncIterator[DeadLetterRecord]:
     topic = settings.dead_letter_topic
     consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
     try:
@@ -102,7 +102,7 @@ async def _records(settings: Settings) -> AsyncIterator[Found]:
                     header = dict(record.headers).get(DEAD_LETTER_HEADER)
                     if header is not None:
                         letter = msgspec.json.decode(header, type=DeadLetter)
-                        yield Found(letter, record.value or b"")
+                        yield DeadLetterRecord(letter, record.value or b"")
     except KafkaError as problem:
         raise BrokerUnavailable(
             f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}); "

@@ -19,7 +19,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import log_positions, retention, schema
 from stream_app.store.connection import shown_url
-from stream_app.worker.rule_watch import load_rules
+from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
 
 GRACE_DAYS = 2
@@ -34,10 +34,10 @@ class Finding(Struct, frozen=True):
     detail: str
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
+def run_checks(settings: Settings) -> Iterator[Finding]:
     """Look at everything, one after another; no finding stops the next one."""
     yield Finding("version", True, f"rapport {__version__}, Python {sys.version.split()[0]}")
-    for name, look in (
+    for name, check in (
         ("bundle", _bundle),
         ("rules", _rules),
         ("provider", _provider),
@@ -48,12 +48,12 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("privacy", _privacy),
         ("kept", _kept),
     ):
-        yield _finding(name, look, settings)
+        yield _finding(name, check, settings)
 
 
-def _finding(name: str, look: Callable[[Settings], str], settings: Settings) -> Finding:
+def _finding(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
     try:
-        return Finding(name, True, look(settings))
+        return Finding(name, True, check(settings))
     except RapportError as problem:
         return Finding(name, False, str(problem))
 

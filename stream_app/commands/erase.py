@@ -59,7 +59,7 @@ class Erasure:
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Erasure]:
+def open_erasure(settings: Settings) -> Iterator[Erasure]:
     """The command over the database that is set, which is closed at the end."""
     store = bootstrap.store(settings)
     try:

@@ -9,8 +9,8 @@ import structlog
 
 from stream_app import bootstrap
 from stream_app.errors import RapportError
+from stream_app.health_server import serve_probes
 from stream_app.notifications.notification import NotTaken, trial
-from stream_app.probes import serving
 from stream_app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,7 @@ def run(settings: Settings) -> None:
         signal.signal(ending, lambda *_: switchboard.stop())
     log.info("notify.start", targets=switchboard.targets)
     probes = (
-        serving(settings.health_host, settings.health_port, switchboard, switchboard.registry)
+        serve_probes(settings.health_host, settings.health_port, switchboard, switchboard.registry)
         if settings.health_port is not None
         else nullcontext()
     )

@@ -11,7 +11,7 @@ from stream_app.store.people import People, Person, PersonError, PersonRole
 from stream_app.store.repository import Store
 from stream_app.web.auth import hash_password
 
-SHORTEST_PASSWORD: Final = 12
+MIN_PASSWORD_CHARS: Final = 12
 
 
 def add(
@@ -32,12 +32,12 @@ def add(
     store = bootstrap.store(settings)
     store.open_privacy(settings.redact)
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
-    hashed = hash_password(_good(password)) if password is not None else None
+    hashed = hash_password(_validated(password)) if password is not None else None
     People(store).add(Person(name, role, team, pseudonym), hashed)
-    _trace(store, f"added {name} as {role.value}{f' of {team}' if team else ''}")
+    _audit(store, f"added {name} as {role.value}{f' of {team}' if team else ''}")
 
 
-def everybody(settings: Settings) -> list[Person]:
+def list_accounts(settings: Settings) -> list[Person]:
     """All accounts."""
     return People(bootstrap.store(settings)).all()
 
@@ -52,8 +52,8 @@ def change_password(settings: Settings, name: str, password: str) -> None:
     people = People(store)
     if people.find(name) is None:
         raise PersonError(f"there is no account {name}")
-    people.set_password(name, hash_password(_good(password)))
-    _trace(store, f"new password for {name}")
+    people.set_password(name, hash_password(_validated(password)))
+    _audit(store, f"new password for {name}")
 
 
 def new_token(settings: Settings, name: str, label: str, days: int) -> str:
@@ -65,7 +65,7 @@ def new_token(settings: Settings, name: str, label: str, days: int) -> str:
     until = datetime.now(UTC) + timedelta(days=days)
     store = bootstrap.store(settings)
     token = People(store).new_token(name, label, until)
-    _trace(store, f"new token for {name}: {label}")
+    _audit(store, f"new token for {name}: {label}")
     return token
 
 
@@ -77,7 +77,7 @@ def revoke(settings: Settings, name: str, label: str) -> None:
     """
     store = bootstrap.store(settings)
     People(store).revoke(name, label)
-    _trace(store, f"revoked tokens of {name}: {label}")
+    _audit(store, f"revoked tokens of {name}: {label}")
 
 
 def disable(settings: Settings, name: str) -> None:
@@ -88,14 +88,14 @@ def disable(settings: Settings, name: str) -> None:
     """
     store = bootstrap.store(settings)
     People(store).disable(name)
-    _trace(store, f"disabled {name}")
+    _audit(store, f"disabled {name}")
 
 
-def _trace(store: Store, what: str) -> None:
+def _audit(store: Store, what: str) -> None:
     audit.record(store, audit.COMMAND_LINE, Audited.CHANGE_ACCOUNT, detail=what)
 
 
-def _good(password: str) -> str:
-    if len(password) < SHORTEST_PASSWORD:
-        raise PersonError(f"a password needs at least {SHORTEST_PASSWORD} characters")
+def _validated(password: str) -> str:
+    if len(password) < MIN_PASSWORD_CHARS:
+        raise PersonError(f"a password needs at least {MIN_PASSWORD_CHARS} characters")
     return password

@@ -17,8 +17,8 @@ from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
 from stream_app.worker.topics import client_options
 
-PAST_A_WEEK: Final = 12
-COUNSELLORS: Final = 2
+PAST_SESSIONS_PER_WEEK: Final = 12
+COUNSELLORS_PER_TEAM: Final = 2
 """Of each team in the samples."""
 
 
@@ -90,7 +90,7 @@ async def send(
     return sent
 
 
-def showing(
+def interleaved_samples(
     samples: list[Path],
     sessions: int | None,
     concurrent: int,
@@ -141,18 +141,20 @@ def showing(
             heapq.heappush(queue, (following.at, next(numbers), following, rest))
 
 
-def just_ended(samples: list[Path], run: str) -> list[TimedEvent]:
+def recently_ended_samples(samples: list[Path], run: str) -> list[TimedEvent]:
     """Every sample once, interleaved, the last event a moment ago: plausible at any speed."""
     now = datetime.now(UTC)
     everything = len(samples), len(samples), 1.0, run
-    length = max(event.at for event in showing(samples, *everything))
-    return list(showing(samples, *everything, begin=now - timedelta(seconds=length + 1.0)))
+    length = max(event.at for event in interleaved_samples(samples, *everything))
+    return list(
+        interleaved_samples(samples, *everything, begin=now - timedelta(seconds=length + 1.0))
+    )
 
 
-def past(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEvent]:
-    """Sessions that ended before today, ``PAST_A_WEEK`` a week, to be sent without pauses."""
+def past_sessions(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEvent]:
+    """Sessions that ended before today, in log order."""
     now = datetime.now(UTC)
-    sessions = weeks * PAST_A_WEEK
+    sessions = weeks * PAST_SESSIONS_PER_WEEK
     for number in range(sessions):
         path = samples[number % len(samples)]
         start = now - timedelta(days=1 + 7 * weeks * (1 - number / sessions))
@@ -162,7 +164,7 @@ def past(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEvent]:
 
 def counsellor_of(number: int) -> int:
     """Which of a team's counsellors takes the session of this number."""
-    return number // 7 % COUNSELLORS
+    return number // 7 % COUNSELLORS_PER_TEAM
 
 
 def _shifted(events: Iterator[TimedEvent], base: float) -> Iterator[TimedEvent]:

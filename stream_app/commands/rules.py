@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from stream_app.commands.rule_trial import Trial
+from stream_app.commands.rule_backtest import Backtest
 from stream_app.core.rules import RuleSet, Span
 from stream_app.core.variables import CATALOGUE, Catalogue
 
@@ -28,9 +28,9 @@ def show(rules: RuleSet, console: Console) -> None:
     console.print(f"{len(rules.rules)} rules, digest {rules.digest}", highlight=False)
 
 
-def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: float) -> None:
+def report(backtest: Backtest, rules: RuleSet, console: Console, low: float, good: float) -> None:
     """When each rule would have fired, then a summary of each rule."""
-    for firing in trial.firings:
+    for firing in backtest.firings:
         alert = firing.alert
         number = "" if alert.value is None else f"  value {alert.value:.3f}"
         console.print(
@@ -40,7 +40,7 @@ def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: flo
             highlight=False,
             soft_wrap=True,
         )
-    bad, well = trial.rated(low, good)
+    bad, well = backtest.rated(low, good)
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("rule", no_wrap=True)
     for name in (
@@ -53,7 +53,7 @@ def report(trial: Trial, rules: RuleSet, console: Console, low: float, good: flo
     ):
         table.add_column(name, justify="right", min_width=max(map(len, name.split())))
     for rule in rules.rules:
-        found = trial.figures(rule.name, bad, well)
+        found = backtest.figures(rule.name, bad, well)
         table.add_row(
             escape(found.rule),
             str(found.sessions),

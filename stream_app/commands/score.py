@@ -59,7 +59,7 @@ def run(
 
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, batch)):
-        take(pipeline.process([received(line, raw, times) for line, raw in chunk], states))
+        take(pipeline.process([receive_line(line, raw, times) for line, raw in chunk], states))
     take(
         pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
     )
@@ -70,7 +70,7 @@ def run(
     return summary
 
 
-def opened(path: Path | None, source: Path) -> AbstractContextManager[IO[bytes]]:
+def open_output(path: Path | None, source: Path) -> AbstractContextManager[IO[bytes]]:
     """The output file, or standard output.
 
     Raises:
@@ -99,7 +99,7 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
             yield event
 
 
-def received(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:
+def receive_line(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:
     """A line of a file as if it had come from the log, appended now."""
     found = receive(Source("file", 0, line), raw)
     return structs.replace(found, event=times.checked(found.event, datetime.now(UTC)))

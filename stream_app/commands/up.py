@@ -21,7 +21,7 @@ from rich.console import Console
 
 from stream_app import bootstrap
 from stream_app.commands import people, replay, watch
-from stream_app.commands.children import child_process
+from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import sample_counsellor, sample_sessions
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
@@ -84,7 +84,7 @@ def run(
         accounts = _accounts(local)
         with (
             child_process(local, "worker", folder / "worker.log") as worker,
-            child_process(_beside(local), "web", folder / "web.log") as web,
+            child_process(_console_settings(local), "web", folder / "web.log") as web,
         ):
             _await_console(local, web, folder / "web.log")
             console.print(
@@ -97,17 +97,17 @@ def run(
                 f"broker {address} · worker pid {worker.pid} · console pid {web.pid} · "
                 f"database {folder}/rapport.db · Ctrl-C stops everything"
             )
-            showing = Showing(speed, sessions, weeks, seconds)
+            options = DemoOptions(speed, sessions, weeks, seconds)
             with suppress(KeyboardInterrupt):
-                asyncio.run(_show(local, console, [worker, web], started, showing))
+                asyncio.run(_show(local, console, [worker, web], started, options))
             console.print("stopping …")
             for name, process in (("worker", worker), ("web", web)):
                 if process.poll() is not None:
-                    raise ChildDied(_last_words(name, folder / f"{name}.log"))
+                    raise ChildDied(_log_tail(name, folder / f"{name}.log"))
     console.print("stopped; nothing is left running")
 
 
-class Showing(Struct, frozen=True):
+class DemoOptions(Struct, frozen=True):
     """What is replayed: ``sessions`` at a time after ``weeks`` of past ones, for ``seconds``."""
 
     speed: float
@@ -124,7 +124,7 @@ def prepare(settings: Settings) -> None:
     asyncio.run(declare_topics(settings))
 
 
-def _beside(settings: Settings) -> Settings:
+def _console_settings(settings: Settings) -> Settings:
     """For the console: the probes' port is the worker's."""
     return settings.model_copy(update={"health_port": None})
 
@@ -152,7 +152,7 @@ def _await_console(settings: Settings, web: subprocess.Popen[bytes], log: Path) 
     address = (settings.web_host, settings.web_port)
     while time.monotonic() < give_up:
         if web.poll() is not None:
-            raise ChildDied(_last_words("web", log))
+            raise ChildDied(_log_tail("web", log))
         with suppress(OSError):
             socket.create_connection(address, 0.2).close()
             return
@@ -165,17 +165,17 @@ async def _show(
     console: Console,
     children: list[subprocess.Popen[bytes]],
     started: float,
-    showing: Showing,
+    options: DemoOptions,
 ) -> None:
     tasks: list[asyncio.Task[None]] = [
         asyncio.create_task(watch.show(settings, console, from_start=True)),
-        asyncio.create_task(_until_dead(children)),
-        asyncio.create_task(_say_ready(settings, console, started)),
+        asyncio.create_task(_wait_for_exit(children)),
+        asyncio.create_task(_report_ready(settings, console, started)),
     ]
-    sending = asyncio.create_task(_replay(settings, showing))
+    sending = asyncio.create_task(_replay(settings, options))
     try:
         done, _ = await asyncio.wait(
-            tasks[:2], timeout=showing.seconds, return_when=asyncio.FIRST_COMPLETED
+            tasks[:2], timeout=options.seconds, return_when=asyncio.FIRST_COMPLETED
         )
         for task in done:
             task.result()
@@ -187,21 +187,21 @@ async def _show(
         await asyncio.gather(*tasks, sending, return_exceptions=True)
 
 
-async def _replay(settings: Settings, showing: Showing) -> None:
+async def _replay(settings: Settings, options: DemoOptions) -> None:
     run = f"demo-{secrets.token_hex(2)}"
     samples = sample_sessions()
-    if showing.weeks:
-        await replay.send(settings, replay.past(samples, showing.weeks, run), speed=0.0)
-    events = replay.showing(samples, None, showing.sessions, showing.speed, run)
+    if options.weeks:
+        await replay.send(settings, replay.past_sessions(samples, options.weeks, run), speed=0.0)
+    events = replay.interleaved_samples(samples, None, options.sessions, options.speed, run)
     await replay.send(settings, events, speed=1.0)
 
 
-async def _until_dead(children: list[subprocess.Popen[bytes]]) -> None:
+async def _wait_for_exit(children: list[subprocess.Popen[bytes]]) -> None:
     while all(process.poll() is None for process in children):
         await asyncio.sleep(0.2)
 
 
-async def _say_ready(settings: Settings, console: Console, started: float) -> None:
+async def _report_ready(settings: Settings, console: Console, started: float) -> None:
     """Ready = the first score is published."""
     async with watch.messages(settings, from_start=True) as client:
         await client.getone()
@@ -227,6 +227,6 @@ def signals_as_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _last_words(name: str, log: Path) -> str:
+def _log_tail(name: str, log: Path) -> str:
     lines = log.read_text("utf-8", "replace").splitlines()[-15:]
     return f"the {name} process stopped by itself; its last words:\n" + "\n".join(lines)

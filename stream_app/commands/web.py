@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import uvicorn
 
 from stream_app import bootstrap
-from stream_app.probes import serving
+from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.web.connections import MOST_CONNECTIONS, TimedProtocol
 
@@ -19,7 +19,7 @@ def run(settings: Settings) -> None:
     app = bootstrap.web(settings)
     services = app.state.services
     probes = (
-        serving(
+        serve_probes(
             settings.health_host, settings.health_port, services.health, services.metrics.registry
         )
         if settings.health_port is not None

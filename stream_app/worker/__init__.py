@@ -3,4 +3,4 @@
 Start at ``agents.TurnAgent``; ``processor`` is the part without Kafka.
 """
 
-__all__ = ["agents", "app", "broker", "health", "metrics", "processor", "rule_watch", "topics"]
+__all__ = ["agents", "app", "broker", "health", "metrics", "processor", "rule_loading", "topics"]

@@ -26,17 +26,17 @@ from stream_app.core.batch import BatchResult, SetAside
 from stream_app.core.pipeline import Received
 from stream_app.errors import RapportError, StoreError
 from stream_app.settings import Settings
+from stream_app.worker.adaptive_batching import batches
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
-from stream_app.worker.clocks import PartitionClocks
+from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.health import Health
-from stream_app.worker.intake import batches
-from stream_app.worker.isolation import handled
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import publish
-from stream_app.worker.records import Records
-from stream_app.worker.rule_watch import RuleWatch
+from stream_app.worker.record_decoder import RecordDecoder
+from stream_app.worker.rule_loading import RuleReloader
 from stream_app.worker.timers import periodic
+from stream_app.worker.watermarks import Watermarks
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -47,8 +47,8 @@ TICK_AFTER = timedelta(seconds=5)
 """Grace period for deadlines; lag below which a partition counts as read to its end."""
 RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
-OUTDATED_EVERY = 600.0
-LEFT_BEHIND_AFTER = 60.0
+PURGE_EVERY = 600.0
+ABANDONED_AFTER = 60.0
 """Seconds after which unpublished messages count as abandoned by the worker that wrote them."""
 
 
@@ -66,9 +66,9 @@ class TurnAgent:
         processor: BatchProcessor,
         health: Health,
         metrics: WorkerMetrics,
-        rules: RuleWatch,
+        rules: RuleReloader,
         reload_baselines: Callable[[], None],
-        outdated: Callable[[datetime], Iterator[Counter[str]]],
+        purge_expired: Callable[[datetime], Iterator[Counter[str]]],
     ) -> None:
         self.health = health
         self.metrics = metrics
@@ -77,13 +77,13 @@ class TurnAgent:
         self._processor = processor
         self._rules = rules
         self._reload_baselines = reload_baselines
-        self._outdated = outdated
+        self._purge = purge_expired
         self._baselines_at = time.monotonic()
-        self._clocks = PartitionClocks()
-        self._records = Records(metrics)
-        self._working = ThreadPoolExecutor(1, thread_name_prefix="batch")
-        self._reading = ThreadPoolExecutor(1, thread_name_prefix="read")
-        self._turn_of = asyncio.Lock()
+        self._watermarks = Watermarks()
+        self._decoder = RecordDecoder(metrics)
+        self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
+        self._prepare_thread = ThreadPoolExecutor(1, thread_name_prefix="read")
+        self._exclusive = asyncio.Lock()
         self.on_batch: Callable[[BatchResult], None] | None = None
 
     def attach(self) -> None:
@@ -100,34 +100,36 @@ class TurnAgent:
         self._app.timer(HEALTH_EVERY, on_leader=False)(self._report_health)
         self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
-        self._app.timer(OUTDATED_EVERY, on_leader=False)(self._purge_expired)
+        self._app.timer(PURGE_EVERY, on_leader=False)(self._purge_expired)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
-        self._app.when_stopping = self._processor.end
+        self._app.before_stop = self._processor.stop_retrying
 
     async def _consume(self, stream: Any) -> None:
-        await self._guarded(self._taking(stream))
+        await self._crash_on_error(self._process_stream(stream))
 
-    async def _taking(self, stream: Any) -> None:
+    async def _process_stream(self, stream: Any) -> None:
         """Read a batch while the one before is processed."""
         working: asyncio.Task[bool | None] | None = None
         try:
             async with aclosing(batches(stream, self._settings.batch_max)) as taken:
                 async for events in taken:
-                    batch = await self._guarded(self._read(events))
+                    batch = await self._crash_on_error(self._prepare(events))
                     if working is not None and not await working:
                         return
                     working = None
                     if batch is None:
                         return
-                    working = asyncio.create_task(self._guarded(self._finished(events, batch)))
+                    working = asyncio.create_task(
+                        self._crash_on_error(self._process_and_acknowledge(events, batch))
+                    )
             if working is not None:
                 await working
         finally:
             if working is not None:
                 working.cancel()
 
-    async def _guarded(self, work: Coroutine[Any, Any, T]) -> T | None:
+    async def _crash_on_error(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Return the result, or None if the worker is ending because of a failure."""
         try:
             return await work
@@ -141,28 +143,28 @@ class TurnAgent:
             await self._app.wait_until_stopped()
             return None  # a crash counts as stopped: acknowledging now would lose the batch
 
-    async def _read(self, events: Sequence[Any]) -> list[Received]:
+    async def _prepare(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
-        records = map(self._records.received, events)  # decoded in the reading thread
-        return await self._blocking(lambda: self._processor.read(records), self._reading)
+        records = map(self._decoder.decode, events)  # decoded in the reading thread
+        return await self._blocking(lambda: self._processor.prepare(records), self._prepare_thread)
 
-    async def _finished(self, events: Sequence[Any], batch: list[Received]) -> bool:
+    async def _process_and_acknowledge(self, events: Sequence[Any], batch: list[Received]) -> bool:
         """Process and acknowledge a batch; returns True, as None stands for a failure."""
-        await self._batch(batch)
+        await self._process_and_publish(batch)
         for event in events:
-            self._app.positions.finish(event.message.tp, event.message.offset)
+            self._app.offsets.finish(event.message.tp, event.message.offset)
             event.ack()
         await self._app.consumer.commit()
         self.health.moved()
         return True
 
-    async def _batch(self, batch: list[Received]) -> None:
-        async with self._turn_of:
-            parts = await self._blocking(lambda: handled(self._processor, batch))
+    async def _process_and_publish(self, batch: list[Received]) -> None:
+        async with self._exclusive:
+            parts = await self._blocking(lambda: handle_bisecting(self._processor, batch))
             with self.metrics.timed("publish"):
                 for committed in parts:
                     await self._publish(committed)
-        self._clocks.worked_on(batch, datetime.now(UTC))
+        self._watermarks.advance(batch, datetime.now(UTC))
         for committed in parts:
             if self.on_batch is not None:
                 self.on_batch(committed.result)
@@ -170,7 +172,7 @@ class TurnAgent:
     def _check_order(self, events: Sequence[Any]) -> None:
         for event in events:
             message = event.message
-            left_out = self._app.positions.taken(message.tp, message.offset)
+            left_out = self._app.offsets.count_skipped(message.tp, message.offset)
             if left_out:
                 raise EventsLeftOut(
                     f"{left_out} events of partition {message.partition} before offset "
@@ -182,15 +184,15 @@ class TurnAgent:
         """Publish what a dead worker left in the outbox, and flush idle sessions."""
         if not assigned_partitions(self._app, self._settings.turns_topic):
             return
-        async with self._turn_of:
-            left = await self._blocking(lambda: self._processor.left_behind(LEFT_BEHIND_AFTER))
+        async with self._exclusive:
+            left = await self._blocking(lambda: self._processor.abandoned_batches(ABANDONED_AFTER))
             for committed in left:
                 await self._publish(committed)
         for before, partitions in self._idle_before():
             await self._flush_idle(before, partitions)
 
     async def _flush_idle(self, before: datetime, partitions: list[int]) -> None:
-        async with self._turn_of:
+        async with self._exclusive:
             flushed = await self._blocking(lambda: self._processor.flush_idle(before, partitions))
             if flushed is not None:
                 await self._publish(flushed)
@@ -200,7 +202,7 @@ class TurnAgent:
     def _idle_before(self) -> list[tuple[datetime, list[int]]]:
         """Partitions by the time since which their idle sessions have been quiet."""
         found: dict[datetime, list[int]] = {}
-        for partition, now in self._up_to().items():
+        for partition, now in self._current_watermarks().items():
             found.setdefault(now - self._settings.idle_after, []).append(partition)
         return list(found.items())
 
@@ -211,11 +213,11 @@ class TurnAgent:
         The grace period gives turns that were spoken before a deadline the time to arrive.
         """
         now = datetime.now(UTC)
-        partitions = self._up_to_date(now - TICK_AFTER)
+        partitions = self._caught_up(now - TICK_AFTER)
         if not partitions:
             return
         due, active_since = now - TICK_AFTER, now - self._settings.idle_after
-        async with self._turn_of:
+        async with self._exclusive:
             fired = await self._blocking(
                 lambda: self._processor.fire_due(due, active_since, partitions)
             )
@@ -224,19 +226,19 @@ class TurnAgent:
                 if self.on_batch is not None:
                     self.on_batch(fired.result)
 
-    def _up_to_date(self, since: datetime) -> list[int]:
+    def _caught_up(self, since: datetime) -> list[int]:
         """Assigned partitions that are read to their end, or to a record sent after ``since``."""
-        return [partition for partition, now in self._up_to().items() if now > since]
+        return [partition for partition, now in self._current_watermarks().items() if now > since]
 
-    def _up_to(self) -> dict[int, datetime]:
+    def _current_watermarks(self) -> dict[int, datetime]:
         lag = lag_of(self._app, self._settings.turns_topic) or {}
-        return self._clocks.up_to(lag, datetime.now(UTC))
+        return self._watermarks.current(lag, datetime.now(UTC))
 
     @periodic("rules.failed")
     async def _reload_rules(self) -> None:
         """Reload the file of rules if it has changed, and baselines from time to time."""
-        async with self._turn_of:
-            await self._blocking(self._rules.look)
+        async with self._exclusive:
+            await self._blocking(self._rules.reload_if_changed)
             if time.monotonic() - self._baselines_at >= BASELINES_EVERY:
                 self._baselines_at = time.monotonic()
                 await self._blocking(self._reload_baselines)
@@ -245,7 +247,7 @@ class TurnAgent:
     async def _purge_expired(self) -> None:
         """Delete expired data if this worker claims today's purge; batches run in between."""
         removed: Counter[str] = Counter()
-        pieces = self._outdated(datetime.now(UTC))
+        pieces = self._purge(datetime.now(UTC))
         while piece := await self._blocking(lambda: next(pieces, None)):
             removed += piece
             for what, count in piece.items():
@@ -264,7 +266,7 @@ class TurnAgent:
         self.health.topic(bool(self._app.consumer.topic_partitions(self._settings.turns_topic)))
         for partition, events in (lag or {}).items():
             self.metrics.lag.labels(partition).set(events)
-        if not self._turn_of.locked():
+        if not self._exclusive.locked():
             try:
                 await self._blocking(self._processor.ping)
             except StoreError as problem:
@@ -280,7 +282,7 @@ class TurnAgent:
         for item in committed.result.dead_letters:
             await self._send_dead_letter(producer, item)
         if committed.outbox_id is not None:
-            await self._blocking(lambda: self._processor.published(committed))
+            await self._blocking(lambda: self._processor.mark_published(committed))
 
     async def _send_dead_letter(self, producer: Any, item: SetAside) -> None:
         """Send the original bytes; only their beginning if the brokers refuse so many."""
@@ -313,10 +315,10 @@ class TurnAgent:
         self.health.joined(assigned_partitions(self._app, self._settings.turns_topic))
 
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
-        self._processor.cache.outdate()
+        self._processor.cache.invalidate()
         self.health.left()
         self.metrics.lag.clear()
-        self._clocks.clear()
+        self._watermarks.clear()
 
     async def _blocking(self, call: Callable[[], T], thread: ThreadPoolExecutor | None = None) -> T:
-        return await asyncio.get_running_loop().run_in_executor(thread or self._working, call)
+        return await asyncio.get_running_loop().run_in_executor(thread or self._batch_thread, call)

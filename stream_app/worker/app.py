@@ -16,7 +16,7 @@ from stream_app.settings import SecurityProtocol, Settings
 from stream_app.store.log_positions import Beginning, Place
 from stream_app.worker import topics
 from stream_app.worker.consumer import OrderedConsumer, OrderedTransport
-from stream_app.worker.positions import Positions
+from stream_app.worker.offsets import OffsetTracker
 
 METADATA_AGE_MS = 5000
 """A topic that was deleted and made anew is found within this time; Faust's own is a minute."""
@@ -27,22 +27,22 @@ MAX_RECORD_BATCH = 512 * 1024
 class RapportApp(faust.App):
     """Faust's app with a consumer that keeps the order, and a word before it stops."""
 
-    when_stopping: Callable[[], None] | None = None
+    before_stop: Callable[[], None] | None = None
     """Called first of all, before the stop waits for the batch in hand."""
-    beginning: Callable[[Mapping[Place, int | None]], Beginning] | None = None
+    find_start: Callable[[Mapping[Place, int | None]], Beginning] | None = None
     """Where the database says that reading begins, by what the group has committed; blocks."""
     batch_max: int
     """Events of a batch at most."""
 
     @property
-    def positions(self) -> Positions:
+    def offsets(self) -> OffsetTracker:
         """What the consumer has fetched, and what the agent has taken and finished."""
-        return cast("OrderedConsumer", self.consumer).positions
+        return cast("OrderedConsumer", self.consumer).offsets
 
     async def on_stop(self) -> None:
         """Stop; the batch in hand is drained."""
-        if self.when_stopping is not None:
-            self.when_stopping()
+        if self.before_stop is not None:
+            self.before_stop()
         await super().on_stop()
 
     def _new_transport(self) -> OrderedTransport:

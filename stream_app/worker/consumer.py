@@ -13,7 +13,7 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, T
 from faust.types import TP
 
 from stream_app.errors import RapportError
-from stream_app.worker.positions import Positions
+from stream_app.worker.offsets import OffsetTracker
 
 Fetch = Callable[[Any, int, Any], Awaitable[bool]]
 
@@ -30,7 +30,7 @@ embedded broker looks only twice in that time, so a record lay there for up to 7
 broker, a partition that was read to its end during such a fetch has to wait for its answer.
 """
 
-FETCH_APART = 0.02
+FETCH_INTERVAL = 0.02
 """Seconds from an answer with records to the next request to the same broker.
 
 Kafka answers as soon as a single record is there, so under load every few records would cost a
@@ -38,10 +38,10 @@ request, an answer and a round through Faust. What comes meanwhile comes at once
 pause is waited for as before.
 """
 
-FETCH_AT_LAST = 1.0
+MAX_FETCH_DELAY = 1.0
 """Seconds after which more is fetched although a whole batch is waiting, whatever holds it up."""
 
-HANDED_ON_AT_A_TIME = 100
+DELIVERIES_PER_YIELD = 100
 """Records after which others on the event loop get their turn."""
 
 
@@ -61,14 +61,14 @@ class _Thread(AIOKafkaConsumerThread):
         fetcher: Any = self._ensure_consumer()._fetcher  # noqa: SLF001  # there is no setting
         consumer: Any = self.consumer
         most: int = consumer.app.batch_max
-        fetcher._proc_fetch_request = apart(  # noqa: SLF001
+        fetcher._proc_fetch_request = rate_limited(  # noqa: SLF001
             fetcher._proc_fetch_request,  # noqa: SLF001
-            FETCH_APART,
-            lambda: consumer.positions.waiting() >= most,
+            FETCH_INTERVAL,
+            lambda: consumer.offsets.count_pending() >= most,
         )
 
 
-def apart(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fetch:
+def rate_limited(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fetch:
     """Fetches of aiokafka's fetcher, the next one not before ``seconds`` after one with records.
 
     Nor while there is ``enough``: a worker that is behind fetches whole batches, not the few
@@ -77,9 +77,9 @@ def apart(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fetch:
     """
     not_before: dict[int, float] = {}
 
-    async def fetch_apart(assignment: Any, node: int, request: Any) -> bool:
+    async def fetch_limited(assignment: Any, node: int, request: Any) -> bool:
         now = asyncio.get_running_loop().time
-        at_last = now() + FETCH_AT_LAST
+        at_last = now() + MAX_FETCH_DELAY
         try:
             await asyncio.sleep(not_before.get(node, 0.0) - now())
             while enough() and now() < at_last:
@@ -91,7 +91,7 @@ def apart(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fetch:
             not_before[node] = now() + seconds
         return found
 
-    return fetch_apart
+    return fetch_limited
 
 
 class OrderedConsumer(Consumer):
@@ -99,7 +99,7 @@ class OrderedConsumer(Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.positions = Positions()
+        self.offsets = OffsetTracker()
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
         """Records in their order; goes back wherever some were left out.
@@ -112,20 +112,20 @@ class OrderedConsumer(Consumer):
         fetched = cast("AsyncGenerator[tuple[TP, Any], None]", super().getmany(timeout))
         async with aclosing(fetched) as records:
             async for tp, message in records:
-                if not self.positions.knows(tp):
+                if not self.offsets.is_known(tp):
                     await self.perform_seek()
                     return
                 if tp in skipped:
                     continue
-                replaced = self.positions.replaced(tp, message.offset)
-                if replaced and not await self._begins_anew(tp, message.offset):
+                replaced = self.offsets.is_replaced(tp, message.offset)
+                if replaced and not await self._restart_on_new_log(tp, message.offset):
                     return
-                back_to = self.positions.fetched(tp, message.offset)
-                if back_to is None and self._flows(tp, message.offset):
+                back_to = self.offsets.check_fetched(tp, message.offset)
+                if back_to is None and self._deliverable_now(tp, message.offset):
                     await self.callback(message)
                     self._read_offset[tp] = message.offset
                     handed_on += 1
-                    if handed_on % HANDED_ON_AT_A_TIME == 0:
+                    if handed_on % DELIVERIES_PER_YIELD == 0:
                         await asyncio.sleep(0)
                     continue
                 if back_to is None:
@@ -136,16 +136,16 @@ class OrderedConsumer(Consumer):
                 try:
                     await self.seek_wait({tp: back_to})
                 except IllegalStateError:  # the partition has just been taken away
-                    self.positions.revoked()
+                    self.offsets.revoked()
                     return
 
-    async def _begins_anew(self, tp: TP, offset: int) -> bool:
+    async def _restart_on_new_log(self, tp: TP, offset: int) -> bool:
         """Whether the new log of a topic that was deleted can be read on here.
 
         With records of the old one in hand it cannot: the worker ends, and the next one begins.
         """
         log.warning("log.replaced", partition=tp.partition, offset=offset)
-        if self.positions.begin_anew(tp, offset):
+        if self.offsets.restart_at(tp, offset):
             self._read_offset[tp] = self._committed_offset[tp] = None
             return True
         await self.app.crash(
@@ -156,7 +156,7 @@ class OrderedConsumer(Consumer):
         )
         return False
 
-    def _flows(self, tp: TP, offset: int) -> bool:
+    def _deliverable_now(self, tp: TP, offset: int) -> bool:
         """Whether Faust would take the record as the next one, and at once."""
         read = self._read_offset[tp]
         app: Any = self.app
@@ -174,7 +174,7 @@ class OrderedConsumer(Consumer):
         await super().perform_seek()
         committed = {tp: self._committed_offset[tp] for tp in self.assignment()}
         try:
-            back = await self._back(committed)
+            back = await self._missing_in_database(committed)
         except RapportError as problem:
             log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
             await self.app.crash(problem)
@@ -183,15 +183,15 @@ class OrderedConsumer(Consumer):
             self._committed_offset.update(back)
             self._read_offset.update(back)
             await self.seek_wait(back)
-        self.positions.sought(committed | back)
+        self.offsets.sought(committed | back)
 
-    async def _back(self, committed: Mapping[TP, int | None]) -> dict[TP, int]:
+    async def _missing_in_database(self, committed: Mapping[TP, int | None]) -> dict[TP, int]:
         """Partitions whose events are not all in the database, and where it goes on from."""
         app = cast("RapportApp", self.app)
-        if app.beginning is None or not committed:
+        if app.find_start is None or not committed:
             return {}
         places = {(tp.topic, tp.partition): offset for tp, offset in committed.items()}
-        ask = partial(app.beginning, places)
+        ask = partial(app.find_start, places)
         found = await asyncio.get_running_loop().run_in_executor(None, ask)
         back = {TP(*place): offset for place, offset in found.back.items()}
         for tp, offset in back.items():
@@ -206,18 +206,18 @@ class OrderedConsumer(Consumer):
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """A rebalance begins."""
-        self.positions.revoked()
+        self.offsets.revoked()
         await super().on_partitions_revoked(revoked)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """A rebalance ends."""
-        self.positions.assigned()
+        self.offsets.assigned()
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _new_offset(self, tp: TP) -> int | None:
         """What may be committed: what is finished, whatever Faust has acknowledged."""
         super()._new_offset(tp)  # else its books grow
-        return self.positions.finished(tp)
+        return self.offsets.committable(tp)
 
     def _new_consumer_thread(self) -> _Thread:
         return _Thread(self, loop=self.loop, beacon=self.beacon)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 
-class Limits(Struct, frozen=True):
+class HealthLimits(Struct, frozen=True):
     """Seconds that a healthy worker may take.
 
     ``progress`` must be longer than the worst batch with all its retries.
@@ -29,7 +29,7 @@ class Limits(Struct, frozen=True):
 class Health:
     """What is known of a worker; written by its event loop, read from any thread."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: HealthLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
         self._lock = threading.Lock()

@@ -33,21 +33,21 @@ from stream_app.core.pipeline import Pipeline, Received
 from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.errors import ContractError, StaleState, StoreError, StoreUnavailable
-from stream_app.worker import control
-from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.poison import as_contract_error, may_be_poison
+from stream_app.worker.self_test import synthetic_session
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 States = dict[str, Versioned]
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
-STALE_TRIES: Final = 12
-AT_A_TIME: Final = 200
+STALE_ATTEMPTS: Final = 12
+SESSIONS_PER_ROUND: Final = 200
 """Sessions that a timer looks at together."""
 
 
-class OutTopics(Struct, frozen=True):
+class OutputTopics(Struct, frozen=True):
     """Where scores and alerts are published."""
 
     turn_scores: str
@@ -69,7 +69,7 @@ class SessionCache:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._states: OrderedDict[str, Versioned] = OrderedDict()
-        self._outdated = threading.Event()
+        self._invalid = threading.Event()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -97,14 +97,14 @@ class SessionCache:
         """Evict everything."""
         self._states.clear()
 
-    def outdate(self) -> None:
+    def invalidate(self) -> None:
         """Have the cache cleared before the next batch; may be called from any thread."""
-        self._outdated.set()
+        self._invalid.set()
 
-    def refresh(self) -> None:
+    def clear_if_invalid(self) -> None:
         """Clear the cache if ``outdate`` was called."""
-        if self._outdated.is_set():
-            self._outdated.clear()
+        if self._invalid.is_set():
+            self._invalid.clear()
             self.clear()
 
 
@@ -115,7 +115,7 @@ class BatchProcessor:
         self,
         pipeline: Pipeline,
         store: SessionStore,
-        topics: OutTopics,
+        topics: OutputTopics,
         cache: SessionCache,
         retry_for: float,
         metrics: WorkerMetrics,
@@ -139,7 +139,7 @@ class BatchProcessor:
         self.metrics = metrics
         self.cache = cache
 
-    def read(self, records: Iterable[Received]) -> list[Received]:
+    def prepare(self, records: Iterable[Received]) -> list[Received]:
         """Encode a batch as far as consent is known, while the one before is being handled.
 
         Call it in the order of the log; it may run beside the other calls. ``records`` may be an
@@ -148,11 +148,11 @@ class BatchProcessor:
         """
         with self.metrics.timed("decode"):
             now = self._now()
-            batch = [self._plausible(received, now) for received in records]
+            batch = [self._check_time(received, now) for received in records]
         self.metrics.batch_events.observe(len(batch))
         with self.metrics.timed("encode"):
             events = [received.event for received in batch]
-            encodings = self._encoded_ahead(events)
+            encodings = self._encode_ahead(events)
         return [
             structs.replace(received, encoding=encoding) if encoding is not None else received
             for received, encoding in zip(batch, encodings, strict=True)
@@ -165,11 +165,11 @@ class BatchProcessor:
             StoreUnavailable: the database stayed away for longer than the retry time.
             StoreError: the database refused the batch.
         """
-        self.cache.refresh()
+        self.cache.clear_if_invalid()
         found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
         session_ids = sorted(found)
         positions = self._positions(batch)
-        committed = self._committed(lambda: self._processed(batch, session_ids), positions)
+        committed = self._commit_with_retries(lambda: self._process(batch, session_ids), positions)
         self._report_rules()
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
@@ -177,20 +177,20 @@ class BatchProcessor:
             self.metrics.dead_letters.labels(item.letter.reason).inc()
         return committed
 
-    def check_environment(self) -> None:
+    def run_self_test(self) -> None:
         """Take a made-up session through model and database, and take it back.
 
         Raises:
             Exception: that fails, too, so that no event is to blame.
         """
-        result = self._pipeline.process(control.session(), {})
+        result = self._pipeline.process(synthetic_session(), {})
         messages = list(self._messages(result))
         self.retrying(lambda: self._store.rehearse(result, messages))
 
     def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
         """Flush and commit sessions not heard of since ``before``; None without any."""
-        self.cache.refresh()
-        return self._isolating(
+        self.cache.clear_if_invalid()
+        return self._commit_skipping_failures(
             lambda: self._idle_sessions(before, partitions), self._pipeline.flush_idle
         )
 
@@ -198,17 +198,17 @@ class BatchProcessor:
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> Committed | None:
         """Fire the time rules that are due in silent sessions, and commit; None without any."""
-        self.cache.refresh()
-        committed = self._isolating(
+        self.cache.clear_if_invalid()
+        committed = self._commit_skipping_failures(
             lambda: self._due_sessions(due, active_since, partitions),
-            lambda states: self._fired(states, due),
+            lambda states: self._fire_each(states, due),
         )
         self._report_rules()
         if committed is not None:
             self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
 
-    def left_behind(self, after: float) -> list[Committed]:
+    def abandoned_batches(self, after: float) -> list[Committed]:
         """Batches that another worker committed but has not published for ``after`` seconds.
 
         Counted from when this worker first saw them, by its own monotonic clock: wall clocks
@@ -221,13 +221,13 @@ class BatchProcessor:
         entries = self.retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
-    def published(self, committed: Committed) -> None:
+    def mark_published(self, committed: Committed) -> None:
         """Delete the outbox row of a batch whose messages are published."""
         outbox_id = committed.outbox_id
         if outbox_id is not None:
             self.retrying(lambda: self._store.sent([outbox_id]))
 
-    def end(self) -> None:
+    def stop_retrying(self) -> None:
         """Stop retrying, as the worker is ending; may be called from any thread."""
         self._ending.set()
 
@@ -235,12 +235,12 @@ class BatchProcessor:
         """Raise StoreUnavailable if the store does not answer; does not retry."""
         self._store.ping()
 
-    def _in_memory(self, session_id: str) -> SessionState | None:
+    def _cached_state(self, session_id: str) -> SessionState | None:
         """A session's cached state; may be called from any thread."""
         cached = self.cache.peek(session_id)
         return cached.state if cached is not None else None
 
-    def _processed(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
+    def _process(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
         with self.metrics.timed("load"):
             states = self._states(session_ids)
             erased = self._erased([key for key in session_ids if key not in states])
@@ -249,22 +249,22 @@ class BatchProcessor:
             result = self._pipeline.process(kept, states)
         if erased:
             result.counts["erased"] += len(batch) - len(kept)
-        self._note_time(result, kept)
+        self._set_seen_at(result, kept)
         return result
 
-    def _plausible(self, received: Received, now: datetime) -> Received:
+    def _check_time(self, received: Received, now: datetime) -> Received:
         event = self._times.checked(received.event, received.appended_at or now)
         return received if event is received.event else structs.replace(received, event=event)
 
-    def _encoded_ahead(self, events: Sequence[Event | ContractError]) -> list[Encoding | None]:
+    def _encode_ahead(self, events: Sequence[Event | ContractError]) -> list[Encoding | None]:
         try:
-            return self._pipeline.encodings.ahead(events, self._in_memory)
+            return self._pipeline.encodings.ahead(events, self._cached_state)
         except Exception as problem:
-            if not may_be_an_events_fault(problem):
+            if not may_be_poison(problem):
                 raise
             return [None] * len(events)  # it fails again in ``handle``, and is traced to its event
 
-    def _note_time(self, result: BatchResult, batch: list[Received]) -> None:
+    def _set_seen_at(self, result: BatchResult, batch: list[Received]) -> None:
         """Note when each session was last heard of; without an append time, now."""
         now = self._now()
         seen: dict[str, datetime] = {}
@@ -290,10 +290,13 @@ class BatchProcessor:
     def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> States:
         found = self.retrying(
             lambda: self._store.quiet_sessions(
-                self._pipeline.bundle_id, before, partitions, AT_A_TIME + len(self._failing)
+                self._pipeline.bundle_id,
+                before,
+                partitions,
+                SESSIONS_PER_ROUND + len(self._failing),
             )
         )
-        return self._newest(found)
+        return self._usable(found)
 
     def _due_sessions(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
@@ -301,12 +304,12 @@ class BatchProcessor:
         bundle = self._pipeline.bundle_id
         found = self.retrying(
             lambda: self._store.due_sessions(
-                bundle, due, active_since, partitions, AT_A_TIME + len(self._failing)
+                bundle, due, active_since, partitions, SESSIONS_PER_ROUND + len(self._failing)
             )
         )
-        return self._newest(found)
+        return self._usable(found)
 
-    def _newest(self, found: States) -> States:
+    def _usable(self, found: States) -> States:
         """From the cache where they are cached; without those that have failed."""
         return {
             key: self.cache.get(key) or versioned
@@ -327,7 +330,7 @@ class BatchProcessor:
                     log.error("rule.failed", rule=rule.name, expression=source, digest=said[0])
         alerting.failures.clear()
 
-    def _fired(self, states: States, due: datetime) -> BatchResult:
+    def _fire_each(self, states: States, due: datetime) -> BatchResult:
         """Each session at its own time: what its events say, moved on by the service's clock."""
         result = BatchResult()
         for key, versioned in states.items():
@@ -344,30 +347,30 @@ class BatchProcessor:
             result.sessions |= found.sessions
         return result
 
-    def _isolating(
+    def _commit_skipping_failures(
         self, find: Callable[[], States], work: Callable[[States], BatchResult]
     ) -> Committed | None:
         """Do the work for the sessions that are found; without those that make it fail."""
         if not find():
             return None
         try:
-            return self._committed(lambda: work(find()))
+            return self._commit_with_retries(lambda: work(find()))
         except Exception as problem:
-            if not may_be_an_events_fault(problem):
+            if not may_be_poison(problem):
                 raise
-            self.check_environment()
+            self.run_self_test()
         for session_id, versioned in find().items():
             try:
                 result = work({session_id: versioned})
                 self._store.rehearse(result, list(self._messages(result)))
             except Exception as problem:
-                if not may_be_an_events_fault(problem):
+                if not may_be_poison(problem):
                     raise
                 self._failing.add(session_id)
-                log.error("session.failed", detail=refusal(problem).detail)
-        return self._committed(lambda: work(find())) if find() else None
+                log.error("session.failed", detail=as_contract_error(problem).detail)
+        return self._commit_with_retries(lambda: work(find())) if find() else None
 
-    def _committed(
+    def _commit_with_retries(
         self, work: Callable[[], BatchResult], positions: Sequence[LogPosition] = ()
     ) -> Committed:
         """Do the work and commit it; done again from the database when a state was stale.
@@ -377,8 +380,8 @@ class BatchProcessor:
         trying = Retrying(
             retry=retry_if_exception_type(StaleState),
             wait=wait_random_exponential(multiplier=0.05, max=2.0),
-            stop=stop_any(stop_after_attempt(STALE_TRIES), stop_when_event_set(self._ending)),
-            before_sleep=self._say_stale,
+            stop=stop_any(stop_after_attempt(STALE_ATTEMPTS), stop_when_event_set(self._ending)),
+            before_sleep=self._log_stale,
             sleep=sleep_using_event(self._ending),
             reraise=True,
         )
@@ -388,7 +391,7 @@ class BatchProcessor:
             self.cache.clear()
             raise
 
-    def _say_stale(self, attempt: RetryCallState) -> None:
+    def _log_stale(self, attempt: RetryCallState) -> None:
         stale = attempt.outcome.exception() if attempt.outcome else None
         log.warning("state.stale", detail=str(stale))
         self.metrics.stale_states.inc()
@@ -429,7 +432,7 @@ class BatchProcessor:
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.1, max=5.0),
             stop=stop_any(stop_after_delay(self._retry_for), stop_when_event_set(self._ending)),
-            before_sleep=self._say_retry,
+            before_sleep=self._log_retry,
             sleep=sleep_using_event(self._ending),
             reraise=True,
         )
@@ -441,7 +444,7 @@ class BatchProcessor:
             self.metrics.store_errors.inc()
             raise
 
-    def _say_retry(self, attempt: RetryCallState) -> None:
+    def _log_retry(self, attempt: RetryCallState) -> None:
         self.metrics.retries.inc()
         log.warning(
             "store.unavailable",

@@ -23,7 +23,7 @@ def test_no_command_imports_torch_or_our_training_code() -> None:
 
 def test_a_worker_needs_nothing_of_the_console() -> None:
     script = (
-        "import json, sys; import stream_app.commands.work; print(json.dumps(list(sys.modules)))"
+        "import json, sys; import stream_app.commands.worker; print(json.dumps(list(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}

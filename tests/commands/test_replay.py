@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError
 
 from stream_app.commands import replay
 from stream_app.commands.event_files import TimedEvent, sample_events, sample_sessions
-from stream_app.commands.replay import send, showing
+from stream_app.commands.replay import interleaved_samples, send
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
 from stream_app.worker.broker import free_port, running
@@ -23,7 +23,7 @@ KEYS = [f"r-{n:03}-{SAMPLES[n % 5].stem}".encode() for n in range(12)]
 
 
 def shown(sessions: int, concurrent: int, speed: float = 1.0) -> list:
-    return list(showing(SAMPLES, sessions, concurrent, speed, "r"))
+    return list(interleaved_samples(SAMPLES, sessions, concurrent, speed, "r"))
 
 
 @pytest.mark.parametrize("concurrent", [1, 3, 50])

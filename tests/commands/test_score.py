@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stream_app.commands.event_files import sample_sessions
-from stream_app.commands.replay import just_ended
+from stream_app.commands.replay import recently_ended_samples
 from tests.commands.conftest import Rapport
 from tests.e2e.service import differences, offline_key
 from tests.store.batches import turn
@@ -29,7 +29,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 def log() -> list[bytes]:
     samples = sample_sessions()
     few = [*samples[:3], samples[-1]]
-    return [event.value for event in just_ended(few, "score")]
+    return [event.value for event in recently_ended_samples(few, "score")]
 
 
 def test_batch_size_changes_no_score_and_each_session_has_one_summary(

@@ -9,7 +9,7 @@ from stream_app.commands.event_files import sample_sessions
 @pytest.fixture(scope="session")
 def sample_log() -> list[bytes]:
     """All shipped sessions, interleaved, with their broken, late and repeated events."""
-    return [event.value for event in replay.just_ended(sample_sessions(), "e2e")]
+    return [event.value for event in replay.recently_ended_samples(sample_sessions(), "e2e")]
 
 
 @pytest.fixture(scope="session")

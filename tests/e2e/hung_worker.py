@@ -4,9 +4,9 @@ import time
 from typing import Any
 
 from stream_app import bootstrap
-from stream_app.commands import work
+from stream_app.commands import worker as command
 from stream_app.settings import Settings
-from stream_app.worker.health import Limits
+from stream_app.worker.health import HealthLimits
 
 real = bootstrap.worker
 
@@ -14,11 +14,11 @@ real = bootstrap.worker
 def worker(*arguments: Any) -> Any:
     """The real worker, with the fault."""
     app, agent = real(*arguments)
-    agent.health._limits = Limits(beat=2.0)
+    agent.health._limits = HealthLimits(beat=2.0)
     agent.on_batch = lambda _: time.sleep(1000)
     return app, agent
 
 
 if __name__ == "__main__":
     bootstrap.worker = worker
-    work.run(Settings())
+    command.run(Settings())

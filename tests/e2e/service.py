@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.commands import replay, score, up
-from stream_app.commands.children import child_process
+from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import TimedEvent
 from stream_app.inference import bundle as bundles
 from stream_app.settings import DEFAULT_BUNDLE, Settings

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from stream_app.cli import app
 from stream_app.commands import dead_letters
-from stream_app.commands.children import environment
+from stream_app.commands.child_processes import environment
 from stream_app.store import tables
 from tests.e2e.service import Service
 from tests.store.batches import turn
@@ -20,7 +20,7 @@ def rapport(service: Service, *arguments: str) -> str:
     return result.output
 
 
-def set_aside(service: Service) -> list[dead_letters.Found]:
+def set_aside(service: Service) -> list[dead_letters.DeadLetterRecord]:
     return asyncio.run(dead_letters.read(service.settings))
 
 
@@ -46,7 +46,7 @@ def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
             if "session_id" in table.c:
                 connection.execute(table.delete())
     service.start_worker()
-    [conflict] = dead_letters.chosen(set_aside(service), ["conflicting-duplicate"])
+    [conflict] = dead_letters.select(set_aside(service), ["conflicting-duplicate"])
     sent = rapport(service, "dead-letters", "replay", conflict.letter.dead_letter_id)
     assert sent.startswith("1 sent")
     service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is taken")
@@ -64,7 +64,7 @@ def test_an_empty_topic_has_none(service: Service) -> None:
 
 
 def test_only_the_beginning_cannot_be_sent_again() -> None:
-    found = dead_letters.Found(
+    found = dead_letters.DeadLetterRecord(
         dead_letters.DeadLetter(
             dead_letter_id="t:0:1",
             reason="too-large",
@@ -76,6 +76,6 @@ def test_only_the_beginning_cannot_be_sent_again() -> None:
         ),
         b"abc",
     )
-    assert not found.whole
-    assert dead_letters.chosen([found], ["other"]) == []
-    assert dead_letters.by_reason([found]) == [("too-large", 1)]
+    assert not found.complete
+    assert dead_letters.select([found], ["other"]) == []
+    assert dead_letters.count_by_reason([found]) == [("too-large", 1)]

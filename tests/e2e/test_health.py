@@ -6,8 +6,8 @@ import sys
 import urllib.error
 import urllib.request
 
-from stream_app.commands.children import environment
-from stream_app.commands.work import HUNG
+from stream_app.commands.child_processes import environment
+from stream_app.commands.worker import HUNG_EXIT_STATUS
 from stream_app.store import tables
 from stream_app.worker.broker import free_port
 from tests.conftest import NewService
@@ -76,7 +76,7 @@ def test_a_hung_worker_turns_red_and_ends_and_the_next_one_loses_nothing(
     finally:
         hung.kill()
         hung.wait()
-    assert hung.returncode == HUNG
+    assert hung.returncode == HUNG_EXIT_STATUS
     assert "the event loop has not turned" in red[0]
     service.send([turn(seq) for seq in range(5, 9)])
     service.start_worker()

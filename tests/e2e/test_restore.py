@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from stream_app.commands.doctor import examine
+from stream_app.commands.doctor import run_checks
 from stream_app.store import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored
@@ -16,7 +16,7 @@ def log_of(first: int, last: int) -> list[bytes]:
 
 
 def findings(service: Service) -> dict[str, tuple[bool, str]]:
-    return {found.name: (found.healthy, found.detail) for found in examine(service.settings)}
+    return {found.name: (found.healthy, found.detail) for found in run_checks(service.settings)}
 
 
 def test_an_older_database_is_brought_up_to_date_from_the_log(new_service: NewService) -> None:

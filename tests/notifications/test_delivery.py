@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.commands.children import environment
+from stream_app.commands.child_processes import environment
 from stream_app.store import tables
 from stream_app.worker.broker import free_port
 from tests.conftest import NewService

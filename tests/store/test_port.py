@@ -37,7 +37,7 @@ class Kind:
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kind]:
     if request.param == "fake":
         fake = FakeStore()
-        yield Kind(fake, fake.beside(), fake.erase)
+        yield Kind(fake, fake.second_connection(), fake.erase)
         return
     server: Server | None = None
     if request.param == "sqlite":

@@ -17,7 +17,7 @@ import httpx
 from aiokafka import AIOKafkaProducer
 from pydantic import SecretStr
 
-from stream_app.commands.children import environment
+from stream_app.commands.child_processes import environment
 from stream_app.contracts import scores
 from stream_app.core.batch import BatchResult
 from stream_app.settings import Settings

@@ -12,12 +12,12 @@ import pytest
 import uvicorn
 
 from stream_app.commands import web
-from stream_app.probes import serving
+from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.web import connections
 from stream_app.web.connections import TimedProtocol
 from stream_app.worker.broker import free_port
-from stream_app.worker.health import Health, Limits
+from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
 
 LET_GO = 0.6
@@ -134,7 +134,7 @@ def test_the_console_is_served_with_these_deadlines(monkeypatch: pytest.MonkeyPa
 
 def test_a_client_of_the_probes_that_stalls_holds_up_no_other() -> None:
     with (
-        serving("127.0.0.1", 0, Health(Limits()), WorkerMetrics().registry) as port,
+        serve_probes("127.0.0.1", 0, Health(HealthLimits()), WorkerMetrics().registry) as port,
         socket.create_connection(("127.0.0.1", port)) as stalling,
     ):
         stalling.sendall(b"GET /heal")

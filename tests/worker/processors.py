@@ -11,11 +11,11 @@ from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.rules import RuleSet
 from stream_app.store.repository import Store
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed, OutTopics, SessionCache
+from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
 from tests.rule_texts import EAGER
 from tests.store.batches import pipeline
 
-TOPICS = OutTopics("turn-scores", "session-scores", "alerts")
+TOPICS = OutputTopics("turn-scores", "session-scores", "alerts")
 
 
 def processor(
@@ -52,4 +52,4 @@ def handle(
     worker: BatchProcessor, values: Sequence[bytes], headers: dict[str, bytes] | None = None
 ) -> Committed:
     """One batch, read and worked on."""
-    return worker.handle(worker.read(records(values, headers)))
+    return worker.handle(worker.prepare(records(values, headers)))

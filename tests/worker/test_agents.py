@@ -17,15 +17,14 @@ from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.ports import Message
 from stream_app.errors import ContractError, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
-from stream_app.worker import agents
+from stream_app.worker import agents, record_decoder
 from stream_app.worker import app as faust_app
-from stream_app.worker import records as records_module
 from stream_app.worker.agents import TurnAgent
-from stream_app.worker.health import Health, Limits
+from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.positions import Positions
+from stream_app.worker.offsets import OffsetTracker
 from stream_app.worker.processor import BatchProcessor, Committed, SessionCache
-from stream_app.worker.rule_watch import RuleWatch
+from stream_app.worker.rule_loading import RuleReloader
 from tests.store.batches import pipeline, process, turn
 
 SETTINGS = Settings()
@@ -38,7 +37,7 @@ class World:
     def __init__(self) -> None:
         self.journal: list[str] = []
         self.reload_baselines: Callable[[], object] = lambda: None
-        self.outdated: Callable[[datetime], Iterator[Counter[str]]] = lambda _: iter(())
+        self.purge_expired: Callable[[datetime], Iterator[Counter[str]]] = lambda _: iter(())
         self.sent: list[tuple[Any, ...]] = []
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
@@ -48,8 +47,8 @@ class World:
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
         self.consumer = self
         self.unacked: set[Any] = set()
-        self.positions = Positions()
-        self.positions.sought({TP("t", 2): None})
+        self.offsets = OffsetTracker()
+        self.offsets.sought({TP("t", 2): None})
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)
@@ -93,7 +92,7 @@ class World:
             await asyncio.sleep(0)  # as a stream does before it breaks
             raise self.broken
 
-    def read(self, records: Iterable[Received]) -> list[Received]:
+    def prepare(self, records: Iterable[Received]) -> list[Received]:
         if self.unreadable is not None:
             raise self.unreadable
         self.journal.append("read")
@@ -108,7 +107,7 @@ class World:
         self.journal.append("committed")
         return self.outcome
 
-    def end(self) -> None:
+    def stop_retrying(self) -> None:
         self.journal.append("end")
 
     def ping(self) -> None:
@@ -122,11 +121,11 @@ class World:
     def highwater(self, tp: TP) -> int | None:
         return self.ends.get(tp)
 
-    def published(self, committed: Committed) -> None:
+    def mark_published(self, committed: Committed) -> None:
         self.journal.append(f"published {committed.outbox_id}")
 
-    def left_behind(self, after: float) -> list[Committed]:
-        assert after == agents.LEFT_BEHIND_AFTER
+    def abandoned_batches(self, after: float) -> list[Committed]:
+        assert after == agents.ABANDONED_AFTER
         return self.left
 
     def flush_idle(self, before: datetime, partitions: list[int]) -> Committed | None:
@@ -215,11 +214,11 @@ class RecordBatch:
 
 
 def agent_of(app: Any, processor: Any) -> TurnAgent:
-    rules = RuleWatch(DEFAULT_RULES, pipeline().environment.alerting, WorkerMetrics())
+    rules = RuleReloader(DEFAULT_RULES, pipeline().environment.alerting, WorkerMetrics())
     reload = getattr(processor, "reload_baselines", lambda: None)
-    outdated = getattr(processor, "outdated", lambda now: iter(()))
-    health, metrics = Health(Limits()), WorkerMetrics()
-    return TurnAgent(app, SETTINGS, processor, health, metrics, rules, reload, outdated)
+    purge = getattr(processor, "purge_expired", lambda now: iter(()))
+    health, metrics = Health(HealthLimits()), WorkerMetrics()
+    return TurnAgent(app, SETTINGS, processor, health, metrics, rules, reload, purge)
 
 
 @pytest.fixture
@@ -295,7 +294,7 @@ async def test_records_are_decoded_in_the_thread_that_reads(
         threads.append(threading.current_thread().name)
         return receive(*args, **options)
 
-    monkeypatch.setattr(records_module, "receive", noted)
+    monkeypatch.setattr(record_decoder, "receive", noted)
     world.batch(turn(), b"broken")
     await world.agent()._consume(world)
     assert [name.split("_")[0] for name in threads] == ["read", "read"]
@@ -431,7 +430,7 @@ async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(worl
     }
     now = datetime.now(UTC)
     for partition, at in ((2, now), (4, now - timedelta(minutes=1))):
-        agent._clocks.worked_on([appended(at, partition)], now)
+        agent._watermarks.advance([appended(at, partition)], now)
     await agent._fire_due_rules()
     [(due, active_since, partitions)] = world.due_calls
     assert partitions == [1, 2], "2 is read to what was sent just now, 4 is a minute behind"
@@ -465,9 +464,9 @@ async def test_where_a_partition_was_read_to_is_forgotten_when_partitions_move(
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
     world.batch(turn(), turn(1))
     await agent._consume(world)
-    assert agent._up_to() == {2: datetime.fromtimestamp(1.5, UTC)}
+    assert agent._current_watermarks() == {2: datetime.fromtimestamp(1.5, UTC)}
     await agent._on_revoked()
-    assert agent._up_to() == {}
+    assert agent._current_watermarks() == {}
 
 
 async def test_baselines_are_read_again_from_time_to_time(
@@ -484,7 +483,7 @@ async def test_baselines_are_read_again_from_time_to_time(
 
 async def test_revoked_partitions_outdate_the_cache(world: World) -> None:
     forgotten: list[bool] = []
-    world.cache.outdate = lambda: forgotten.append(True)  # type: ignore[method-assign]
+    world.cache.invalidate = lambda: forgotten.append(True)  # type: ignore[method-assign]
     app = faust_app.create(SETTINGS)
     agent_of(app, world).attach()
     await app.on_partitions_revoked.send({TP("t", 1)})
@@ -548,7 +547,15 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
 
 
 def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
-    for name in ("handle", "flush_idle", "fire_due", "left_behind", "published", "ping", "end"):
+    for name in (
+        "handle",
+        "flush_idle",
+        "fire_due",
+        "abandoned_batches",
+        "mark_published",
+        "ping",
+        "stop_retrying",
+    ):
         real: Callable[..., Any] = getattr(BatchProcessor, name)
         fake: Callable[..., Any] = getattr(World, name)
         assert list(signature(real).parameters) == list(signature(fake).parameters)
@@ -558,11 +565,11 @@ async def test_what_is_too_old_is_removed_piece_by_piece(world: World) -> None:
     pieces = [Counter({"texts": 3}), Counter({"texts": 2, "sessions": 1})]
     asked: list[datetime] = []
 
-    def outdated(now: datetime) -> Iterator[Counter[str]]:
+    def purge_expired(now: datetime) -> Iterator[Counter[str]]:
         asked.append(now)
         yield from pieces
 
-    world.outdated = outdated
+    world.purge_expired = purge_expired
     agent = world.agent()
     await agent._purge_expired()
     assert [now.tzinfo for now in asked] == [UTC]
@@ -576,11 +583,11 @@ async def test_what_is_too_old_is_removed_piece_by_piece(world: World) -> None:
 
 
 async def test_a_removal_that_fails_does_not_end_the_worker(world: World) -> None:
-    def outdated(_: datetime) -> Iterator[Counter[str]]:
+    def purge_expired(_: datetime) -> Iterator[Counter[str]]:
         yield Counter({"texts": 1})
         raise StoreUnavailable("away")
 
-    world.outdated = outdated
+    world.purge_expired = purge_expired
     agent = world.agent()
     await agent._purge_expired()
     assert world.journal == []

@@ -45,10 +45,10 @@ def test_it_holds_no_more_than_its_limit() -> None:
 def test_outdating_takes_effect_at_the_next_refresh_and_once() -> None:
     cache = SessionCache(9)
     cache.put(states("ab"))
-    cache.outdate()
+    cache.invalidate()
     assert len(cache) == 2
-    cache.refresh()
+    cache.clear_if_invalid()
     assert len(cache) == 0
     cache.put(states("a"))
-    cache.refresh()
+    cache.clear_if_invalid()
     assert len(cache) == 1

@@ -16,7 +16,7 @@ from stream_app.settings import Settings
 from stream_app.store.log_positions import Beginning
 from stream_app.worker import app as faust_app
 from stream_app.worker import consumer as consumer_module
-from stream_app.worker.consumer import OrderedConsumer, apart
+from stream_app.worker.consumer import OrderedConsumer, rate_limited
 
 P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
 
@@ -108,7 +108,7 @@ async def test_a_partition_that_is_taken_away_in_the_meantime_is_left_alone(
     script.taken_away = True
     script.fetches = [[(P0, 9), (P0, 10)]]
     assert await handed_out(consumer) == []
-    assert not consumer.positions.knows(P0)
+    assert not consumer.offsets.is_known(P0)
 
 
 async def test_what_faust_acknowledges_by_itself_is_not_committed(
@@ -118,7 +118,7 @@ async def test_what_faust_acknowledges_by_itself_is_not_committed(
     consumer._acked[P0] = [5]  # as when a stream skips an event while partitions move
     assert consumer._new_offset(P0) is None
     assert consumer._acked[P0] == []
-    consumer.positions.finish(P0, 5)
+    consumer.offsets.finish(P0, 5)
     assert consumer._new_offset(P0) == 6
 
 
@@ -177,7 +177,7 @@ class Broker:
 
 async def test_a_fetch_waits_only_after_one_that_brought_records() -> None:
     broker = Broker(False, False, True, True)
-    fetch = apart(broker.fetch, 0.2, never)
+    fetch = rate_limited(broker.fetch, 0.2, never)
     found = [await fetch("assignment", 1, "request") for _ in range(4)]
     assert found == [False, False, True, True]
     times = [at for _, at in broker.asked]
@@ -187,14 +187,14 @@ async def test_a_fetch_waits_only_after_one_that_brought_records() -> None:
 
 async def test_brokers_do_not_wait_for_each_other() -> None:
     broker = Broker(True, True)
-    fetch = apart(broker.fetch, 60.0, never)
+    fetch = rate_limited(broker.fetch, 60.0, never)
     async with asyncio.timeout(30.0):
         assert [await fetch("assignment", node, "request") for node in (1, 2)] == [True, True]
 
 
 async def test_while_a_batch_is_waiting_no_more_is_fetched() -> None:
     broker, said = Broker(True), [True, True, False]
-    fetch = apart(broker.fetch, 0.02, lambda: said.pop(0))
+    fetch = rate_limited(broker.fetch, 0.02, lambda: said.pop(0))
     assert await fetch("assignment", 1, "request") is True
     assert said == []
 
@@ -202,15 +202,17 @@ async def test_while_a_batch_is_waiting_no_more_is_fetched() -> None:
 async def test_what_holds_a_batch_up_does_not_hold_up_fetching_for_good(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(consumer_module, "FETCH_AT_LAST", 0.1)
+    monkeypatch.setattr(consumer_module, "MAX_FETCH_DELAY", 0.1)
     broker = Broker(True)
     async with asyncio.timeout(30.0):
-        assert await apart(broker.fetch, 0.02, lambda: True)("assignment", 1, "request") is True
+        assert (
+            await rate_limited(broker.fetch, 0.02, lambda: True)("assignment", 1, "request") is True
+        )
 
 
 async def test_a_fetch_that_is_cancelled_while_it_waits_has_brought_nothing() -> None:
     broker = Broker(True)
-    fetch = apart(broker.fetch, 60.0, never)
+    fetch = rate_limited(broker.fetch, 60.0, never)
     await fetch("assignment", 1, "request")
     waiting = asyncio.ensure_future(fetch("assignment", 1, "request"))
     await asyncio.sleep(0.01)
@@ -229,7 +231,7 @@ async def test_it_goes_back_to_what_the_database_holds(
         asked.append(committed)
         return Beginning({}, {tuple(P0): 2})
 
-    consumer.app.beginning = beginning  # type: ignore[attr-defined]
+    consumer.app.find_start = beginning  # type: ignore[attr-defined]
     await consumer.perform_seek()
     assert asked == [{tuple(P0): 5, tuple(P1): None}]
     assert script.seeks == ["committed", {P0: 2}]
@@ -249,11 +251,11 @@ async def test_it_ends_where_the_database_cannot_say(
     def away(_: object) -> Beginning:
         raise StoreUnavailable("away")
 
-    consumer.app.beginning = away  # type: ignore[attr-defined]
+    consumer.app.find_start = away  # type: ignore[attr-defined]
     monkeypatch.setattr(consumer.app, "crash", crash)
     await consumer.perform_seek()
     assert [str(problem) for problem in crashed] == ["away"]
-    assert not consumer.positions.knows(P0)
+    assert not consumer.offsets.is_known(P0)
 
 
 async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
@@ -263,7 +265,7 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
     script.fetches = [[(P0, 0), (P0, 1)]]
     assert await handed_out(consumer) == [(P0, 0), (P0, 1)]
     assert consumer._read_offset[P0] is None, "else Faust drops what lies before it"
-    consumer.positions.finish(P0, 1)
+    consumer.offsets.finish(P0, 1)
     assert consumer._new_offset(P0) == 2
 
 

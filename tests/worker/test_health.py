@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from stream_app.probes import PortTaken, serving
-from stream_app.worker.health import Health, Limits, Watchdog
+from stream_app.health_server import PortInUse, serve_probes
+from stream_app.worker.health import Health, HealthLimits, Watchdog
 from stream_app.worker.metrics import WorkerMetrics
 
-LIMITS = Limits(beat=10.0, join=20.0, progress=50.0)
+LIMITS = HealthLimits(beat=10.0, join=20.0, progress=50.0)
 
 
 class Clock:
@@ -104,7 +104,7 @@ def test_time_in_which_the_process_stood_still_does_not_count(clock: Clock, heal
 
 
 def test_the_watchdog_gives_up_once_with_the_reasons() -> None:
-    made = Health(Limits(beat=0.05), time.monotonic)
+    made = Health(HealthLimits(beat=0.05), time.monotonic)
     given: list[list[str]] = []
     watchdog = Watchdog(made, given.append, every=0.02)
     watchdog.start()
@@ -140,7 +140,7 @@ def get(port: int, path: str) -> tuple[int, str]:
 def test_probes_answer_over_http(clock: Clock, health: Health) -> None:
     metrics = WorkerMetrics()
     metrics.dead_letters.labels("not-json").inc()
-    with serving("127.0.0.1", 0, health, metrics.registry) as port:
+    with serve_probes("127.0.0.1", 0, health, metrics.registry) as port:
         assert get(port, "/healthz") == (200, '{"ok": true, "reasons": []}')
         assert get(port, "/readyz")[0] == 200
         health.store("away")
@@ -161,7 +161,7 @@ def test_a_port_that_is_taken_is_named(health: Health) -> None:
         other.listen()
         port: Any = other.getsockname()[1]
         with (
-            pytest.raises(PortTaken, match=f"RAPPORT_HEALTH_PORT is {port}"),
-            serving("127.0.0.1", port, health, WorkerMetrics().registry),
+            pytest.raises(PortInUse, match=f"RAPPORT_HEALTH_PORT is {port}"),
+            serve_probes("127.0.0.1", port, health, WorkerMetrics().registry),
         ):
             pass

@@ -14,7 +14,7 @@ from stream_app.contracts.events import decode
 from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store import tables
 from stream_app.store.repository import Store
-from stream_app.worker.processor import STALE_TRIES
+from stream_app.worker.processor import STALE_ATTEMPTS
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, handle, processor
@@ -108,7 +108,7 @@ def test_a_worker_that_ends_does_not_wait_for_the_database(open_prepared: Open) 
     worker = processor(store, retry_for=300.0)
     away = Failing(store.commit, *[StoreUnavailable("away")] * 1_000_000)
     store.commit = away
-    threading.Timer(0.3, worker.end).start()
+    threading.Timer(0.3, worker.stop_retrying).start()
     with pytest.raises(StoreUnavailable):
         handle(worker, [turn(1)])
 
@@ -179,7 +179,7 @@ def test_a_state_that_stays_stale_is_not_tried_for_ever(
     store.commit = stale
     with pytest.raises(StaleState):
         handle(processor(store), [turn()])
-    assert len(stale.calls) == STALE_TRIES
+    assert len(stale.calls) == STALE_ATTEMPTS
 
 
 def test_a_commit_whose_answer_was_lost_is_not_done_twice(
@@ -228,7 +228,7 @@ def test_outdated_states_are_dropped_before_the_next_batch(open_prepared: Open) 
     worker = processor(store)
     handle(worker, [turn(0)])
     store.load_states = loading = Failing(store.load_states)
-    worker.cache.outdate()
+    worker.cache.invalidate()
     assert len(worker.cache) == 1
     handle(worker, [turn(1)])
     handle(worker, [turn(2)])
@@ -290,14 +290,14 @@ def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepa
     times = iter((100.0, 159.0, 160.0, 161.0))
     dead, heir = processor(open_prepared()), processor(open_prepared(), clock=lambda: next(times))
     committed = handle(dead, LOG)
-    assert heir.left_behind(60.0) == []
-    assert heir.left_behind(60.0) == []
-    [left] = heir.left_behind(60.0)
+    assert heir.abandoned_batches(60.0) == []
+    assert heir.abandoned_batches(60.0) == []
+    [left] = heir.abandoned_batches(60.0)
     assert left.messages == committed.messages
     assert {message.topic for message in left.messages} == set(structs.astuple(TOPICS))
-    heir.published(left)
-    assert heir.left_behind(0.0) == []
-    dead.published(committed)
+    heir.mark_published(left)
+    assert heir.abandoned_batches(0.0) == []
+    dead.mark_published(committed)
 
 
 def test_messages_are_the_scores_keyed_by_session(open_prepared: Open) -> None:

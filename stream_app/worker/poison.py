@@ -9,14 +9,14 @@ from stream_app.errors import ContractError, RapportError, RowRefused
 UNPROCESSABLE: Final = "unprocessable"
 
 
-def may_be_an_events_fault(problem: BaseException) -> bool:
+def may_be_poison(problem: BaseException) -> bool:
     """Whether an event may have led to this error; not so memory, disk, network and database."""
     if isinstance(problem, RapportError):
         return isinstance(problem, RowRefused)
     return isinstance(problem, Exception) and not isinstance(problem, MemoryError | OSError)
 
 
-def refusal(problem: BaseException) -> ContractError:
+def as_contract_error(problem: BaseException) -> ContractError:
     """Why an event is set aside that led to this error; never its message, which may quote text."""
     place = ""
     if frames := traceback.extract_tb(problem.__traceback__):

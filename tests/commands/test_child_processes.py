@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands import children
+from stream_app.commands import child_processes
 from stream_app.settings import Settings
 
 STUBBORN = (
@@ -18,8 +18,8 @@ STUBBORN = (
 def test_a_process_that_does_not_stop_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(children, "STOP_PATIENCE", 0.5)
-    with children.running(
+    monkeypatch.setattr(child_processes, "STOP_PATIENCE", 0.5)
+    with child_processes.running_process(
         [sys.executable, "-c", STUBBORN], tmp_path / "log", os.environ
     ) as process:
         while not (tmp_path / "log").read_text("utf-8"):
@@ -32,6 +32,6 @@ def test_a_setting_that_is_taken_away_is_not_inherited(
 ) -> None:
     monkeypatch.setenv("RAPPORT_HEALTH_PORT", "1")
     without = Settings().model_copy(update={"health_port": None})
-    with children.child_process(without, "config", tmp_path / "log") as process:
+    with child_processes.child_process(without, "config", tmp_path / "log") as process:
         assert process.wait(60) == 0
     assert "RAPPORT_HEALTH_PORT= " in (tmp_path / "log").read_text("utf-8")

@@ -13,24 +13,24 @@ import structlog
 import uvloop
 
 from stream_app import bootstrap
-from stream_app.probes import serving
+from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.worker.health import Health, Watchdog
 from stream_app.worker.topics import declare_topics
 
 log = structlog.get_logger(__name__)
 
-HUNG = 70
+HUNG_EXIT_STATUS = 70
 """Exit status of a worker that its watchdog ended."""
-NEW_OBJECTS = 50_000
+GC_THRESHOLD = 50_000
 """So many are made between two looks for garbage; a batch leaves hardly any that is in a cycle."""
-SWITCH_AFTER = 0.0005
+SWITCH_INTERVAL = 0.0005
 """Seconds for which one thread may keep the interpreter from another.
 
 The thread that encodes comes back to Python every few milliseconds, and by Python's own setting of
 0.005 it waits that long for whoever scores and stores meanwhile.
 """
-RED_FOR = 2.0
+UNHEALTHY_FOR = 2.0
 """Seconds between ``/healthz`` turning red and the end: time for a probe to see why."""
 
 
@@ -58,21 +58,23 @@ def run(settings: Settings) -> None:
         app, loop=loop, loglevel=None, override_logging=False, redirect_stdouts=False, quiet=True
     )
     probes = (
-        serving(settings.health_host, settings.health_port, agent.health, agent.metrics.registry)
+        serve_probes(
+            settings.health_host, settings.health_port, agent.health, agent.metrics.registry
+        )
         if settings.health_port is not None
         else nullcontext()
     )
-    _spare_collector()
-    sys.setswitchinterval(SWITCH_AFTER)
+    _freeze_garbage_collector()
+    sys.setswitchinterval(SWITCH_INTERVAL)
     with probes, _watched(agent.health):
         worker.execute_from_commandline()
 
 
-def _spare_collector() -> None:
+def _freeze_garbage_collector() -> None:
     """What is loaded by now stays to the end: it is no garbage to be looked for over and over."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(NEW_OBJECTS)
+    gc.set_threshold(GC_THRESHOLD)
 
 
 @contextmanager
@@ -88,5 +90,5 @@ def _watched(health: Health) -> Iterator[None]:
 
 def _give_up(reasons: list[str]) -> None:
     log.critical("worker.hung", reasons=reasons)
-    time.sleep(RED_FOR)
-    os._exit(HUNG)
+    time.sleep(UNHEALTHY_FOR)
+    os._exit(HUNG_EXIT_STATUS)

@@ -11,8 +11,8 @@ from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import ContractError
 from stream_app.store import retention, tables
 from stream_app.store.repository import Store
-from stream_app.worker.clocks import PartitionClocks
 from stream_app.worker.processor import BatchProcessor
+from stream_app.worker.watermarks import Watermarks
 from tests.rule_texts import rule_text, rules_of
 from tests.store.batches import turn
 from tests.store.reading import rows
@@ -33,7 +33,7 @@ def worker_of(store: Store) -> BatchProcessor:
 def say(worker: BatchProcessor, session: str, at: datetime, seq: int = 0) -> None:
     """A turn whose producer says so of the time; appended now, as brokers say."""
     value = turn(seq, session_id=session, occurred_at=at.isoformat())
-    worker.handle(worker.read([receive(Source("t", 0, 0), value, {}, at, NOW)]))
+    worker.handle(worker.prepare([receive(Source("t", 0, 0), value, {}, at, NOW)]))
 
 
 def fired(worker: BatchProcessor, due: datetime) -> set[str]:
@@ -78,7 +78,7 @@ def test_a_turn_that_comes_again_makes_no_session_younger(store: Store) -> None:
     say(worker, "s", NOW)
     again = processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW + DAY)
     value = turn(session_id="s", occurred_at=NOW.isoformat())
-    again.handle(again.read([receive(Source("t", 0, 0), value, {}, NOW, None)]))
+    again.handle(again.prepare([receive(Source("t", 0, 0), value, {}, NOW, None)]))
     assert again.flush_idle(NOW + SECOND, [0]) is not None
 
 
@@ -139,9 +139,9 @@ def record(
 
 
 def read_to(*batch: Received, partition: int = 0) -> datetime | None:
-    clocks = PartitionClocks()
-    clocks.worked_on(batch, NOW)
-    return clocks.up_to({partition: 5}, NOW).get(partition)
+    watermarks = Watermarks()
+    watermarks.advance(batch, NOW)
+    return watermarks.current({partition: 5}, NOW).get(partition)
 
 
 def test_a_partition_that_is_behind_is_where_its_records_were_appended() -> None:
@@ -164,5 +164,5 @@ def test_a_few_wrong_clocks_among_producers_move_no_partition() -> None:
 
 
 def test_a_partition_that_is_read_to_its_end_is_at_the_present() -> None:
-    clocks = PartitionClocks()
-    assert clocks.up_to({0: 0, 1: 3}, NOW) == {0: NOW}
+    watermarks = Watermarks()
+    assert watermarks.current({0: 0, 1: 3}, NOW) == {0: NOW}

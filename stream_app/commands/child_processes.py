@@ -27,11 +27,11 @@ def child_process(
     """``rapport COMMAND`` as a process, stopped gracefully at the end of the ``with``."""
     program = [sys.executable, "-m", "stream_app.cli", command]
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
-    return running(program, log, {**inherited, **environment(settings), **more})
+    return running_process(program, log, {**inherited, **environment(settings), **more})
 
 
 @contextmanager
-def running(
+def running_process(
     command: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process with this environment; its output goes to a log.

@@ -82,7 +82,7 @@ def test_what_could_not_be_read_ahead_is_encoded_when_the_state_is_known(
     store = open_prepared()
     handle(processor(store), [turn(0)])
     anew = processor(store)  # it has no states in memory
-    [received] = anew.read(records([turn(1, consent=None)]))
+    [received] = anew.prepare(records([turn(1, consent=None)]))
     assert received.encoding is None
     assert len(anew.handle([received]).result.turns) == 1
 
@@ -90,7 +90,7 @@ def test_what_could_not_be_read_ahead_is_encoded_when_the_state_is_known(
 def test_consent_that_is_taken_back_meanwhile_counts(open_prepared: Open) -> None:
     worker = processor(open_prepared())
     handle(worker, [turn(0)])
-    [ahead] = worker.read(records([turn(2, consent=None)]))
+    [ahead] = worker.prepare(records([turn(2, consent=None)]))
     assert ahead.encoding is not None
     handle(worker, [turn(1, consent=False)])
     result = worker.handle([ahead]).result
@@ -102,6 +102,6 @@ def test_reading_ahead_changes_no_score(open_prepared: Open) -> None:
     values = [turn(seq, session_id=name) for seq in range(6) for name in "ab"]
     ahead = handle(processor(open_prepared("ahead")), values)
     worker = processor(open_prepared("after"))
-    batch = worker.read(records(values))
+    batch = worker.prepare(records(values))
     bare = [structs.replace(received, encoding=None) for received in batch]
     assert worker.handle(bare).messages == ahead.messages

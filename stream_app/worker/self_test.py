@@ -12,9 +12,9 @@ TEXTS: Final = ("I have not slept for days.", "That sounds hard. What keeps you 
 _AT: Final = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
 
 
-def session() -> list[Received]:
+def synthetic_session() -> list[Received]:
     """An exchange, the end and a rating of a session that nobody else has."""
-    session_id = f"control-{uuid.uuid4()}"
+    session_id = f"self-test-{uuid.uuid4()}"
     common = {"session_id": session_id, "occurred_at": _AT}
     events: list[dict[str, object]] = [
         {
@@ -32,6 +32,6 @@ def session() -> list[Received]:
     events.append({"type": "outcome", **common, "kind": "rating", "value": 4.0})
     values = [json.dumps(event).encode() for event in events]
     return [
-        Received(Source("control", 0, offset), value, decode(value))
+        Received(Source("self-test", 0, offset), value, decode(value))
         for offset, value in enumerate(values)
     ]

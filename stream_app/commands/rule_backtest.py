@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from stream_app.commands.score import received
+from stream_app.commands.score import receive_line
 from stream_app.contracts import plausible
 from stream_app.contracts.events import Outcome, OutcomeKind, Role
 from stream_app.contracts.plausible import PlausibleTimes
@@ -40,7 +40,7 @@ class RuleFigures(Struct, frozen=True):
     median_turn_of_detection: float | None
 
 
-class Trial(Struct):
+class Backtest(Struct):
     """What was seen: firings, sessions, ratings (the mean where a session has several)."""
 
     firings: list[Firing] = field(default_factory=list)
@@ -107,27 +107,29 @@ def run(
     events: Iterator[bytes],
     live: timedelta | None = None,
     times: PlausibleTimes = plausible.DEFAULT,
-) -> Trial:
+) -> Backtest:
     """Score the events and collect what the rules do.
 
     Args:
-        pipeline: with the rules on trial.
+        pipeline: with the rules on backtest.
         events: as ``event_files.raw_events`` gives them.
         live: fire rules of time in sessions that stop without an end, too, as a worker would
             within this time of their last turn.
         times: other events are set aside.
     """
-    trial = Trial()
+    backtest = Backtest()
     states: dict[str, Versioned] = {}
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, BATCH)):
-        trial.take(pipeline.process([received(line, raw, times) for line, raw in chunk], states))
+        backtest.take(
+            pipeline.process([receive_line(line, raw, times) for line, raw in chunk], states)
+        )
     if live is not None:
         for key, known in states.items():
             last = known.state.last_activity_at
             if last is not None:
-                trial.take(pipeline.fire_due({key: known}, last + live))
-    return trial
+                backtest.take(pipeline.fire_due({key: known}, last + live))
+    return backtest
 
 
 def _per_100(part: int, whole: int) -> float | None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stream_app.errors import ContractError
-from stream_app.worker import records as module
+from stream_app.worker import record_decoder as module
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.records import Records
+from stream_app.worker.record_decoder import RecordDecoder
 from tests.store.batches import turn
 
 
@@ -29,18 +29,20 @@ def event(
 
 
 @pytest.fixture
-def records() -> Records:
-    return Records(WorkerMetrics())
+def decoder() -> RecordDecoder:
+    return RecordDecoder(WorkerMetrics())
 
 
 @pytest.mark.parametrize("timestamp", [None, -0.001, 0.0, 1e15, -1e15, float("inf"), float("nan")])
-def test_a_timestamp_that_no_date_holds_is_none(records: Records, timestamp: float | None) -> None:
+def test_a_timestamp_that_no_date_holds_is_none(
+    decoder: RecordDecoder, timestamp: float | None
+) -> None:
     """Kafka takes any 64-bit number of milliseconds from a producer."""
-    assert records.received(event(timestamp)).produced_at is None
+    assert decoder.decode(event(timestamp)).produced_at is None
 
 
-def test_only_the_brokers_own_time_is_an_append_time(records: Records) -> None:
-    produced, appended = records.received(event(1.5, 0)), records.received(event(1.5, 1))
+def test_only_the_brokers_own_time_is_an_append_time(decoder: RecordDecoder) -> None:
+    produced, appended = decoder.decode(event(1.5, 0)), decoder.decode(event(1.5, 1))
     at = datetime.fromtimestamp(1.5, UTC)
     assert (produced.produced_at, produced.appended_at) == (at, None)
     assert (appended.produced_at, appended.appended_at) == (at, at)
@@ -48,9 +50,9 @@ def test_only_the_brokers_own_time_is_an_append_time(records: Records) -> None:
 
 def test_events_whose_key_is_not_their_session_are_counted() -> None:
     metrics = WorkerMetrics()
-    records = Records(metrics)
+    decoder = RecordDecoder(metrics)
     for key in (b"s", b"another", None):
-        records.received(event(key=key))
+        decoder.decode(event(key=key))
     assert metrics.miskeyed._value.get() == 2
 
 
@@ -58,7 +60,7 @@ def test_events_whose_key_is_not_their_session_are_counted() -> None:
     ("problem", "raised"), [(OverflowError("zanzibar"), False), (MemoryError(), True)]
 )
 def test_what_decoding_fails_of_is_that_records_dead_letter(
-    records: Records, monkeypatch: pytest.MonkeyPatch, problem: Exception, raised: bool
+    decoder: RecordDecoder, monkeypatch: pytest.MonkeyPatch, problem: Exception, raised: bool
 ) -> None:
     def failing(*_: Any) -> None:
         raise problem
@@ -66,9 +68,9 @@ def test_what_decoding_fails_of_is_that_records_dead_letter(
     monkeypatch.setattr(module, "receive", failing)
     if raised:
         with pytest.raises(MemoryError):
-            records.received(event())
+            decoder.decode(event())
         return
-    found = records.received(event()).event
+    found = decoder.decode(event()).event
     assert isinstance(found, ContractError)
     assert found.code == "unprocessable"
     assert "zanzibar" not in found.detail

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.worker.intake import batches
+from stream_app.worker.adaptive_batching import batches
 
 SOON = 30.0
 

@@ -34,7 +34,7 @@ def at(moment: datetime) -> str:
 
 
 def take(worker: BatchProcessor, *values: bytes) -> None:
-    worker.handle(worker.read(live(values)))
+    worker.handle(worker.prepare(live(values)))
 
 
 def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]:
@@ -106,7 +106,7 @@ def test_an_answer_in_time_calls_nobody(store: Store, worker: BatchProcessor) ->
 def test_an_old_recording_is_not_ticked(store: Store, worker: BatchProcessor) -> None:
     """It is appended now, but its events are from long ago: nobody waits."""
     now = datetime.now(UTC)
-    worker.handle(worker.read(records([turn(0, occurred_at=at(ASKED))])))
+    worker.handle(worker.prepare(records([turn(0, occurred_at=at(ASKED))])))
     assert now - ASKED > HALF_AN_HOUR
     assert tick(worker, now + 2 * MINUTE) == []
     assert [state for _, state, *_ in told(store)] == ["pending"]

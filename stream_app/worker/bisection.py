@@ -11,13 +11,13 @@ from msgspec import structs
 
 from stream_app.core.pipeline import Received
 from stream_app.errors import ContractError
-from stream_app.worker.blame import may_be_an_events_fault, refusal
+from stream_app.worker.poison import as_contract_error, may_be_poison
 from stream_app.worker.processor import BatchProcessor, Committed
 
 log = structlog.get_logger(__name__)
 
 
-def handled(processor: BatchProcessor, batch: list[Received]) -> list[Committed]:
+def handle_bisecting(processor: BatchProcessor, batch: list[Received]) -> list[Committed]:
     """Work on a batch; what was committed, in one piece or, if need be, in several.
 
     Raises:
@@ -26,25 +26,25 @@ def handled(processor: BatchProcessor, batch: list[Received]) -> list[Committed]
     try:
         return [processor.handle(batch)]
     except Exception as problem:
-        if not may_be_an_events_fault(problem):
+        if not may_be_poison(problem):
             raise
         log.warning("batch.split", events=len(batch), reason=type(problem).__name__)
     if len(batch) == 1:
         return [_alone(processor, batch[0])]
     middle = len(batch) // 2
-    return handled(processor, batch[:middle]) + handled(processor, batch[middle:])
+    return handle_bisecting(processor, batch[:middle]) + handle_bisecting(processor, batch[middle:])
 
 
 def _alone(processor: BatchProcessor, received: Received) -> Committed:
     if isinstance(received.event, ContractError):
         return processor.handle([received])
-    processor.check_environment()
+    processor.run_self_test()
     try:
         return processor.handle([received])
     except Exception as problem:
-        if not may_be_an_events_fault(problem):
+        if not may_be_poison(problem):
             raise
-        refused = refusal(problem)
+        refused = as_contract_error(problem)
     log.error(
         "event.unprocessable",
         detail=refused.detail,

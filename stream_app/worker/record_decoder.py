@@ -9,8 +9,8 @@ import structlog
 from stream_app.contracts import cloudevents
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import ContractError
-from stream_app.worker.blame import may_be_an_events_fault, refusal
 from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.poison import as_contract_error, may_be_poison
 
 log = structlog.get_logger(__name__)
 
@@ -18,14 +18,14 @@ LOG_APPEND_TIME: Final = 1
 """The type of a record's timestamp that is from the broker's clock."""
 
 
-class Records:
+class RecordDecoder:
     """Decodes records, and counts those that may be in another partition than their session."""
 
     def __init__(self, metrics: WorkerMetrics) -> None:
         self._metrics = metrics
         self._reported = False
 
-    def received(self, event: Any) -> Received:
+    def decode(self, event: Any) -> Received:
         """Decode the record of a Faust event; what cannot be decoded becomes a dead letter."""
         message, value = event.message, event.value or b""
         source = Source(message.topic, message.partition, message.offset)
@@ -35,9 +35,9 @@ class Records:
             headers = cloudevents.headers_of(message.headers)
             received = receive(source, value, headers, produced_at, appended_at)
         except Exception as problem:
-            if not may_be_an_events_fault(problem):
+            if not may_be_poison(problem):
                 raise
-            return Received(source, value, refusal(problem), produced_at)
+            return Received(source, value, as_contract_error(problem), produced_at)
         self._check_key(received, message.key)
         return received
 

@@ -24,7 +24,7 @@ def load_rules(path: Path, heads: Iterable[Head] = ()) -> RuleSet:
     return parse(_raw(path), str(path), catalogue(heads))
 
 
-class RuleWatch:
+class RuleReloader:
     """Brings a changed file into force; a broken one is refused and the old rules go on."""
 
     def __init__(self, path: Path, alerting: Alerting, metrics: WorkerMetrics) -> None:
@@ -35,7 +35,7 @@ class RuleWatch:
         self._said = ""
         metrics.rules_loaded.set(len(alerting.rules.rules))
 
-    def look(self) -> bool:
+    def reload_if_changed(self) -> bool:
         """Adopt the file if it is another one than before; whether it was adopted.
 
         Call between batches: a batch has the same rules from its beginning to its end.

@@ -21,7 +21,7 @@ from stream_app.core.window import ScoringRequest, WindowPolicy
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import schema, tables
 from stream_app.store.repository import Store, open_store
-from stream_app.worker.isolation import handled
+from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, SessionCache
 from tests.fakes import FakeScorer
@@ -57,7 +57,7 @@ def choking(store: Store, problem: Exception, everything: bool = False) -> Batch
 
 def take(worker: BatchProcessor, *values: bytes) -> dict[bytes, str]:
     """Handle one batch as the agent does; reasons by the bytes that were set aside."""
-    parts = handled(worker, worker.read(records(values)))
+    parts = handle_bisecting(worker, worker.prepare(records(values)))
     return {item.raw: item.letter.reason for part in parts for item in part.result.dead_letters}
 
 
@@ -89,7 +89,9 @@ def test_a_plausible_time_lies_between_a_setting_and_the_brokers_clock(
     worker = processor(open_prepared())
     value = turn(occurred_at=occurred_at)
     at = datetime.fromisoformat(appended_at)
-    [part] = handled(worker, worker.read([receive(Source("t", 0, 0), value, {}, at, at)]))
+    [part] = handle_bisecting(
+        worker, worker.prepare([receive(Source("t", 0, 0), value, {}, at, at)])
+    )
     reasons = [item.letter.reason for item in part.result.dead_letters]
     assert reasons == ([] if taken else ["implausible-time"])
 
@@ -121,7 +123,7 @@ def test_what_one_event_causes_leads_to_its_dead_letter_alone(
 def test_the_reason_names_the_error_and_quotes_nothing(open_prepared: Open) -> None:
     worker = choking(open_prepared(), ValueError(f"cannot read {POISON}"))
     with capture_logs() as logs:
-        parts = handled(worker, worker.read(records([turn(text=POISON)])))
+        parts = handle_bisecting(worker, worker.prepare(records([turn(text=POISON)])))
     [item] = [item for part in parts for item in part.result.dead_letters]
     assert "ValueError" in item.letter.detail
     assert "event.unprocessable" in [entry["event"] for entry in logs]
@@ -158,25 +160,27 @@ def test_what_is_no_events_fault_is_raised_and_sets_nothing_aside(
 ) -> None:
     store = open_prepared()
     worker = processor(store, retry_for=0.0)
-    batch = worker.read(records([turn(0), turn(1)]))
+    batch = worker.prepare(records([turn(0), turn(1)]))
 
     def failing(*_: Any, **__: Any) -> None:
         raise problem
 
     commit, store.commit = store.commit, failing  # type: ignore[method-assign]
     with pytest.raises(type(problem)):
-        handled(worker, batch)
+        handle_bisecting(worker, batch)
     store.commit = commit  # type: ignore[method-assign]
-    assert [item for part in handled(worker, batch) for item in part.result.dead_letters] == []
+    assert [
+        item for part in handle_bisecting(worker, batch) for item in part.result.dead_letters
+    ] == []
     assert sessions_of(store) == [("s", 0), ("s", 1)]
 
 
 def test_a_model_that_fails_on_everything_is_no_events_fault(open_prepared: Open) -> None:
     """As when an accelerator is gone: the events have to wait for another worker."""
     worker = choking(open_prepared(), RuntimeError("CUDA error"), everything=True)
-    batch = worker.read(records([turn(0), turn(1)]))
+    batch = worker.prepare(records([turn(0), turn(1)]))
     with pytest.raises(RuntimeError, match="CUDA"):
-        handled(worker, batch)
+        handle_bisecting(worker, batch)
 
 
 def test_a_table_that_is_missing_is_no_events_fault(open_prepared: Open) -> None:
@@ -185,14 +189,14 @@ def test_a_table_that_is_missing_is_no_events_fault(open_prepared: Open) -> None
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE turns RENAME TO away"))
     with pytest.raises(StoreError):
-        handled(worker, worker.read(records([turn(0)])))
+        handle_bisecting(worker, worker.prepare(records([turn(0)])))
 
 
 def test_an_error_that_passes_by_sets_nothing_aside(open_prepared: Open) -> None:
     """It came once, and neither the control nor the event by itself shows it again."""
     store = open_prepared()
     worker = processor(store)
-    batch = worker.read(records([turn(0)]))
+    batch = worker.prepare(records([turn(0)]))
     commit, problems = store.commit, [RuntimeError("once")]
 
     def once(*given: Any, **more: Any) -> int | None:
@@ -201,13 +205,15 @@ def test_an_error_that_passes_by_sets_nothing_aside(open_prepared: Open) -> None
         return commit(*given, **more)
 
     store.commit = once  # type: ignore[method-assign]
-    assert [item for part in handled(worker, batch) for item in part.result.dead_letters] == []
+    assert [
+        item for part in handle_bisecting(worker, batch) for item in part.result.dead_letters
+    ] == []
     assert sessions_of(store) == [("s", 0)]
 
 
 def test_the_control_leaves_nothing_behind(open_prepared: Open) -> None:
     store = open_prepared()
-    processor(store).check_environment()
+    processor(store).run_self_test()
     for table in (tables.turns, tables.sessions, tables.session_states, tables.outbox):
         assert rows(store, table) == []
 
@@ -301,7 +307,7 @@ def test_whatever_its_fields_hold_an_event_is_counted_or_set_aside(
     """With every kind of rule in force, through the real processor and a real database."""
     worker = processor(property_store, rules=ALL, cached=data.draw(st.sampled_from([1, 100])))
     good = turn(data.draw(st.integers(0, 9)), session_id="good")
-    parts = handled(worker, worker.read(records([*values, good])))
+    parts = handle_bisecting(worker, worker.prepare(records([*values, good])))
     counts = sum((part.result.counts for part in parts), start=type(parts[0].result.counts)())
     assert sum(counts.values()) == len(values) + 1
     assert ("good", json.loads(good)["seq"]) in sessions_of(property_store)

@@ -12,13 +12,13 @@ from statistics import median_low
 from stream_app.core.pipeline import Received
 
 
-class PartitionClocks:
+class Watermarks:
     """By partition, up to which time its log has been worked on."""
 
     def __init__(self) -> None:
         self._read_to: dict[int, datetime] = {}
 
-    def worked_on(self, batch: Iterable[Received], now: datetime) -> None:
+    def advance(self, batch: Iterable[Received], now: datetime) -> None:
         """A batch is committed."""
         found: dict[int, list[datetime]] = {}
         for received in batch:
@@ -28,7 +28,7 @@ class PartitionClocks:
         for partition, times in found.items():
             self._read_to[partition] = median_low(times)
 
-    def up_to(self, lag: Mapping[int, int], now: datetime) -> dict[int, datetime]:
+    def current(self, lag: Mapping[int, int], now: datetime) -> dict[int, datetime]:
         """The time of each partition that has one: with a lag, and nothing read yet, none has."""
         return {
             partition: now if events == 0 else self._read_to[partition]

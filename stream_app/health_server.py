@@ -16,7 +16,7 @@ Environment = dict[str, Any]
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
-class Examined(Protocol):
+class HealthChecks(Protocol):
     """Something that knows how it is; each reason is a sentence, none means well."""
 
     def not_alive(self) -> list[str]:
@@ -26,7 +26,7 @@ class Examined(Protocol):
         """Why it does not work."""
 
 
-class PortTaken(RapportError):
+class PortInUse(RapportError):
     """The probes cannot listen on their port."""
 
 
@@ -48,16 +48,18 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def serving(host: str, port: int, health: Examined, registry: CollectorRegistry) -> Iterator[int]:
+def serve_probes(
+    host: str, port: int, health: HealthChecks, registry: CollectorRegistry
+) -> Iterator[int]:
     """Answer probes for the time of the ``with``; yields the port.
 
     Raises:
-        PortTaken: somebody else listens there.
+        PortInUse: somebody else listens there.
     """
     try:
         server = make_server(host, port, _application(health, registry), _Server, _Quiet)
     except OSError as problem:
-        raise PortTaken(
+        raise PortInUse(
             f"RAPPORT_HEALTH_PORT is {port}, but {host}:{port} cannot be used: {problem.strerror}"
         ) from problem
     thread = threading.Thread(target=server.serve_forever, name="probes", daemon=True)
@@ -70,7 +72,7 @@ def serving(host: str, port: int, health: Examined, registry: CollectorRegistry)
 
 
 def _application(
-    health: Examined, registry: CollectorRegistry
+    health: HealthChecks, registry: CollectorRegistry
 ) -> Callable[[Environment, StartResponse], Iterable[bytes]]:
     exposition = make_wsgi_app(registry)
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from faust.types import TP
 
 
-class Positions:
+class OffsetTracker:
     """Of the partitions of one consumer: what is fetched, taken, finished and does not exist."""
 
     def __init__(self) -> None:
@@ -46,15 +46,15 @@ class Positions:
             tp: max(self._to_take.get(tp, 0), offset) for tp, offset in self._to_fetch.items()
         }
 
-    def knows(self, tp: TP) -> bool:
+    def is_known(self, tp: TP) -> bool:
         """Whether there was a seek since partitions moved."""
         return tp in self._to_fetch
 
-    def replaced(self, tp: TP, offset: int) -> bool:
+    def is_replaced(self, tp: TP, offset: int) -> bool:
         """Whether this record lies before what came last: the topic was deleted and made anew."""
         return offset < self._to_fetch[tp]
 
-    def begin_anew(self, tp: TP, offset: int) -> bool:
+    def restart_at(self, tp: TP, offset: int) -> bool:
         """Go on at this offset of a log that was made anew; False if records are in hand."""
         if self._to_fetch[tp] != self._sought.get(tp):
             return False
@@ -62,7 +62,7 @@ class Positions:
         self._finished.pop(tp, None)
         return True
 
-    def fetched(self, tp: TP, offset: int) -> int | None:
+    def check_fetched(self, tp: TP, offset: int) -> int | None:
         """None if this offset may come next; else the offset to seek back to."""
         expected = self._to_fetch[tp]
         if offset > expected:
@@ -74,7 +74,7 @@ class Positions:
         self._to_fetch[tp] = offset + 1
         return None
 
-    def taken(self, tp: TP, offset: int) -> int:
+    def count_skipped(self, tp: TP, offset: int) -> int:
         """How many events were left out before this one; 0 as long as the order is kept.
 
         To be called in the order in which events are worked on.
@@ -88,7 +88,7 @@ class Positions:
         self._to_take[tp] = max(expected, offset + 1)
         return max(0, offset - expected)
 
-    def waiting(self) -> int:
+    def count_pending(self) -> int:
         """How many events are fetched and not taken; roughly, where the log has gaps.
 
         From any thread.
@@ -101,6 +101,6 @@ class Positions:
         if tp in self._to_take:
             self._finished[tp] = max(self._finished.get(tp, 0), offset + 1)
 
-    def finished(self, tp: TP) -> int | None:
+    def committable(self, tp: TP) -> int | None:
         """The offset to commit; None while nothing was finished under this assignment."""
         return self._finished.get(tp)

@@ -11,12 +11,12 @@ from stream_app.core.rules import RuleSet
 from stream_app.store import tables
 from stream_app.store.repository import Store
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutTopics, SessionCache
-from stream_app.worker.rule_watch import RuleWatch, load_rules
+from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.rule_loading import RuleReloader, load_rules
 from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text, rules_of
 from tests.store.batches import end, pipeline, turn
 from tests.store.reading import rows
-from tests.worker.test_ticks import take
+from tests.worker.test_time_rules import take
 
 NEVER_TEXT = risk_text(1.0, 1.0, 1)
 
@@ -27,9 +27,9 @@ class World:
     def __init__(self, store: Store, file: Path) -> None:
         self.store, self.file, self.metrics = store, file, WorkerMetrics()
         core = pipeline(load_rules(file))
-        topics = OutTopics("turn-scores", "session-scores", "alerts")
+        topics = OutputTopics("turn-scores", "session-scores", "alerts")
         self.worker = BatchProcessor(core, store, topics, SessionCache(9), 1.0, self.metrics)
-        self.watch = RuleWatch(file, core.environment.alerting, self.metrics)
+        self.reloader = RuleReloader(file, core.environment.alerting, self.metrics)
 
     def reloads(self, outcome: str) -> float | None:
         return self.metrics.registry.get_sample_value(
@@ -52,11 +52,11 @@ def world(open_prepared, tmp_path: Path) -> World:
 
 def test_a_changed_file_comes_into_force_in_sessions_that_are_open(world: World) -> None:
     take(world.worker, turn(0), turn(1))
-    assert world.watch.look() is False
+    assert world.reloader.reload_if_changed() is False
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
     take(world.worker, turn(2), turn(3))
     assert world.told() == []
-    assert world.watch.look() is True
+    assert world.reloader.reload_if_changed() is True
     take(world.worker, turn(4), turn(5))
     digest = digest_of(world.file.read_bytes())
     assert world.told() == [
@@ -64,15 +64,15 @@ def test_a_changed_file_comes_into_force_in_sessions_that_are_open(world: World)
         ("low-empathy-risk", "firing", 1, digest),
     ]
     assert world.reloads("adopted") == 1
-    assert world.watch.look() is False
+    assert world.reloader.reload_if_changed() is False
 
 
 def test_a_broken_file_is_refused_once_and_the_old_rules_go_on(world: World) -> None:
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
-    assert world.watch.look() is True
+    assert world.reloader.reload_if_changed() is True
     world.file.write_text(HEAD + EAGER_TEXT.replace("risk >=", "riks >="), "utf-8")
     with structlog.testing.capture_logs() as logs:
-        assert [world.watch.look() for _ in range(3)] == [False] * 3
+        assert [world.reloader.reload_if_changed() for _ in range(3)] == [False] * 3
     [line] = [entry for entry in logs if entry["event"] == "rules.refused"]
     assert f"{world.file}:6: `when`" in line["faults"][0]
     assert world.reloads("refused") == 1
@@ -83,23 +83,23 @@ def test_a_broken_file_is_refused_once_and_the_old_rules_go_on(world: World) -> 
 def test_a_file_that_is_gone_for_a_while_changes_nothing(world: World) -> None:
     text = world.file.read_text("utf-8")
     world.file.unlink()
-    assert [world.watch.look() for _ in range(2)] == [False, False]
+    assert [world.reloader.reload_if_changed() for _ in range(2)] == [False, False]
     assert world.reloads("refused") == 1
     world.file.write_text(text, "utf-8")
-    assert world.watch.look() is False
+    assert world.reloader.reload_if_changed() is False
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
-    assert world.watch.look() is True
+    assert world.reloader.reload_if_changed() is True
 
 
 def test_a_rule_that_goes_ends_its_alerts_and_comes_back_with_a_new_episode(world: World) -> None:
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
-    world.watch.look()
+    world.reloader.reload_if_changed()
     take(world.worker, turn(0), turn(1))
     world.file.write_text(HEAD + rule_text("other", when="false"), "utf-8")
-    world.watch.look()
+    world.reloader.reload_if_changed()
     take(world.worker, turn(2), turn(3))
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
-    world.watch.look()
+    world.reloader.reload_if_changed()
     take(world.worker, turn(4), turn(5), end())
     assert [(state, episode) for _, state, episode, _ in world.told()] == [
         ("pending", 1),
@@ -130,7 +130,7 @@ def test_a_rule_that_fails_is_reported_once_and_stops_nothing(world: World) -> N
     [rule] = rules_of(rule_text("broken", when="turns > 1")).rules
     broken = structs.replace(rule.when, program=Exhausted())
     rules = RuleSet((structs.replace(rule, when=broken), *rules_of(EAGER_TEXT).rules), "d" * 16)
-    world.watch._alerting.adopt(rules)
+    world.reloader._alerting.adopt(rules)
     with structlog.testing.capture_logs() as logs:
         take(world.worker, turn(0), turn(1), turn(2), turn(3))
         take(world.worker, turn(4), turn(5), end())
@@ -145,6 +145,6 @@ def test_a_rule_that_fails_is_reported_once_and_stops_nothing(world: World) -> N
 def test_a_rule_that_may_exhaust_the_worker_is_not_adopted(world: World) -> None:
     nested = "[1, 2].all(a, [1, 2].all(b, a + b > 0))"
     world.file.write_text(HEAD + rule_text("nested", when=nested), "utf-8")
-    assert not world.watch.look()
+    assert not world.reloader.reload_if_changed()
     assert world.reloads("refused") == 1
     take(world.worker, turn(0), turn(1))
