@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from stream_app.commands.rule_backtest import Backtest
-from stream_app.core.rules import RuleSet, Span
+from stream_app.core.rules import Duration, RuleSet
 from stream_app.core.variables import CATALOGUE, Catalogue
 
 
@@ -20,8 +20,8 @@ def show(rules: RuleSet, console: Console) -> None:
             rule.name,
             rule.severity.value,
             " ".join(rule.when.source.split()),
-            span(rule.lasts),
-            span(rule.cooldown),
+            duration_text(rule.lasts),
+            duration_text(rule.cooldown),
         )
         table.add_row(*map(escape, cells))
     console.print(table)
@@ -59,9 +59,9 @@ def report(backtest: Backtest, rules: RuleSet, console: Console, low: float, goo
             str(found.sessions),
             str(found.alerts),
             str(found.sessions_with_alert),
-            _told(found.false_alarms_per_100_good),
-            _told(found.detected_per_100_low),
-            _told(found.median_turn_of_detection),
+            _figure(found.false_alarms_per_100_good),
+            _figure(found.detected_per_100_low),
+            _figure(found.median_turn_of_detection),
         )
     console.print(table)
     console.print(
@@ -80,10 +80,10 @@ def variables(catalogue: Catalogue = CATALOGUE) -> str:
     return "\n".join(lines)
 
 
-def span(duration: Span) -> str:
+def duration_text(duration: Duration) -> str:
     """A duration as it is written in a file.
 
-    >>> span(Span(turns=2))
+    >>> duration_text(Duration(turns=2))
     '2 turns'
     """
     if duration.time is not None:
@@ -91,5 +91,5 @@ def span(duration: Span) -> str:
     return f"{duration.turns} turn{'' if duration.turns == 1 else 's'}"
 
 
-def _told(number: float | None) -> str:
+def _figure(number: float | None) -> str:
     return "" if number is None else f"{number:.1f}"

@@ -190,7 +190,7 @@ def _cleared(rule: Rule, when: bool | None, reading: Reading) -> bool:
 
 def _begin(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
     few = reading.aggregates.counsellor.turns < rule.min_scored_turns
-    if few or not rule.scope.covers(reading.facts):
+    if few or not rule.applies_to.covers(reading.facts):
         return []
     status.episode += 1
     status.severity = rule.severity

@@ -15,7 +15,7 @@ from ruamel.yaml.scalarstring import FoldedScalarString, LiteralScalarString
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import BadExpression, Compiled, condition, number
-from stream_app.core.rules import SEEN, Rule, RuleSet, Scope, Span
+from stream_app.core.rules import SEEN, AppliesTo, Duration, Rule, RuleSet
 from stream_app.core.variables import CATALOGUE, Catalogue, Kind
 from stream_app.errors import RapportError
 
@@ -189,15 +189,15 @@ class _Fields:
         threshold: Compiled | None,
     ) -> Rule | None:
         severity = self._severity()
-        lasts = self._span("for", "1 turn")
-        cooldown = self._span("cooldown", "0 turns")
+        lasts = self._duration("for", "1 turn")
+        cooldown = self._duration("cooldown", "0 turns")
         if lasts.time is None and lasts.turns < 1:
             self._fault("for", "at least `1 turn`, or a time such as `0s`")
         parts = [part for part in (when, clear, value, threshold) if part is not None]
         names = [name for part in parts for name in part.names]
         names += [name for name in placeholders if name in self._catalogue]
         shown = tuple(n for n in dict.fromkeys(names) if self._catalogue[n].kind is not Kind.WORD)
-        scope = Scope(
+        applies_to = AppliesTo(
             domains=self._words("domains", {domain.value for domain in Domain}),
             teams=self._words("teams"),
             channels=self._words("channels"),
@@ -217,7 +217,7 @@ class _Fields:
             labels=labels,
             value=value,
             threshold=threshold,
-            scope=scope,
+            applies_to=applies_to,
             shown=shown,
             placeholders=placeholders,
         )
@@ -281,19 +281,19 @@ class _Fields:
             self._fault("severity", "`severity` must be info, warning or critical")
             return None
 
-    def _span(self, key: str, default: str) -> Span:
+    def _duration(self, key: str, default: str) -> Duration:
         found = self._item.get(key, default)
         text = str(found).strip()
         if match := _TURNS.fullmatch(text):
-            return Span(turns=int(match[1]))
+            return Duration(turns=int(match[1]))
         if match := _TIME.fullmatch(text):
             seconds = int(match[1]) * _UNITS[match[2]]
             if seconds <= 86_400:
-                return Span(time=timedelta(seconds=seconds))
+                return Duration(time=timedelta(seconds=seconds))
         self._fault(
             key, f"`{key}` must be counsellor turns (`2 turns`) or a time up to 24h (`90s`, `5m`)"
         )
-        return Span(turns=1)
+        return Duration(turns=1)
 
     def _count(self, key: str) -> int:
         found = self._item.get(key, 0)

@@ -14,15 +14,15 @@ SEEN: Final = "seen"
 """Placeholder for the evidence of the low-empathy risk."""
 
 
-class Span(Struct, frozen=True):
-    """A duration: counsellor turns, or event time."""
+class Duration(Struct, frozen=True):
+    """A number of counsellor turns, or a period of event time."""
 
     turns: int = 0
     time: timedelta | None = None
 
 
-class Scope(Struct, frozen=True):
-    """Sessions that a rule applies to; empty means all."""
+class AppliesTo(Struct, frozen=True):
+    """The sessions that a rule applies to; an empty set matches all."""
 
     domains: frozenset[str] = frozenset()
     teams: frozenset[str] = frozenset()
@@ -48,13 +48,13 @@ class Rule(Struct, frozen=True):
     severity: Severity
     when: Compiled
     clear: Compiled | None
-    lasts: Span
-    cooldown: Span
+    lasts: Duration
+    cooldown: Duration
     min_scored_turns: int
     labels: dict[str, str]
     value: Compiled | None
     threshold: Compiled | None
-    scope: Scope
+    applies_to: AppliesTo
     shown: tuple[str, ...]
     placeholders: tuple[str, ...]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.scores import Severity
 from stream_app.core.rule_file import RuleFileError, digest_of, parse
-from stream_app.core.rules import Span
+from stream_app.core.rules import Duration
 from stream_app.core.watch import Facts
 from stream_app.settings import DEFAULT_RULES
 from tests.rule_texts import HEAD, rule_text, rules_of
@@ -54,19 +54,19 @@ def faults_of(**fields: object) -> list[str]:
 def test_every_field_is_read() -> None:
     [rule] = parse(textwrap.dedent(WHOLE).encode(), "r.yaml").rules
     assert (rule.name, rule.severity) == ("slow-answers", Severity.CRITICAL)
-    assert (rule.lasts, rule.cooldown) == (Span(time=timedelta(minutes=5)), Span(turns=3))
+    assert (rule.lasts, rule.cooldown) == (Duration(time=timedelta(minutes=5)), Duration(turns=3))
     assert rule.min_scored_turns == 4
     assert rule.labels == {"area": "7", "team_queue": "night"}
     assert rule.shown == ("waiting", "waiting_seconds", "risk")
-    assert rule.scope.covers(Facts("counselling", None, "west"))
-    assert not rule.scope.covers(Facts("counselling", None, None))
+    assert rule.applies_to.covers(Facts("counselling", None, "west"))
+    assert not rule.applies_to.covers(Facts("counselling", None, None))
 
 
 def test_what_is_left_out_has_a_default() -> None:
     [rule] = rules_of(rule_text(when="risk > 0.5")).rules
-    assert (rule.lasts, rule.cooldown, rule.clear) == (Span(turns=1), Span(turns=0), None)
+    assert (rule.lasts, rule.cooldown, rule.clear) == (Duration(turns=1), Duration(turns=0), None)
     assert (rule.value, rule.threshold, rule.labels, rule.min_scored_turns) == (None, None, {}, 0)
-    assert rule.scope.covers(Facts())
+    assert rule.applies_to.covers(Facts())
 
 
 def test_the_shipped_rules_can_be_used() -> None:
