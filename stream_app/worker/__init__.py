@@ -1,6 +1,6 @@
-"""The Kafka side: a Faust app around the pure pipeline.
+"""The Kafka consumer: a Faust app around the pure pipeline.
 
-Start at ``agents.TurnAgent``; ``processor`` is the part without Kafka.
+Start at ``agents.TurnAgent``; ``processor`` is independent of Kafka.
 """
 
 __all__ = ["agents", "app", "broker", "health", "metrics", "processor", "rule_loading", "topics"]

@@ -1,9 +1,8 @@
-"""Batches of whatever has come; nobody waits for a batch to fill.
+"""Batches of all pending events, without waiting for a batch to fill.
 
-Faust's ``noack_take`` waits its time out unless a batch gets full, however many events lie there:
-the encoder of a busy worker stands still meanwhile, and a lone turn waits for turns that do not
-come. Here a batch is what gathered while the one before was read, so batches grow with the load by
-themselves.
+Faust's ``noack_take`` waits until its time-out unless a batch gets full: the encoder of a busy
+worker idles meanwhile, and a lone turn waits for turns that never arrive. Here a batch contains the
+events that arrived while the previous one was prepared, so batches grow with the load.
 """
 
 import asyncio
@@ -11,16 +10,16 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 
-async def batches(stream: Any, most: int) -> AsyncGenerator[list[Any], None]:
-    """Events of a Faust stream in their order, unacknowledged, at least 1 and at most ``most``.
+async def batches(stream: Any, limit: int) -> AsyncGenerator[list[Any], None]:
+    """Batches of 1 to ``limit`` unacknowledged events of a Faust stream, in order.
 
-    Ends where the stream ends, and raises what it raises. At most ``most`` events wait here.
-    Close it (``contextlib.aclosing``) when leaving it early.
+    Ends with the stream and passes on its exceptions. At most ``limit`` events are buffered. Close
+    the generator (``contextlib.aclosing``) when leaving it early.
     """
-    waiting: asyncio.Queue[Any] = asyncio.Queue(most)
+    waiting: asyncio.Queue[Any] = asyncio.Queue(limit)
     collecting = asyncio.create_task(_collect(stream, waiting))
     try:
-        while batch := await _gathered(waiting, collecting):
+        while batch := await _next_batch(waiting, collecting):
             yield batch
         await collecting
     finally:
@@ -32,15 +31,15 @@ async def _collect(stream: Any, waiting: asyncio.Queue[Any]) -> None:
         await waiting.put(event)
 
 
-async def _gathered(waiting: asyncio.Queue[Any], collecting: asyncio.Task[None]) -> list[Any]:
-    """All that waits, or the next event when it comes; nothing once the collecting is over."""
+async def _next_batch(waiting: asyncio.Queue[Any], collecting: asyncio.Task[None]) -> list[Any]:
+    """All pending events, or the next one to arrive; empty once the stream has ended."""
     if waiting.empty():
-        coming = asyncio.create_task(waiting.get())
+        arrival = asyncio.create_task(waiting.get())
         try:
-            await asyncio.wait({coming, collecting}, return_when=asyncio.FIRST_COMPLETED)
-            found = [coming.result()] if coming.done() else []
+            await asyncio.wait({arrival, collecting}, return_when=asyncio.FIRST_COMPLETED)
+            found = [arrival.result()] if arrival.done() else []
         finally:
-            coming.cancel()
+            arrival.cancel()
     else:
         found = [waiting.get_nowait()]
     while not waiting.empty() and len(found) < waiting.maxsize:

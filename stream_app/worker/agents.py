@@ -1,9 +1,9 @@
-"""The agent on ``dialogue.turns``: take a batch, commit it, publish, acknowledge. In that order.
+"""The agent on ``dialogue.turns``: take a batch, commit, publish and acknowledge it, in that order.
 
 Meanwhile the next batch is decoded and its turns are encoded, which needs no session state.
 
-An exception must not leave the agent's body: Faust would acknowledge the batch, or skip it. What
-cannot be retried crashes the process; its supervisor restarts it, and the batch is read again.
+No exception may leave the agent's body, because Faust would acknowledge or skip the batch. An error
+that cannot be retried crashes the process; its supervisor restarts it, and the batch is read again.
 """
 
 import asyncio
@@ -44,20 +44,20 @@ T = TypeVar("T")
 HEALTH_EVERY = 1.0
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
-"""Grace period for deadlines; lag below which a partition counts as read to its end."""
+"""Grace period for deadlines; a partition less far behind counts as caught up."""
 RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
 PURGE_EVERY = 600.0
 ABANDONED_AFTER = 60.0
-"""Seconds after which unpublished messages count as abandoned by the worker that wrote them."""
+"""Seconds after which unpublished messages count as abandoned by the worker that stored them."""
 
 
 class EventsLeftOut(RapportError):
-    """The consumer skipped events that are in the log."""
+    """The consumer skipped events that exist in the log."""
 
 
 class TurnAgent:
-    """Feeds the processor; one per worker."""
+    """Feeds the processor and runs the timers; one per worker."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class TurnAgent:
         self.on_batch: Callable[[BatchResult], None] | None = None
 
     def attach(self) -> None:
-        """Register the agent, the timer and the rebalance hook with the app."""
+        """Register the agent, the timers and the rebalance hooks with the app."""
         topic = self._app.topic(
             self._settings.turns_topic,
             key_type=bytes,
@@ -109,7 +109,7 @@ class TurnAgent:
         await self._crash_on_error(self._process_stream(stream))
 
     async def _process_stream(self, stream: Any) -> None:
-        """Read a batch while the one before is processed."""
+        """Prepare each batch while the previous one is processed."""
         working: asyncio.Task[bool | None] | None = None
         try:
             async with aclosing(batches(stream, self._settings.batch_max)) as taken:
@@ -130,26 +130,26 @@ class TurnAgent:
                 working.cancel()
 
     async def _crash_on_error(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """Return the result, or None if the worker is ending because of a failure."""
+        """Return the result; on an error, crash the worker and return None."""
         try:
             return await work
         except asyncio.CancelledError:
             raise
-        except Exception as problem:  # noqa: BLE001  # nothing may leave the agent's body
+        except Exception as problem:  # noqa: BLE001  # no exception may leave the agent's body
             log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
             self.metrics.crashes.labels(type(problem).__name__).inc()
-            self._app.consumer.unacked.clear()  # else a stop would wait for this batch
+            self._app.consumer.unacked.clear()  # otherwise the stop would wait for this batch
             await self._app.crash(problem)
             await self._app.wait_until_stopped()
-            return None  # a crash counts as stopped: acknowledging now would lose the batch
+            return None  # acknowledging now would lose the batch
 
     async def _prepare(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
-        records = map(self._decoder.decode, events)  # decoded in the reading thread
+        records = map(self._decoder.decode, events)  # lazy: decoded in the other thread
         return await self._blocking(lambda: self._processor.prepare(records), self._prepare_thread)
 
     async def _process_and_acknowledge(self, events: Sequence[Any], batch: list[Received]) -> bool:
-        """Process and acknowledge a batch; returns True, as None stands for a failure."""
+        """Process and acknowledge a batch; returns True, because None means failure."""
         await self._process_and_publish(batch)
         for event in events:
             self._app.offsets.finish(event.message.tp, event.message.offset)
@@ -172,16 +172,16 @@ class TurnAgent:
     def _check_order(self, events: Sequence[Any]) -> None:
         for event in events:
             message = event.message
-            left_out = self._app.offsets.count_skipped(message.tp, message.offset)
+            left_out = self._app.offsets.start(message.tp, message.offset)
             if left_out:
                 raise EventsLeftOut(
                     f"{left_out} events of partition {message.partition} before offset "
-                    f"{message.offset} did not come; they are read again after a new start"
+                    f"{message.offset} were skipped; they will be read again after a restart"
                 )
 
     @periodic("idle.failed")
     async def _flush_idle_sessions(self) -> None:
-        """Publish what a dead worker left in the outbox, and flush idle sessions."""
+        """Publish messages that a dead worker left in the outbox, and flush idle sessions."""
         if not assigned_partitions(self._app, self._settings.turns_topic):
             return
         async with self._exclusive:
@@ -200,7 +200,7 @@ class TurnAgent:
                     self.on_batch(flushed.result)
 
     def _idle_before(self) -> list[tuple[datetime, list[int]]]:
-        """Partitions by the time since which their idle sessions have been quiet."""
+        """Partitions by idle threshold: sessions last heard of before that time are idle."""
         found: dict[datetime, list[int]] = {}
         for partition, now in self._current_watermarks().items():
             found.setdefault(now - self._settings.idle_after, []).append(partition)
@@ -208,9 +208,9 @@ class TurnAgent:
 
     @periodic("tick.failed")
     async def _fire_due_rules(self) -> None:
-        """Fire the time rules of silent sessions, in partitions that are read to their end.
+        """Fire due time rules of silent sessions, in partitions that are caught up.
 
-        The grace period gives turns that were spoken before a deadline the time to arrive.
+        The grace period lets turns that were spoken before a deadline arrive.
         """
         now = datetime.now(UTC)
         partitions = self._caught_up(now - TICK_AFTER)
@@ -227,7 +227,7 @@ class TurnAgent:
                     self.on_batch(fired.result)
 
     def _caught_up(self, since: datetime) -> list[int]:
-        """Assigned partitions that are read to their end, or to a record sent after ``since``."""
+        """Assigned partitions that are read to their end, or whose watermark is after ``since``."""
         return [partition for partition, now in self._current_watermarks().items() if now > since]
 
     def _current_watermarks(self) -> dict[int, datetime]:
@@ -236,7 +236,7 @@ class TurnAgent:
 
     @periodic("rules.failed")
     async def _reload_rules(self) -> None:
-        """Reload the file of rules if it has changed, and baselines from time to time."""
+        """Reload the file of rules if it has changed; reload the baselines every few minutes."""
         async with self._exclusive:
             await self._blocking(self._rules.reload_if_changed)
             if time.monotonic() - self._baselines_at >= BASELINES_EVERY:
@@ -256,9 +256,9 @@ class TurnAgent:
             log.info("outdated.removed", **removed)
 
     async def _report_health(self) -> None:
-        """Report that the event loop runs, the lag, and whether the store answers.
+        """Report the event loop's heartbeat, the lag, and whether the store answers.
 
-        The store is not pinged while a batch uses it: that batch is the better test.
+        The store is not pinged while a batch uses it.
         """
         self.health.beat()
         lag = lag_of(self._app, self._settings.turns_topic)
@@ -277,7 +277,7 @@ class TurnAgent:
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then delete the outbox row."""
         producer: Any = await self._app.maybe_start_producer()
-        client = producer._ensure_producer()  # noqa: SLF001  # Faust sends no whole batches
+        client = producer._ensure_producer()  # noqa: SLF001  # Faust cannot send record batches
         await publish(client, committed.messages)
         for item in committed.result.dead_letters:
             await self._send_dead_letter(producer, item)
@@ -285,7 +285,7 @@ class TurnAgent:
             await self._blocking(lambda: self._processor.mark_published(committed))
 
     async def _send_dead_letter(self, producer: Any, item: SetAside) -> None:
-        """Send the original bytes; only their beginning if the brokers refuse so many."""
+        """Send the original bytes, truncated if the brokers refuse that many."""
         letter = item.letter
         log.warning(
             "event.dead_letter",

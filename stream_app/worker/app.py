@@ -1,7 +1,7 @@
-"""The Faust app: configured so that nothing is acknowledged before it is committed.
+"""The Faust app, configured so that nothing is acknowledged before it is committed.
 
-Faust's own tables, web server and declared topics stay off; what it does under failure and why
-each setting is as it is: ``docs/decisions/0002-faust-delivery.md``.
+Faust's tables, web server and topic declarations are off. Its behaviour under failures and the
+reasons for the settings are in ``docs/decisions/0002-faust-delivery.md``.
 """
 
 import tempfile
@@ -19,28 +19,28 @@ from stream_app.worker.consumer import OrderedConsumer, OrderedTransport
 from stream_app.worker.offsets import OffsetTracker
 
 METADATA_AGE_MS = 5000
-"""A topic that was deleted and made anew is found within this time; Faust's own is a minute."""
+"""Time in which a recreated topic is detected; Faust's default is a minute."""
 MAX_RECORD_BATCH = 512 * 1024
-"""Bytes; half of what brokers take by default."""
+"""Bytes; half of the brokers' default limit."""
 
 
 class RapportApp(faust.App):
-    """Faust's app with a consumer that keeps the order, and a word before it stops."""
+    """A Faust app with an order-preserving consumer and a hook before it stops."""
 
     before_stop: Callable[[], None] | None = None
-    """Called first of all, before the stop waits for the batch in hand."""
+    """Called before the stop waits for the batch in progress."""
     find_start: Callable[[Mapping[Place, int | None]], Beginning] | None = None
-    """Where the database says that reading begins, by what the group has committed; blocks."""
+    """Compares the group's committed offsets with the database's; blocks."""
     batch_max: int
-    """Events of a batch at most."""
+    """Maximum number of events in a batch."""
 
     @property
     def offsets(self) -> OffsetTracker:
-        """What the consumer has fetched, and what the agent has taken and finished."""
+        """Offsets that the consumer has fetched and the agent has finished."""
         return cast("OrderedConsumer", self.consumer).offsets
 
     async def on_stop(self) -> None:
-        """Stop; the batch in hand is drained."""
+        """Stop after the batch in progress."""
         if self.before_stop is not None:
             self.before_stop()
         await super().on_stop()
@@ -50,7 +50,7 @@ class RapportApp(faust.App):
 
 
 def create(settings: Settings) -> RapportApp:
-    """A Faust app without agents."""
+    """Create a Faust app without agents."""
     app = RapportApp(
         settings.kafka_group,
         broker=";".join(
@@ -79,7 +79,7 @@ def create(settings: Settings) -> RapportApp:
         topic_allow_declare=False,
         table_standby_replicas=1,
         store="memory://",
-        datadir=Path(tempfile.gettempdir()) / "rapport-faust",  # empty, and made in any case
+        datadir=Path(tempfile.gettempdir()) / "rapport-faust",  # stays empty, but Faust creates it
         web_enabled=False,
         autodiscover=False,
         value_serializer="raw",
@@ -91,18 +91,18 @@ def create(settings: Settings) -> RapportApp:
 
 
 def rebalance_timeout(settings: Settings) -> float:
-    """Seconds that a rebalance waits for a worker: longer than a batch with all its retries."""
+    """Seconds that a rebalance waits for a worker; longer than a batch with all its retries."""
     return settings.database_retry_for + 60.0
 
 
 def assigned_partitions(app: faust.App, topic: str) -> list[int]:
-    """Partitions of ``topic`` that this worker holds now."""
-    held: set[TP] = app.consumer.assignment()
-    return sorted(tp.partition for tp in held if tp.topic == topic)
+    """Partitions of ``topic`` that are assigned to this worker."""
+    assigned: set[TP] = app.consumer.assignment()
+    return sorted(tp.partition for tp in assigned if tp.topic == topic)
 
 
 def lag_of(app: faust.App, topic: str) -> dict[int, int] | None:
-    """Events of each assigned partition that are not acknowledged; None while that is not known."""
+    """Unacknowledged events by assigned partition; None while unknown."""
     lag = {}
     consumer: Any = app.consumer
     for tp in consumer.assignment():
@@ -111,7 +111,7 @@ def lag_of(app: faust.App, topic: str) -> dict[int, int] | None:
         end = consumer.highwater(tp)
         if end is None:
             return None
-        done = consumer._committed_offset[tp] or 0  # noqa: SLF001  # Faust has no other word
+        done = consumer._committed_offset[tp] or 0  # noqa: SLF001  # Faust has no public accessor
         lag[tp.partition] = max(0, end - done)
     return lag
 

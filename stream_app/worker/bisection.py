@@ -1,9 +1,9 @@
-"""Keeps one event from stopping its partition.
+"""Isolates poison pills, so that one event does not block its partition.
 
-Where a batch fails, its halves are tried by themselves, down to single events, in the order of the
-log. An event that fails alone is set aside, with the error's name for a reason, if it can be its
-fault: a made-up session must go through model and database, and the event must fail once more.
-Otherwise the error is raised, nothing is acknowledged, and the events are read again.
+A batch that fails is bisected down to single events, in log order. An event that fails alone is
+dead-lettered with the name of the error, but only if a self-test (a synthetic session through model
+and database) succeeds and the event then fails again. Otherwise the error is raised, nothing is
+acknowledged, and the events are read again.
 """
 
 import structlog
@@ -18,10 +18,10 @@ log = structlog.get_logger(__name__)
 
 
 def handle_bisecting(processor: BatchProcessor, batch: list[Received]) -> list[Committed]:
-    """Work on a batch; what was committed, in one piece or, if need be, in several.
+    """Process a batch, in several parts if it fails as a whole; returns the committed parts.
 
     Raises:
-        Exception: what cannot be an event's fault; earlier parts may be committed by then.
+        Exception: an error that no event caused; earlier parts may already be committed.
     """
     try:
         return [processor.handle(batch)]
@@ -30,12 +30,12 @@ def handle_bisecting(processor: BatchProcessor, batch: list[Received]) -> list[C
             raise
         log.warning("batch.split", events=len(batch), reason=type(problem).__name__)
     if len(batch) == 1:
-        return [_alone(processor, batch[0])]
+        return [_handle_single(processor, batch[0])]
     middle = len(batch) // 2
     return handle_bisecting(processor, batch[:middle]) + handle_bisecting(processor, batch[middle:])
 
 
-def _alone(processor: BatchProcessor, received: Received) -> Committed:
+def _handle_single(processor: BatchProcessor, received: Received) -> Committed:
     if isinstance(received.event, ContractError):
         return processor.handle([received])
     processor.run_self_test()
@@ -44,11 +44,11 @@ def _alone(processor: BatchProcessor, received: Received) -> Committed:
     except Exception as problem:
         if not may_be_poison(problem):
             raise
-        refused = as_contract_error(problem)
+        rejection = as_contract_error(problem)
     log.error(
         "event.unprocessable",
-        detail=refused.detail,
+        detail=rejection.detail,
         partition=received.source.partition,
         offset=received.source.offset,
     )
-    return processor.handle([structs.replace(received, event=refused, encoding=None)])
+    return processor.handle([structs.replace(received, event=rejection, encoding=None)])

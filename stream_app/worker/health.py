@@ -1,11 +1,11 @@
-"""Whether a worker is alive, and whether it is ready.
+"""Liveness and readiness of a worker.
 
-    alive   its event loop turns, it is in the consumer group or joining it for a while only, and
-            where there is lag it moves on
-    ready   alive, in its group, model loaded, store reachable, lag known; it may have no partition,
-            where there are more workers than partitions, and stands by
+    alive   its event loop runs, it is in the consumer group or joining it within a time limit, and
+            it makes progress if it has lag
+    ready   alive, in its group, model loaded, store reachable, lag known; a standby worker without
+            a partition is ready
 
-A worker that is not alive does not come back by itself: Faust logs a hung consumer and goes on.
+A worker that is not alive does not recover: Faust only logs that its consumer hangs.
 """
 
 import threading
@@ -16,9 +16,9 @@ from msgspec import Struct
 
 
 class HealthLimits(Struct, frozen=True):
-    """Seconds that a healthy worker may take.
+    """Time limits of a healthy worker in seconds: heartbeat, joining the group, one batch.
 
-    ``progress`` must be longer than the worst batch with all its retries.
+    ``progress`` must exceed the longest batch with all its retries.
     """
 
     beat: float = 30.0
@@ -27,7 +27,7 @@ class HealthLimits(Struct, frozen=True):
 
 
 class Health:
-    """What is known of a worker; written by its event loop, read from any thread."""
+    """The worker's status; updated by its event loop, read from any thread."""
 
     def __init__(self, limits: HealthLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -38,65 +38,65 @@ class Health:
         self._joined = False
         self._partitions: list[int] = []
         self._lag: dict[int, int] | None = None
-        self._store: str | None = "not asked yet"
+        self._store: str | None = "not checked yet"
         self._topic_exists = True
 
     def beat(self) -> None:
-        """The event loop turns."""
+        """Record that the event loop runs."""
         with self._lock:
             self._beat = self._clock()
 
     def joined(self, partitions: list[int]) -> None:
-        """The consumer group gave this worker partitions, perhaps none."""
+        """Record the partitions assigned by the consumer group, possibly none."""
         with self._lock:
             self._joined, self._partitions = True, sorted(partitions)
             self._lag = None
             self._moved = self._clock()
 
     def left(self) -> None:
-        """The partitions were taken back: a rebalance."""
+        """Record that a rebalance has revoked the partitions."""
         with self._lock:
             if self._joined:
                 self._joining_since = self._clock()
             self._joined, self._partitions, self._lag = False, [], None
 
     def moved(self) -> None:
-        """A batch is committed and acknowledged."""
+        """Record that a batch is committed and acknowledged."""
         with self._lock:
             self._moved = self._clock()
 
     def lag(self, by_partition: dict[int, int] | None) -> None:
-        """Events not yet committed, by partition; None while the brokers have not said."""
+        """Record the uncommitted events by partition; None while unknown."""
         with self._lock:
             self._lag = by_partition
             if by_partition is not None and not any(by_partition.values()):
                 self._moved = self._clock()
 
     def topic(self, exists: bool) -> None:
-        """Whether the brokers know the topic of the turns."""
+        """Record whether the topic of the turns exists."""
         with self._lock:
             self._topic_exists = exists
 
     def store(self, problem: str | None) -> None:
-        """What the store said to a ping; None when it answered."""
+        """Record why a ping of the store failed; None if it succeeded."""
         with self._lock:
             self._store = problem
 
-    def woke(self, missed: float) -> None:
-        """The process stood still for so many seconds: they do not count."""
+    def exclude_suspension(self, missed: float) -> None:
+        """Exclude the seconds during which the whole process was suspended."""
         with self._lock:
             self._beat += missed
             self._joining_since += missed
             self._moved += missed
 
     def not_alive(self) -> list[str]:
-        """Why the worker should be started again; empty while it is alive."""
+        """Reasons to restart the worker; empty while it is alive."""
         limits = self._limits
         with self._lock:
             now = self._clock()
             reasons = []
             if now - self._beat > limits.beat:
-                reasons.append(f"the event loop has not turned for {now - self._beat:.0f} s")
+                reasons.append(f"the event loop has been blocked for {now - self._beat:.0f} s")
             if not self._joined and now - self._joining_since > limits.join:
                 since = now - self._joining_since
                 reasons.append(f"not in the consumer group for {since:.0f} s")
@@ -107,7 +107,7 @@ class Health:
             return reasons
 
     def not_ready(self) -> list[str]:
-        """What is missing; empty when the worker is ready."""
+        """Reasons why the worker is not ready; empty if it is."""
         reasons = self.not_alive()
         with self._lock:
             if not self._joined:
@@ -122,10 +122,10 @@ class Health:
 
 
 class Watchdog(threading.Thread):
-    """Looks at the health every second; calls ``give_up`` once with the reasons.
+    """Checks liveness every second; calls ``give_up`` once with the reasons.
 
-    When the process itself stood still (SIGSTOP, a suspended machine), its clocks are put forward
-    by that time: the worker gets the chance to find out that others have taken over.
+    Time during which the whole process was suspended (SIGSTOP, a suspended machine) does not count,
+    so that the worker can notice a rebalance and rejoin.
     """
 
     def __init__(
@@ -143,17 +143,17 @@ class Watchdog(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Until stopped, or until the worker is not alive."""
+        """Run until stopped, or until the worker is not alive."""
         before = self._clock()
         while not self._stopped.wait(self._every):
             now = self._clock()
             if now - before > 5 * self._every:
-                self._health.woke(now - before - self._every)
+                self._health.exclude_suspension(now - before - self._every)
             before = now
             if reasons := self._health.not_alive():
                 self._give_up(reasons)
                 return
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._stopped.set()

@@ -1,4 +1,4 @@
-"""What a worker counts and times, as Prometheus metrics (``/metrics``)."""
+"""Prometheus metrics of a worker (``/metrics``)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,19 +12,19 @@ EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class WorkerMetrics:
-    """The metrics of one worker in a registry of its own."""
+    """The metrics of one worker, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.provider = Gauge(
             "rapport_provider",
-            "1 for the execution provider that the encoder runs on, beside the one asked for",
+            "1 for the execution provider in use (in_use) and the requested one (asked)",
             ["in_use", "asked"],
             registry=self.registry,
         )
         self.lag = Gauge(
             "rapport_lag_events",
-            "Events in the log that are not yet committed",
+            "Events in the log that are not committed",
             ["partition"],
             registry=self.registry,
         )
@@ -33,16 +33,16 @@ class WorkerMetrics:
         )
         self.stage_seconds = Histogram(
             "rapport_stage_seconds",
-            "Time of a batch in each stage",
+            "Duration of each stage of a batch",
             ["stage"],
             buckets=SECONDS,
             registry=self.registry,
         )
         self.events = Counter(
-            "rapport_events", "Events by what became of them", ["fate"], registry=self.registry
+            "rapport_events", "Processed events by result", ["fate"], registry=self.registry
         )
         self.dead_letters = Counter(
-            "rapport_dead_letters", "Events set aside", ["reason"], registry=self.registry
+            "rapport_dead_letters", "Dead-lettered events", ["reason"], registry=self.registry
         )
         self.miskeyed = Counter(
             "rapport_miskeyed_events",
@@ -51,23 +51,23 @@ class WorkerMetrics:
         )
         self.retries = Counter(
             "rapport_store_retries",
-            "Store calls made again because the database was away",
+            "Retried store calls while the database was unavailable",
             registry=self.registry,
         )
         self.crashes = Counter(
             "rapport_crashes",
-            "Batches that could not be finished, by error; the worker ends after each",
+            "Failed batches, by error; the worker exits after each",
             ["reason"],
             registry=self.registry,
         )
         self.store_errors = Counter(
             "rapport_store_errors",
-            "Store calls given up: refused, or the database stayed away",
+            "Failed store calls: refused, or not successful within the retry time",
             registry=self.registry,
         )
         self.stale_states = Counter(
             "rapport_stale_states",
-            "Batches done again because another worker had moved a session on",
+            "Batches repeated because another worker had updated a session",
             registry=self.registry,
         )
         self.alerts = Counter(
@@ -78,13 +78,13 @@ class WorkerMetrics:
         )
         self.rule_failures = Counter(
             "rapport_rule_failures",
-            "Evaluations of a rule's expressions that failed; they count as unknown",
+            "Failed evaluations of a rule's expressions; their result is unknown",
             ["rule"],
             registry=self.registry,
         )
         self.rule_reloads = Counter(
             "rapport_rule_reloads",
-            "Changes of the file of rules: adopted, or refused with the old rules going on",
+            "Changes of the file of rules: adopted, or refused (the old rules stay in force)",
             ["outcome"],
             registry=self.registry,
         )
@@ -96,12 +96,12 @@ class WorkerMetrics:
         )
         self.ticks = Counter(
             "rapport_ticks",
-            "Sessions in which a rule of time fired while nothing was said",
+            "Silent sessions in which a time rule fired",
             registry=self.registry,
         )
         self.outdated = Counter(
             "rapport_outdated",
-            "What was removed because it was older than it may be kept, by what it was",
+            "Purged items older than their retention time, by kind",
             ["what"],
             registry=self.registry,
         )
@@ -112,13 +112,13 @@ class WorkerMetrics:
             "rapport_cache_misses", "Session states read from the store", registry=self.registry
         )
         self.cached_sessions = Gauge(
-            "rapport_cached_sessions", "Session states held in memory", registry=self.registry
+            "rapport_cached_sessions", "Session states in memory", registry=self.registry
         )
         for stage in STAGES:
             self.stage_seconds.labels(stage)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Time one batch in one of ``STAGES``, an attempt that fails included."""
+        """Time a stage (one of ``STAGES``) of a batch, including failed attempts."""
         with self.stage_seconds.labels(stage).time():
             yield

@@ -1,15 +1,15 @@
-"""Which events of each partition may come next, and which ones are done.
+"""Tracks fetched, processed and finished offsets of each partition.
 
-Faust keeps books of this, too, and loses events by them (0.15.3):
+Faust's own bookkeeping loses events (0.15.3):
 
-- After a rebalance it goes on behind events that were fetched and thrown away: it resumes fetching
-  before it seeks back, and does not seek where the group has committed nothing yet. It takes what
-  lies between for a gap of the log and commits it.
-- An event that a stream skips because partitions are moving is acknowledged nevertheless, and so
-  is the one that a stream holds when it ends.
+- After a rebalance it continues after events that were fetched and discarded: it resumes fetching
+  before it seeks back, and does not seek if the group has not committed an offset yet. It treats
+  the skipped events as a gap in the log and commits them.
+- An event that a stream skips during a rebalance is acknowledged nevertheless, and so is the last
+  event of a stream that ends.
 
-A log may have gaps of its own (compaction, transaction markers, retention), so a gap is checked
-once: what comes after a seek back to its first offset is what there is.
+A log may have real gaps (compaction, transaction markers, retention). A gap is therefore verified
+once: if the records after it come again after a seek back, the gap is real.
 """
 
 from collections.abc import Mapping
@@ -18,89 +18,96 @@ from faust.types import TP
 
 
 class OffsetTracker:
-    """Of the partitions of one consumer: what is fetched, taken, finished and does not exist."""
+    """Offsets of the partitions of one consumer: next to fetch, next to process, finished, gaps."""
 
     def __init__(self) -> None:
-        self._to_fetch: dict[TP, int] = {}
-        self._to_take: dict[TP, int] = {}
+        self._next_to_fetch: dict[TP, int] = {}
+        self._next_to_process: dict[TP, int] = {}
         self._finished: dict[TP, int] = {}
-        self._asked: dict[TP, int] = {}
-        self._nowhere: dict[TP, dict[int, int]] = {}
-        self._sought: dict[TP, int] = {}
+        self._rechecked: dict[TP, int] = {}
+        self._gaps: dict[TP, dict[int, int]] = {}
+        self._seek_target: dict[TP, int] = {}
 
-    def revoked(self) -> None:
-        """A rebalance begins: nothing may be fetched before the next seek."""
-        self._to_fetch.clear()
+    def on_revoked(self) -> None:
+        """Handle the start of a rebalance: no fetch is valid before the next seek."""
+        self._next_to_fetch.clear()
 
-    def assigned(self) -> None:
-        """It ends: what was done under the assignment before is for whoever has it now."""
-        for books in (self._to_fetch, self._to_take, self._finished, self._asked, self._nowhere):
-            books.clear()
+    def on_assigned(self) -> None:
+        """Handle the end of a rebalance: forget the previous assignment."""
+        for offsets in (
+            self._next_to_fetch,
+            self._next_to_process,
+            self._finished,
+            self._rechecked,
+        ):
+            offsets.clear()
+        self._gaps.clear()
 
-    def sought(self, committed: Mapping[TP, int | None]) -> None:
-        """Every assigned partition is read on from what the group has committed, or from 0."""
-        self._asked.clear()
-        self._to_fetch = {tp: offset or 0 for tp, offset in committed.items()}
-        self._sought = dict(self._to_fetch)
-        self._to_take = {
-            tp: max(self._to_take.get(tp, 0), offset) for tp, offset in self._to_fetch.items()
+    def on_seek(self, committed: Mapping[TP, int | None]) -> None:
+        """Record a seek of all assigned partitions to their committed offsets, None meaning 0."""
+        self._rechecked.clear()
+        self._next_to_fetch = {tp: offset or 0 for tp, offset in committed.items()}
+        self._seek_target = dict(self._next_to_fetch)
+        self._next_to_process = {
+            tp: max(self._next_to_process.get(tp, 0), offset)
+            for tp, offset in self._next_to_fetch.items()
         }
 
     def is_known(self, tp: TP) -> bool:
-        """Whether there was a seek since partitions moved."""
-        return tp in self._to_fetch
+        """Whether there was a seek since the last rebalance."""
+        return tp in self._next_to_fetch
 
     def is_replaced(self, tp: TP, offset: int) -> bool:
-        """Whether this record lies before what came last: the topic was deleted and made anew."""
-        return offset < self._to_fetch[tp]
+        """Whether this offset precedes the last one: the topic was deleted and recreated."""
+        return offset < self._next_to_fetch[tp]
 
     def restart_at(self, tp: TP, offset: int) -> bool:
-        """Go on at this offset of a log that was made anew; False if records are in hand."""
-        if self._to_fetch[tp] != self._sought.get(tp):
+        """Continue at this offset of a recreated log; False while old records are pending."""
+        if self._next_to_fetch[tp] != self._seek_target.get(tp):
             return False
-        self._to_fetch[tp] = self._to_take[tp] = self._sought[tp] = offset
+        self._next_to_fetch[tp] = self._next_to_process[tp] = self._seek_target[tp] = offset
         self._finished.pop(tp, None)
         return True
 
-    def check_fetched(self, tp: TP, offset: int) -> int | None:
-        """None if this offset may come next; else the offset to seek back to."""
-        expected = self._to_fetch[tp]
+    def record_fetch(self, tp: TP, offset: int) -> int | None:
+        """Record a fetched event; return None if it may come next, else the offset to seek to."""
+        expected = self._next_to_fetch[tp]
         if offset > expected:
-            if self._asked.get(tp) != expected:
-                self._asked[tp] = expected
+            if self._rechecked.get(tp) != expected:
+                self._rechecked[tp] = expected
                 return expected
-            self._nowhere.setdefault(tp, {})[expected] = offset
-        self._asked.pop(tp, None)
-        self._to_fetch[tp] = offset + 1
+            self._gaps.setdefault(tp, {})[expected] = offset
+        self._rechecked.pop(tp, None)
+        self._next_to_fetch[tp] = offset + 1
         return None
 
-    def count_skipped(self, tp: TP, offset: int) -> int:
-        """How many events were left out before this one; 0 as long as the order is kept.
+    def start(self, tp: TP, offset: int) -> int:
+        """Record the start of an event's processing; return how many events before it were skipped.
 
-        To be called in the order in which events are worked on.
+        Call it in the order of processing. The number is 0 if the order is correct.
         """
-        if tp not in self._to_take:  # partitions are moving: it will not count as finished
+        if tp not in self._next_to_process:  # during a rebalance: it will not count as finished
             return 0
-        expected = self._to_take[tp]
-        gaps = self._nowhere.get(tp, {})
+        expected = self._next_to_process[tp]
+        gaps = self._gaps.get(tp, {})
         while expected in gaps:
             expected = gaps.pop(expected)
-        self._to_take[tp] = max(expected, offset + 1)
+        self._next_to_process[tp] = max(expected, offset + 1)
         return max(0, offset - expected)
 
     def count_pending(self) -> int:
-        """How many events are fetched and not taken; roughly, where the log has gaps.
+        """Number of fetched events that are not in processing; an estimate if the log has gaps.
 
-        From any thread.
+        May be called from any thread.
         """
-        fetched = list(self._to_fetch.items())
-        return sum(max(0, to_fetch - self._to_take.get(tp, to_fetch)) for tp, to_fetch in fetched)
+        fetched = list(self._next_to_fetch.items())
+        return sum(max(0, offset - self._next_to_process.get(tp, offset)) for tp, offset in fetched)
 
     def finish(self, tp: TP, offset: int) -> None:
-        """This event, and all before it, are in the database."""
-        if tp in self._to_take:
+        """Record that this event and all before it are in the database."""
+        if tp in self._next_to_process:
             self._finished[tp] = max(self._finished.get(tp, 0), offset + 1)
 
     def committable(self, tp: TP) -> int | None:
-        """The offset to commit; None while nothing was finished under this assignment."""
+        """The offset to commit; None if nothing has finished under this assignment."""
         return self._finished.get(tp)

@@ -1,4 +1,4 @@
-"""Whose fault an error is: that of an event, or of what the worker stands on."""
+"""Decides whether an error may be caused by an event (a poison pill) or by the environment."""
 
 import traceback
 from pathlib import Path
@@ -10,14 +10,14 @@ UNPROCESSABLE: Final = "unprocessable"
 
 
 def may_be_poison(problem: BaseException) -> bool:
-    """Whether an event may have led to this error; not so memory, disk, network and database."""
+    """Whether an event may have caused this error; false for memory, disk, network, database."""
     if isinstance(problem, RapportError):
         return isinstance(problem, RowRefused)
     return isinstance(problem, Exception) and not isinstance(problem, MemoryError | OSError)
 
 
 def as_contract_error(problem: BaseException) -> ContractError:
-    """Why an event is set aside that led to this error; never its message, which may quote text."""
+    """The dead letter's reason for this error; omits its message, which may quote text."""
     place = ""
     if frames := traceback.extract_tb(problem.__traceback__):
         place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"

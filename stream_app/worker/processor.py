@@ -1,7 +1,7 @@
-"""Takes a batch from its records to the committed transaction. Blocks: it runs in a thread.
+"""Processes a batch from its records to the committed transaction. Blocks; runs in a thread.
 
-Also holds the session cache, which is cleared whenever partitions move or something fails: the
-database is the source of truth.
+Also contains the session cache, which is cleared after rebalances and failures: the database is the
+source of truth.
 """
 
 import threading
@@ -44,11 +44,11 @@ States = dict[str, Versioned]
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 STALE_ATTEMPTS: Final = 12
 SESSIONS_PER_ROUND: Final = 200
-"""Sessions that a timer looks at together."""
+"""Number of sessions that a timer loads at once."""
 
 
 class OutputTopics(Struct, frozen=True):
-    """Where scores and alerts are published."""
+    """The topics of scores and alerts."""
 
     turn_scores: str
     session_scores: str
@@ -56,7 +56,7 @@ class OutputTopics(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """A batch that is committed, with the messages to publish."""
+    """A committed batch with the messages to publish."""
 
     result: BatchResult
     messages: list[Message]
@@ -98,18 +98,18 @@ class SessionCache:
         self._states.clear()
 
     def invalidate(self) -> None:
-        """Have the cache cleared before the next batch; may be called from any thread."""
+        """Request that the cache is cleared before the next batch; callable from any thread."""
         self._invalid.set()
 
     def clear_if_invalid(self) -> None:
-        """Clear the cache if ``outdate`` was called."""
+        """Clear the cache if ``invalidate`` was called."""
         if self._invalid.is_set():
             self._invalid.clear()
             self.clear()
 
 
 class BatchProcessor:
-    """Decodes, scores and commits. Not thread-safe except for ``read``: one call at a time."""
+    """Decodes, scores and commits. Not thread-safe, except for ``prepare``."""
 
     def __init__(
         self,
@@ -140,11 +140,11 @@ class BatchProcessor:
         self.cache = cache
 
     def prepare(self, records: Iterable[Received]) -> list[Received]:
-        """Encode a batch as far as consent is known, while the one before is being handled.
+        """Decode and time-check a batch, and encode its turns whose consent is known.
 
-        Call it in the order of the log; it may run beside the other calls. ``records`` may be an
-        iterator: then they are decoded here, in the calling thread. Events from outside the range
-        of plausible times become dead letters.
+        Call it in log order; it may run concurrently with the other methods. ``records`` may be a
+        lazy iterator that decodes in the calling thread. Events outside the range of plausible
+        times become dead letters.
         """
         with self.metrics.timed("decode"):
             now = self._now()
@@ -162,7 +162,7 @@ class BatchProcessor:
         """Process and commit one batch.
 
         Raises:
-            StoreUnavailable: the database stayed away for longer than the retry time.
+            StoreUnavailable: the database was unavailable for longer than the retry time.
             StoreError: the database refused the batch.
         """
         self.cache.clear_if_invalid()
@@ -178,17 +178,17 @@ class BatchProcessor:
         return committed
 
     def run_self_test(self) -> None:
-        """Take a made-up session through model and database, and take it back.
+        """Process a synthetic session with model and database, and roll it back.
 
         Raises:
-            Exception: that fails, too, so that no event is to blame.
+            Exception: this fails, too, so no event is the cause.
         """
         result = self._pipeline.process(synthetic_session(), {})
         messages = list(self._messages(result))
         self.retrying(lambda: self._store.rehearse(result, messages))
 
     def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
-        """Flush and commit sessions not heard of since ``before``; None without any."""
+        """Flush and commit sessions last heard of before ``before``; None if there are none."""
         self.cache.clear_if_invalid()
         return self._commit_skipping_failures(
             lambda: self._idle_sessions(before, partitions), self._pipeline.flush_idle
@@ -197,7 +197,7 @@ class BatchProcessor:
     def fire_due(
         self, due: datetime, active_since: datetime, partitions: Sequence[int]
     ) -> Committed | None:
-        """Fire the time rules that are due in silent sessions, and commit; None without any."""
+        """Fire and commit the due time rules of silent sessions; None if there are none."""
         self.cache.clear_if_invalid()
         committed = self._commit_skipping_failures(
             lambda: self._due_sessions(due, active_since, partitions),
@@ -209,10 +209,10 @@ class BatchProcessor:
         return committed
 
     def abandoned_batches(self, after: float) -> list[Committed]:
-        """Batches that another worker committed but has not published for ``after`` seconds.
+        """Batches that another worker has committed and not published for ``after`` seconds.
 
-        Counted from when this worker first saw them, by its own monotonic clock: wall clocks
-        differ between machines, and jump.
+        The time is measured with this worker's monotonic clock, from when it first saw them,
+        because wall clocks differ between machines and jump.
         """
         now = self._clock()
         waiting = self.retrying(self._store.outbox_ids)
@@ -228,7 +228,7 @@ class BatchProcessor:
             self.retrying(lambda: self._store.sent([outbox_id]))
 
     def stop_retrying(self) -> None:
-        """Stop retrying, as the worker is ending; may be called from any thread."""
+        """Stop retrying because the worker stops; may be called from any thread."""
         self._ending.set()
 
     def ping(self) -> None:
@@ -262,10 +262,10 @@ class BatchProcessor:
         except Exception as problem:
             if not may_be_poison(problem):
                 raise
-            return [None] * len(events)  # it fails again in ``handle``, and is traced to its event
+            return [None] * len(events)  # it fails again in ``handle``, where it is bisected
 
     def _set_seen_at(self, result: BatchResult, batch: list[Received]) -> None:
-        """Note when each session was last heard of; without an append time, now."""
+        """Set when each session was last heard of: the append time, or now without one."""
         now = self._now()
         seen: dict[str, datetime] = {}
         for received in batch:
@@ -275,7 +275,7 @@ class BatchProcessor:
             versioned.seen_at = seen[key]
 
     def _erased(self, session_ids: list[str]) -> set[str]:
-        """Those of some sessions without a state that were erased; one with a state was not."""
+        """Which of these sessions were erased; only needed for sessions without a state."""
         return self.retrying(lambda: self._store.erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
@@ -310,7 +310,7 @@ class BatchProcessor:
         return self._usable(found)
 
     def _usable(self, found: States) -> States:
-        """From the cache where they are cached; without those that have failed."""
+        """Prefer cached states, and leave out sessions that failed earlier."""
         return {
             key: self.cache.get(key) or versioned
             for key, versioned in found.items()
@@ -318,20 +318,21 @@ class BatchProcessor:
         }
 
     def _report_rules(self) -> None:
-        """Count rules that could not be evaluated; log each once for a file of rules."""
+        """Count rules that failed to evaluate; log each of them once per file of rules."""
         alerting = self._pipeline.environment.alerting
         for source, count in alerting.failures.items():
             for rule in alerting.rules.rules:
                 if not rule.uses(source):
                     continue
                 self.metrics.rule_failures.labels(rule.name).inc(count)
-                if (said := (alerting.rules.digest, rule.name)) not in self._reported:
-                    self._reported.add(said)
-                    log.error("rule.failed", rule=rule.name, expression=source, digest=said[0])
+                digest = alerting.rules.digest
+                if (digest, rule.name) not in self._reported:
+                    self._reported.add((digest, rule.name))
+                    log.error("rule.failed", rule=rule.name, expression=source, digest=digest)
         alerting.failures.clear()
 
     def _fire_each(self, states: States, due: datetime) -> BatchResult:
-        """Each session at its own time: what its events say, moved on by the service's clock."""
+        """Fire each session at its own event time, advanced by the elapsed service time."""
         result = BatchResult()
         for key, versioned in states.items():
             own, seen_at = versioned.state.last_activity_at, versioned.seen_at
@@ -350,7 +351,7 @@ class BatchProcessor:
     def _commit_skipping_failures(
         self, find: Callable[[], States], work: Callable[[States], BatchResult]
     ) -> Committed | None:
-        """Do the work for the sessions that are found; without those that make it fail."""
+        """Find sessions, do the work and commit it, excluding sessions for which it fails."""
         if not find():
             return None
         try:
@@ -373,9 +374,9 @@ class BatchProcessor:
     def _commit_with_retries(
         self, work: Callable[[], BatchResult], positions: Sequence[LogPosition] = ()
     ) -> Committed:
-        """Do the work and commit it; done again from the database when a state was stale.
+        """Do the work and commit it; repeat it from the database if a state was stale.
 
-        Whoever made it stale got on, so that several workers at one session take turns.
+        The other worker made progress meanwhile, so workers of one session take turns.
         """
         trying = Retrying(
             retry=retry_if_exception_type(StaleState),
@@ -418,7 +419,7 @@ class BatchProcessor:
                 yield Message(topic, output.session_id.encode(), scores.encode(output))
 
     def _positions(self, batch: list[Received]) -> list[LogPosition]:
-        """Up to where the log is read with this batch."""
+        """The log positions after this batch."""
         read_to: dict[tuple[str, int], int] = {}
         for received in batch:
             source = received.source

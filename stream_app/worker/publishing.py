@@ -1,8 +1,8 @@
-"""Messages of a batch go out as one record batch for each partition, not one call for each message.
+"""Publishes the messages of a batch as one record batch per partition.
 
-A turn has three messages, and aiokafka makes, times and awaits something for each that it is given
-by itself. What they are for a consumer stays: a key's partition is that of every Kafka client's
-default, and messages of a partition keep their order.
+A turn has three messages, and aiokafka's ``send`` has a cost per message. Consumers see no
+difference: keys are partitioned by the default partitioner of Kafka clients, and messages of a
+partition keep their order.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ _partition_of = DefaultPartitioner()
 
 
 async def publish(client: Any, messages: Sequence[Message]) -> None:
-    """Send the messages; when it returns, the brokers have all of them.
+    """Send the messages and wait until the brokers have acknowledged them.
 
     Args:
-        client: an ``aiokafka.AIOKafkaProducer`` that runs.
-        messages: in the order in which each partition gets them.
+        client: a started ``aiokafka.AIOKafkaProducer``.
+        messages: in order; each partition receives its messages in this order.
 
     Raises:
-        aiokafka.errors.KafkaError: the brokers refused some of them, or could not be reached.
+        aiokafka.errors.KafkaError: the brokers refused some messages or could not be reached.
     """
     partitions = {
         topic: sorted(await client.partitions_for(topic))
@@ -37,21 +37,21 @@ async def publish(client: Any, messages: Sequence[Message]) -> None:
         topic, key, value = message.topic, message.key, message.value
         place = places.get((topic, key))
         if place is None:
-            all_of_it = partitions[topic]
-            place = places[topic, key] = topic, _partition_of(key, all_of_it, all_of_it)
+            available = partitions[topic]
+            place = places[topic, key] = topic, _partition_of(key, available, available)
         records = filling.get(place)
         if records is None:
             records = filling[place] = client.create_batch()
-        if records.append(key=key, value=value, timestamp=None) is None:  # it is full
-            sending.append(await _sent(client, place, records))
+        if records.append(key=key, value=value, timestamp=None) is None:  # the record batch is full
+            sending.append(await _send(client, place, records))
             records = filling[place] = client.create_batch()
             records.append(key=key, value=value, timestamp=None)
     for place, records in filling.items():
-        sending.append(await _sent(client, place, records))
+        sending.append(await _send(client, place, records))
     await asyncio.gather(*sending)
 
 
-async def _sent(client: Any, place: tuple[str, int], records: Any) -> asyncio.Future[Any]:
+async def _send(client: Any, place: tuple[str, int], records: Any) -> asyncio.Future[Any]:
     topic, partition = place
     records.close()
     future: asyncio.Future[Any] = await client.send_batch(records, topic, partition=partition)

@@ -1,4 +1,4 @@
-"""From a Faust event to an event of the log, whatever a producer has put into its record."""
+"""Decodes Faust events; a record that cannot be decoded becomes a dead letter."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,18 +15,18 @@ from stream_app.worker.poison import as_contract_error, may_be_poison
 log = structlog.get_logger(__name__)
 
 LOG_APPEND_TIME: Final = 1
-"""The type of a record's timestamp that is from the broker's clock."""
+"""Kafka's type code of timestamps that the broker has set."""
 
 
 class RecordDecoder:
-    """Decodes records, and counts those that may be in another partition than their session."""
+    """Decodes records; counts those whose key may put them in a wrong partition."""
 
     def __init__(self, metrics: WorkerMetrics) -> None:
         self._metrics = metrics
         self._reported = False
 
     def decode(self, event: Any) -> Received:
-        """Decode the record of a Faust event; what cannot be decoded becomes a dead letter."""
+        """Decode the record of a Faust event; the event is a ContractError if that fails."""
         message, value = event.message, event.value or b""
         source = Source(message.topic, message.partition, message.offset)
         produced_at = _moment(message.timestamp)
@@ -51,12 +51,12 @@ class RecordDecoder:
                 "event.miskeyed",
                 partition=received.source.partition,
                 offset=received.source.offset,
-                why="its key is not its session_id: sessions may be spread over partitions",
+                why="the key is not the session_id; sessions may be spread over several partitions",
             )
 
 
 def _moment(timestamp: float | None) -> datetime | None:
-    """The time of a record; one that no date holds is none."""
+    """The time of a record; None if it is missing or not representable as a datetime."""
     if timestamp is not None and timestamp > 0.0:
         with suppress(OverflowError, ValueError, OSError):
             return datetime.fromtimestamp(timestamp, UTC)

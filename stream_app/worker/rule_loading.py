@@ -1,4 +1,4 @@
-"""The file of rules: read at start, and again whenever it has changed."""
+"""Loads the file of alert rules at start, and reloads it when it has changed."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,41 +16,41 @@ log = structlog.get_logger(__name__)
 
 
 def load_rules(path: Path, heads: Iterable[Head] = ()) -> RuleSet:
-    """The rules of a file, which may use variables of these heads.
+    """Load the rules of a file, which may use variables of these heads.
 
     Raises:
-        RuleFileError: it cannot be read or used; the message names file and line.
+        RuleFileError: the file cannot be read or is not valid; the message has file and line.
     """
     return parse(_raw(path), str(path), catalogue(heads))
 
 
 class RuleReloader:
-    """Brings a changed file into force; a broken one is refused and the old rules go on."""
+    """Adopts a changed file; refuses an invalid one, and the old rules stay in force."""
 
     def __init__(self, path: Path, alerting: Alerting, metrics: WorkerMetrics) -> None:
         self._path = path
         self._alerting = alerting
         self._metrics = metrics
-        self._seen = alerting.rules.digest
-        self._said = ""
+        self._last_digest = alerting.rules.digest
+        self._last_faults = ""
         metrics.rules_loaded.set(len(alerting.rules.rules))
 
     def reload_if_changed(self) -> bool:
-        """Adopt the file if it is another one than before; whether it was adopted.
+        """Adopt the file if it has changed and is valid; return whether it was adopted.
 
-        Call between batches: a batch has the same rules from its beginning to its end.
+        Call it between batches, so that each batch is processed under one set of rules.
         """
         try:
             raw = _raw(self._path)
             digest = digest_of(raw)
-            if digest == self._seen:
+            if digest == self._last_digest:
                 return False
-            self._seen = digest
+            self._last_digest = digest
             rules = parse(raw, str(self._path), self._alerting.rules.catalogue)
         except RuleFileError as problem:
             self._refuse(problem)
             return False
-        self._said = ""
+        self._last_faults = ""
         self._alerting.adopt(rules)
         self._metrics.rule_reloads.labels("adopted").inc()
         self._metrics.rules_loaded.set(len(rules.rules))
@@ -58,11 +58,11 @@ class RuleReloader:
         return True
 
     def _refuse(self, problem: RuleFileError) -> None:
-        """Say it once for each state of the file."""
-        said = "\n".join(problem.faults)
-        if said == self._said:
+        """Log the faults once per state of the file."""
+        faults = "\n".join(problem.faults)
+        if faults == self._last_faults:
             return
-        self._said = said
+        self._last_faults = faults
         self._metrics.rule_reloads.labels("refused").inc()
         log.error("rules.refused", faults=problem.faults, in_force=self._alerting.rules.digest)
 

@@ -1,4 +1,4 @@
-"""A made-up session: what must go through model and database if these are sound."""
+"""A synthetic session that tests model and database independently of any received event."""
 
 import json
 import uuid
@@ -13,7 +13,7 @@ _AT: Final = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
 
 
 def synthetic_session() -> list[Received]:
-    """An exchange, the end and a rating of a session that nobody else has."""
+    """Two turns, the end and a rating of a session with a unique id."""
     session_id = f"self-test-{uuid.uuid4()}"
     common = {"session_id": session_id, "occurred_at": _AT}
     events: list[dict[str, object]] = [

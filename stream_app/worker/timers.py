@@ -1,4 +1,4 @@
-"""Work that a worker does again and again beside its batches."""
+"""Periodic tasks of a worker."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -14,9 +14,9 @@ log = structlog.get_logger(__name__)
 
 
 def periodic(event: str) -> Callable[[Work[Owner]], Work[Owner]]:
-    """Log a failure of a timer's method as ``event``; the next round tries again.
+    """Decorate a timer's method to log failures as ``event``; the next call retries.
 
-    Faust ends the worker when a timer raises.
+    Without it, Faust stops the worker when a timer raises.
     """
 
     def guarded(work: Work[Owner]) -> Work[Owner]:

@@ -1,4 +1,4 @@
-"""Kafka clients and topics: one place that knows how the brokers are reached."""
+"""Connection options of Kafka clients, and the creation of topics."""
 
 import ssl
 from typing import Any, Final
@@ -22,24 +22,24 @@ from tenacity import (
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SecurityProtocol, Settings
 
-BROKERS_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
-"""Records get the broker's time, so that no producer's clock decides when something is due."""
+TURNS_TOPIC_CONFIG: Final = {"message.timestamp.type": "LogAppendTime"}
+"""Records have the broker's time, so that deadlines do not depend on producers' clocks."""
 
 log = structlog.get_logger(__name__)
 
 
 def client_options(settings: Settings) -> dict[str, Any]:
-    """What every aiokafka client needs to reach the brokers.
+    """Connection options of all aiokafka clients.
 
     Raises:
-        BrokerUnavailable: the addresses or the authority's file cannot be used.
+        BrokerUnavailable: the addresses or the CA file are not valid.
     """
     try:
         collect_hosts(settings.kafka_brokers)
     except ValueError:
         raise BrokerUnavailable(
             f"RAPPORT_KAFKA_BROKERS is {settings.kafka_brokers!r}; "
-            "it should be host:port, separated by commas"
+            "it must be host:port, separated by commas"
         ) from None
     options: dict[str, Any] = {
         "bootstrap_servers": settings.kafka_brokers,
@@ -57,15 +57,15 @@ def client_options(settings: Settings) -> dict[str, Any]:
 
 
 def ssl_context(settings: Settings) -> ssl.SSLContext:
-    """Trusts the system's authorities, or the given one."""
+    """Trust the system's certificate authorities, or only RAPPORT_KAFKA_CA_FILE."""
     try:
         return ssl.create_default_context(cafile=settings.kafka_ca_file)
     except OSError as problem:
-        raise BrokerUnavailable(f"RAPPORT_KAFKA_CA_FILE cannot be used: {problem}") from problem
+        raise BrokerUnavailable(f"RAPPORT_KAFKA_CA_FILE cannot be loaded: {problem}") from problem
 
 
 async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str]:
-    """Create the topics that are missing; returns their names.
+    """Create missing topics; return their names.
 
     Raises:
         BrokerUnavailable: no broker answered within ``patience`` seconds, or it refused.
@@ -86,7 +86,7 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
                     name,
                     settings.topic_partitions,
                     settings.topic_replication,
-                    topic_configs=BROKERS_TIME if name == settings.turns_topic else None,
+                    topic_configs=TURNS_TOPIC_CONFIG if name == settings.turns_topic else None,
                 )
                 for name in settings.topics
             ]

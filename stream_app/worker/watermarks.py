@@ -1,8 +1,8 @@
-"""What time it is in each partition, so that no session's clock moves another's.
+"""The time up to which each partition is processed, independent of the events' own times.
 
-A partition that is read to its end is at the present. One that is behind is where its records were
-appended. Where brokers do not write that time, producers' clocks stand for it: the median of a
-batch, and never more than the present, so that a few wrong clocks change nothing.
+The watermark of a partition that is read to its end is the present. Of one that is behind, it is
+the append time of the latest batch. If brokers write no append time, the producers' time stamps are
+used: the median of a batch and at most the present, so that a few wrong clocks have no effect.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,29 +13,29 @@ from stream_app.core.pipeline import Received
 
 
 class Watermarks:
-    """By partition, up to which time its log has been worked on."""
+    """Watermarks by partition."""
 
     def __init__(self) -> None:
-        self._read_to: dict[int, datetime] = {}
+        self._processed_until: dict[int, datetime] = {}
 
     def advance(self, batch: Iterable[Received], now: datetime) -> None:
-        """A batch is committed."""
+        """Advance the watermarks of the batch's partitions after its commit."""
         found: dict[int, list[datetime]] = {}
         for received in batch:
             at = received.appended_at or received.produced_at
             if at is not None:
                 found.setdefault(received.source.partition, []).append(min(at, now))
         for partition, times in found.items():
-            self._read_to[partition] = median_low(times)
+            self._processed_until[partition] = median_low(times)
 
     def current(self, lag: Mapping[int, int], now: datetime) -> dict[int, datetime]:
-        """The time of each partition that has one: with a lag, and nothing read yet, none has."""
+        """Watermarks by partition, given the lag; unread partitions with a lag have none."""
         return {
-            partition: now if events == 0 else self._read_to[partition]
+            partition: now if events == 0 else self._processed_until[partition]
             for partition, events in sorted(lag.items())
-            if events == 0 or partition in self._read_to
+            if events == 0 or partition in self._processed_until
         }
 
     def clear(self) -> None:
-        """Partitions have moved."""
-        self._read_to.clear()
+        """Forget all watermarks, as partitions are reassigned."""
+        self._processed_until.clear()

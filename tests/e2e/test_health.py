@@ -77,7 +77,7 @@ def test_a_hung_worker_turns_red_and_ends_and_the_next_one_loses_nothing(
         hung.kill()
         hung.wait()
     assert hung.returncode == HUNG_EXIT_STATUS
-    assert "the event loop has not turned" in red[0]
+    assert "the event loop has been blocked" in red[0]
     service.send([turn(seq) for seq in range(5, 9)])
     service.start_worker()
     service.wait_for(lambda: service.count(tables.turns) == 9, "the next worker goes on")

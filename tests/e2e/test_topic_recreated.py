@@ -1,4 +1,4 @@
-"""The topic of the turns is deleted and made anew under a worker."""
+"""The topic of the turns is deleted and recreated under a worker."""
 
 import asyncio
 import time

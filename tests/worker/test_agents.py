@@ -48,7 +48,7 @@ class World:
         self.consumer = self
         self.unacked: set[Any] = set()
         self.offsets = OffsetTracker()
-        self.offsets.sought({TP("t", 2): None})
+        self.offsets.on_seek({TP("t", 2): None})
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)

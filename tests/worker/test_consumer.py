@@ -283,4 +283,4 @@ async def test_with_records_of_the_old_topic_in_hand_the_worker_ends_with_a_sent
     assert await handed_out(consumer) == [(P0, 5)]
     assert await handed_out(consumer) == []
     [problem] = crashed
-    assert "deleted and made anew" in str(problem)
+    assert "deleted and recreated" in str(problem)

@@ -48,7 +48,7 @@ def later(clock: Clock, health: Health, seconds: float) -> None:
 
 def test_a_worker_is_ready_when_it_has_partitions_lag_and_a_store(clock: Clock) -> None:
     made = Health(LIMITS, clock)
-    assert made.not_ready() == ["joining the consumer group", "store: not asked yet"]
+    assert made.not_ready() == ["joining the consumer group", "store: not checked yet"]
     made.store(None)
     made.joined([1])
     assert made.not_ready() == ["lag not known yet"]
@@ -67,7 +67,7 @@ def test_a_loop_that_does_not_turn_is_not_alive(clock: Clock, health: Health) ->
     clock.now += 10.0
     assert health.not_alive() == []
     clock.now += 1.0
-    assert health.not_alive() == ["the event loop has not turned for 11 s"]
+    assert health.not_alive() == ["the event loop has been blocked for 11 s"]
 
 
 def test_a_worker_that_never_gets_into_the_group_is_not_alive(clock: Clock) -> None:
@@ -99,7 +99,7 @@ def test_lag_without_a_batch_is_not_alive_and_no_lag_is(clock: Clock, health: He
 
 def test_time_in_which_the_process_stood_still_does_not_count(clock: Clock, health: Health) -> None:
     clock.now += 500.0
-    health.woke(500.0)
+    health.exclude_suspension(500.0)
     assert health.not_alive() == []
 
 
@@ -111,7 +111,7 @@ def test_the_watchdog_gives_up_once_with_the_reasons() -> None:
     watchdog.join(10.0)
     assert not watchdog.is_alive()
     [[reason]] = given
-    assert "has not turned" in reason
+    assert "has been blocked" in reason
 
 
 def test_the_watchdog_forgives_a_stopped_process() -> None:

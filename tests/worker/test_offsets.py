@@ -11,7 +11,7 @@ P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
 
 def at(offset: int | None = None) -> OffsetTracker:
     offsets = OffsetTracker()
-    offsets.sought({P0: offset})
+    offsets.on_seek({P0: offset})
     return offsets
 
 
@@ -20,57 +20,57 @@ def test_nothing_is_known_before_the_first_seek_and_after_partitions_moved() -> 
     offsets = at(5)
     assert offsets.is_known(P0)
     assert not offsets.is_known(P1)
-    offsets.revoked()
+    offsets.on_revoked()
     assert not offsets.is_known(P0)
 
 
 def test_the_next_offset_may_come_and_one_behind_it_may_not() -> None:
     offsets = at(5)
-    assert offsets.check_fetched(P0, 5) is None
-    assert offsets.check_fetched(P0, 6) is None
-    assert offsets.check_fetched(P0, 9) == 7
-    assert offsets.check_fetched(P0, 7) is None
+    assert offsets.record_fetch(P0, 5) is None
+    assert offsets.record_fetch(P0, 6) is None
+    assert offsets.record_fetch(P0, 9) == 7
+    assert offsets.record_fetch(P0, 7) is None
 
 
 def test_a_group_that_has_committed_nothing_begins_at_0() -> None:
     offsets = at(None)
-    assert offsets.check_fetched(P0, 40) == 0
-    assert offsets.check_fetched(P0, 0) is None
+    assert offsets.record_fetch(P0, 40) == 0
+    assert offsets.record_fetch(P0, 0) is None
 
 
 def test_a_gap_that_is_there_again_after_a_seek_is_one_of_the_log() -> None:
     offsets = at(5)
-    assert offsets.check_fetched(P0, 9) == 5
-    assert offsets.check_fetched(P0, 9) is None
-    assert offsets.count_skipped(P0, 9) == 0
-    assert offsets.check_fetched(P0, 10) is None
+    assert offsets.record_fetch(P0, 9) == 5
+    assert offsets.record_fetch(P0, 9) is None
+    assert offsets.start(P0, 9) == 0
+    assert offsets.record_fetch(P0, 10) is None
 
 
 def test_after_the_seek_another_offset_may_come_than_before() -> None:
     offsets = at(5)
-    assert offsets.check_fetched(P0, 9) == 5
-    assert offsets.check_fetched(P0, 7) is None, "5 and 6 do not exist"
-    assert offsets.check_fetched(P0, 9) == 8, "this gap has not been asked about"
+    assert offsets.record_fetch(P0, 9) == 5
+    assert offsets.record_fetch(P0, 7) is None, "5 and 6 do not exist"
+    assert offsets.record_fetch(P0, 9) == 8, "this gap has not been asked about"
 
 
 def test_what_was_left_out_is_counted() -> None:
     offsets = at(5)
-    assert offsets.count_skipped(P0, 5) == 0
-    assert offsets.count_skipped(P0, 9) == 3
+    assert offsets.start(P0, 5) == 0
+    assert offsets.start(P0, 9) == 3
 
 
 def test_what_was_taken_counts_as_done_although_it_was_not_committed() -> None:
     offsets = at(5)
-    assert [offsets.count_skipped(P0, offset) for offset in (5, 6, 7)] == [0, 0, 0]
-    offsets.sought({P0: 5})
-    assert [offsets.count_skipped(P0, offset) for offset in (5, 6, 7, 8)] == [0, 0, 0, 0]
+    assert [offsets.start(P0, offset) for offset in (5, 6, 7)] == [0, 0, 0]
+    offsets.on_seek({P0: 5})
+    assert [offsets.start(P0, offset) for offset in (5, 6, 7, 8)] == [0, 0, 0, 0]
 
 
 def test_only_what_is_finished_may_be_committed() -> None:
     offsets = at(5)
     assert offsets.committable(P0) is None
-    offsets.count_skipped(P0, 5)
-    offsets.count_skipped(P0, 6)
+    offsets.start(P0, 5)
+    offsets.start(P0, 6)
     offsets.finish(P0, 5)
     assert offsets.committable(P0) == 6
 
@@ -79,31 +79,31 @@ def test_what_is_in_hand_when_partitions_move_is_finished_but_not_under_the_next
     None
 ):
     offsets = at(5)
-    offsets.count_skipped(P0, 5)
-    offsets.revoked()
+    offsets.start(P0, 5)
+    offsets.on_revoked()
     offsets.finish(P0, 5)
     assert offsets.committable(P0) == 6
-    offsets.assigned()
+    offsets.on_assigned()
     assert offsets.committable(P0) is None
-    assert offsets.count_skipped(P0, 9) == 0, "a straggler: where it stands is not known"
+    assert offsets.start(P0, 9) == 0, "a straggler: where it stands is not known"
     offsets.finish(P0, 9)
     assert offsets.committable(P0) is None
 
 
 def test_what_another_worker_committed_counts_as_done() -> None:
     offsets = at(5)
-    offsets.assigned()
-    offsets.sought({P0: 50})
-    assert offsets.count_skipped(P0, 50) == 0
+    offsets.on_assigned()
+    offsets.on_seek({P0: 50})
+    assert offsets.start(P0, 50) == 0
 
 
 def test_partitions_do_not_mix() -> None:
     offsets = OffsetTracker()
-    offsets.sought({P0: 3, P1: 8})
-    assert offsets.check_fetched(P0, 3) is None
-    assert offsets.check_fetched(P1, 8) is None
-    assert offsets.count_skipped(P1, 8) == 0
-    assert offsets.count_skipped(P0, 4) == 1
+    offsets.on_seek({P0: 3, P1: 8})
+    assert offsets.record_fetch(P0, 3) is None
+    assert offsets.record_fetch(P1, 8) is None
+    assert offsets.start(P1, 8) == 0
+    assert offsets.start(P0, 4) == 1
 
 
 @given(
@@ -116,7 +116,7 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
     """A log with gaps and a consumer that jumps ahead, seeks back and commits as it likes."""
     log = sorted(exists)
     offsets = OffsetTracker()
-    offsets.sought({P0: None})
+    offsets.on_seek({P0: None})
     place, committed, done = 0, 0, set[int]()
     for move, to in [*moves, *[("read", 0)] * 200]:
         if move == "jump":
@@ -125,18 +125,18 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
             committed = offsets.committable(P0) or 0
         elif move == "seek":
             place = committed
-            offsets.sought({P0: committed or None})
+            offsets.on_seek({P0: committed or None})
         offset = next((o for o in log if o >= place), None)
         if offset is None:  # the end of the log: what was jumped over shows with the next event
             log.append(log[-1] + 1)
             continue
         if offset < offsets._to_fetch[P0]:
             continue  # Faust drops what it has read
-        back_to = offsets.check_fetched(P0, offset)
+        back_to = offsets.record_fetch(P0, offset)
         if back_to is not None:
             offset = next(o for o in log if o >= back_to)
-            assert offsets.check_fetched(P0, offset) is None
-        assert offsets.count_skipped(P0, offset) == 0
+            assert offsets.record_fetch(P0, offset) is None
+        assert offsets.start(P0, offset) == 0
         assert {o for o in log if o < offset} <= done
         offsets.finish(P0, offset)
         done.add(offset)
@@ -146,14 +146,14 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
 def test_what_is_fetched_and_not_taken_is_waiting() -> None:
     offsets = OffsetTracker()
     assert offsets.count_pending() == 0
-    offsets.sought({P0: 5, P1: None})
+    offsets.on_seek({P0: 5, P1: None})
     for offset in (5, 6, 7):
-        offsets.check_fetched(P0, offset)
-    offsets.check_fetched(P1, 0)
+        offsets.record_fetch(P0, offset)
+    offsets.record_fetch(P1, 0)
     assert offsets.count_pending() == 4
-    offsets.count_skipped(P0, 5)
+    offsets.start(P0, 5)
     assert offsets.count_pending() == 3
-    offsets.revoked()
+    offsets.on_revoked()
     assert offsets.count_pending() == 0
 
 
@@ -167,8 +167,8 @@ def test_a_record_before_the_last_one_is_of_a_log_that_was_made_anew() -> None:
 def test_a_log_that_was_made_anew_is_read_on_where_nothing_is_in_hand() -> None:
     offsets = at(5)
     assert offsets.restart_at(P0, 0)
-    assert offsets.check_fetched(P0, 0) is None
-    assert offsets.count_skipped(P0, 0) == 0
+    assert offsets.record_fetch(P0, 0) is None
+    assert offsets.start(P0, 0) == 0
     offsets.finish(P0, 0)
     assert offsets.committable(P0) == 1
     assert not offsets.restart_at(P0, 0), "records of the old one may still be worked on"
