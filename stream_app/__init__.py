@@ -1,6 +1,6 @@
-"""Rapport's service: live scoring of dialogue turns from Kafka into SQL.
+"""Rapport's service: scores dialogue turns from Kafka live and stores them in SQL.
 
-A package's ``__all__`` names the modules that other packages may import; the rest is its own.
+A package's ``__all__`` lists the modules that other packages may import; the others are private.
 """
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The only place that wires: settings → scorer, pipeline, store, processor, worker."""
+"""Composition root: builds scorer, pipeline, store, worker and web app from the settings."""
 
 import os
 from collections import Counter
@@ -42,29 +42,29 @@ if TYPE_CHECKING:
 
 
 def scorer(settings: Settings) -> OnnxScorer:
-    """Load the bundle."""
+    """Load the bundle into a scorer."""
     return OnnxScorer(bundles.load(settings.bundle), settings.provider, settings.threads)
 
 
 def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
-    """The pure core over a scorer.
+    """Build the pipeline with a scorer.
 
     Raises:
-        BundleError: the window that is set does not fit the bundle.
-        RuleFileError: the file of rules cannot be used.
+        BundleError: the configured window is larger than the bundle supports.
+        RuleFileError: the file of rules is not valid.
     """
     chosen = policy(settings, scorer)
-    slots = scorer.bundle.manifest.head.slots
-    if chosen.window.before + chosen.window.after > slots:
+    supported = scorer.bundle.manifest.head.slots
+    if chosen.window.before + chosen.window.after > supported:
         raise BundleError(
             f"RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
-            f"{chosen.window.before + chosen.window.after}; {scorer.bundle_id} takes {slots} turns"
+            f"{chosen.window.before + chosen.window.after}; {scorer.bundle_id} supports {supported} turns"
         )
     return Pipeline(scorer, chosen)
 
 
 def policy(settings: Settings, scorer: Scorer) -> Policy:
-    """Settings of the core; what is not set comes from the bundle."""
+    """The core's policy; the bundle provides defaults."""
     before, after = scorer.window
     return Policy(
         approaches=settings.approach_by_group,
@@ -80,12 +80,12 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
 
 
 def store(settings: Settings, connections: int = 5) -> Store:
-    """Open the database; its schema must be there."""
+    """Open the database, which must have a schema."""
     return open_store(settings.database_url.get_secret_value(), connections=connections)
 
 
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
-    """Open the database for a worker that scores with this bundle."""
+    """Open the database for a worker with this bundle, and register the bundle."""
     opened = store(settings)
     opened.check_schema()
     opened.prepare(
@@ -98,10 +98,10 @@ def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
 
 
 def notification_targets(settings: Settings) -> list[Target]:
-    """The targets in the file that is set; none if none is.
+    """The notification targets of the configured file; empty without one.
 
     Raises:
-        RapportError: the file cannot be used; says which line.
+        RapportError: the file is not valid; the message has the line.
     """
     if settings.notifications is None:
         return []
@@ -109,7 +109,7 @@ def notification_targets(settings: Settings) -> list[Target]:
 
 
 def channel(settings: Settings, target: Target) -> Channel:
-    """The way to one target."""
+    """Create the channel to a target."""
     url, external = target.url.get_secret_value(), settings.external_url
     if target.kind == "apprise":
         return AppriseChannel(target.name, url, external, target.timeout)
@@ -118,15 +118,15 @@ def channel(settings: Settings, target: Target) -> Channel:
 
 
 def switchboard(settings: Settings) -> Switchboard:
-    """The notifiers of all targets.
+    """Create the notifiers of all targets.
 
     Raises:
-        RapportError: there is no target, or the file cannot be used.
+        RapportError: there is no target, or the file is not valid.
     """
     targets = notification_targets(settings)
     if not targets:
         raise RapportError(
-            "RAPPORT_NOTIFICATIONS is not set: name a file of notification targets "
+            "RAPPORT_NOTIFICATIONS is not set: it must name a file of notification targets "
             "(docs/notifications.md)"
         )
     opened = open_store(settings.database_url.get_secret_value(), connections=2 * len(targets))
@@ -149,7 +149,7 @@ def switchboard(settings: Settings) -> Switchboard:
 
 
 def web(settings: Settings) -> "FastAPI":
-    """The console and the API; what they import, a worker has no need of."""
+    """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
     from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.live import Hub  # noqa: PLC0415
@@ -162,13 +162,13 @@ def web(settings: Settings) -> "FastAPI":
     opened.open_privacy(settings.redact)
     kafka = client_options(settings)
     hub = Hub()
-    told = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]
+    live_topics = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]
 
     async def declare() -> None:
         if settings.declare_topics:
             await declare_topics(settings, patience=0.0)
 
-    reader = TopicReader(hub, opened, told, settings.alert_action_topic, kafka, declare)
+    reader = TopicReader(hub, opened, live_topics, settings.alert_action_topic, kafka, declare)
     return web_app.create(
         Services(
             settings=settings,
@@ -185,7 +185,7 @@ def web(settings: Settings) -> "FastAPI":
 
 
 def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:
-    """A Faust app with its agent; call inside a running event loop."""
+    """Create a Faust app with its agent; call it with the event loop set."""
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
     core, opened = pipeline(settings, scorer), prepared_store(settings, scorer)
@@ -228,7 +228,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
 
 
 def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:
-    """Remove what is older than the settings allow, if nobody has today; what each piece was."""
+    """Purge expired data in steps, if no process has done so today; yields counts by kind."""
     if retention.claim(store, now):
         yield from retention.pieces(
             store,

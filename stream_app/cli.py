@@ -1,4 +1,4 @@
-"""The ``rapport`` command: parses arguments, calls ``stream_app.commands``, words the errors."""
+"""The ``rapport`` command: parses arguments, calls ``stream_app.commands``, prints errors."""
 
 import asyncio
 import sys
@@ -26,24 +26,26 @@ app = typer.Typer(
     help="Scores how empathy is expressed in live conversations. "
     "Not a diagnosis, risk assessment or performance rating.",
 )
-database = typer.Typer(no_args_is_help=True, help="The database's schema.")
+database = typer.Typer(no_args_is_help=True, help="Manage the database's schema.")
 app.add_typer(database, name="db")
-letters = typer.Typer(no_args_is_help=True, help="Events that were set aside.")
+letters = typer.Typer(no_args_is_help=True, help="List and replay dead letters.")
 app.add_typer(letters, name="dead-letters")
-alert_rules = typer.Typer(no_args_is_help=True, help="The file of alert rules; see docs/rules.md.")
+alert_rules = typer.Typer(
+    no_args_is_help=True, help="Check and test alert rules; see docs/rules.md."
+)
 app.add_typer(alert_rules, name="rules")
-usual = typer.Typer(no_args_is_help=True, help="What is usual for a channel or counsellor.")
+usual = typer.Typer(no_args_is_help=True, help="Manage the baselines of channels and counsellors.")
 app.add_typer(usual, name="baselines")
 
-accounts = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
+accounts = typer.Typer(no_args_is_help=True, help="Manage the accounts of the console and the API.")
 app.add_typer(accounts, name="people")
-notifications = typer.Typer(help="Tell people about alerts.")
+notifications = typer.Typer(help="Send notifications about alerts.")
 app.add_typer(notifications, name="notify")
 
 Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
 Bundle = Annotated[
     Path | None,
-    typer.Option(help="A shipped bundle's name or a folder; default: RAPPORT_BUNDLE."),
+    typer.Option(help="Name of a shipped bundle, or a folder; default: RAPPORT_BUNDLE."),
 ]
 
 
@@ -61,12 +63,10 @@ def _settings(bundle: Path | None = None, **changes: object) -> Settings:
 @app.command()
 def up(
     speed: Annotated[float, typer.Option(min=0.1, help="Factor on all pauses.")] = 10.0,
-    sessions: Annotated[
-        int, typer.Option(min=1, help="Sessions at a time; when one ends, another one begins.")
-    ] = 12,
-    weeks: Annotated[int, typer.Option(min=0, help="Weeks of past sessions to begin with.")] = 4,
+    sessions: Annotated[int, typer.Option(min=1, help="Number of concurrent sessions.")] = 12,
+    weeks: Annotated[int, typer.Option(min=0, help="Weeks of past sessions to add first.")] = 4,
     seconds: Annotated[
-        float | None, typer.Option("--for", min=1.0, help="Stop after so many seconds.")
+        float | None, typer.Option("--for", min=1.0, help="Stop after this many seconds.")
     ] = None,
     bundle: Bundle = None,
 ) -> None:
@@ -103,7 +103,7 @@ def web() -> None:
 
 @notifications.callback(invoke_without_command=True)
 def notify(context: typer.Context) -> None:
-    """Tell the targets in RAPPORT_NOTIFICATIONS about alerts; runs until stopped."""
+    """Send alerts to the targets in RAPPORT_NOTIFICATIONS until stopped."""
     if context.invoked_subcommand is not None:
         return
     from stream_app.commands import notify as command
@@ -113,29 +113,29 @@ def notify(context: typer.Context) -> None:
 
 @notifications.command("test")
 def try_notifications(
-    target: Annotated[str | None, typer.Argument(help="Its name; without one, all.")] = None,
+    target: Annotated[str | None, typer.Argument(help="Name of a target; default: all.")] = None,
 ) -> None:
-    """Send one marked test message through each target and say what happened."""
+    """Send a test message to the targets, and print whether it was accepted."""
     from stream_app.commands import notify as command
 
-    went_well = True
+    all_accepted = True
     for name, problem in command.test(_settings(), target):
-        typer.echo(f"{name}: {problem or 'taken'}")
-        went_well &= problem is None
-    raise typer.Exit(0 if went_well else 1)
+        typer.echo(f"{name}: {problem or 'accepted'}")
+        all_accepted &= problem is None
+    raise typer.Exit(0 if all_accepted else 1)
 
 
 @app.command()
 def broker(
     port: Annotated[int, typer.Option(min=0, help="0 = any free port.")] = 9092,
 ) -> None:
-    """Run the embedded Kafka-protocol broker (memory only) until Ctrl-C."""
+    """Run the embedded Kafka-protocol broker (in memory) until Ctrl-C."""
     import signal
 
     from stream_app.worker import broker as embedded
 
     with embedded.running(port) as address:
-        typer.echo(f"listening on {address}; everything is lost when it stops")
+        typer.echo(f"listening on {address}; all data is lost when it stops")
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
 
 
@@ -146,7 +146,7 @@ def replay(
     ] = None,
     speed: Speed = 1.0,
 ) -> None:
-    """Send recorded events to the turns topic, bytes unchanged; without files, the samples."""
+    """Send recorded events, bytes unchanged, to the turns topic; by default the sample sessions."""
     from stream_app.commands import event_files
     from stream_app.commands import replay as command
 
@@ -154,7 +154,7 @@ def replay(
     samples = event_files.sample_sessions()
     if files:
         events = [event for path in files for event in event_files.timed_events(path)]
-    elif speed:  # the events carry the time at which they are sent
+    elif speed:  # these events have the time of sending
         events = list(
             command.interleaved_samples(samples, len(samples), len(samples), speed, "sample")
         )
@@ -173,14 +173,16 @@ def score(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Default: standard output.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Events at a time; changes no score.")] = 256,
-    alerts: Annotated[bool, typer.Option(help="Write alert transitions too.")] = False,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Events per batch; does not affect scores.")
+    ] = 256,
+    alerts: Annotated[bool, typer.Option(help="Also write alert transitions.")] = False,
     assume_consent: Annotated[
-        bool, typer.Option(help="Score turns that do not say `consent`: it was given elsewhere.")
+        bool, typer.Option(help="Score turns without `consent`: it was given elsewhere.")
     ] = False,
     bundle: Bundle = None,
 ) -> None:
-    """Score a file without Kafka and without a database; same scores as the worker's."""
+    """Score a file without Kafka and without a database; same scores as a worker."""
     from stream_app.commands import event_files
     from stream_app.commands import score as command
 
@@ -193,13 +195,13 @@ def score(
         summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)
     for letter in summary.dead_letters:
         typer.echo(
-            f"line {letter.offset + 1}: set aside ({letter.reason}): {letter.detail}", err=True
+            f"line {letter.offset + 1}: dead letter ({letter.reason}): {letter.detail}", err=True
         )
     counts = ", ".join(f"{name} {n}" for name, n in sorted(summary.counts.items()))
     typer.echo(f"{summary.sessions} sessions; {counts}", err=True)
     if summary.counts["withheld"]:
         typer.echo(
-            f"{summary.counts['withheld']} events were withheld: their session does not say "
+            f"{summary.counts['withheld']} events were withheld: their session does not have "
             '`"consent": true`. If consent was given elsewhere, use --assume-consent '
             "(worker: RAPPORT_REQUIRE_CONSENT=false).",
             err=True,
@@ -208,7 +210,9 @@ def score(
 
 @app.command()
 def watch(
-    from_start: Annotated[bool, typer.Option(help="Show what is in the topics already.")] = False,
+    from_start: Annotated[
+        bool, typer.Option(help="Start with the messages already in the topics.")
+    ] = False,
 ) -> None:
     """Show live sessions, newest scores and alerts in the terminal."""
     from stream_app.commands import watch as command
@@ -221,10 +225,10 @@ def watch(
 
 @app.command()
 def bench(
-    turns: Annotated[int, typer.Option(min=100, help="Turns to push through.")] = 3000,
+    turns: Annotated[int, typer.Option(min=100, help="Number of turns.")] = 3000,
     bundle: Bundle = None,
 ) -> None:
-    """Throughput of the whole path beside the bare ONNX sessions, and latency to the commit."""
+    """Measure throughput, compared with the bare ONNX sessions, and latency to the commit."""
     from stream_app.commands import bench as command
 
     settings = _with_bundle(bundle)
@@ -234,24 +238,22 @@ def bench(
 
 @app.command()
 def erase(
-    session: Annotated[
-        list[str] | None, typer.Option(help="A session's id; may be given several times.")
-    ] = None,
+    session: Annotated[list[str] | None, typer.Option(help="Id of a session; repeatable.")] = None,
     speaker: Annotated[
         list[str] | None,
-        typer.Option(help="A speaker_id, as events carry it: all sessions of that person."),
+        typer.Option(help="speaker_id as in events: all sessions of that person; repeatable."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove sessions for good, with scores, alerts and ratings, and say what was removed."""
+    """Erase sessions permanently, with scores, alerts and ratings; print the removed rows."""
     from stream_app.commands import erase as command
 
     if not (session or speaker):
-        raise typer.BadParameter("name a --session or a --speaker")
+        raise typer.BadParameter("use --session or --speaker")
     with command.open_erasure(_settings()) as erasure:
         plan = erasure.plan(session or (), speaker or ())
         typer.echo(
-            f"{len(plan.sessions)} sessions to erase; stored are {plan.extent.sessions} of them, "
+            f"{len(plan.sessions)} sessions to erase; {plan.extent.sessions} of them are stored, "
             f"with {plan.extent.turns} turns"
         )
         if not yes:
@@ -259,10 +261,12 @@ def erase(
         removed = erasure.carry_out(plan)
     for name, rows in removed.most_common():
         typer.echo(f"{rows:8}  {name}")
-    typer.echo(f"{sum(removed.values()):8}  rows removed; workers store nothing more of them")
     typer.echo(
-        "Not reached: the topics, until their retention time is over; exports, notifications and "
-        "backups that have left the database. Kept: the audit trail, which holds no text."
+        f"{sum(removed.values()):8}  rows removed; later events of these sessions are ignored"
+    )
+    typer.echo(
+        "Not erased: events in the topics, until their retention time; exports, notifications and "
+        "backups. Kept: the audit trail, which contains no text."
     )
 
 
@@ -277,7 +281,7 @@ def config() -> None:
 
 @app.command()
 def doctor() -> None:
-    """Say what is reachable and in use, and what to do about what is wrong."""
+    """Check configuration and connections, and suggest how to fix problems."""
     from stream_app.commands.doctor import run_checks
 
     settings = Settings()
@@ -292,30 +296,31 @@ def doctor() -> None:
 
 
 Reasons = Annotated[
-    list[str] | None, typer.Option("--reason", help="Only these; may be given several times.")
+    list[str] | None,
+    typer.Option("--reason", help="Only dead letters with this reason; repeatable."),
 ]
 
 
 @letters.command("count")
 def count_letters() -> None:
-    """How many events were set aside for each reason."""
+    """Print the number of dead letters by reason."""
     from stream_app.commands import dead_letters as command
 
     found = asyncio.run(command.read(_settings()))
     for reason, count in command.count_by_reason(found):
         typer.echo(f"{count:8}  {reason}")
-    typer.echo(f"{len(found):8}  altogether")
+    typer.echo(f"{len(found):8}  in total")
 
 
 @letters.command("list")
 def list_letters(reason: Reasons = None) -> None:
-    """One line for each: topic:partition:offset, reason, size, what was wrong. Never the text."""
+    """Print a line per dead letter: topic:partition:offset, reason, size, problem; never text."""
     from stream_app.commands import dead_letters as command
 
     found = asyncio.run(command.read(_settings()))
     for item in command.select(found, reason or ()):
         letter = item.letter
-        cut = "" if item.complete else "  (only its beginning was kept)"
+        cut = "" if item.complete else "  (truncated)"
         typer.echo(
             f"{letter.dead_letter_id}  {letter.reason}  {letter.size} bytes  {letter.detail}{cut}"
         )
@@ -327,37 +332,35 @@ def replay_letters(
         list[str] | None, typer.Argument(help="topic:partition:offset, as `list` shows it.")
     ] = None,
     reason: Reasons = None,
-    everything: Annotated[bool, typer.Option("--all", help="Without a choice, all.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Replay all.")] = False,
 ) -> None:
-    """Send them to the turns topic again, after what was wrong has been fixed."""
+    """Send dead letters to the turns topic again, after the problem has been fixed."""
     from stream_app.commands import dead_letters as command
 
     if not (ids or reason or everything):
-        raise typer.BadParameter("name some, or a --reason, or --all")
+        raise typer.BadParameter("name dead letters, or use --reason or --all")
     settings = _settings()
     found = command.select(asyncio.run(command.read(settings)), reason or (), ids or ())
     sent = asyncio.run(command.resend(settings, found))
     cut = sum(not item.complete for item in found)
-    typer.echo(
-        f"{sent} sent to {settings.turns_topic}; {cut} cannot be: only their beginning was kept"
-    )
+    typer.echo(f"{sent} sent to {settings.turns_topic}; {cut} not sent because they are truncated")
 
 
-Name = Annotated[str, typer.Argument(help="The name to sign in with.")]
+Name = Annotated[str, typer.Argument(help="Sign-in name.")]
 
 
 @accounts.command("add")
 def add_person(
     name: Name,
-    role: Annotated[PersonRole, typer.Option(help="What the person may see.")],
+    role: Annotated[PersonRole, typer.Option(help="Determines the access rights.")],
     team: Annotated[
-        str | None, typer.Option(help="A supervisor's team; without one, all teams.")
+        str | None, typer.Option(help="Team of a supervisor; default: all teams.")
     ] = None,
     speaker: Annotated[
-        str | None, typer.Option(help="A counsellor's speaker_id, as events carry it.")
+        str | None, typer.Option(help="speaker_id of a counsellor, as in events.")
     ] = None,
 ) -> None:
-    """Make an account; asks for the password. A program (role ingest) has none: make a token."""
+    """Create an account; asks for a password. Programs (role ingest) use a token instead."""
     from stream_app.commands import people as command
 
     if role is PersonRole.INGEST:
@@ -371,7 +374,7 @@ def add_person(
 
 @accounts.command("list")
 def list_people() -> None:
-    """All accounts."""
+    """List all accounts."""
     from stream_app.commands import people as command
 
     for person in command.list_accounts(_settings()):
@@ -380,7 +383,7 @@ def list_people() -> None:
 
 @accounts.command("password")
 def change_password(name: Name) -> None:
-    """Give an account another password."""
+    """Change the password of an account."""
     from stream_app.commands import people as command
 
     password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
@@ -391,10 +394,10 @@ def change_password(name: Name) -> None:
 @accounts.command("token")
 def new_token(
     name: Name,
-    label: Annotated[str, typer.Option(help="What it is for.")],
-    days: Annotated[int, typer.Option(min=1, help="Good for so many days.")] = 365,
+    label: Annotated[str, typer.Option(help="Purpose of the token.")],
+    days: Annotated[int, typer.Option(min=1, help="Days until the token expires.")] = 365,
 ) -> None:
-    """Make a token for a program that calls the API as this person; it is shown once."""
+    """Create a token to call the API as this person; it is printed only once."""
     from stream_app.commands import people as command
 
     typer.echo(command.new_token(_settings(), name, label, days))
@@ -402,18 +405,18 @@ def new_token(
 
 @accounts.command("revoke")
 def revoke_token(
-    name: Name, label: Annotated[str, typer.Option(help="What the token was for.")]
+    name: Name, label: Annotated[str, typer.Option(help="Label of the token.")]
 ) -> None:
-    """Make a person's tokens with this label worthless, as when one has been lost."""
+    """Revoke a person's tokens with this label."""
     from stream_app.commands import people as command
 
     command.revoke(_settings(), name, label)
-    typer.echo(f"{name} has no token for {label} any more")
+    typer.echo(f"the tokens {label} of {name} are revoked")
 
 
 @accounts.command("disable")
 def disable_person(name: Name) -> None:
-    """Take away an account and its tokens; what the person did stays."""
+    """Disable an account and its tokens; the person's data is kept."""
     from stream_app.commands import people as command
 
     command.disable(_settings(), name)
@@ -425,7 +428,7 @@ def check_rules(
     file: Annotated[Path, typer.Argument(help="File of rules.")],
     bundle: Bundle = None,
 ) -> None:
-    """Say whether a file of rules can be used; if not, what is wrong in which line."""
+    """Check a file of rules; print its rules, or all errors with their lines."""
     from stream_app.commands import rules as command
     from stream_app.worker.rule_loading import load_rules
 
@@ -434,7 +437,7 @@ def check_rules(
 
 @alert_rules.command("variables")
 def list_variables(bundle: Bundle = None) -> None:
-    """The variables that a rule may use with a bundle, as a Markdown table."""
+    """Print the rule variables of a bundle as a Markdown table."""
     from stream_app.commands import rules as command
     from stream_app.core.head_variables import catalogue
 
@@ -442,7 +445,7 @@ def list_variables(bundle: Bundle = None) -> None:
 
 
 def _heads(bundle: Path | None) -> Sequence[Head]:
-    """As the bundle's manifest has them; the model is not loaded."""
+    """The heads in the bundle's manifest, without loading the model."""
     return load(_settings(bundle).bundle).manifest.heads
 
 
@@ -450,16 +453,16 @@ def _heads(bundle: Path | None) -> Sequence[Head]:
 def try_rules(
     file: Annotated[Path, typer.Argument(help="File of rules.")],
     sources: Annotated[list[Path], typer.Argument(help="JSON lines files or ConvoKit folders.")],
-    low: Annotated[float, typer.Option(min=1, max=5, help="Rated so or less = low.")] = 2.0,
-    good: Annotated[float, typer.Option(min=1, max=5, help="Rated so or more = good.")] = 4.0,
+    low: Annotated[float, typer.Option(min=1, max=5, help="A rating up to this is low.")] = 2.0,
+    good: Annotated[float, typer.Option(min=1, max=5, help="A rating from this on is good.")] = 4.0,
     live: Annotated[
-        bool, typer.Option(help="Rules of time also fire in sessions that stop without an end.")
+        bool, typer.Option(help="Also fire time rules of sessions without an end.")
     ] = False,
     assume_consent: Annotated[
-        bool, typer.Option(help="Score turns that do not say `consent`: it was given elsewhere.")
+        bool, typer.Option(help="Score turns without `consent`: it was given elsewhere.")
     ] = False,
 ) -> None:
-    """Show when each rule would have fired on recorded sessions, and its false alarms."""
+    """Backtest rules on recorded sessions: alerts, detections and false alarms."""
     from stream_app.commands import event_files, rule_backtest
     from stream_app.commands import rules as command
     from stream_app.commands.score import with_progress
@@ -479,20 +482,22 @@ def try_rules(
         failed = sum(n for source, n in alerting.failures.items() if rule.uses(source))
         if failed:
             typer.echo(f"{rule.name} failed to evaluate {failed} times", err=True)
-    if backtest.withheld or backtest.set_aside:
+    if backtest.withheld or backtest.dead_lettered:
         typer.echo(
-            f"{backtest.withheld} events were withheld for want of consent (--assume-consent), "
-            f"{backtest.set_aside} set aside (`rapport score` says why)",
+            f"{backtest.withheld} events were withheld without consent (--assume-consent), "
+            f"{backtest.dead_lettered} dead-lettered (`rapport score` prints why)",
             err=True,
         )
 
 
 @usual.command("refresh")
 def refresh_baselines(
-    days: Annotated[int, typer.Option(min=1, help="Sessions of so many days count.")] = 90,
-    sessions: Annotated[int, typer.Option(min=2, help="Fewer give no baseline.")] = 20,
+    days: Annotated[int, typer.Option(min=1, help="Use the sessions of this many days.")] = 90,
+    sessions: Annotated[
+        int, typer.Option(min=2, help="Minimum number of sessions of a baseline.")
+    ] = 20,
 ) -> None:
-    """Compute the baselines anew from the ended sessions in the database."""
+    """Recompute the baselines from the ended sessions in the database."""
     from datetime import UTC, datetime
 
     from stream_app.inference import bundle as bundles
@@ -504,13 +509,13 @@ def refresh_baselines(
     found = command.refresh(store, bundle, datetime.now(UTC), days, sessions)
     typer.echo(
         f"{found.sessions} ended sessions; baselines of {found.channels} channels and "
-        f"{found.counsellors} counsellors. Sessions that open from now on use them."
+        f"{found.counsellors} counsellors. New sessions use them."
     )
 
 
 @database.command()
 def upgrade() -> None:
-    """Create the tables or bring them to this release's schema."""
+    """Create the tables, or upgrade them to this release's schema."""
     from stream_app.store import schema
 
     store = bootstrap.store(_settings())
@@ -531,7 +536,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Parse the options that come before the command."""
+    """Parse the options before the command."""
 
 
 def _shown(name: str, value: object) -> str:
@@ -549,7 +554,7 @@ def _shown(name: str, value: object) -> str:
 
 
 def main() -> None:
-    """Run the command; an error that Rapport raised on purpose is a line, not a traceback."""
+    """Run the command; print a RapportError as one line instead of a traceback."""
     try:
         app()
     except ValidationError as problem:

@@ -1,21 +1,21 @@
-"""Errors that Rapport raises on purpose.
+"""The hierarchy of Rapport's errors.
 
-Errors that several packages raise or handle are defined here; the others beside the code that
-raises them, in the module in brackets. A test compares the tree with the classes.
+Errors that several packages raise or handle are defined here, the others in the module in brackets.
+A test compares the tree with the classes.
 
 RapportError
-├── ContractError        an event breaks the wire contract (becomes a dead letter)
+├── ContractError        an event violates the wire contract (becomes a dead letter)
 ├── BundleError          a model bundle is missing, damaged or of another format
 ├── ProviderError        the requested execution provider is not in use
-├── StoreError           the database refused the work; a retry does not help
+├── StoreError           the database refused the operation; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
-│   ├── RowRefused       the database takes no row with these values; others may pass
+│   ├── RowRefused       the database refuses these values; other rows may be accepted
 │   └── StaleState       another worker has updated the session since it was read
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
-├── EventsLeftOut        the consumer skipped events that are in the log [worker.agents]
-├── LogReplaced          the topic was recreated while its records were in hand [worker.consumer]
+├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]
+├── LogReplaced          a topic was recreated with records in progress [worker.consumer]
 ├── PortInUse            the port of the health probes is in use [health_server]
 ├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
 ├── NoSuchMute           the mute does not exist, or not for this person [store.alert_actions]
@@ -33,20 +33,20 @@ RapportError
 ├── TooManyClients       too many live connections [web.live]
 ├── LogChanged           a topic was recreated while it was read [web.topics]
 ├── TooEarly             feedback was requested for an open session [web.feedback.composition]
-├── InputError           an input file cannot be read [commands.event_files]
-└── ChildDied            a process of `rapport up` ended [commands.up]
+├── InputError           a file cannot be read, or not as events [commands.event_files]
+└── ChildDied            a child process of `rapport up` exited [commands.up]
 """
 
 
 class RapportError(Exception):
-    """Base of every error that Rapport raises on purpose; its text is written for people."""
+    """Base class of all errors that Rapport raises; the message is meant for users."""
 
 
 class ContractError(RapportError):
-    """An event breaks the wire contract.
+    """An event violates the wire contract, or cannot be processed.
 
-    ``code`` is a short machine-readable reason (it labels metrics and dead letters); the text
-    says what was wrong and never quotes the dialogue.
+    ``code`` is a short machine-readable reason (a label of metrics and dead letters); ``detail``
+    describes the problem and never quotes dialogue.
     """
 
     def __init__(self, code: str, detail: str) -> None:
@@ -60,19 +60,19 @@ class BundleError(RapportError):
 
 
 class ProviderError(RapportError):
-    """The execution provider that was asked for is not the one in use."""
+    """The requested execution provider is not in use."""
 
 
 class StoreError(RapportError):
-    """The database refused the work and a retry will not heal it."""
+    """The database refused the operation; a retry does not help."""
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached at the moment; the work can be retried."""
+    """The database is currently unreachable; the operation can be retried."""
 
 
 class RowRefused(StoreError):
-    """The database, or its driver, takes no row with these values; others may pass."""
+    """The database or its driver refuses these values; other rows may be accepted."""
 
 
 class StaleState(StoreError):

@@ -1,4 +1,4 @@
-"""``/healthz``, ``/readyz`` and ``/metrics`` over HTTP; a hung loop does not stop this thread."""
+"""HTTP server of ``/healthz``, ``/readyz`` and ``/metrics``, in a thread besides the event loop."""
 
 import json
 import threading
@@ -17,52 +17,52 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class HealthChecks(Protocol):
-    """Something that knows how it is; each reason is a sentence, none means well."""
+    """Liveness and readiness of a process; each reason is a short text for operators."""
 
     def not_alive(self) -> list[str]:
-        """Why it should be started again."""
+        """Reasons to restart the process; empty if it is alive."""
 
     def not_ready(self) -> list[str]:
-        """Why it does not work."""
+        """Reasons why the process is not ready; empty if it is."""
 
 
 class PortInUse(RapportError):
-    """The probes cannot listen on their port."""
+    """The port of the health probes is in use."""
 
 
-SLOWEST: Final = 5.0
-"""Seconds that a client of the probes may take for a request."""
+REQUEST_TIMEOUT: Final = 5.0
+"""Seconds that a client may take for a request."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each request: one that stalls holds up no other."""
+    """One thread per request, so that a stalled client does not block others."""
 
     daemon_threads = True
 
 
-class _Quiet(WSGIRequestHandler):
-    timeout = SLOWEST
+class _QuietHandler(WSGIRequestHandler):
+    timeout = REQUEST_TIMEOUT
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
-        """A probe every few seconds is no news."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as in the base class
+        """Do not log requests."""
 
 
 @contextmanager
 def serve_probes(
     host: str, port: int, health: HealthChecks, registry: CollectorRegistry
 ) -> Iterator[int]:
-    """Answer probes for the time of the ``with``; yields the port.
+    """Serve health probes and metrics within the ``with`` block; yields the port.
 
     Raises:
-        PortInUse: somebody else listens there.
+        PortInUse: the port cannot be opened.
     """
     try:
-        server = make_server(host, port, _application(health, registry), _Server, _Quiet)
+        server = make_server(host, port, _application(health, registry), _Server, _QuietHandler)
     except OSError as problem:
         raise PortInUse(
             f"RAPPORT_HEALTH_PORT is {port}, but {host}:{port} cannot be used: {problem.strerror}"
         ) from problem
-    thread = threading.Thread(target=server.serve_forever, name="probes", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, name="health-server", daemon=True)
     thread.start()
     try:
         yield server.server_port
@@ -76,22 +76,22 @@ def _application(
 ) -> Callable[[Environment, StartResponse], Iterable[bytes]]:
     exposition = make_wsgi_app(registry)
 
-    def answer(environment: Environment, start: StartResponse) -> Iterable[bytes]:
+    def route(environment: Environment, start: StartResponse) -> Iterable[bytes]:
         match environment["PATH_INFO"]:
             case "/metrics":
                 return cast("Iterable[bytes]", exposition(environment, start))
             case "/healthz":
-                return _told(health.not_alive(), start)
+                return _respond(health.not_alive(), start)
             case "/readyz":
-                return _told(health.not_ready(), start)
+                return _respond(health.not_ready(), start)
             case _:
                 start("404 Not Found", [("Content-Type", "text/plain")])
                 return [b"/healthz, /readyz, /metrics\n"]
 
-    return answer
+    return route
 
 
-def _told(reasons: list[str], start: StartResponse) -> Iterable[bytes]:
+def _respond(reasons: list[str], start: StartResponse) -> Iterable[bytes]:
     status = "503 Service Unavailable" if reasons else "200 OK"
     start(status, [("Content-Type", "application/json")])
     return [json.dumps({"ok": not reasons, "reasons": reasons}).encode()]

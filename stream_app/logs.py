@@ -1,6 +1,6 @@
-"""structlog over the standard library's logging, so that Faust and aiokafka speak the same way.
+"""structlog on top of standard logging, so that Faust and aiokafka have the same log format.
 
-No event of Rapport's carries dialogue text.
+Rapport never logs dialogue text.
 """
 
 import logging
@@ -12,11 +12,11 @@ from stream_app.settings import LogFormat
 
 QUIET = ("faust", "mode", "aiokafka", "alembic", "kafka")
 SILENT = ("apprise", "httpcore", "httpx", "requests", "urllib3")
-"""They log the addresses that notifications go to, and those are secrets."""
+"""These libraries log the URLs of notification targets, which are secrets."""
 
 
 def configure(level: str, form: LogFormat) -> None:
-    """Send all logs to standard error in one format."""
+    """Write all logs to standard error in this format."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -28,7 +28,7 @@ def configure(level: str, form: LogFormat) -> None:
         if form is LogFormat.JSON
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(),
-            exception_formatter=structlog.dev.plain_traceback,  # Rich's shows locals: the dialogue
+            exception_formatter=structlog.dev.plain_traceback,  # Rich would print the dialogue
         )
     )
     structlog.configure(

@@ -1,4 +1,4 @@
-"""Configuration by environment variables ``RAPPORT_*``; ``rapport config`` prints it."""
+"""Settings from environment variables ``RAPPORT_*``; ``rapport config`` prints them."""
 
 from datetime import timedelta
 from enum import Enum
@@ -22,7 +22,7 @@ DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
 
 
 class SecurityProtocol(Enum):
-    """How the Kafka brokers are reached."""
+    """Security protocols of Kafka connections."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -31,7 +31,7 @@ class SecurityProtocol(Enum):
 
 
 class SaslMechanism(Enum):
-    """SASL mechanisms that both Kafka clients speak."""
+    """SASL mechanisms that Faust and aiokafka support."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -46,7 +46,7 @@ class LogFormat(Enum):
 
 
 class Settings(BaseSettings):
-    """Everything that can be set; times in seconds."""
+    """All settings; times in seconds."""
 
     model_config = SettingsConfigDict(env_prefix="RAPPORT_", extra="ignore", frozen=True)
 
@@ -67,62 +67,70 @@ class Settings(BaseSettings):
         SecretStr("sqlite:///rapport.db"), description="sqlite:/// or postgresql://"
     )
     database_retry_for: float = Field(
-        240.0, ge=0.0, description="Retry a commit this long before the worker gives up and exits"
+        240.0, ge=0.0, description="How long to retry a commit before the worker exits"
     )
 
     bundle: Path = Field(
-        DEFAULT_BUNDLE, description="The model bundle: a shipped one's name, or a folder"
+        DEFAULT_BUNDLE, description="Model bundle: name of a shipped one, or a folder"
     )
     provider: Provider = Provider.AUTO
-    threads: int = Field(1, ge=1, description="Intra-op threads of a worker")
+    threads: int = Field(1, ge=1, description="Intra-op threads per worker")
 
-    batch_max: int = Field(256, ge=1, description="Events in one batch and one transaction")
-    cache_sessions: int = Field(20_000, ge=1, description="Session states kept in memory")
+    batch_max: int = Field(
+        256, ge=1, description="Maximum number of events per batch (one transaction)"
+    )
+    cache_sessions: int = Field(
+        20_000, ge=1, description="Maximum number of session states in memory"
+    )
 
     window_before: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")
     window_after: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")
-    reorder_turns: int = Field(4, ge=0, description="Turns that wait for one that is missing")
-    reorder_wait: float = Field(30.0, ge=0.0, description="The same in event time")
+    reorder_turns: int = Field(
+        4, ge=0, description="Maximum number of turns that wait for a missing one"
+    )
+    reorder_wait: float = Field(
+        30.0, ge=0.0, description="Maximum wait for a missing turn, in event time"
+    )
     earliest_event: AwareDatetime = Field(EARLIEST, description="Older events are dead letters")
     clock_tolerance: float = Field(
         AHEAD.total_seconds(),
         ge=0.0,
         description="Events further ahead of the broker's clock are dead letters",
     )
-    idle_timeout: float = Field(1800.0, gt=0.0, description="Quiet for so long = idle")
+    idle_timeout: float = Field(
+        1800.0, gt=0.0, description="Time without events after which a session is idle"
+    )
     idle_check_every: float = Field(2.0, gt=0.0)
 
-    rules: Path = Field(
-        DEFAULT_RULES, description="File of alert rules; read again when it changes"
-    )
+    rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
 
-    approaches: str = Field(
-        "", description="JSON: the approach by team:NAME or domain:NAME, where events give none"
-    )
+    approaches: str = Field("", description="JSON: default approach by team:NAME or domain:NAME")
 
     require_consent: bool = Field(
-        True, description="Neither score nor store turns of a session without consent: true"
+        True, description="Score and store only sessions with consent: true"
     )
-    redact: bool = Field(True, description="Mask personal details before text is stored")
-    keep_text_days: int = Field(30, ge=1, description="Older text of turns is removed")
+    redact: bool = Field(True, description="Mask personal details in stored text")
+    keep_text_days: int = Field(
+        30, ge=1, description="Days after which the text of turns is purged"
+    )
     keep_scores_days: int = Field(
-        365, ge=1, description="Sessions whose last turn is older are removed altogether"
+        365, ge=1, description="Days after its last turn after which a session is purged"
     )
 
     notifications: Path | None = Field(None, description="YAML file of notification targets")
-    notify_every: float = Field(1.0, gt=0.0, description="Pause between two looks for alerts")
-    notify_longest_wait: float = Field(300.0, gt=0.0, description="After failures")
-    external_url: str = Field("", description="The console's address, for links in notifications")
+    notify_every: float = Field(1.0, gt=0.0, description="Interval of polling for alerts")
+    notify_longest_wait: float = Field(300.0, gt=0.0, description="Maximum pause between retries")
+    external_url: str = Field("", description="URL of the console, for links in notifications")
 
-    web_host: str = Field("127.0.0.1", description="Where the console and the API listen")
+    web_host: str = Field("127.0.0.1", description="Address of the console and the API")
     web_port: int = Field(8080, ge=0, le=65535)
     web_https: bool = Field(
-        False, description="Browsers reach the console by HTTPS only: cookies are marked Secure"
+        False, description="The console is served by HTTPS only: mark cookies as Secure"
     )
-    web_sign_in_hours: float = Field(12.0, gt=0.0, description="How long a sign-in lasts")
+    web_sign_in_hours: float = Field(12.0, gt=0.0, description="Hours until a sign-in expires")
 
-    health_host: str = Field("127.0.0.1", description="Where /healthz, /readyz, /metrics listen")
-    health_port: int | None = Field(None, ge=0, le=65535, description="Default: they are off")
+    health_host: str = Field("127.0.0.1", description="Address of /healthz, /readyz, /metrics")
+    health_port: int | None = Field(None, ge=0, le=65535, description="Default: off")
 
     log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: LogFormat = LogFormat.CONSOLE
@@ -140,42 +148,42 @@ class Settings(BaseSettings):
 
     @property
     def approach_by_group(self) -> Approaches:
-        """``approaches`` as the core looks them up."""
+        """The parsed ``approaches``."""
         return parse_approaches(self.approaches)
 
     @property
     def plausible_times(self) -> PlausibleTimes:
-        """The range that the times of events must lie in."""
+        """The range of accepted event times."""
         return PlausibleTimes(self.earliest_event, timedelta(seconds=self.clock_tolerance))
 
     @property
     def turns_topic(self) -> str:
-        """Events in."""
+        """Topic of incoming events."""
         return f"{self.topic_prefix}.turns"
 
     @property
     def dead_letter_topic(self) -> str:
-        """Events that were set aside."""
+        """Topic of dead-lettered events."""
         return f"{self.topic_prefix}.dead-letters"
 
     @property
     def turn_score_topic(self) -> str:
-        """Turn scores out."""
+        """Topic of turn scores."""
         return f"{self.topic_prefix}.turn-scores"
 
     @property
     def session_score_topic(self) -> str:
-        """Session scores out."""
+        """Topic of session scores."""
         return f"{self.topic_prefix}.session-scores"
 
     @property
     def alert_topic(self) -> str:
-        """Alert transitions out."""
+        """Topic of alert transitions."""
         return f"{self.topic_prefix}.alerts"
 
     @property
     def alert_action_topic(self) -> str:
-        """What people do to alerts, for the other web processes."""
+        """Topic of people's actions on alerts, read by all web processes."""
         return f"{self.topic_prefix}.alert-actions"
 
     @property

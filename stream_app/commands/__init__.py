@@ -1,4 +1,4 @@
-"""What the ``rapport`` commands do; ``stream_app.cli`` only parses arguments."""
+"""Implementation of the ``rapport`` commands; ``stream_app.cli`` parses their arguments."""
 
 __all__ = [
     "bench",

@@ -1,8 +1,8 @@
-"""``rapport bench``: what the whole path costs beside the ONNX sessions alone, in one run.
+"""``rapport bench``: throughput and latency of the service, compared with the ONNX sessions alone.
 
-Throughput: turns are produced before the worker starts, so it never waits for them; the clock runs
+Throughput: all turns are produced before the worker starts, so it never waits for them; measured
 from its first commit to its last. Latency: turns are produced on a fixed schedule (open loop),
-first one by one, then at half that rate; from the broker's time stamp to the commit.
+first one by one, then at half the throughput; measured from the broker's time stamp to the commit.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ from stream_app.worker import broker
 BARE_ROUNDS = 3
 LATENCY_SECONDS = 20.0
 LONE_RATE = 4.0
-"""Turns per second that find the worker idle."""
+"""Turns per second; low enough that the worker is idle in between."""
 LONE_SECONDS = 10.0
 PATIENCE = 300.0
 
 
 class Call(Struct, frozen=True):
-    """One run of an ONNX session, recorded to be timed on its own."""
+    """A recorded run of an ONNX session, to be replayed and timed."""
 
     session: ort.InferenceSession
     outputs: list[str]
@@ -53,20 +53,20 @@ class Call(Struct, frozen=True):
 
 
 class Recorder:
-    """Stands in for a session and writes down what it is asked."""
+    """Wraps an ONNX session and records its calls."""
 
     def __init__(self, session: ort.InferenceSession, calls: list[Call]) -> None:
         self._session = session
         self._calls = calls
 
     def run(self, outputs: list[str], feeds: dict[str, Any]) -> Any:
-        """Record and run."""
+        """Record the call and run the session."""
         self._calls.append(Call(self._session, outputs, feeds))
         return self._session.run(outputs, feeds)
 
 
 class Latency(Struct, frozen=True):
-    """Milliseconds from produced to committed."""
+    """Percentiles of the time from produced to committed, in milliseconds."""
 
     p50: float
     p95: float
@@ -74,7 +74,7 @@ class Latency(Struct, frozen=True):
 
 
 def run(settings: Settings, console: Console, turns: int) -> None:
-    """Measure and print; uses its own broker and database."""
+    """Measure and print, with a separate broker and database."""
     with (
         tempfile.TemporaryDirectory(prefix="rapport-bench-") as folder,
         broker.running() as address,
@@ -114,7 +114,7 @@ def run(settings: Settings, console: Console, turns: int) -> None:
 
 
 def _turns(run: str) -> Iterator[TimedEvent]:
-    """Sample turns without end: each session again and again under a new id."""
+    """An endless stream of turns: the sample sessions repeated under new ids."""
     now = datetime.now(UTC)
     paths = [path for path in sample_sessions() if not path.stem.startswith("broken")]
     number = 0
@@ -133,13 +133,13 @@ def _turns(run: str) -> Iterator[TimedEvent]:
 
 
 def _scheduled(run: str, rate: float, seconds: float) -> Iterator[TimedEvent]:
-    """Turns at even distances for so long."""
+    """Turns at a constant rate (per second) for this many seconds."""
     for place, event in enumerate(islice(_turns(run), int(rate * seconds))):
         yield TimedEvent(place / rate, event.key, event.value)
 
 
 def _recorded_calls(settings: Settings, scorer: OnnxScorer, events: list[TimedEvent]) -> list[Call]:
-    """The ONNX calls that the pipeline makes for these events, in the worker's batch size."""
+    """The ONNX calls of the pipeline for these events, with the worker's batch size."""
     calls: list[Call] = []
     sessions = scorer.encoder.session, scorer.head.session
     scorer.encoder.session = Recorder(sessions[0], calls)
@@ -176,11 +176,11 @@ def _await_turns(store: Store, wanted: int, log: Path) -> None:
                 return
         time.sleep(0.25)
     tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-5:])
-    raise RapportError(f"the worker did not get through {wanted} turns in {PATIENCE:.0f} s\n{tail}")
+    raise RapportError(f"the worker did not commit {wanted} turns in {PATIENCE:.0f} s\n{tail}")
 
 
 def _throughput(store: Store) -> float:
-    """Turns per second from the first commit to the last; the first batch is the starting shot."""
+    """Turns per second from the first commit to the last, without the first batch."""
     table = tables.turns
     query = (
         sa.select(table.c.stored_at, sa.func.count())
@@ -190,7 +190,7 @@ def _throughput(store: Store) -> float:
     with store.engine.connect() as connection:
         commits = connection.execute(query).all()
     if len(commits) < 2:
-        raise RapportError("one batch took all turns: ask for more with --turns")
+        raise RapportError("all turns were in one batch: use a larger --turns")
     seconds = (commits[-1][0] - commits[0][0]).total_seconds()
     return float(sum(count for _, count in commits[1:]) / seconds)
 

@@ -1,4 +1,4 @@
-"""This program again, as a child process that ends with its parent."""
+"""Runs ``rapport`` commands as child processes that end with their parent."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def child_process(
     log: Path,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """``rapport COMMAND`` as a process, stopped gracefully at the end of the ``with``."""
+    """Run ``rapport COMMAND`` as a process; stop it gracefully at the end of the ``with`` block."""
     program = [sys.executable, "-m", "stream_app.cli", command]
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
     return running_process(program, log, {**inherited, **environment(settings), **more})
@@ -34,9 +34,9 @@ def child_process(
 def running_process(
     command: Sequence[str], log: Path, environment: Mapping[str, str], folder: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with this environment; its output goes to a log.
+    """Run a process with this environment; append its output to a log.
 
-    It is asked to stop at the end of the ``with``, and killed when it does not.
+    At the end of the ``with`` block it gets SIGTERM, and SIGKILL if it does not stop in time.
     """
     with log.open("ab") as sink:
         process = subprocess.Popen(  # noqa: S603  # no shell
@@ -61,7 +61,7 @@ def running_process(
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Settings as the environment of a child process."""
+    """Settings as environment variables of a child process."""
     values = settings.model_dump(mode="python", exclude_none=True)
     return {f"{PREFIX}{name.upper()}": _plain(value) for name, value in values.items()}
 

@@ -1,4 +1,4 @@
-"""``rapport dead-letters``: what was set aside and why, and sending it again after a fix."""
+"""``rapport dead-letters``: lists dead letters, and replays them after a fix."""
 
 import asyncio
 from collections import Counter
@@ -19,19 +19,19 @@ POLL_MS = 500
 
 
 class DeadLetterRecord(Struct, frozen=True):
-    """A dead letter and the bytes that it is about; ``whole`` unless only their beginning is."""
+    """A dead letter with the original bytes, which may be truncated."""
 
     letter: DeadLetter
     raw: bytes
 
     @property
     def complete(self) -> bool:
-        """Whether all bytes of the original are there, so that it can be sent again."""
+        """Whether the original bytes are not truncated, so that they can be sent again."""
         return len(self.raw) == self.letter.size
 
 
 async def read(settings: Settings) -> list[DeadLetterRecord]:
-    """Every dead letter once, in the order of the log of each partition.
+    """All dead letters without duplicates, in the log order of each partition.
 
     Raises:
         BrokerUnavailable: no broker answers, or the topic is missing.
@@ -45,7 +45,7 @@ async def read(settings: Settings) -> list[DeadLetterRecord]:
 def select(
     found: Iterable[DeadLetterRecord], reasons: Sequence[str] = (), ids: Sequence[str] = ()
 ) -> list[DeadLetterRecord]:
-    """Those with one of the reasons and one of the ids; without either, all."""
+    """Filter by reasons and by ids; an empty filter matches all."""
     return [
         item
         for item in found
@@ -55,18 +55,18 @@ def select(
 
 
 def count_by_reason(found: Iterable[DeadLetterRecord]) -> list[tuple[str, int]]:
-    """How many were set aside for each reason, most first."""
+    """Number of dead letters by reason, the most frequent first."""
     return Counter(item.letter.reason for item in found).most_common()
 
 
 async def resend(settings: Settings, found: Sequence[DeadLetterRecord]) -> int:
-    """Send the whole ones to the partition that they came from; returns how many.
+    """Send the complete ones to their original partitions; return their number.
 
-    What is still wrong comes back as a dead letter. A turn that was taken in the meantime is
-    recognised by its session and seq.
+    Events that are still invalid become dead letters again. Turns that were accepted in the
+    meantime are recognised by session and seq.
 
     Raises:
-        BrokerUnavailable: no broker answers, or it went away; sending all again does no harm.
+        BrokerUnavailable: no broker answers, or the connection was lost; resending is harmless.
     """
     whole = [item for item in found if item.complete]
     async with producer(settings) as client:
@@ -78,7 +78,7 @@ async def resend(settings: Settings, found: Sequence[DeadLetterRecord]) -> int:
             await asyncio.gather(*sending)
         except KafkaError as problem:
             raise BrokerUnavailable(
-                f"the broker went away ({type(problem).__name__}); replay the same again"
+                f"the broker connection was lost ({type(problem).__name__}); repeat the command"
             ) from problem
     return len(whole)
 
@@ -91,7 +91,7 @@ async def _records(settings: Settings) -> AsyncIterator[DeadLetterRecord]:
         known = await consumer._client.fetch_all_metadata()  # noqa: SLF001  # the public one caches
         numbers = known.partitions_for_topic(topic)
         if not numbers:
-            raise BrokerUnavailable(f"the topic {topic} does not exist; `rapport worker` makes it")
+            raise BrokerUnavailable(f"there is no topic {topic}; `rapport worker` creates it")
         partitions = [TopicPartition(topic, number) for number in sorted(numbers)]
         consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
@@ -113,7 +113,7 @@ async def _records(settings: Settings) -> AsyncIterator[DeadLetterRecord]:
 
 
 async def _at_end(consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> bool:
-    """By the high watermark of the fetches: known after the first one of each partition."""
+    """Whether every partition is read to the high watermark of its latest fetch."""
     for partition in partitions:
         end = consumer.highwater(partition)
         if end is None or await consumer.position(partition) < end:

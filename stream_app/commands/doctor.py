@@ -1,4 +1,4 @@
-"""``rapport doctor``: what is reachable, what is in use, and what to do about what is wrong."""
+"""``rapport doctor``: checks configuration and connections, and suggests how to fix problems."""
 
 import asyncio
 import sys
@@ -23,11 +23,11 @@ from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
 
 GRACE_DAYS = 2
-"""Text is removed once a day, and only while a worker runs."""
+"""Text is purged once a day, and only while a worker runs."""
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     healthy: bool
@@ -35,7 +35,7 @@ class Finding(Struct, frozen=True):
 
 
 def run_checks(settings: Settings) -> Iterator[Finding]:
-    """Look at everything, one after another; no finding stops the next one."""
+    """Run all checks in order; a failed check does not stop the next ones."""
     yield Finding("version", True, f"rapport {__version__}, Python {sys.version.split()[0]}")
     for name, check in (
         ("bundle", _bundle),
@@ -63,7 +63,7 @@ def _bundle(settings: Settings) -> str:
     heads = ", ".join(head.name for head in bundle.manifest.heads)
     model = bundle.manifest.empathy
     index = f"index for {', '.join(model.domains)}" if model else "WITHOUT an empathy index"
-    return f"{bundle.manifest.bundle_id}, every file has its SHA-256; {index}; {heads}"
+    return f"{bundle.manifest.bundle_id}, SHA-256 of every file verified; {index}; {heads}"
 
 
 def _rules(settings: Settings) -> str:
@@ -75,13 +75,13 @@ def _rules(settings: Settings) -> str:
 def _provider(settings: Settings) -> str:
     scorer = bootstrap.scorer(settings)
     scorer.encode(["Are you still there?"])
-    return f"{scorer.provider.value} is in use ({settings.provider.value} was asked for)"
+    return f"{scorer.provider.value} is in use ({settings.provider.value} was requested)"
 
 
 def _database(settings: Settings) -> str:
     file = _sqlite_file(settings)
-    if file is not None and not file.exists():  # opening would make it
-        raise RapportError(f"there is no {file} yet: run `rapport db upgrade`")
+    if file is not None and not file.exists():  # opening would create it
+        raise RapportError(f"{file} does not exist: run `rapport db upgrade`")
     store = bootstrap.store(settings)
     try:
         store.ping()
@@ -90,7 +90,7 @@ def _database(settings: Settings) -> str:
         store.close()
     if current != newest:
         raise RapportError(
-            f"the schema is at {current or 'nothing'}, this release needs {newest}: "
+            f"the schema is at {current or 'no revision'}, this release needs {newest}: "
             "run `rapport db upgrade`"
         )
     return f"{shown_url(store.engine.url)}, schema {current}"
@@ -99,7 +99,7 @@ def _database(settings: Settings) -> str:
 def _sqlite_file(settings: Settings) -> Path | None:
     try:
         url = sa.make_url(settings.database_url.get_secret_value())
-    except (ArgumentError, ValueError):  # opening it says so
+    except (ArgumentError, ValueError):  # opening the database reports the error
         return None
     in_a_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
     return Path(str(url.database)) if in_a_file else None
@@ -114,7 +114,7 @@ def _broker(settings: Settings) -> str:
                 "RAPPORT_DECLARE_TOPICS=true and start a worker"
             )
         return f"{settings.kafka_brokers} answers; the first worker will create the topics"
-    return f"{settings.kafka_brokers} answers; all {len(settings.topics)} topics are there"
+    return f"{settings.kafka_brokers} answers; all {len(settings.topics)} topics exist"
 
 
 async def _topics(settings: Settings) -> list[str]:
@@ -133,32 +133,32 @@ async def _topics(settings: Settings) -> list[str]:
 
 
 def _log(settings: Settings) -> str:
-    """Whether the database holds the log as far as the group has committed it."""
+    """Check that the database contains all events that the consumer group has committed."""
     file = _sqlite_file(settings)
     if file is not None and not file.exists():
-        return "there is no database yet"
+        return "the database does not exist yet"
     committed = asyncio.run(_committed(settings))
     store = bootstrap.store(settings)
     try:
-        held = log_positions.stored(store, settings.kafka_group, [settings.turns_topic])
-        if not held and log_positions.takes_over(store):
-            return "the database has no positions yet: workers take over the group's"
+        stored = log_positions.stored(store, settings.kafka_group, [settings.turns_topic])
+        if not stored and log_positions.takes_over(store):
+            return "the database has no log positions yet: workers use the group's offsets"
     finally:
         store.close()
     places = {(tp.topic, tp.partition): offset for tp, offset in committed.items()}
-    behind = {at: offset - held.get(at, 0) for at, offset in places.items()}
+    behind = {at: offset - stored.get(at, 0) for at, offset in places.items()}
     if lacking := {partition: n for (_, partition), n in sorted(behind.items()) if n > 0}:
         raise RapportError(
             f"the database lacks {sum(lacking.values())} events that the group "
             f"{settings.kafka_group} has committed (partitions {', '.join(map(str, lacking))}): "
-            "an older database was restored, or it is another one. Start the workers: they go "
-            "back by themselves and read them again, as far as the topic still holds them"
+            "an older database was restored, or it is a different one. Start the workers: they "
+            "read these events again, as far as the topic still has them"
         )
-    return f"the database holds what the group {settings.kafka_group} has committed"
+    return f"the database has all events that the group {settings.kafka_group} has committed"
 
 
 async def _committed(settings: Settings) -> dict[TopicPartition, int]:
-    """The group's offsets; named one by one, because the embedded broker does not list them."""
+    """The group's offsets, requested by partition as the embedded broker does not list them."""
     client = AIOKafkaAdminClient(**client_options(settings))
     try:
         await client.start()
@@ -179,16 +179,16 @@ async def _committed(settings: Settings) -> dict[TopicPartition, int]:
 def _notifications(settings: Settings) -> str:
     targets = bootstrap.notification_targets(settings)
     if not targets:
-        return "nobody is told about alerts: RAPPORT_NOTIFICATIONS is not set"
+        return "no notifications are sent: RAPPORT_NOTIFICATIONS is not set"
     if not settings.external_url:
         raise RapportError(
             "RAPPORT_EXTERNAL_URL is not set: notifications cannot link to the console"
         )
-    told = ", ".join(
+    names = ", ".join(
         f"{target.name} ({target.kind}{f', of {target.supervisor}' if target.supervisor else ''})"
         for target in targets
     )
-    return f"{told}; `rapport notify test` tells whether they are reached"
+    return f"{names}; `rapport notify test` checks whether they are reachable"
 
 
 def _privacy(settings: Settings) -> str:
@@ -198,21 +198,23 @@ def _privacy(settings: Settings) -> str:
 
 
 def _kept(settings: Settings) -> str:
-    words = f"text is kept {settings.keep_text_days} days, scores {settings.keep_scores_days}"
+    retention_times = (
+        f"text is kept {settings.keep_text_days} days, scores {settings.keep_scores_days}"
+    )
     file = _sqlite_file(settings)
     if file is not None and not file.exists():
-        return words
+        return retention_times
     store = bootstrap.store(settings)
     try:
         oldest = retention.oldest_text(store)
     finally:
         store.close()
     if oldest is None:
-        return f"{words}; no text is stored"
+        return f"{retention_times}; no text is stored"
     days = (datetime.now(UTC) - oldest).days
     if days > settings.keep_text_days + GRACE_DAYS:
         raise RapportError(
-            f"{words}, but there is text of {days} days ago: workers remove it once a day, "
-            "so check that one runs, and its log for `outdated.failed`"
+            f"{retention_times}, but the oldest text is {days} days old: a worker purges text "
+            "daily; check that one is running, and its log for `outdated.failed`"
         )
-    return f"{words}; the oldest text is {days} days old"
+    return f"{retention_times}; the oldest text is {days} days old"

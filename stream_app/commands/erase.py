@@ -1,4 +1,4 @@
-"""``rapport erase``: remove sessions for good, and say what was removed."""
+"""``rapport erase``: erases sessions permanently, and reports the removed rows."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from stream_app.store.repository import Store
 
 
 class Plan(Struct, frozen=True):
-    """What is to be erased, before anything is."""
+    """The sessions and speakers to erase, with the number of stored sessions and turns."""
 
     sessions: list[str]
     speakers: list[str]
@@ -25,31 +25,31 @@ class Plan(Struct, frozen=True):
 
 
 class Erasure:
-    """One call of the command: first the plan, then the deed."""
+    """One run of the command: first ``plan``, then ``carry_out``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def plan(self, sessions: Sequence[str], speakers: Sequence[str]) -> Plan:
-        """Look up what there is: the sessions that are named, and all that the speakers were in.
+        """Look up the named sessions and all sessions of the speakers.
 
         Raises:
-            RapportError: a speaker was in no session.
+            RapportError: a speaker has no stored session.
         """
         chosen = dict.fromkeys(sessions)
         for speaker in speakers:
             found = erasure.sessions_of(self._store, speaker)
             if not found:
                 raise RapportError(
-                    "no session of one of these speakers is stored: check the speaker_id, as "
-                    "events carry it (the database knows speakers by pseudonyms alone)"
+                    "one of these speakers has no stored session: use the speaker_id of the events "
+                    "(the database only contains pseudonyms)"
                 )
             chosen.update(dict.fromkeys(found))
         keys = list(chosen)
         return Plan(keys, list(speakers), erasure.extent(self._store, keys))
 
     def carry_out(self, plan: Plan) -> Counter[str]:
-        """Erase; rows removed by table. The audit trail says how many, and not whose."""
+        """Erase; return the removed rows by table. The audit trail records only numbers."""
         removed = erasure.erase(self._store, plan.sessions, datetime.now(UTC))
         for speaker in plan.speakers:
             removed += erasure.forget_speaker(self._store, speaker)
@@ -60,7 +60,7 @@ class Erasure:
 
 @contextmanager
 def open_erasure(settings: Settings) -> Iterator[Erasure]:
-    """The command over the database that is set, which is closed at the end."""
+    """Open the configured database for the ``with`` block."""
     store = bootstrap.store(settings)
     try:
         store.open_privacy(settings.redact)

@@ -1,4 +1,4 @@
-"""Reads events from files: JSON lines of the wire contract, shipped samples, ConvoKit folders."""
+"""Reads events from files: JSON lines, the shipped sample sessions, and ConvoKit folders."""
 
 import base64
 import json
@@ -14,15 +14,15 @@ from stream_app.contracts.events import ROLE_ALIASES
 from stream_app.contracts.plausible import EARLIEST
 from stream_app.errors import RapportError
 
-SAMPLES: Final = Path(__file__).parents[1] / "samples"
+SAMPLE_FOLDER: Final = Path(__file__).parents[1] / "samples"
 CONVOKIT_UTTERANCES: Final = "utterances.jsonl"
 UNTIMED: Final = EARLIEST.timestamp()
-"""Where sessions begin in a corpus without dates."""
+"""Start of the sessions of a corpus without dates, as a Unix time."""
 LONGEST_SESSION: Final = 3650 * 86_400.0
 
 
 class TimedEvent(Struct, frozen=True):
-    """Bytes for the turns topic, their key, and when to send them (seconds from the start)."""
+    """A record for the turns topic and when to send it, in seconds from the start."""
 
     at: float
     key: bytes
@@ -30,13 +30,13 @@ class TimedEvent(Struct, frozen=True):
 
 
 class InputError(RapportError):
-    """A file that cannot be read as events."""
+    """A file cannot be read or written, or does not contain events."""
 
 
 def raw_events(path: Path) -> Iterator[bytes]:
-    """The events in a JSON lines file or a ConvoKit folder, as bytes of the wire contract.
+    """The events of a JSON lines file or a ConvoKit folder, as bytes of the wire contract.
 
-    A blank line comes as ``b""``, so that a count of events is a line number.
+    A blank line is yielded as ``b""``, so that the index of an event is its line number.
     """
     if path.is_dir():
         yield from _convokit(path)
@@ -50,11 +50,11 @@ def raw_events(path: Path) -> Iterator[bytes]:
 
 
 def timed_events(path: Path) -> Iterator[TimedEvent]:
-    """The events of a file in its order, timed by their ``occurred_at``; bytes unchanged."""
+    """The events of a file in order, timed by their ``occurred_at``; bytes unchanged."""
     start: datetime | None = None
     at = 0.0
     for value in filter(None, raw_events(path)):
-        key, moment = _glance(value)
+        key, moment = _key_and_time(value)
         if moment is not None:
             start = start or moment
             at = max(at, (moment - start).total_seconds())
@@ -62,11 +62,11 @@ def timed_events(path: Path) -> Iterator[TimedEvent]:
 
 
 def sample_sessions() -> list[Path]:
-    """The sessions that ship with Rapport, domains in turn; the one with broken events last."""
-    return sorted(SAMPLES.glob("*.jsonl"), key=_showing_order)
+    """The shipped sample sessions, alternating domains; the one with broken events last."""
+    return sorted(SAMPLE_FOLDER.glob("*.jsonl"), key=_sample_order)
 
 
-def _showing_order(path: Path) -> tuple[bool, str, str]:
+def _sample_order(path: Path) -> tuple[bool, str, str]:
     number = next(part for part in path.stem.split("-") if part.isdigit())
     return path.stem.startswith("broken"), number, path.stem
 
@@ -74,14 +74,14 @@ def _showing_order(path: Path) -> tuple[bool, str, str]:
 def sample_events(
     path: Path, session_id: str, start: datetime, speed: float, counsellor: int | None = None
 ) -> list[TimedEvent]:
-    """One sample as wire events.
+    """The events of one sample session.
 
     Args:
         path: a file of ``sample_sessions``.
-        session_id: the id that this showing of the sample gets.
+        session_id: the session's new id.
         start: time of its first turn.
-        speed: 2 halves all pauses, also in ``occurred_at``.
-        counsellor: who of the sample's team speaks; by default somebody of this session only.
+        speed: factor; 2 halves all pauses, also in ``occurred_at``.
+        counsellor: number of the team's counsellor; by default one who has only this session.
     """
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
     session = lines[0]
@@ -103,7 +103,7 @@ def sample_events(
 
 
 def sample_counsellor(team: str, number: int) -> str:
-    """The ``speaker_id`` of a team's counsellor in the samples."""
+    """The ``speaker_id`` of a team's counsellor in the sample sessions."""
     return f"{team}/{number}"
 
 
@@ -141,8 +141,8 @@ def _sample_value(
     return msgspec.json.encode(body)
 
 
-def _glance(value: bytes) -> tuple[bytes, datetime | None]:
-    """Key and time of an event that may be broken."""
+def _key_and_time(value: bytes) -> tuple[bytes, datetime | None]:
+    """Key and time of an event, which may be invalid."""
     try:
         body = msgspec.json.decode(value)
         key, moment = str(body["session_id"]).encode(), datetime.fromisoformat(body["occurred_at"])
@@ -152,7 +152,7 @@ def _glance(value: bytes) -> tuple[bytes, datetime | None]:
 
 
 def _convokit(folder: Path) -> Iterator[bytes]:
-    """A ConvoKit corpus; every utterance needs a role, its speaker's or its own, in ``meta``."""
+    """Read a ConvoKit corpus; ``meta`` of every utterance or its speaker must have a role."""
     utterances = folder / CONVOKIT_UTTERANCES
     try:
         speakers = json.loads((folder / "speakers.json").read_text("utf-8"))
@@ -211,12 +211,12 @@ def _convokit_turn(
 
 
 def _timestamp(given: Any, seq: int) -> float:
-    """Seconds since 1970; small numbers, and ``seq`` where there is none, count from UNTIMED."""
+    """Unix time; small numbers, and ``seq`` if there is none, count from UNTIMED."""
     seconds = float(given or seq)
     return UNTIMED + seconds if 0.0 <= seconds < LONGEST_SESSION else seconds
 
 
 def _meta(item: dict[str, Any] | None) -> dict[str, Any]:
-    """``meta`` of a speaker or conversation; older corpora leave the wrapper out."""
+    """``meta`` of a speaker or conversation; older corpora omit the wrapper."""
     item = item or {}
     return dict(item.get("meta", item) or {})

@@ -1,4 +1,4 @@
-"""``rapport notify``: one process that tells all targets about alerts, until a signal ends it."""
+"""``rapport notify``: sends alerts to all notification targets until a signal stops it."""
 
 import signal
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def run(settings: Settings) -> None:
     """Deliver until SIGTERM or SIGINT.
 
     Raises:
-        RapportError: there is no target, the file of targets is wrong, or the database refuses.
+        RapportError: there is no target, the file of targets is invalid, or the database fails.
     """
     switchboard = bootstrap.switchboard(settings)
     for ending in (signal.SIGTERM, signal.SIGINT):
@@ -36,10 +36,10 @@ def run(settings: Settings) -> None:
 
 
 def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None]]:
-    """Send a test message through one target or all; the target's name and what went wrong.
+    """Send a test message to one or all targets; yield the target's name and problem, if any.
 
     Raises:
-        RapportError: there is no such target, or the file of targets is wrong.
+        RapportError: there is no such target, or the file of targets is invalid.
     """
     targets = bootstrap.notification_targets(settings)
     chosen = [target for target in targets if name in {None, target.name}]

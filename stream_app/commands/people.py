@@ -1,4 +1,4 @@
-"""``rapport people``: the accounts of those who use the console."""
+"""``rapport people``: manages the accounts of the console."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -22,13 +22,13 @@ def add(
     speaker: str | None,
     password: str | None,
 ) -> None:
-    """Make an account; without a password it is for tokens alone.
+    """Create an account; without a password, only with tokens.
 
     Raises:
-        PersonError: the name is taken, the password too short, or a counsellor has no speaker.
+        PersonError: the name exists, the password is too short, or a counsellor has no speaker.
     """
     if role is PersonRole.COUNSELLOR and speaker is None:
-        raise PersonError("a counsellor needs --speaker: the speaker_id of the own turns")
+        raise PersonError("a counsellor needs --speaker, the speaker_id of their turns in events")
     store = bootstrap.store(settings)
     store.open_privacy(settings.redact)
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
@@ -43,7 +43,7 @@ def list_accounts(settings: Settings) -> list[Person]:
 
 
 def change_password(settings: Settings, name: str, password: str) -> None:
-    """Give an account another password.
+    """Change the password of an account.
 
     Raises:
         PersonError: there is no such account, or the password is too short.
@@ -57,7 +57,7 @@ def change_password(settings: Settings, name: str, password: str) -> None:
 
 
 def new_token(settings: Settings, name: str, label: str, days: int) -> str:
-    """A token that stands for this person.
+    """Create a token for the API with this person's access.
 
     Raises:
         PersonError: there is no such account.
@@ -70,7 +70,7 @@ def new_token(settings: Settings, name: str, label: str, days: int) -> str:
 
 
 def revoke(settings: Settings, name: str, label: str) -> None:
-    """Make the tokens with this label worthless.
+    """Revoke the tokens with this label.
 
     Raises:
         PersonError: there are none.
@@ -81,7 +81,7 @@ def revoke(settings: Settings, name: str, label: str) -> None:
 
 
 def disable(settings: Settings, name: str) -> None:
-    """Take the account away.
+    """Disable the account.
 
     Raises:
         PersonError: there is no such account.

@@ -19,12 +19,12 @@ from stream_app.worker.topics import client_options
 
 PAST_SESSIONS_PER_WEEK: Final = 12
 COUNSELLORS_PER_TEAM: Final = 2
-"""Of each team in the samples."""
+"""Counsellors of each team in the sample sessions."""
 
 
 @asynccontextmanager
 async def producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
-    """A started producer.
+    """Start a producer for the ``with`` block.
 
     Raises:
         BrokerUnavailable: no broker answers.
@@ -49,10 +49,12 @@ async def send(
     speed: float,
     on_sent: Callable[[TimedEvent], None] = lambda _: None,
 ) -> int:
-    """Send events when they are due, in their order; ``speed`` 0 sends without pauses.
+    """Send events in order, each when it is due; ``speed`` 0 sends without pauses.
+
+    Returns the number of events.
 
     Raises:
-        RapportError: events were not delivered, all others were; or the broker went away.
+        RapportError: some events were not delivered, or the connection was lost.
     """
     sent = 0
     undelivered: list[BaseException] = []
@@ -73,11 +75,11 @@ async def send(
                     settings.turns_topic, event.value, key=event.key or None
                 )
                 delivery.add_done_callback(note)
-            except MessageSizeTooLargeError as problem:  # the producer's own limit, of 1 MiB
+            except MessageSizeTooLargeError as problem:  # the producer's limit of 1 MiB
                 undelivered.append(problem)
             except KafkaError as problem:
                 raise BrokerUnavailable(
-                    f"the broker took no more after {sent} events ({type(problem).__name__})"
+                    f"the broker accepted only {sent} events ({type(problem).__name__})"
                 ) from problem
             sent += 1
             on_sent(event)
@@ -85,7 +87,7 @@ async def send(
     if undelivered:
         raise RapportError(
             f"{len(undelivered)} of {sent} events did not reach {settings.turns_topic}; "
-            f"the first because of {undelivered[0]}"
+            f"the first error is: {undelivered[0]}"
         )
     return sent
 
@@ -98,14 +100,14 @@ def interleaved_samples(
     run: str,
     begin: datetime | None = None,
 ) -> Iterator[TimedEvent]:
-    """Samples as one merged stream of wire events, ``concurrent`` sessions at a time.
+    """Sample sessions as one merged stream of events, ``concurrent`` sessions at a time.
 
     Args:
-        samples: files of the shipped sessions, taken in turn until there are ``sessions``.
-        sessions: how many sessions to show; None: one after the other without end.
-        concurrent: how many start at once; another one starts when one ends.
-        speed: factor on all pauses; already applied to the events that come out.
-        run: part of every session id, so that showings do not collide.
+        samples: files of the sample sessions, repeated until there are ``sessions``.
+        sessions: number of sessions; None is endless.
+        concurrent: sessions that start together; when one ends, another one starts.
+        speed: factor on all pauses, already applied to the returned events.
+        run: prefix of every session id, so that runs do not collide.
         begin: ``occurred_at`` of the first event; default: now.
     """
     first = begin or datetime.now(UTC)
@@ -142,7 +144,10 @@ def interleaved_samples(
 
 
 def recently_ended_samples(samples: list[Path], run: str) -> list[TimedEvent]:
-    """Every sample once, interleaved, the last event a moment ago: plausible at any speed."""
+    """All sample sessions once, interleaved; the last event is one second old.
+
+    Sent at any speed, no event is in the future.
+    """
     now = datetime.now(UTC)
     everything = len(samples), len(samples), 1.0, run
     length = max(event.at for event in interleaved_samples(samples, *everything))
@@ -152,7 +157,7 @@ def recently_ended_samples(samples: list[Path], run: str) -> list[TimedEvent]:
 
 
 def past_sessions(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEvent]:
-    """Sessions that ended before today, in log order."""
+    """Past sessions over this many weeks before today, ``PAST_SESSIONS_PER_WEEK`` each."""
     now = datetime.now(UTC)
     sessions = weeks * PAST_SESSIONS_PER_WEEK
     for number in range(sessions):
@@ -163,7 +168,7 @@ def past_sessions(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEv
 
 
 def counsellor_of(number: int) -> int:
-    """Which of a team's counsellors takes the session of this number."""
+    """The number of the counsellor who has the session with this number."""
     return number // 7 % COUNSELLORS_PER_TEAM
 
 

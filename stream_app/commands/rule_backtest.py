@@ -1,4 +1,4 @@
-"""What rules would have done on recorded sessions, and how that goes with what clients said."""
+"""Backtests rules: their alerts on recorded sessions, compared with the clients' ratings."""
 
 import statistics
 from collections import defaultdict
@@ -22,14 +22,14 @@ BATCH: Final = 256
 
 
 class Firing(Struct, frozen=True):
-    """A rule fired; ``counsellor_turn`` counts from 1, 0 before the first."""
+    """An alert that fired; ``counsellor_turn`` counts from 1, and is 0 before the first."""
 
     alert: Alert
     counsellor_turn: int
 
 
 class RuleFigures(Struct, frozen=True):
-    """One rule over all sessions; what needs ratings is None without any."""
+    """Figures of one rule over all sessions; None where they need ratings and there are none."""
 
     rule: str
     sessions: int
@@ -41,19 +41,19 @@ class RuleFigures(Struct, frozen=True):
 
 
 class Backtest(Struct):
-    """What was seen: firings, sessions, ratings (the mean where a session has several)."""
+    """Alerts, sessions and ratings of a backtest; several ratings of a session are averaged."""
 
     firings: list[Firing] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
     ratings: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     withheld: int = 0
-    set_aside: int = 0
+    dead_lettered: int = 0
     _turns: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def take(self, result: BatchResult) -> None:
-        """Add a batch."""
+    def add(self, result: BatchResult) -> None:
+        """Add the result of a batch."""
         self.withheld += result.counts["withheld"]
-        self.set_aside += len(result.dead_letters)
+        self.dead_lettered += len(result.dead_letters)
         self.sessions |= {score.session_id for score in result.turn_scores}
         for score in result.turn_scores:
             self._count(score)
@@ -64,7 +64,7 @@ class Backtest(Struct):
                 self.firings.append(Firing(alert, self._turn_of(alert)))
 
     def rated(self, low: float, good: float) -> tuple[set[str], set[str]]:
-        """Scored sessions that were rated at most ``low``, and at least ``good``."""
+        """Scored sessions rated at most ``low``, and those rated at least ``good``."""
         means = {key: statistics.fmean(found) for key, found in self.ratings.items()}
         known = self.sessions & means.keys()
         return (
@@ -73,7 +73,7 @@ class Backtest(Struct):
         )
 
     def figures(self, rule: str, low: set[str], good: set[str]) -> RuleFigures:
-        """The figures of one rule."""
+        """The figures of one rule, given the sessions with a low and with a good rating."""
         own = [firing for firing in self.firings if firing.alert.rule == rule]
         first: dict[str, int] = {}
         for firing in own:
@@ -108,27 +108,27 @@ def run(
     live: timedelta | None = None,
     times: PlausibleTimes = plausible.DEFAULT,
 ) -> Backtest:
-    """Score the events and collect what the rules do.
+    """Score the events and collect the rules' alerts.
 
     Args:
-        pipeline: with the rules on backtest.
-        events: as ``event_files.raw_events`` gives them.
-        live: fire rules of time in sessions that stop without an end, too, as a worker would
-            within this time of their last turn.
-        times: other events are set aside.
+        pipeline: has the rules to backtest.
+        events: from ``event_files.raw_events``.
+        live: also fire time rules of sessions without an end, as a worker would within this time
+            after their last turn.
+        times: range of plausible times; other events become dead letters.
     """
     backtest = Backtest()
     states: dict[str, Versioned] = {}
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
     while chunk := list(islice(numbered, BATCH)):
-        backtest.take(
+        backtest.add(
             pipeline.process([receive_line(line, raw, times) for line, raw in chunk], states)
         )
     if live is not None:
         for key, known in states.items():
             last = known.state.last_activity_at
             if last is not None:
-                backtest.take(pipeline.fire_due({key: known}, last + live))
+                backtest.add(pipeline.fire_due({key: known}, last + live))
     return backtest
 
 

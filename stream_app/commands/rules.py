@@ -1,4 +1,4 @@
-"""``rapport rules``: looks at a file of rules, and tries it on recorded sessions."""
+"""``rapport rules``: prints rules, backtests and rule variables."""
 
 from rich import box
 from rich.console import Console
@@ -11,7 +11,7 @@ from stream_app.core.variables import CATALOGUE, Catalogue
 
 
 def show(rules: RuleSet, console: Console) -> None:
-    """The rules of a file that can be used."""
+    """Print the rules of a valid file as a table."""
     table = Table()
     for name in ("rule", "severity", "when", "for", "cool-down"):
         table.add_column(name, overflow="fold")
@@ -29,7 +29,7 @@ def show(rules: RuleSet, console: Console) -> None:
 
 
 def report(backtest: Backtest, rules: RuleSet, console: Console, low: float, good: float) -> None:
-    """When each rule would have fired, then a summary of each rule."""
+    """Print each alert of the backtest, then a summary of each rule."""
     for firing in backtest.firings:
         alert = firing.alert
         number = "" if alert.value is None else f"  value {alert.value:.3f}"
@@ -66,13 +66,13 @@ def report(backtest: Backtest, rules: RuleSet, console: Console, low: float, goo
     console.print(table)
     console.print(
         f"low: {len(bad)} sessions rated {low:g} or less; good: {len(well)} rated {good:g} or "
-        "more; at turn: the median counsellor turn of what was found",
+        "more; at turn: median counsellor turn of the first alert in low sessions",
         highlight=False,
     )
 
 
 def variables(catalogue: Catalogue = CATALOGUE) -> str:
-    """A catalogue as the Markdown table of docs/rules.md."""
+    """Format a catalogue of variables as the Markdown table of docs/rules.md."""
     lines = ["| variable | type | unit | meaning | absent |", "| --- | --- | --- | --- | --- |"]
     for found in catalogue.values():
         cells = (f"`{found.name}`", found.kind.value, found.unit, found.says, found.absent)
@@ -81,7 +81,7 @@ def variables(catalogue: Catalogue = CATALOGUE) -> str:
 
 
 def duration_text(duration: Duration) -> str:
-    """A duration as it is written in a file.
+    """Format a duration as in a file of rules.
 
     >>> duration_text(Duration(turns=2))
     '2 turns'

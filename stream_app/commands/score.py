@@ -1,4 +1,4 @@
-"""``rapport score``: the pipeline over a file, without Kafka and without a database."""
+"""``rapport score``: scores a file without Kafka and without a database."""
 
 import sys
 from collections import Counter
@@ -24,7 +24,7 @@ from stream_app.core.session_state import Versioned
 
 
 class Summary(Struct):
-    """What a run did."""
+    """Counts and dead letters of a run."""
 
     counts: Counter[str] = field(default_factory=Counter)
     dead_letters: list[DeadLetter] = field(default_factory=list)
@@ -39,7 +39,7 @@ def run(
     with_alerts: bool,
     times: PlausibleTimes = plausible.DEFAULT,
 ) -> Summary:
-    """Score ``events`` and write JSON lines; sessions without an end are flushed at the end."""
+    """Score ``events`` and write JSON lines; finally flush the sessions without an end."""
     summary = Summary()
     states: dict[str, Versioned] = {}
     points: dict[str, list[tuple[int, float]]] = {}
@@ -71,7 +71,7 @@ def run(
 
 
 def open_output(path: Path | None, source: Path) -> AbstractContextManager[IO[bytes]]:
-    """The output file, or standard output.
+    """Open the output file, or standard output if ``path`` is None.
 
     Raises:
         InputError: the file cannot be written, or is the input.
@@ -87,7 +87,7 @@ def open_output(path: Path | None, source: Path) -> AbstractContextManager[IO[by
 
 
 def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
-    """Count events on standard error as they pass."""
+    """Pass events through; with ``show``, display their number on standard error."""
     if not show:
         yield from events
         return
@@ -100,7 +100,7 @@ def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
 
 
 def receive_line(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:
-    """A line of a file as if it had come from the log, appended now."""
+    """Decode a line of a file like a record that was appended to the log now."""
     found = receive(Source("file", 0, line), raw)
     return structs.replace(found, event=times.checked(found.event, datetime.now(UTC)))
 

@@ -1,7 +1,7 @@
-"""``rapport up``: the whole service on a laptop, with sample sessions to look at.
+"""``rapport up``: runs the whole service on a laptop and replays the sample sessions.
 
-Starts the embedded broker, a worker and the console as processes of its own, on SQLite, replays the
-samples and shows the wall. Whatever ends it, the processes end with it.
+Starts the embedded broker, a worker and the console as child processes, with SQLite, replays the
+sample sessions and shows the wall. However it ends, the child processes end with it.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 
 EMBEDDED_SESSION_TIMEOUT = 3.0
-"""The embedded broker makes every group join wait this long."""
+"""The embedded broker delays every group join by this time."""
 CONSOLE_PATIENCE = 30.0
 COUNSELLORS_TEAM = "south"
-"""Of the counsellor whose sessions can be looked at."""
+"""The team of the demo's counsellor account."""
 
 
 class ChildDied(RapportError):
-    """The worker or the console ended by itself."""
+    """The worker or the console exited unexpectedly."""
 
 
 class Accounts(Struct, frozen=True):
-    """Who may sign in to this console: both by the same password."""
+    """The demo's accounts; both have the same password."""
 
     supervisor: str
     counsellor: str
@@ -61,7 +61,7 @@ def run(
     """Run until Ctrl-C, SIGTERM, or for ``seconds``.
 
     Raises:
-        ChildDied: with the end of its log.
+        ChildDied: a child process exited; the message has the end of its log.
     """
     started = time.monotonic()
     with (
@@ -104,11 +104,11 @@ def run(
             for name, process in (("worker", worker), ("web", web)):
                 if process.poll() is not None:
                     raise ChildDied(_log_tail(name, folder / f"{name}.log"))
-    console.print("stopped; nothing is left running")
+    console.print("stopped; all processes have ended")
 
 
 class DemoOptions(Struct, frozen=True):
-    """What is replayed: ``sessions`` at a time after ``weeks`` of past ones, for ``seconds``."""
+    """Replay ``weeks`` of past sessions, then ``sessions`` at a time, for ``seconds``."""
 
     speed: float
     sessions: int
@@ -117,7 +117,7 @@ class DemoOptions(Struct, frozen=True):
 
 
 def prepare(settings: Settings) -> None:
-    """Schema and topics, before the first worker starts."""
+    """Create the schema and the topics, before the first worker starts."""
     store = bootstrap.store(settings)
     schema.upgrade(store)
     store.close()
@@ -125,7 +125,7 @@ def prepare(settings: Settings) -> None:
 
 
 def _console_settings(settings: Settings) -> Settings:
-    """For the console: the probes' port is the worker's."""
+    """Settings of the console, without health probes: the worker uses that port."""
     return settings.model_copy(update={"health_port": None})
 
 
@@ -141,7 +141,7 @@ def _accounts(settings: Settings) -> Accounts:
 
 
 def _port(settings: Settings) -> int:
-    """The port that is set, unless it is only the default and taken."""
+    """The configured port; any free one if the default port is in use."""
     if "web_port" in settings.model_fields_set or broker.is_free(settings.web_port):
         return settings.web_port
     return broker.free_port()
@@ -202,7 +202,7 @@ async def _wait_for_exit(children: list[subprocess.Popen[bytes]]) -> None:
 
 
 async def _report_ready(settings: Settings, console: Console, started: float) -> None:
-    """Ready = the first score is published."""
+    """Print when the first score is published."""
     async with watch.messages(settings, from_start=True) as client:
         await client.getone()
     console.print(f"ready: first score after {time.monotonic() - started:.1f} s")
@@ -210,10 +210,10 @@ async def _report_ready(settings: Settings, console: Console, started: float) ->
 
 @contextmanager
 def signals_as_interrupt() -> Iterator[None]:
-    """SIGTERM stops like Ctrl-C, and Ctrl-C also where a shell started it with SIGINT ignored.
+    """Handle SIGTERM like Ctrl-C, and Ctrl-C even if the shell has SIGINT ignored.
 
-    It is passed on as SIGINT, which asyncio turns into a cancellation; an exception raised by the
-    handler would come up in whichever task is running.
+    SIGTERM is re-raised as SIGINT, which asyncio turns into a cancellation; an exception from the
+    handler would be raised in whichever task is running.
     """
     handlers = {
         signal.SIGINT: signal.default_int_handler,
@@ -229,4 +229,4 @@ def signals_as_interrupt() -> Iterator[None]:
 
 def _log_tail(name: str, log: Path) -> str:
     lines = log.read_text("utf-8", "replace").splitlines()[-15:]
-    return f"the {name} process stopped by itself; its last words:\n" + "\n".join(lines)
+    return f"the {name} process exited unexpectedly; the end of its log:\n" + "\n".join(lines)

@@ -1,4 +1,4 @@
-"""``rapport watch``: live sessions, newest scores and alerts in the terminal. Shows no text."""
+"""``rapport watch``: live sessions, newest scores and alerts in the terminal, without text."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ class Card(Struct):
 
 
 class Wall:
-    """What is on the screen; fed with messages."""
+    """The terminal's view of live sessions, updated by messages."""
 
     def __init__(self) -> None:
         self.cards: dict[str, Card] = {}
@@ -51,7 +51,7 @@ class Wall:
         self.fired = 0
 
     def take(self, message: Output) -> None:
-        """Take one message in."""
+        """Update the view with a message."""
         match message:
             case TurnScore():
                 self.turn_scores += 1
@@ -66,7 +66,7 @@ class Wall:
                 self.alerts.append(message)
 
     def render(self) -> RenderableType:
-        """The wall, worst session first."""
+        """Render the wall, with the highest risk first."""
         return Group(self._sessions(), self._newest(), self._alerts())
 
     def _sessions(self) -> Table:
@@ -109,7 +109,7 @@ class Wall:
 
 
 def sparkline(values: list[float], width: int = 24) -> str:
-    """Values in [0, 1] as bars.
+    """Format values in [0, 1] as bars.
 
     >>> sparkline([0.0, 0.5, 1.0])
     '▁▅█'
@@ -118,7 +118,7 @@ def sparkline(values: list[float], width: int = 24) -> str:
 
 
 def turn_cells(score: TurnScore) -> tuple[str, ...]:
-    """One turn score as cells."""
+    """Format a turn score as table cells."""
     levels = score.expressed.levels
     others = [name for name in levels if name not in MECHANISMS]
     known = [name for name in (*MECHANISMS, *others) if name in levels]
@@ -134,7 +134,7 @@ def turn_cells(score: TurnScore) -> tuple[str, ...]:
 
 
 def alert_line(alert: Alert) -> Text:
-    """One transition in words."""
+    """Format an alert transition as a line."""
     style = {AlertState.FIRING: "bold red", AlertState.RESOLVED: "green"}.get(alert.state, "yellow")
     where = f"after turn {alert.seq}" if alert.seq is not None else "at the end"
     return Text(
@@ -150,7 +150,7 @@ def _numbers(alert: Alert) -> str:
 
 @asynccontextmanager
 async def messages(settings: Settings, from_start: bool) -> AsyncIterator[AIOKafkaConsumer]:
-    """A started consumer of the score and alert topics, outside any group."""
+    """Start a consumer of the score and alert topics, without a consumer group."""
     client = AIOKafkaConsumer(
         settings.turn_score_topic,
         settings.session_score_topic,
@@ -172,7 +172,7 @@ async def messages(settings: Settings, from_start: bool) -> AsyncIterator[AIOKaf
 
 
 async def show(settings: Settings, console: Console, from_start: bool = False) -> None:
-    """Show the wall until cancelled; plain lines where the output is not a terminal."""
+    """Show the wall until cancelled; print plain lines if the output is not a terminal."""
     wall = Wall()
     async with messages(settings, from_start) as client:
         if not console.is_terminal:

@@ -1,4 +1,4 @@
-"""``rapport web``: the console and the API, until a signal ends them."""
+"""``rapport web``: serves the console and the API until a signal stops it."""
 
 from contextlib import nullcontext
 
@@ -14,7 +14,7 @@ def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
-        RapportError: the database is not usable.
+        RapportError: the database cannot be used.
     """
     app = bootstrap.web(settings)
     services = app.state.services
@@ -31,7 +31,7 @@ def run(settings: Settings) -> None:
             host=settings.web_host,
             port=settings.web_port,
             log_config=None,
-            access_log=False,  # its lines would name who was looked at
+            access_log=False,  # its lines would contain session ids
             server_header=False,
             http=TimedProtocol,
             limit_concurrency=MOST_CONNECTIONS,

@@ -1,4 +1,4 @@
-"""``rapport worker``: one process of the consumer group, until a signal ends it."""
+"""``rapport worker``: runs one member of the consumer group until a signal stops it."""
 
 import asyncio
 import gc
@@ -21,25 +21,25 @@ from stream_app.worker.topics import declare_topics
 log = structlog.get_logger(__name__)
 
 HUNG_EXIT_STATUS = 70
-"""Exit status of a worker that its watchdog ended."""
+"""Exit status of a worker that was ended by its watchdog."""
 GC_THRESHOLD = 50_000
-"""So many are made between two looks for garbage; a batch leaves hardly any that is in a cycle."""
+"""Allocations between two garbage collections; batches create hardly any reference cycles."""
 SWITCH_INTERVAL = 0.0005
-"""Seconds for which one thread may keep the interpreter from another.
+"""Seconds that a thread may hold the GIL while another one waits.
 
-The thread that encodes comes back to Python every few milliseconds, and by Python's own setting of
-0.005 it waits that long for whoever scores and stores meanwhile.
+The encoding thread needs the GIL every few milliseconds; with Python's default of 0.005 it would
+wait that long each time for the thread that scores and stores.
 """
 UNHEALTHY_FOR = 2.0
-"""Seconds between ``/healthz`` turning red and the end: time for a probe to see why."""
+"""Seconds between ``/healthz`` failing and the exit, so that a health probe can read why."""
 
 
 def run(settings: Settings) -> None:
-    """Consume until SIGTERM or SIGINT; drains the batch in flight.
+    """Consume until SIGTERM or SIGINT, then finish the batch in progress.
 
     Raises:
-        RapportError: bundle, broker or database are not usable at start.
-        SystemExit: with status 1 after a crash, so that a supervisor starts the worker again.
+        RapportError: bundle, broker or database cannot be used at start.
+        SystemExit: with status 1 after a crash, so that a supervisor restarts the worker.
     """
     scorer = bootstrap.scorer(settings)
     log.info(
@@ -71,7 +71,7 @@ def run(settings: Settings) -> None:
 
 
 def _freeze_garbage_collector() -> None:
-    """What is loaded by now stays to the end: it is no garbage to be looked for over and over."""
+    """Exempt the objects loaded so far from garbage collection: they live until the exit."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
@@ -79,7 +79,7 @@ def _freeze_garbage_collector() -> None:
 
 @contextmanager
 def _watched(health: Health) -> Iterator[None]:
-    """End the process when the worker is not alive: it would hang there for good."""
+    """End the process if the worker is not alive: it would hang forever."""
     watchdog = Watchdog(health, _give_up)
     watchdog.start()
     try:

@@ -130,7 +130,7 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
         if offset is None:  # the end of the log: what was jumped over shows with the next event
             log.append(log[-1] + 1)
             continue
-        if offset < offsets._to_fetch[P0]:
+        if offset < offsets._next_to_fetch[P0]:
             continue  # Faust drops what it has read
         back_to = offsets.record_fetch(P0, offset)
         if back_to is not None:

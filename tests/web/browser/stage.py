@@ -14,7 +14,7 @@ import msgspec
 from aiokafka import AIOKafkaProducer
 
 from stream_app import bootstrap
-from stream_app.commands.event_files import SAMPLES, sample_events
+from stream_app.commands.event_files import SAMPLE_FOLDER, sample_events
 from stream_app.contracts import scores
 from stream_app.contracts.events import Event, decode
 from stream_app.contracts.scores import SessionScore
@@ -131,7 +131,7 @@ class Stage(Web):
 
 def sample_turns(sample: str, session: str, start: datetime, **changes: Any) -> list[bytes]:
     """The events of a shipped sample under another session id."""
-    path = next(Path(SAMPLES).glob(f"{sample}*.jsonl"))
+    path = next(Path(SAMPLE_FOLDER).glob(f"{sample}*.jsonl"))
     found = []
     for event in sample_events(path, session, start, 1.0):
         decoded: Event = decode(event.value)
