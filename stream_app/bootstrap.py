@@ -57,8 +57,9 @@ def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
     supported = scorer.bundle.manifest.head.slots
     if chosen.window.before + chosen.window.after > supported:
         raise BundleError(
-            f"RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
-            f"{chosen.window.before + chosen.window.after}; {scorer.bundle_id} supports {supported} turns"
+            "RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
+            f"{chosen.window.before + chosen.window.after}; "
+            f"{scorer.bundle_id} supports {supported} turns"
         )
     return Pipeline(scorer, chosen)
 

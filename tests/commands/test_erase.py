@@ -44,16 +44,16 @@ def test_it_asks_first(store: Store) -> None:
 def test_it_says_what_it_removed_what_it_did_not_and_never_a_word_of_it(store: Store) -> None:
     said = run("--speaker", judging.NOOR, "--session", "south-1", "--yes").output
     assert sessions(store) == ["south-0"]
-    assert "3 sessions to erase; stored are 3 of them, with 36 turns" in said
+    assert "3 sessions to erase; 3 of them are stored, with 36 turns" in said
     assert "      36  turns\n" in said
-    assert "Not reached: the topics" in said
+    assert "Not erased: events in the topics" in said
     assert "hard" not in said
 
 
 def test_a_session_that_is_not_stored_is_kept_out_from_now_on(store: Store) -> None:
     said = run("--session", "not-yet", "--yes")
     assert said.exit_code == 0
-    assert "1 sessions to erase; stored are 0 of them" in said.output
+    assert "1 sessions to erase; 0 of them are stored" in said.output
     assert store.erased(["not-yet"]) == {"not-yet"}
 
 

@@ -68,9 +68,9 @@ def test_lines_that_were_set_aside_are_told_by_number_and_without_text(
     bad = [b"", turn(text=f"{SECRET}\x00"), turn(), b"", SECRET.encode(), turn(1, role=SECRET)]
     done = rapport("score", write(tmp_path, bad))
     assert done.returncode == 0
-    assert "line 2: set aside (nul-byte)" in done.stderr
-    assert "line 5: set aside (not-json)" in done.stderr
-    assert "line 6: set aside (schema)" in done.stderr
+    assert "line 2: dead letter (nul-byte)" in done.stderr
+    assert "line 5: dead letter (not-json)" in done.stderr
+    assert "line 6: dead letter (schema)" in done.stderr
     assert "line 4" not in done.stderr
     assert SECRET not in done.stderr + done.stdout
     rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -204,7 +204,7 @@ def test_doctor_makes_no_database(say, tmp_path: Path) -> None:
     file = tmp_path / "deeper" / "there.db"
     away = f"127.0.0.1:{broker.free_port()}"
     _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_DATABASE_URL=f"sqlite:///{file}")
-    assert "there.db yet: run `rapport db upgrade`" in out
+    assert "there.db does not exist: run `rapport db upgrade`" in out
     assert not file.parent.exists()
 
 

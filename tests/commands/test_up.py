@@ -76,7 +76,7 @@ def test_it_shows_scores_and_ends_after_the_time_given(start, output: Path, tmp_
     text = output.read_text("utf-8")
     assert re.search(r"^ready: first score after \d+\.\d s$", text, re.MULTILINE), text
     assert re.search(r"^score demo-\S+ \d+ (provisional|final) ER", text, re.MULTILINE), text
-    assert "nothing is left running" in text
+    assert "all processes have ended" in text
     assert_nothing_is_left(output, children, tmp_path)
 
 
@@ -121,5 +121,5 @@ def test_a_worker_that_dies_ends_it_with_a_word(start, output: Path, tmp_path: P
     children = psutil.Process(process.pid).children()
     os.kill(int(pid), signal.SIGKILL)
     assert process.wait(PATIENCE) == 1
-    assert "the worker process stopped by itself" in output.read_text("utf-8")
+    assert "the worker process exited unexpectedly" in output.read_text("utf-8")
     assert_nothing_is_left(output, children, tmp_path)

@@ -47,7 +47,7 @@ def test_an_erased_session_stays_away_while_it_goes_on_and_when_the_log_is_read_
     service.wait_for(lambda: service.count(tables.turns) == 16, "the first turns are stored")
 
     said = erase(service, "--speaker", f"{ERASED}/0", "--yes")
-    assert "1 sessions to erase; stored are 1 of them, with 8 turns" in said
+    assert "1 sessions to erase; 1 of them are stored, with 8 turns" in said
     assert "       8  turns\n" in said
     assert stored(service) == {KEPT}
 

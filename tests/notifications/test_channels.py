@@ -251,9 +251,9 @@ def test_notify_test_sends_one_marked_message_through_each_target(
     given = environment(tmp_path / "notifications.yaml", receiver)
     ended = rapport("notify", "test", **given)
     assert ended.stdout.splitlines() == [
-        "desk: taken",
+        "desk: accepted",
         "gone: no connection (ConnectError)",
-        "chat: taken",
+        "chat: accepted",
     ]
     assert ended.returncode == 1
     posted, chat = (line["body"] for line in receiver.got())
@@ -261,7 +261,7 @@ def test_notify_test_sends_one_marked_message_through_each_target(
     assert chat["title"] == "Rapport: test message"
     assert SECRET not in ended.stdout + ended.stderr
     alone = rapport("notify", "test", "chat", **given)
-    assert (alone.returncode, alone.stdout) == (0, "chat: taken\n")
+    assert (alone.returncode, alone.stdout) == (0, "chat: accepted\n")
     unknown = rapport("notify", "test", "nobody", **given)
     assert unknown.returncode == 1
     assert "there is no such target; known are desk, gone, chat" in unknown.stderr
@@ -286,7 +286,7 @@ def test_the_doctor_names_the_targets_or_the_line_that_is_wrong(
     assert "notifications.yaml:12: url: the environment has no CHAT" in wrong.detail
     monkeypatch.delenv("RAPPORT_NOTIFICATIONS")
     nobody = doctor._finding("notify", doctor._notifications, Settings())
-    assert (nobody.healthy, "nobody is told" in nobody.detail) == (True, True)
+    assert (nobody.healthy, "no notifications are sent" in nobody.detail) == (True, True)
     assert SECRET not in good.detail + wrong.detail
 
 
