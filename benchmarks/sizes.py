@@ -31,7 +31,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import schema
 from stream_app.store.reading.facts import Facts
-from stream_app.web.live import Hub
+from stream_app.web.live_hub import Hub
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
 
@@ -262,7 +262,7 @@ def _reading(values: list[bytes]) -> float:
     hub, facts = Hub(), Facts()
     start = time.thread_time()
     for value in values:
-        hub.take(decode(value), facts)
+        hub.broadcast_message(decode(value), facts)
     return (time.thread_time() - start) / max(1, len(values)) * 1e6
 
 

@@ -153,11 +153,11 @@ def web(settings: Settings) -> "FastAPI":
     """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
     from stream_app.web.health import WebHealth  # noqa: PLC0415
-    from stream_app.web.live import Hub  # noqa: PLC0415
+    from stream_app.web.live_hub import Hub  # noqa: PLC0415
     from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
-    from stream_app.web.publishing import Publisher  # noqa: PLC0415
+    from stream_app.web.publisher import Publisher  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
-    from stream_app.web.topics import TopicReader  # noqa: PLC0415
+    from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
 
     opened = store(settings)
     opened.open_privacy(settings.redact)

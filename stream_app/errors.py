@@ -27,11 +27,11 @@ RapportError
 ├── NotTaken             a notification target did not accept a message [notifications.notification]
 │   ├── Refused          the target refused this message; others may pass
 │   └── Unanswered       the message may have arrived; no answer came
-├── SignInNeeded         nobody is signed in [web.auth]
+├── NotSignedIn          nobody is signed in [web.auth]
 ├── TooManyAttempts      too many wrong passwords [store.attempts]
-├── TooBusy              the queue for checking passwords is full [web.sign_ins]
-├── TooManyClients       too many live connections [web.live]
-├── LogChanged           a topic was recreated while it was read [web.topics]
+├── SignInQueueFull      too many people are signing in at once [web.sign_in_queue]
+├── TooManyClients       too many live streams are open [web.live_hub]
+├── LogChanged           a topic was recreated while it was read [web.topic_reader]
 ├── TooEarly             feedback was requested for an open session [web.feedback.composition]
 ├── InputError           a file cannot be read, or not as events [commands.event_files]
 └── ChildDied            a child process of `rapport up` exited [commands.up]

@@ -22,7 +22,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.tables import turn_scores
 from tests.store.batches import end, received, turn
-from tests.web.inside import WebInside
+from tests.web.in_process import InProcessWeb
 
 COPIED = {
     "warmth": "emotional_reactions",
@@ -112,7 +112,7 @@ def bundle_with_new_heads(folder: Path) -> Path:
 class Told:
     """A session that the bundle has scored, and where it can be seen."""
 
-    web: WebInside
+    web: InProcessWeb
     result: BatchResult
     bundle: str
 
@@ -137,7 +137,7 @@ class Told:
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     folder = tmp_path_factory.mktemp("heads")
     (folder / "rules.yaml").write_text(RULES, "utf-8")
-    web = WebInside(folder)
+    web = InProcessWeb(folder)
     settings = Settings().model_copy(
         update={
             "bundle": bundle_with_new_heads(folder / "bundle"),

@@ -71,8 +71,8 @@ def test_no_module_imports_what_another_package_keeps_to_itself() -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "count"),
     [
-        ("stream_app.web.live", "stream_app.store.repository.Store", 0),
-        ("stream_app.web.live", "stream_app.store.statements.Statement", 1),
+        ("stream_app.web.live_hub", "stream_app.store.repository.Store", 0),
+        ("stream_app.web.live_hub", "stream_app.store.statements.Statement", 1),
         ("stream_app.store.rows", "stream_app.store.statements.Statement", 0),
         ("stream_app.web.app", "stream_app.web.console.charts", 1),
         ("stream_app.commands.web", "stream_app.web.console.charts", 2),

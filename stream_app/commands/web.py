@@ -7,7 +7,7 @@ import uvicorn
 from stream_app import bootstrap
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
-from stream_app.web.connections import MOST_CONNECTIONS, TimedProtocol
+from stream_app.web.connection_timeouts import MAX_CONNECTIONS, TimeoutProtocol
 
 
 def run(settings: Settings) -> None:
@@ -33,6 +33,6 @@ def run(settings: Settings) -> None:
             log_config=None,
             access_log=False,  # its lines would contain session ids
             server_header=False,
-            http=TimedProtocol,
-            limit_concurrency=MOST_CONNECTIONS,
+            http=TimeoutProtocol,
+            limit_concurrency=MAX_CONNECTIONS,
         )

@@ -1,4 +1,4 @@
-"""The console and the API: FastAPI over the store; live events come from the topics.
+"""The console and the API: a FastAPI application over the store, with live events from Kafka.
 
 Start at ``app.create``; ``api`` and ``console`` are its two halves.
 """
@@ -6,11 +6,11 @@ Start at ``app.create``; ``api`` and ``console`` are its two halves.
 __all__ = [
     "app",
     "auth",
-    "connections",
+    "connection_timeouts",
     "health",
-    "live",
+    "live_hub",
     "metrics",
-    "publishing",
+    "publisher",
     "services",
-    "topics",
+    "topic_reader",
 ]

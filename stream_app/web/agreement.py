@@ -23,9 +23,9 @@ from stream_app.store.judged import Head
 from stream_app.store.reading.agreement import RatedTurn, rated_turns, stamp
 from stream_app.store.repository import Store
 
-FEWEST_PAIRS: Final = 20
+MIN_PAIRS: Final = 20
 KEPT_SECONDS: Final = 60
-MOST_REMEMBERED: Final = 100
+MAX_REMEMBERED: Final = 100
 Table = tuple[tuple[int, ...], ...]
 """Counts: rows are what the one side said, columns what the other said."""
 
@@ -87,7 +87,7 @@ def of_bundle(store: Store, bundle: str, names: Sequence[str] = MECHANISMS) -> l
     remembered = _remembered.setdefault(store, {})
     found = remembered.get(key)
     if found is None or found[0] != state:
-        if len(remembered) >= MOST_REMEMBERED:
+        if len(remembered) >= MAX_REMEMBERED:
             remembered.clear()
         found = remembered[key] = state, _of_bundle(store, bundle, names)
     return found[1]
@@ -117,7 +117,7 @@ def table(pairs: Iterable[tuple[int, int]], labels: int) -> Table:
 def kappa(counts: Table, *, ordered: bool = True) -> Kappa:
     """Kappa of a table; cached, because pages show the same tables again and again."""
     n = sum(map(sum, counts))
-    if n < FEWEST_PAIRS:
+    if n < MIN_PAIRS:
         return Kappa(n, problem=f"not enough ratings yet: {n}")
     if _used(counts) < 2 or _used(tuple(zip(*counts, strict=True))) < 2:
         return Kappa(n, problem=f"no kappa: one side used a single level throughout, n {n}")

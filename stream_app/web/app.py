@@ -1,4 +1,4 @@
-"""Puts the web application together: middleware, the API, the console."""
+"""Assembles the web application: middleware, the API and the console."""
 
 import asyncio
 import re
@@ -11,24 +11,24 @@ from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Mount
 
 from stream_app import __version__
-from stream_app.web import api, console, probes
+from stream_app.web import api, console, health_routes
 from stream_app.web.auth import COOKIE
-from stream_app.web.bodies import BoundedBodies
-from stream_app.web.metrics import Measured
+from stream_app.web.body_limit import BodyLimit
+from stream_app.web.metrics import RequestMetrics
+from stream_app.web.path_segments import EncodedSlashes
 from stream_app.web.security import SecurityHeaders
-from stream_app.web.segments import EncodedSlashes
 from stream_app.web.services import Services
 
 
 def create(services: Services) -> FastAPI:
-    """The application over these services."""
+    """Create the application with these services."""
     app = FastAPI(
         title="Rapport",
         version=__version__,
-        docs_url=None,  # its page loads scripts from the network
+        docs_url=None,  # its page loads scripts from a CDN
         redoc_url=None,
-        openapi_url=None,  # the API under /api/v1 has its own
-        lifespan=_running,
+        openapi_url=None,  # the API under /api/v1 serves its own
+        lifespan=_lifespan,
     )
     app.state.services = services
     app.add_middleware(
@@ -40,30 +40,30 @@ def create(services: Services) -> FastAPI:
         https_only=services.settings.web_https,
     )
     app.add_middleware(EncodedSlashes)
-    app.add_middleware(BoundedBodies, but=(f"{api.PREFIX}/events",))
+    app.add_middleware(BodyLimit, exempt=(f"{api.PREFIX}/events",))
     app.add_middleware(SecurityHeaders)
-    app.add_middleware(Measured, metrics=services.metrics)
+    app.add_middleware(RequestMetrics, metrics=services.metrics)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")
-    app.router.routes.append(_mounted(api.PREFIX, api.create(services)))
-    app.include_router(probes.router)
+    app.router.routes.append(_mount(api.PREFIX, api.create(services)))
+    app.include_router(health_routes.router)
     app.include_router(console.router)
-    console.attach(app)
+    console.add_error_pages(app)
     return app
 
 
-def _mounted(path: str, part: FastAPI) -> Mount:
-    """A part of the application; Starlette's own pattern leaves out paths with a line break."""
-    mount = Mount(path, part)
+def _mount(path: str, app: FastAPI) -> Mount:
+    """Mount a sub-application. Starlette's own pattern does not match paths with line breaks."""
+    mount = Mount(path, app)
     mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
     return mount
 
 
 @asynccontextmanager
-async def _running(app: FastAPI) -> AsyncIterator[None]:
-    """Live events come in as long as the application runs; the broker may be away."""
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Read live events while the application runs; the broker may be unavailable."""
     services: Services = app.state.services
-    services.hub.opened()
-    services.publisher.opened()
+    services.hub.bind_loop()
+    services.publisher.bind_loop()
     reading = asyncio.create_task(services.reader.run())
     try:
         yield

@@ -1,7 +1,7 @@
-"""Who asks: a signed cookie for people, a bearer token for programs.
+"""Authentication and roles: a signed cookie for people, a bearer token for programs.
 
-A cookie is sent with every request of a browser, so what changes something must also come from
-the console's own pages (``Sec-Fetch-Site``, or ``Origin`` where a browser does not send it).
+Browsers send the cookie with every request, so a request that changes something must also come
+from the console's own pages (``Sec-Fetch-Site``, or ``Origin`` from browsers that lack it).
 """
 
 import math
@@ -19,34 +19,35 @@ from stream_app.store import audit
 from stream_app.store.attempts import TooManyAttempts
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person, PersonRole
-from stream_app.web.services import Services, Wired
+from stream_app.web.services import Services, ServicesDep
 
 COOKIE: Final = "rapport"
 SIGN_IN: Final = "sign-in"
-"""In the cookie: a token, so that a copy of the cookie is worth nothing after signing out."""
+"""Cookie key of the sign-in token. Signing out revokes the token, and with it any copied cookie."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _hashes = PasswordHash.recommended()
-_NOBODY = _hashes.hash(secrets.token_hex(16))
+_DUMMY_HASH = _hashes.hash(secrets.token_hex(16))
+"""Verified for unknown names, so that the response time does not reveal which names exist."""
 
 
-class SignInNeeded(RapportError):
-    """Nobody is signed in; pages send to the sign-in page, the API answers 401."""
+class NotSignedIn(RapportError):
+    """The request has no valid cookie or token: pages redirect to sign-in, the API answers 401."""
 
 
 def hash_password(password: str) -> str:
-    """Argon2id, with the library's recommended cost."""
+    """Hash with Argon2id at the library's recommended cost."""
     return _hashes.hash(password)
 
 
-def signed_in(
+def authenticate(
     services: Services, name: str, password: str, address: str | None = None
 ) -> Person | None:
-    """The person, if the password is right; as slow for a name that does not exist.
+    """Check a password; None if it is wrong. Takes the same time for an unknown name.
 
-    Takes a core and 64 MiB for a moment: call it through ``services.sign_ins``.
+    Uses one core and 64 MiB while it runs: call it through ``services.sign_in_queue``.
 
     Raises:
-        HTTPException: 429, after too many wrong passwords; see ``store.attempts``.
+        HTTPException: 429 after too many wrong passwords; see ``store.attempts``.
     """
     name = name[:MAX_ID_CHARS].replace("\0", "")
     try:
@@ -55,8 +56,8 @@ def signed_in(
         wait = {"Retry-After": str(math.ceil(problem.wait))}
         raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
-    right = _hashes.verify(password, expected or _NOBODY)
-    person = services.people.find(name) if right and expected else None
+    correct = _hashes.verify(password, expected or _DUMMY_HASH)
+    person = services.people.find(name) if correct and expected else None
     if person is not None:
         services.attempts.succeeded(name, address)
     action = Audited.SIGN_IN if person else Audited.SIGN_IN_REFUSED
@@ -64,57 +65,59 @@ def signed_in(
     return person
 
 
-def person_of(request: Request, services: Wired) -> Person:
-    """Who asks.
+def current_person(request: Request, services: ServicesDep) -> Person:
+    """The signed-in person or program that sent the request.
 
     Raises:
-        SignInNeeded: nobody, or somebody whose token or account is no longer good.
-        HTTPException: 403 where a browser was led here by another site.
+        NotSignedIn: there is no token, or the token or account is no longer valid.
+        HTTPException: 403 if another site caused the browser to send the request.
     """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         person = services.people.of_token(token.strip())
     else:
-        kept = request.session.get(SIGN_IN)
-        person = services.people.of_token(kept) if kept else None
+        cookie_token = request.session.get(SIGN_IN)
+        person = services.people.of_token(cookie_token) if cookie_token else None
         if person is not None and request.method not in SAFE_METHODS:
             _check_same_site(request)
     if person is None:
-        raise SignInNeeded
+        raise NotSignedIn
     return person
 
 
 def _check_same_site(request: Request) -> None:
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    own = site in ("same-origin", "none") if site else _is_own(origin, request.url)
-    if not own:
+    same = site in ("same-origin", "none") if site else _is_same_host(origin, request.url)
+    if not same:
         raise HTTPException(403, "this request came from another site")
 
 
-def from_here(request: Request) -> None:
-    """For forms that need no sign-in: a browser was not led here by another site.
+def require_same_site(request: Request) -> None:
+    """Reject cross-site form posts; for forms that need no sign-in.
+
+    Requests without ``Sec-Fetch-Site`` and ``Origin`` pass: no browser sent them.
 
     Raises:
-        HTTPException: 403, it was.
+        HTTPException: 403 if the request came from another site.
     """
     if "sec-fetch-site" in request.headers or "origin" in request.headers:
         _check_same_site(request)
 
 
-def _is_own(origin: str | None, url: URL) -> bool:
+def _is_same_host(origin: str | None, url: URL) -> bool:
     return origin is not None and URL(origin).netloc == url.netloc
 
 
-SignedIn = Annotated[Person, Depends(person_of)]
+CurrentPerson = Annotated[Person, Depends(current_person)]
 
 
-def allowed(*roles: PersonRole) -> Callable[[Person], Person]:
-    """A dependency that lets only these roles through."""
+def require_role(*roles: PersonRole) -> Callable[[Person], Person]:
+    """Make a dependency that answers 403 to people without one of these roles."""
 
-    def check(person: SignedIn) -> Person:
+    def check(person: CurrentPerson) -> Person:
         if person.role not in roles:
-            raise HTTPException(403, f"this is not open to the role {person.role.value}")
+            raise HTTPException(403, f"not allowed for the role {person.role.value}")
         return person
 
     return check
@@ -123,17 +126,20 @@ def allowed(*roles: PersonRole) -> Callable[[Person], Person]:
 Member = Annotated[
     Person,
     Depends(
-        allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST, PersonRole.ADMIN)
+        require_role(
+            PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST, PersonRole.ADMIN
+        )
     ),
 ]
-"""A person, of whatever role; not a program that only sends events."""
-Reader = Annotated[Person, Depends(allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR))]
-"""May read transcripts, within the own scope."""
-Supervisor = Annotated[Person, Depends(allowed(PersonRole.SUPERVISOR))]
-Admin = Annotated[Person, Depends(allowed(PersonRole.ADMIN))]
-Sender = Annotated[Person, Depends(allowed(PersonRole.INGEST))]
-"""Sends events, and does nothing else."""
+"""A person with any role; excludes programs that only send events."""
+Reader = Annotated[Person, Depends(require_role(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR))]
+"""May read transcripts within their access scope."""
+Counsellor = Annotated[Person, Depends(require_role(PersonRole.COUNSELLOR))]
+Supervisor = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR))]
+Admin = Annotated[Person, Depends(require_role(PersonRole.ADMIN))]
+Sender = Annotated[Person, Depends(require_role(PersonRole.INGEST))]
+"""A program that may only send events."""
 Exporter = Annotated[
     Person,
-    Depends(allowed(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST)),
+    Depends(require_role(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST)),
 ]

@@ -1,57 +1,57 @@
-"""Splits the body of a batch into events: counted first, so that no body makes more work."""
+"""Splits the body of a batch into events, counting them first to bound the work."""
 
 import re
 from typing import Final
 
 import msgspec
 
-MOST_TOKENS: Final = 200_000
-"""Brackets and commas of a batch; 500 events have some 20,000."""
+MAX_TOKENS: Final = 200_000
+"""Maximum number of strings, brackets and commas in a batch; 500 events have about 20,000."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
-"""A string, closed or not, or a character of JSON's structure."""
+"""A string, terminated or not, or a structural character of JSON."""
 _LINE = re.compile(rb"[^\n]+")
 _list_of_raw: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-class TooMany(Exception):
-    """More events than allowed, or a structure as large as no batch has."""
+class TooManyEvents(Exception):
+    """The body has more events or more JSON tokens than a batch may have."""
 
 
-class NoArray(Exception):
-    """Not a JSON array."""
+class NotAnArray(Exception):
+    """The body is not a JSON array."""
 
 
-def of_array(body: bytes, most: int) -> list[bytes]:
-    """The elements of a JSON array, byte by byte as they came.
+def split_array(body: bytes, limit: int) -> list[bytes]:
+    """Split a JSON array into its elements, as the bytes that were sent.
 
     Raises:
-        TooMany: there are more than ``most``.
-        NoArray: it is none.
+        TooManyEvents: there are more than ``limit`` elements or ``MAX_TOKENS`` tokens.
+        NotAnArray: the body is not a JSON array.
     """
-    _count(body, most)
+    _check_size(body, limit)
     try:
         return [bytes(value) for value in _list_of_raw.decode(body)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise NoArray from None
+        raise NotAnArray from None
 
 
-def of_lines(body: bytes, most: int) -> list[bytes]:
-    """The lines that are not blank.
+def split_lines(body: bytes, limit: int) -> list[bytes]:
+    """Split JSON lines, skipping blank lines.
 
     Raises:
-        TooMany: there are more than ``most``.
+        TooManyEvents: there are more than ``limit`` lines.
     """
     found = []
     for match in _LINE.finditer(body):
         if match[0].strip():
             found.append(match[0])
-            if len(found) > most:
-                raise TooMany
+            if len(found) > limit:
+                raise TooManyEvents
     return found
 
 
-def _count(body: bytes, most: int) -> None:
+def _check_size(body: bytes, limit: int) -> None:
     depth, commas = 0, 0
     for number, token in enumerate(_TOKEN.finditer(body)):
         match body[token.start()]:
@@ -63,5 +63,5 @@ def _count(body: bytes, most: int) -> None:
                 commas += 1
             case _:
                 pass
-        if commas >= most or number > MOST_TOKENS:
-            raise TooMany
+        if commas >= limit or number > MAX_TOKENS:
+            raise TooManyEvents

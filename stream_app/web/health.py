@@ -1,4 +1,4 @@
-"""How a web process is, for the probes."""
+"""Health of a web process, for the health probes."""
 
 import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -6,46 +6,46 @@ from typing import Final
 
 from stream_app.errors import RapportError
 from stream_app.store.repository import Store
-from stream_app.web.live import Hub
+from stream_app.web.live_hub import Hub
 
-PATIENCE: Final = 3.0
-"""Seconds for the database to answer."""
+TIMEOUT: Final = 3.0
+"""Seconds that the database may take to answer."""
 
 
 class WebHealth:
-    """Ready while the database answers; without the broker, pages still work.
+    """A web process is ready while the database answers; pages work without the broker.
 
-    Asks in a thread and over a connection of its own: requests may have taken all others.
+    Uses its own thread and database connection, since requests may be using all others.
     """
 
     def __init__(self, store: Store, hub: Hub) -> None:
         self._store = store
         self._hub = hub
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="health")
-        self._asked: Future[list[str]] | None = None
+        self._check: Future[list[str]] | None = None
 
     def not_alive(self) -> list[str]:
-        """Whoever answers is alive."""
+        """Always empty: a process that can answer the probe is alive."""
         return []
 
     def not_ready(self) -> list[str]:
-        """What keeps pages from being served."""
+        """Reasons why pages cannot be served; blocks until the database answers."""
         try:
             self._store.ping()
         except RapportError as problem:
             return [f"store: {problem}"]
         return []
 
-    async def asked(self) -> list[str]:
-        """The same, without holding up the event loop; one question at a time."""
-        if self._asked is None or self._asked.done():
-            self._asked = self._thread.submit(self.not_ready)
-        answer = asyncio.shield(asyncio.wrap_future(self._asked))
+    async def check_ready(self) -> list[str]:
+        """Like ``not_ready`` without blocking the event loop; concurrent calls share one check."""
+        if self._check is None or self._check.done():
+            self._check = self._thread.submit(self.not_ready)
+        result = asyncio.shield(asyncio.wrap_future(self._check))
         try:
-            return await asyncio.wait_for(answer, PATIENCE)
+            return await asyncio.wait_for(result, TIMEOUT)
         except TimeoutError:
-            return [f"store: no answer within {PATIENCE:.0f} s"]
+            return [f"store: no answer within {TIMEOUT:.0f} s"]
 
     def live(self) -> dict[str, bool | int]:
-        """Where live events stand; for information, not a reason to be unready."""
+        """State of the live events, for information only: it does not affect readiness."""
         return {"reading": self._hub.live, "clients": self._hub.clients}

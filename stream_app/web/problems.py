@@ -1,4 +1,4 @@
-"""Errors of the API as problem details (RFC 9457): what was wrong, and what to do."""
+"""Errors of the API as problem details (RFC 9457)."""
 
 import json
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import PersonError
 from stream_app.store.reading.pages import BadCursor
-from stream_app.web.auth import SignInNeeded
-from stream_app.web.live import TooManyClients
+from stream_app.web.auth import NotSignedIn
+from stream_app.web.live_hub import TooManyClients
 
 log = structlog.get_logger(__name__)
 
@@ -27,17 +27,17 @@ TYPE_PREFIX: Final = "urn:rapport:problem:"
 RETRY_AFTER_SECONDS: Final = 5
 NOT_SIGNED_IN: Final = "sign in, or send a token: Authorization: Bearer rapport_…"
 MEANINGS: Final = {
-    400: "A cursor that this list did not give out, or a body that cannot be read",
-    401: "Nobody is signed in: send a token",
-    403: "Not open to this role or scope, or a browser was led here by another site",
-    404: "There is nothing of this name within the own scope",
-    409: "It cannot be done as things stand",
-    413: "More than is taken in one request",
-    415: "A body of a type that is not taken here",
-    422: "Part of the request is not as documented; `errors` says which",
-    429: "Too many requests; `Retry-After` says how many seconds to wait",
-    500: "The service made a mistake; nothing of it is told here, its log says more",
-    503: "The database or the broker is away; `Retry-After` says how many seconds to wait",
+    400: "The cursor is not from this list, or the body cannot be parsed",
+    401: "Not signed in: send a token",
+    403: "Not allowed for this role or access scope, or the request came from another site",
+    404: "Does not exist within your access scope",
+    409: "Not possible in the current state",
+    413: "The request is too large",
+    415: "Unsupported content type",
+    422: "The request is invalid; `errors` lists the invalid parts",
+    429: "Too many requests; retry after `Retry-After` seconds",
+    500: "Internal error; the details are only in the service's log",
+    503: "The database or the broker is unavailable; retry after `Retry-After` seconds",
 }
 NAMES: Final = {
     400: "bad-request",
@@ -65,30 +65,30 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that was wrong with a request."""
+    """One invalid part of a request."""
 
-    where: Annotated[str, Field(description="Place in the request, as in `query.limit`")]
-    message: Annotated[str, Field(description="What is wrong there; the value is not repeated")]
+    where: Annotated[str, Field(description="Location in the request, such as `query.limit`")]
+    message: Annotated[str, Field(description="What is wrong; never quotes the value")]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Problem details (RFC 9457). Every error of the API looks like this."""
+    """Problem details (RFC 9457), the body of every error response."""
 
-    type: Annotated[str, Field(description="A name for programs, `urn:rapport:problem:…`")]
-    title: Annotated[str, Field(description="The kind of problem, the same each time")]
+    type: Annotated[str, Field(description="Machine-readable identifier, `urn:rapport:problem:…`")]
+    title: Annotated[str, Field(description="The kind of problem, the same for each type")]
     status: Annotated[int, Field(ge=400, le=599, description="The HTTP status")]
-    detail: Annotated[str, Field(description="What was wrong this time, and what to do")]
+    detail: Annotated[str, Field(description="What is wrong with this request, and what to do")]
     errors: Annotated[list[Fault], Field(description="Invalid parts of the request, if any")]
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Responses of a route for the API's document, besides those that every route has."""
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe error responses of a route in the OpenAPI document."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": MEANINGS[status], "content": content} for status in statuses}
 
 
-def answer(
+def problem_response(
     status: int,
     detail: str,
     *,
@@ -96,18 +96,20 @@ def answer(
     errors: list[Fault] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A response with problem details."""
+    """Build a response with problem details."""
     slug = name or NAMES.get(status) or f"http-{status}"
     problem = Problem(TYPE_PREFIX + slug, HTTPStatus(status).phrase, status, detail, errors or [])
-    body = json.dumps(asdict(problem))  # ASCII: whatever a client wrote can be sent back
+    body = json.dumps(
+        asdict(problem)
+    )  # ASCII only, so that any text from the request can be encoded
     return Response(body, status, headers, MEDIA_TYPE)
 
 
-def attach(app: FastAPI) -> None:
-    """Answer every error of this application with problem details."""
+def add_handlers(app: FastAPI) -> None:
+    """Make this application answer every error with problem details."""
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(SignInNeeded, _nobody)
+    app.add_exception_handler(NotSignedIn, _not_signed_in)
     app.add_exception_handler(RapportError, _rapport)
     app.add_exception_handler(Exception, _unexpected)
 
@@ -115,23 +117,23 @@ def attach(app: FastAPI) -> None:
 def _invalid(_: Request, problem: Exception) -> Response:
     found: list[Any] = list(getattr(problem, "errors", list)())
     faults = [Fault(".".join(map(str, error["loc"])), error["msg"]) for error in found]
-    return answer(422, "the request does not fit the API's document", errors=faults)
+    return problem_response(422, "the request is invalid", errors=faults)
 
 
 def _http(_: Request, problem: Exception) -> Response:
     if not isinstance(problem, HTTPException):
         raise problem
-    return answer(problem.status_code, str(problem.detail), headers=problem.headers)
+    return problem_response(problem.status_code, str(problem.detail), headers=problem.headers)
 
 
-def _nobody(_: Request, __: Exception) -> Response:
-    return answer(401, NOT_SIGNED_IN, headers={"WWW-Authenticate": "Bearer"})
+def _not_signed_in(_: Request, __: Exception) -> Response:
+    return problem_response(401, NOT_SIGNED_IN, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _rapport(request: Request, problem: Exception) -> Response:
     for kind, (status, name) in _KNOWN.items():
         if isinstance(problem, kind):
-            return answer(status, str(problem), name=name, headers=_retry(status))
+            return problem_response(status, str(problem), name=name, headers=_retry(status))
     return _unexpected(request, problem)
 
 
@@ -142,4 +144,4 @@ def _retry(status: int) -> dict[str, str]:
 def _unexpected(request: Request, problem: Exception) -> Response:
     route = getattr(request.scope.get("route"), "path", "")
     log.error("api.failed", route=route, method=request.method, problem=type(problem).__name__)
-    return answer(500, "the service made a mistake; its log says more")
+    return problem_response(500, "internal error; see the service's log")

@@ -1,4 +1,4 @@
-"""Headers of every answer: the browser runs and loads nothing but the console's own files."""
+"""Security headers of every response: browsers may load and run only the console's own files."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ POLICY: Final = "; ".join(
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",  # without it a form's Origin would be null
+    "Referrer-Policy": "same-origin",  # with no-referrer, a form's Origin would be null
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
@@ -29,13 +29,13 @@ STATIC: Final = "/static/"
 
 
 class SecurityHeaders:
-    """ASGI middleware. What is about people is not kept by browsers or proxies."""
+    """ASGI middleware that adds security headers and forbids caching, except of static files."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the headers."""
+        """Handle the request and add the headers to its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -45,8 +45,8 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                kept = "max-age=3600" if scope["path"].startswith(STATIC) else "no-store"
-                headers.setdefault("Cache-Control", kept)
+                caching = "max-age=3600" if scope["path"].startswith(STATIC) else "no-store"
+                headers.setdefault("Cache-Control", caching)
             await send(message)
 
         await self._app(scope, receive, with_headers)

@@ -1,4 +1,4 @@
-"""What the web application works with."""
+"""Shared objects of the web application, injected into its routes."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, cast
@@ -11,16 +11,16 @@ from stream_app.store.attempts import Attempts
 from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.web.health import WebHealth
-from stream_app.web.live import Hub
+from stream_app.web.live_hub import Hub
 from stream_app.web.metrics import WebMetrics
-from stream_app.web.publishing import Publisher
-from stream_app.web.sign_ins import SignIns
-from stream_app.web.topics import TopicReader
+from stream_app.web.publisher import Publisher
+from stream_app.web.sign_in_queue import SignInQueue
+from stream_app.web.topic_reader import TopicReader
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Made once by ``bootstrap.web``; routes get it as the parameter ``services: Wired``."""
+    """Created once by ``bootstrap.web``; routes declare ``services: ServicesDep`` to get it."""
 
     settings: Settings
     store: Store
@@ -31,11 +31,11 @@ class Services:
     metrics: WebMetrics
     health: WebHealth
     attempts: Attempts
-    sign_ins: SignIns = field(default_factory=SignIns)
+    sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 
 
 def _services(connection: HTTPConnection) -> Services:
     return cast("Services", connection.app.state.services)
 
 
-Wired = Annotated[Services, Depends(_services)]
+ServicesDep = Annotated[Services, Depends(_services)]

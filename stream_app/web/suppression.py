@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-FEWEST_CLIENTS: Final = 11
-FEWEST_COUNSELLORS: Final = 5
+MIN_CLIENTS: Final = 11
+MIN_COUNSELLORS: Final = 5
 
 Place = tuple[int, int]
 """Row and column of a cell, totals included."""
@@ -37,7 +37,7 @@ class Size:
     @property
     def too_small(self) -> bool:
         """Some, but too few. An empty cell is about nobody, and shown as empty."""
-        few = self.clients < FEWEST_CLIENTS or self.counsellors < FEWEST_COUNSELLORS
+        few = self.clients < MIN_CLIENTS or self.counsellors < MIN_COUNSELLORS
         return few and (self.clients > 0 or self.counsellors > 0)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store.reading.levels import LevelsOfTurn
 
-FEWEST_SESSIONS: Final = 3
+MIN_SESSIONS: Final = 3
 """With fewer sessions a week has no mean."""
 WEEKS: Final = 26
 
@@ -78,7 +78,7 @@ def _weeks(name: str, levels: Sequence[LevelsOfTurn]) -> list[Week]:
 
 def _week(begins: date, bundle: str, means: list[float]) -> Week:
     n = len(means)
-    if n < FEWEST_SESSIONS:
+    if n < MIN_SESSIONS:
         return Week(begins, bundle, n, None, None, None)
     low, high = interval(means)
     return Week(begins, bundle, n, fmean(means), max(0.0, low), min(2.0, high))

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_app.web import batch_body
-from stream_app.web.batch_body import NoArray, TooMany, of_array, of_lines
+from stream_app.web.batch_body import NotAnArray, TooManyEvents, split_array, split_lines
 
 MOST = 500
 JSON = st.recursive(
@@ -30,10 +30,10 @@ def test_elements_come_as_they_were(values: list[object], ascii_only: bool) -> N
         body.decode()
     except UnicodeDecodeError:
         return
-    assert [json.loads(value) for value in of_array(body, MOST)] == values
+    assert [json.loads(value) for value in split_array(body, MOST)] == values
     if len(values) > 1:
-        with pytest.raises(TooMany):
-            of_array(body, len(values) - 1)
+        with pytest.raises(TooManyEvents):
+            split_array(body, len(values) - 1)
 
 
 HEAVY = {
@@ -53,29 +53,29 @@ HEAVY = {
 @pytest.mark.parametrize("name", HEAVY)
 def test_a_body_that_is_no_batch_makes_little_work(name: str) -> None:
     began = time.process_time()
-    with pytest.raises((TooMany, NoArray)):
-        of_array(HEAVY[name], MOST)
+    with pytest.raises((TooManyEvents, NotAnArray)):
+        split_array(HEAVY[name], MOST)
     assert time.process_time() - began < 0.5
 
 
 def test_five_hundred_events_are_far_from_the_bound() -> None:
     event = dict.fromkeys("abcdefghijklmnopqrst", "a text, with commas, [brackets] and {braces}")
-    assert len(of_array(json.dumps([event] * MOST).encode(), MOST)) == MOST
-    assert batch_body.MOST_TOKENS > 10 * 20 * MOST
+    assert len(split_array(json.dumps([event] * MOST).encode(), MOST)) == MOST
+    assert batch_body.MAX_TOKENS > 10 * 20 * MOST
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"1", b"[", b"[1", b"[1,]", b"[1] 2", b"\xff", b'["'])
 def test_what_is_no_array_is_said(body: bytes) -> None:
-    with pytest.raises(NoArray):
-        of_array(body, MOST)
+    with pytest.raises(NotAnArray):
+        split_array(body, MOST)
 
 
 def test_lines_are_counted_without_the_blank_ones() -> None:
-    assert of_lines(b"\n a \n\n \nb", 2) == [b" a ", b"b"]
-    with pytest.raises(TooMany):
-        of_lines(b"a\nb\nc", 2)
+    assert split_lines(b"\n a \n\n \nb", 2) == [b" a ", b"b"]
+    with pytest.raises(TooManyEvents):
+        split_lines(b"a\nb\nc", 2)
     began = time.process_time()
-    assert of_lines(b"\n" * 4_000_000, MOST) == []
-    with pytest.raises(TooMany):
-        of_lines(b"1\n" * 2_000_000, MOST)
+    assert split_lines(b"\n" * 4_000_000, MOST) == []
+    with pytest.raises(TooManyEvents):
+        split_lines(b"1\n" * 2_000_000, MOST)
     assert time.process_time() - began < 0.5

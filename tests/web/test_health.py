@@ -12,7 +12,7 @@ from stream_app.store.repository import open_store
 from stream_app.web import health as module
 from stream_app.web.auth import hash_password
 from stream_app.web.health import WebHealth
-from stream_app.web.live import Hub
+from stream_app.web.live_hub import Hub
 from stream_app.worker.broker import free_port
 from tests.web.server import Web
 
@@ -51,7 +51,7 @@ async def test_a_database_that_does_not_answer_in_time_is_not_ready(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One question waits for it, however many ask."""
-    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    monkeypatch.setattr(module, "TIMEOUT", 0.1)
     store, answered, asked = open_store("sqlite://"), threading.Event(), []
 
     def slow() -> None:
@@ -61,11 +61,11 @@ async def test_a_database_that_does_not_answer_in_time_is_not_ready(
     monkeypatch.setattr(store, "ping", slow)
     health = WebHealth(store, Hub())
     for _ in range(3):
-        [reason] = await health.asked()
+        [reason] = await health.check_ready()
         assert reason.startswith("store: no answer within")
     assert len(asked) == 1
     answered.set()
-    while await health.asked():
+    while await health.check_ready():
         pass
     store.close()
 

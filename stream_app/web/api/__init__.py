@@ -1,4 +1,4 @@
-"""``/api/v1``: an application of its own, so that all of its errors are problem details."""
+"""``/api/v1``: a separate application, so that all its errors are problem details."""
 
 from typing import Final
 
@@ -48,21 +48,21 @@ ROUTERS: Final = (
     me.router,
     audit.router,
 )
-"""Their paths begin below the prefix, as in ``/alerts``."""
+"""Routers with paths relative to ``PREFIX``, such as ``/alerts``."""
 
 
 def create(services: Services) -> FastAPI:
-    """The API over these services."""
+    """Create the API application with these services."""
     app = FastAPI(
         title="Rapport",
         version=__version__,
-        docs_url=None,  # its page loads scripts from the network
+        docs_url=None,  # its page loads scripts from a CDN
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.services = services
-    problems.attach(app)
+    problems.add_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
-    document.attach(app)
+    document.serve_document(app)
     return app

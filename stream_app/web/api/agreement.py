@@ -1,29 +1,25 @@
-"""How far people and the model agree, and how often scores are disputed; names nobody."""
+"""``GET /agreement``: agreement of people and model, and dispute counts; names no person."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import disputes
 from stream_app.store.disputes import DisputeCount
-from stream_app.store.people import Person, PersonRole
 from stream_app.web import agreement
 from stream_app.web.agreement import Agreement
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import allowed
-from stream_app.web.services import Wired
+from stream_app.web.auth import Member
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(prefix="/agreement", tags=["agreement"])
-Anybody = Annotated[
-    Person, Depends(allowed(*(role for role in PersonRole if role is not PersonRole.INGEST)))
-]
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementOfBundle:
-    """What people made of a bundle's scores."""
+    """Agreement of people with a bundle's scores, and the disputes about them."""
 
     bundle: str
     agreement: list[Agreement]
@@ -32,15 +28,15 @@ class AgreementOfBundle:
 
 @router.get("")
 def agreement_of_bundle(
-    services: Wired,
-    person: Anybody,  # noqa: ARG001  # whoever is signed in
-    bundle: Annotated[Identifier, Query(description="A bundle that scored here")],
+    services: ServicesDep,
+    person: Member,  # noqa: ARG001  # checks the role
+    bundle: Annotated[Identifier, Query(description="A bundle that has scored sessions here")],
     head: Annotated[
         list[Identifier] | None,
-        Query(max_length=50, description="Only these heads; the three mechanisms if left out"),
+        Query(max_length=50, description="Only these heads; default: the three mechanisms"),
     ] = None,
 ) -> AgreementOfBundle:
-    """By head: people and model, people among themselves, over the whole installation."""
+    """Agreement by head, between people and model and among people, over all stored ratings."""
     return AgreementOfBundle(
         bundle,
         agreement.of_bundle(services.store, bundle, head or MECHANISMS),

@@ -1,4 +1,4 @@
-"""Alerts: the inbox, one alert with its transitions, and what people do to it."""
+"""Alerts: list and read them, acknowledge and resolve them, and add notes."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
@@ -17,37 +17,37 @@ from stream_app.store.reading.facts import Facts, look_up
 from stream_app.store.reading.pages import Page
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
 from stream_app.web.auth import Member, Supervisor
-from stream_app.web.live import ActionTold
-from stream_app.web.services import Services, Wired
+from stream_app.web.live_hub import AlertActionMessage
+from stream_app.web.services import Services, ServicesDep
 
 WITHHELD: Final = "withheld"
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 
-class Judgement(BaseModel):
-    """Why an alert is acknowledged."""
+class Acknowledgement(BaseModel):
+    """Reason for acknowledging an alert."""
 
     model_config = ConfigDict(extra="forbid")
 
     reason: Annotated[
         Reason,
-        Field(description="`justified…` counts for the rule's precision, `false-alarm` against it"),
+        Field(description="`justified…` raises the rule's precision, `false-alarm` lowers it"),
     ]
-    note: Annotated[Note | None, Field(description="For colleagues; leaves the service never")] = (
+    note: Annotated[Note | None, Field(description="For colleagues; never leaves the service")] = (
         None
     )
 
 
-class Closing(BaseModel):
-    """Why an alert is resolved by hand."""
+class Resolution(BaseModel):
+    """Reason for resolving an alert manually."""
 
     model_config = ConfigDict(extra="forbid")
 
-    reason: Annotated[Reason | None, Field(description="As in acknowledging")] = None
+    reason: Annotated[Reason | None, Field(description="As for acknowledging")] = None
     note: Note | None = None
 
 
-class Remark(BaseModel):
+class NewNote(BaseModel):
     """A note on an alert."""
 
     model_config = ConfigDict(extra="forbid")
@@ -57,19 +57,21 @@ class Remark(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RulePrecision:
-    """Of the alerts of a rule that people judged, how many were justified."""
+    """Share of a rule's alerts that people judged to be justified."""
 
     rule: str
-    precision: Annotated[float, Field(ge=0, le=1, description="Justified of judged")]
+    precision: Annotated[float, Field(ge=0, le=1, description="`justified` / `judged`")]
     justified: Annotated[int, Field(ge=0)]
-    judged: Annotated[int, Field(ge=1, description="n; `not-now` does not count")]
-    low: Annotated[float, Field(ge=0, le=1, description="95 % Wilson interval")]
-    high: Annotated[float, Field(ge=0, le=1)]
+    judged: Annotated[
+        int, Field(ge=1, description="Alerts with a judgement; `not-now` does not count")
+    ]
+    low: Annotated[float, Field(ge=0, le=1, description="Lower end of the 95 % Wilson interval")]
+    high: Annotated[float, Field(ge=0, le=1, description="Upper end of the 95 % Wilson interval")]
 
 
 @router.get("")
 def list_alerts(
-    services: Wired,
+    services: ServicesDep,
     person: Member,
     state: Annotated[
         list[ShownState] | None, Query(description="Only these states; may be repeated")
@@ -81,18 +83,18 @@ def list_alerts(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[AlertRead]:
-    """Alerts, the one that began last first."""
+    """Alerts within your access scope, most recent first."""
     states = frozenset(state) if state else None
     chosen = AlertFilter(states, rule, severity, session, team)
     page = alerts.find(services.store, person.scope, chosen, cursor, limit)
-    return Page([shown(person, alert) for alert in page.items], page.next_cursor)
+    return Page([redact_for(person, alert) for alert in page.items], page.next_cursor)
 
 
 @router.get("/precision")
-def precision_of_rules(services: Wired, person: Member) -> list[RulePrecision]:
-    """How often each rule was right, by the reasons given in acknowledging and resolving.
+def precision_of_rules(services: ServicesDep, person: Member) -> list[RulePrecision]:
+    """Precision of each rule, from the reasons given when acknowledging and resolving alerts.
 
-    Of several judgements on one alert the last counts; rules nobody has judged are left out.
+    The latest reason of each alert counts. Rules without a judged alert are left out.
     """
     return [
         RulePrecision(row.rule, row.share, row.justified, row.judged, row.low, row.high)
@@ -101,40 +103,52 @@ def precision_of_rules(services: Wired, person: Member) -> list[RulePrecision]:
 
 
 @router.get("/{episode_id}")
-def one_alert(services: Wired, person: Member, episode_id: EpisodeId) -> AlertRead:
-    """One alert with all transitions of the rule and all that people did."""
+def one_alert(services: ServicesDep, person: Member, episode_id: EpisodeId) -> AlertRead:
+    """One alert with its transitions and all actions on it."""
     found = alerts.one(services.store, person.scope, episode_id)
     if found is None:
-        raise HTTPException(404, "there is no such alert")
-    return shown(person, found)
+        raise HTTPException(404, "no such alert")
+    return redact_for(person, found)
 
 
 @router.post("/{episode_id}/acknowledge")
 def acknowledge(
-    services: Wired, person: Supervisor, episode_id: EpisodeId, judgement: Judgement
+    services: ServicesDep,
+    person: Supervisor,
+    episode_id: EpisodeId,
+    acknowledgement: Acknowledgement,
 ) -> AlertRead:
-    """Say that somebody looks after it, and whether it was right to call."""
-    return _did(
-        services, person, episode_id, ActionKind.ACKNOWLEDGE, judgement.reason, judgement.note
+    """Acknowledge an alert, with a judgement of whether it was justified."""
+    return _act(
+        services,
+        person,
+        episode_id,
+        ActionKind.ACKNOWLEDGE,
+        acknowledgement.reason,
+        acknowledgement.note,
     )
 
 
 @router.post("/{episode_id}/resolve")
 def resolve(
-    services: Wired, person: Supervisor, episode_id: EpisodeId, closing: Closing
+    services: ServicesDep, person: Supervisor, episode_id: EpisodeId, resolution: Resolution
 ) -> AlertRead:
-    """Close it by hand, whatever the rule says."""
-    return _did(services, person, episode_id, ActionKind.RESOLVE, closing.reason, closing.note)
+    """Resolve an alert manually, even if the rule's condition still holds."""
+    return _act(
+        services, person, episode_id, ActionKind.RESOLVE, resolution.reason, resolution.note
+    )
 
 
 @router.post("/{episode_id}/note")
-def note(services: Wired, person: Supervisor, episode_id: EpisodeId, remark: Remark) -> AlertRead:
-    """Leave a note."""
-    return _did(services, person, episode_id, ActionKind.NOTE, None, remark.note)
+def note(
+    services: ServicesDep, person: Supervisor, episode_id: EpisodeId, new: NewNote
+) -> AlertRead:
+    """Add a note to an alert."""
+    return _act(services, person, episode_id, ActionKind.NOTE, None, new.note)
 
 
-def shown(person: Person, alert: AlertRead) -> AlertRead:
-    """An alert as this person may see it: notes are between supervisors."""
+def redact_for(person: Person, alert: AlertRead) -> AlertRead:
+    """Remove what this person may not see: only supervisors see notes, analysts see no names."""
     if person.role is PersonRole.SUPERVISOR:
         return alert
     named = person.role is not PersonRole.ANALYST
@@ -145,7 +159,7 @@ def shown(person: Person, alert: AlertRead) -> AlertRead:
     return replace(alert, actions=actions)
 
 
-def _did(
+def _act(
     services: Services,
     person: Person,
     episode_id: str,
@@ -156,7 +170,7 @@ def _did(
     action, alert = alert_actions.act(
         services.store, person.scope, episode_id, kind, person.name, reason, note
     )
-    told = ActionTold(
+    message = AlertActionMessage(
         action_id=action.action_id,
         episode_id=episode_id,
         session_id=alert.session_id,
@@ -166,11 +180,11 @@ def _did(
         at=action.at.isoformat(),
         state=alert.state.value,
     )
-    found = look_up(services.store, [alert.session_id])
-    services.hub.tell(told, found.get(alert.session_id, Facts()))
-    services.publisher.tell(
+    facts = look_up(services.store, [alert.session_id])
+    services.hub.broadcast_action_threadsafe(message, facts.get(alert.session_id, Facts()))
+    services.publisher.send_in_background(
         services.settings.alert_action_topic,
         alert.session_id.encode(),
-        msgspec.json.encode(told),
+        msgspec.json.encode(message),
     )
     return alert

@@ -1,4 +1,4 @@
-"""``GET /audit``: who read which transcript and who did what."""
+"""``GET /audit``: who read which transcripts, and other recorded actions."""
 
 from typing import Annotated
 
@@ -9,22 +9,24 @@ from stream_app.store.audit import Audited, Trace
 from stream_app.store.reading.pages import Page
 from stream_app.web.api.fields import Cursor, Identifier, Limit
 from stream_app.web.auth import Admin
-from stream_app.web.services import Wired
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(tags=["account"])
 
 
 @router.get("/audit")
 def audit_trail(
-    services: Wired,
-    person: Admin,  # noqa: ARG001  # administrators only
-    session: Annotated[Identifier | None, Query(description="Only about this session")] = None,
-    by: Annotated[Identifier | None, Query(description="Only what this person did")] = None,
-    action: Annotated[Audited | None, Query(description="Only this kind of entry")] = None,
+    services: ServicesDep,
+    person: Admin,  # noqa: ARG001  # checks the role
+    session: Annotated[
+        Identifier | None, Query(description="Only entries about this session")
+    ] = None,
+    by: Annotated[Identifier | None, Query(description="Only actions of this person")] = None,
+    action: Annotated[Audited | None, Query(description="Only this kind of action")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Trace]:
-    """The audit trail, newest first; for administrators. It holds no transcript text."""
+    """The audit trail, newest first; for administrators. It contains no transcript text."""
     return audit.find(
         services.store, session_id=session, person=by, action=action, cursor=cursor, limit=limit
     )

@@ -1,4 +1,4 @@
-"""Model bundles: what scored, with which heads, thresholds and training."""
+"""Model bundles with their heads, thresholds and training data."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from stream_app.settings import Settings
 from stream_app.store.reading import bundles
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Member
-from stream_app.web.services import Wired
+from stream_app.web.services import ServicesDep
 
 CARD = "MODEL_CARD.md"
 router = APIRouter(prefix="/bundles", tags=["bundles"])
@@ -21,16 +21,16 @@ router = APIRouter(prefix="/bundles", tags=["bundles"])
 
 @dataclass(frozen=True, slots=True)
 class BundleSummary:
-    """A bundle that has scored here."""
+    """A bundle that has scored sessions here."""
 
-    bundle: Annotated[str, Field(description="As scores name it: name, version, profile")]
-    digest: Annotated[str, Field(description="SHA-256 of its manifest")]
+    bundle: Annotated[str, Field(description="Id used in scores: name, version, profile")]
+    digest: Annotated[str, Field(description="SHA-256 of the manifest")]
     first_used_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class BundleRead:
-    """A bundle with its manifest and, where its folder is at hand, its model card."""
+    """A bundle with its manifest and, if its folder is available, its model card."""
 
     bundle: str
     digest: str
@@ -41,13 +41,13 @@ class BundleRead:
     ]
     model_card: Annotated[
         str | None,
-        Field(description="Markdown; null for bundles other than the one in RAPPORT_BUNDLE"),
+        Field(description="Markdown; null unless this is the bundle in RAPPORT_BUNDLE"),
     ]
 
 
 @router.get("")
-def list_bundles(services: Wired, person: Member) -> list[BundleSummary]:  # noqa: ARG001
-    """All bundles that have scored here, newest first."""
+def list_bundles(services: ServicesDep, person: Member) -> list[BundleSummary]:  # noqa: ARG001
+    """All bundles that have scored sessions here, newest first."""
     return [
         BundleSummary(row.bundle, row.digest, row.first_used_at)
         for row in bundles.find(services.store)
@@ -56,14 +56,14 @@ def list_bundles(services: Wired, person: Member) -> list[BundleSummary]:  # noq
 
 @router.get("/{bundle}")
 def one_bundle(
-    services: Wired,
-    person: Member,  # noqa: ARG001  # whoever signs in
-    bundle: Annotated[Identifier, Path(description="The bundle's id, as scores name it")],
+    services: ServicesDep,
+    person: Member,  # noqa: ARG001  # checks the role
+    bundle: Annotated[Identifier, Path(description="The bundle's id, as used in scores")],
 ) -> BundleRead:
-    """One bundle in full: read its model card before using its scores."""
+    """One bundle with its manifest and model card. Read the card before using the scores."""
     found = bundles.one(services.store, bundle)
     if found is None:
-        raise HTTPException(404, "no such bundle has scored here")
+        raise HTTPException(404, "no such bundle has scored sessions here")
     card = _card(services.settings, bundle)
     return BundleRead(found.bundle, found.digest, found.first_used_at, found.manifest, card)
 

@@ -1,39 +1,38 @@
-"""Disputes: a counsellor contests a score of an own turn, a supervisor answers."""
+"""Disputes: counsellors contest scores of their own turns, supervisors answer."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.store import disputes
 from stream_app.store.disputes import Decision, Dispute
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import PersonRole
 from stream_app.web.api.fields import Identifier, Note
-from stream_app.web.api.ratings import LARGEST_SEQ
-from stream_app.web.auth import Reader, Supervisor, allowed
-from stream_app.web.refused import as_http
-from stream_app.web.services import Wired
+from stream_app.web.api.ratings import MAX_SEQ
+from stream_app.web.auth import Counsellor, Reader, Supervisor
+from stream_app.web.http_errors import as_http_errors
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(prefix="/disputes", tags=["disputes"])
-Counsellor = Annotated[Person, Depends(allowed(PersonRole.COUNSELLOR))]
 
 
 class NewDispute(BaseModel):
-    """Which score is contested, and why."""
+    """The contested score, and why it is contested."""
 
     model_config = ConfigDict(extra="forbid")
 
     session_id: Identifier
-    seq: Annotated[int, Field(ge=0, le=LARGEST_SEQ)]
+    seq: Annotated[int, Field(ge=0, le=MAX_SEQ)]
     head: Identifier
     proposed: Annotated[
-        int | None, Field(ge=0, le=1000, description="What it should be; null leaves it open")
+        int | None, Field(ge=0, le=1000, description="The correct value; null for none proposed")
     ] = None
     note: Note
 
 
 class Answer(BaseModel):
-    """What a supervisor says to a dispute."""
+    """A supervisor's decision on a dispute."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,9 +41,9 @@ class Answer(BaseModel):
 
 
 @router.post("")
-def dispute(services: Wired, person: Counsellor, new: NewDispute) -> Dispute:
-    """Contest what the model said of an own turn; its score stays as it is."""
-    with as_http():
+def dispute(services: ServicesDep, person: Counsellor, new: NewDispute) -> Dispute:
+    """Dispute a score of one of your own turns. The score does not change."""
+    with as_http_errors():
         return disputes.contest(
             services.store, person, new.session_id, new.seq, new.head, new.proposed, new.note
         )
@@ -52,14 +51,16 @@ def dispute(services: Wired, person: Counsellor, new: NewDispute) -> Dispute:
 
 @router.get("")
 def list_disputes(
-    services: Wired,
+    services: ServicesDep,
     person: Reader,
-    session: Annotated[Identifier | None, Query(description="Only of this session")] = None,
+    session: Annotated[
+        Identifier | None, Query(description="Only disputes about this session")
+    ] = None,
     waiting: Annotated[
-        bool | None, Query(description="Only those without an answer, or only answered ones")
+        bool | None, Query(description="true: only unanswered disputes; false: only answered")
     ] = None,
 ) -> list[Dispute]:
-    """Disputes, the newest first, at most 500; a counsellor sees the own ones."""
+    """The newest 500 disputes, newest first. Counsellors see only their own."""
     own = person.name if person.role is PersonRole.COUNSELLOR else None
     return disputes.find(
         services.store, person.scope, session_id=session, person=own, waiting=waiting
@@ -68,8 +69,8 @@ def list_disputes(
 
 @router.post("/{dispute_id}/decide")
 def answer_dispute(
-    services: Wired, person: Supervisor, dispute_id: Identifier, answer: Answer
+    services: ServicesDep, person: Supervisor, dispute_id: Identifier, answer: Answer
 ) -> Dispute:
-    """Answer a dispute; this is final."""
-    with as_http():
+    """Answer a dispute. The answer cannot be changed."""
+    with as_http_errors():
         return disputes.decide(services.store, person, dispute_id, answer.decision, answer.answer)

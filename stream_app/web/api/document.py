@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI finds out, and what readers need besides."""
+"""The OpenAPI document: FastAPI's, completed with descriptions, errors, links and examples."""
 
 from typing import Any, Final
 
@@ -10,47 +10,50 @@ from stream_app import __version__
 from stream_app.web.api.events import EVENT_COMPONENTS
 from stream_app.web.api.examples import EXAMPLES
 from stream_app.web.auth import COOKIE
-from stream_app.web.problems import Problem, documented
+from stream_app.web.problems import Problem, problem_responses
 
 REF: Final = "#/components/schemas/{model}"
 ABOUT: Final = """\
-Sessions, scores, alerts and what people do to them.
+Sessions, scores, alerts, and people's actions on them.
 
-**Who may what.** A token stands for a person (`rapport people token NAME`) and sees what that
-person sees: a counsellor the own sessions, a supervisor the team's, an analyst all of them without
-text and pseudonyms, an admin all of them without text, and the audit trail. What lies outside the
-scope answers 404. A program that sends events has the role `ingest` and reads nothing.
+**Permissions.** A token belongs to a person (`rapport people token NAME`) and has that person's
+access scope: counsellors read their own sessions; supervisors those of their team; analysts all
+sessions without text and pseudonyms; admins all sessions without text, and the audit trail.
+Anything outside the access scope answers 404. Programs that send events have the role `ingest`
+and can read nothing.
 
-**Units.** Levels are 0 (none), 1 (weak), 2 (strong). Probabilities, shares and risks lie in [0, 1].
-Times are RFC 3339; answers are in UTC. Rationale spans are `[start, end)` in characters of the
+**Units.** Levels are 0 (none), 1 (weak), 2 (strong). Probabilities, shares and risks are in [0, 1].
+Times are RFC 3339; responses use UTC. Rationale spans are `[start, end)` in characters of the
 text. `abstained` names heads whose confidence is too low: do not use their values.
 
 **Pages.** Lists answer `{"items": […], "next_cursor": …}`; pass the cursor back as `cursor` until
-it is null. What is added meanwhile neither repeats nor hides what was there.
+it is null. Items added meanwhile cause neither repeated nor missing items.
 
-**Errors** are problem details (RFC 9457). Those with 503 or 429 say in `Retry-After` when to try
-again.
+**Errors** are problem details (RFC 9457). With 503 and 429, `Retry-After` says when to retry.
 
 Scores describe how empathy was expressed in words, and how it is likely to be perceived. They are
-not a diagnosis, risk assessment or performance rating.
+not a diagnosis, a risk assessment or a performance rating.
 """
 TAGS: Final = [
-    {"name": "sessions", "description": "Sessions, turns with evidence, and how they moved."},
-    {"name": "live", "description": "What happens now, as server-sent events."},
+    {"name": "sessions", "description": "Sessions, turns with evidence, and their history."},
+    {"name": "live", "description": "Live updates as server-sent events."},
     {
         "name": "alerts",
-        "description": "Alerts with every transition of their rule, what people did, mutes.",
+        "description": "Alerts with their transitions, people's actions on them, and mutes.",
     },
-    {"name": "speakers", "description": "Counsellors under pseudonyms, each by itself."},
-    {"name": "ratings", "description": "Human ratings beside the model's scores."},
-    {"name": "disputes", "description": "Scores that counsellors contest."},
-    {"name": "samples", "description": "Turns that several people rate blind."},
-    {"name": "agreement", "description": "How far people and the model agree."},
-    {"name": "feedback", "description": "What a counsellor is told after a session."},
-    {"name": "exports", "description": "Tables and corpora to take away."},
-    {"name": "ingest", "description": "Events in, for platforms without a Kafka producer."},
-    {"name": "bundles", "description": "The models that scored."},
-    {"name": "account", "description": "Who I am; the audit trail."},
+    {"name": "speakers", "description": "Counsellors by pseudonym, each with their own trend."},
+    {"name": "ratings", "description": "Human ratings, stored separately from the model's scores."},
+    {"name": "disputes", "description": "Scores that counsellors dispute."},
+    {
+        "name": "samples",
+        "description": "Calibration samples: turns that several people rate blind.",
+    },
+    {"name": "agreement", "description": "Agreement between people and the model."},
+    {"name": "feedback", "description": "Feedback to counsellors after a session."},
+    {"name": "exports", "description": "Tables and ConvoKit corpora for download."},
+    {"name": "ingest", "description": "Sending events, for platforms without a Kafka producer."},
+    {"name": "bundles", "description": "The model bundles that scored sessions."},
+    {"name": "account", "description": "The signed-in account; the audit trail."},
 ]
 LINKS: Final = {
     "list_sessions": (
@@ -67,28 +70,28 @@ LINKS: Final = {
     "list_speakers": ("speaker", "$response.body#/items/0/speaker", ("one_speaker",)),
     "list_bundles": ("bundle", "$response.body#/0/bundle", ("one_bundle",)),
 }
-"""By operation: which parameter of which others its answer gives."""
-EVERYWHERE: Final = (401, 403, 422, 500, 503)
-CAN_CONFLICT: Final = {"ratings", "disputes", "samples", "agreement", "feedback"}
+"""By operation: a parameter, its location in the response, and the operations that take it."""
+COMMON_STATUSES: Final = (401, 403, 422, 500, 503)
+CONFLICT_TAGS: Final = {"ratings", "disputes", "samples", "agreement", "feedback"}
 SECURITY: Final = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "rapport_…",
-        "description": "For programs: a token of `rapport people token NAME`.",
+        "description": "For programs: a token from `rapport people token NAME`.",
     },
     "cookie": {
         "type": "apiKey",
         "in": "cookie",
         "name": COOKIE,
-        "description": "For the console's own pages: set by signing in. What changes something "
-        "must come from the same site.",
+        "description": "For the console's own pages: set by signing in. Requests that change "
+        "something must come from the same site.",
     },
 }
 
 
-def attach(app: FastAPI) -> None:
-    """Serve this document at ``/openapi.json``."""
+def serve_document(app: FastAPI) -> None:
+    """Serve the completed document at ``/openapi.json``."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -99,11 +102,11 @@ def attach(app: FastAPI) -> None:
 
 
 def build(app: FastAPI) -> dict[str, Any]:
-    """The document of this application."""
+    """Build the OpenAPI document of this application."""
     found = get_openapi(
         title="Rapport",
         version=__version__,
-        summary="Watches conversations live and scores how empathy is expressed",
+        summary="Scores live how empathy is expressed in conversations",
         description=ABOUT,
         routes=app.routes,
         tags=TAGS,
@@ -113,32 +116,36 @@ def build(app: FastAPI) -> dict[str, Any]:
     parts = found.setdefault("components", {})
     parts["securitySchemes"] = SECURITY
     schemas = parts.setdefault("schemas", {})
-    schemas |= EVENT_COMPONENTS | _problem()
+    schemas |= EVENT_COMPONENTS | _problem_schemas()
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     found["security"] = [{"bearer": []}, {"cookie": []}]
     for path, operations in found["paths"].items():
         for operation in operations.values():
-            problems = documented(*EVERYWHERE, *_own(path, operation))
-            operation["responses"] |= {str(status): said for status, said in problems.items()}
-            _link(operation)
+            problems = problem_responses(*COMMON_STATUSES, *_statuses_of(path, operation))
+            operation["responses"] |= {
+                str(status): response for status, response in problems.items()
+            }
+            _add_links(operation)
     for name, example in EXAMPLES.items():
         schemas[name]["example"] = example
     return found
 
 
-def _link(operation: dict[str, Any]) -> None:
+def _add_links(operation: dict[str, Any]) -> None:
     if operation["operationId"] not in LINKS:
         return
-    parameter, where, others = LINKS[operation["operationId"]]
-    good = next(said for status, said in operation["responses"].items() if status < "300")
-    good["links"] = {
-        name: {"operationId": name, "parameters": {parameter: where}} for name in others
+    parameter, location, others = LINKS[operation["operationId"]]
+    success = next(
+        response for status, response in operation["responses"].items() if status < "300"
+    )
+    success["links"] = {
+        name: {"operationId": name, "parameters": {parameter: location}} for name in others
     }
 
 
-def _own(path: str, operation: dict[str, Any]) -> list[int]:
-    """Statuses that follow from what an operation takes."""
+def _statuses_of(path: str, operation: dict[str, Any]) -> list[int]:
+    """Error statuses that depend on an operation's parameters and body."""
     has_body = "requestBody" in operation
     has_cursor = any(each["name"] == "cursor" for each in operation.get("parameters", []))
     found = []
@@ -146,12 +153,12 @@ def _own(path: str, operation: dict[str, Any]) -> list[int]:
         found.append(400)
     if has_body or "{" in path:
         found.append(404)
-    if CAN_CONFLICT & set(operation["tags"]):
+    if CONFLICT_TAGS & set(operation["tags"]):
         found.append(409)
     return found
 
 
-def _problem() -> dict[str, Any]:
+def _problem_schemas() -> dict[str, Any]:
     schema = TypeAdapter(Problem).json_schema(ref_template=REF)
     schema["example"] = {
         "type": "urn:rapport:problem:bad-cursor",

@@ -1,4 +1,4 @@
-"""``POST /events``: events over HTTP into Kafka, for platforms without a producer of their own."""
+"""``POST /events``: forwards events to Kafka, for platforms without a Kafka producer."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.errors import BrokerUnavailable, ContractError
 from stream_app.web import batch_body
 from stream_app.web.auth import Sender
-from stream_app.web.problems import documented
-from stream_app.web.services import Services, Wired
+from stream_app.web.problems import problem_responses
+from stream_app.web.services import Services, ServicesDep
 
-MOST_EVENTS: Final = 500
-MOST_BYTES: Final = 4 * 1024 * 1024
+MAX_EVENTS: Final = 500
+MAX_BYTES: Final = 4 * 1024 * 1024
 JSON: Final = "application/json"
 JSON_LINES: Final = "application/x-ndjson"
 router = APIRouter(prefix="/events", tags=["ingest"])
@@ -31,22 +31,24 @@ router = APIRouter(prefix="/events", tags=["ingest"])
 
 @dataclass(frozen=True, slots=True)
 class EventResult:
-    """What became of one event of the batch."""
+    """Result for one event of the batch."""
 
-    index: Annotated[int, Field(ge=0, description="Its place in the batch")]
-    accepted: Annotated[bool, Field(description="Whether it stands in the log")]
+    index: Annotated[int, Field(ge=0, description="Index in the batch, from 0")]
+    accepted: Annotated[bool, Field(description="Whether the event is in the Kafka log")]
     topic: str | None = None
     partition: int | None = None
-    offset: Annotated[int | None, Field(description="Its place in the partition's log")] = None
+    offset: Annotated[int | None, Field(description="Offset in the partition")] = None
     code: Annotated[
-        str | None, Field(description="Why not: a dead letter's reason, or `broker`: send it again")
+        str | None, Field(description="Why it was refused: a dead-letter code, or `broker`: retry")
     ] = None
-    detail: Annotated[str | None, Field(description="Why not, in words; quotes no dialogue")] = None
+    detail: Annotated[
+        str | None, Field(description="The reason in words; never quotes dialogue")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
-class BatchTaken:
-    """What became of a batch. Scores follow later; see the live stream."""
+class BatchResult:
+    """Result for a batch. Scores are computed later; see the live stream."""
 
     accepted: int
     refused: int
@@ -56,14 +58,14 @@ class BatchTaken:
 _BODY: Final = {
     "requestBody": {
         "required": True,
-        "description": f"At most {MOST_EVENTS} events and {MOST_BYTES // 2**20} MiB, "
+        "description": f"At most {MAX_EVENTS} events and {MAX_BYTES // 2**20} MiB, "
         f"{MAX_EVENT_BYTES // 1024} KiB each: a JSON array, or JSON lines.",
         "content": {
             JSON: {
                 "schema": {
                     "type": "array",
                     "minItems": 1,
-                    "maxItems": MOST_EVENTS,
+                    "maxItems": MAX_EVENTS,
                     "items": EVENT_SCHEMA,
                 },
                 "example": [
@@ -86,38 +88,38 @@ _BODY: Final = {
                     },
                 ],
             },
-            JSON_LINES: {"schema": {"type": "string", "description": "One event a line"}},
+            JSON_LINES: {"schema": {"type": "string", "description": "One event per line"}},
         },
     }
 }
 
 
-@router.post("", status_code=202, openapi_extra=_BODY, responses=documented(413, 415))
-async def send_events(request: Request, services: Wired, person: Sender) -> BatchTaken:  # noqa: ARG001
-    """Put events into the log, keyed by session, in the order of the batch.
+@router.post("", status_code=202, openapi_extra=_BODY, responses=problem_responses(413, 415))
+async def send_events(request: Request, services: ServicesDep, person: Sender) -> BatchResult:  # noqa: ARG001
+    """Send events to Kafka, keyed by session, in the order of the batch.
 
-    Each event is validated by itself: those that break the contract are refused with a reason, the
-    others are accepted. An accepted event is on all in-sync replicas. Sending a batch again is
-    safe: the worker drops turns and outcomes that it knows. Needs the role `ingest`.
+    Each event is validated separately: invalid events are refused with a reason, the others are
+    accepted. An accepted event is stored on all in-sync replicas. Retrying a batch is safe: the
+    worker ignores turns and outcomes that it has already processed. Requires the role `ingest`.
     """
     content_type = _content_type(request)
     body = await _body(request)
     results, valid = await run_in_threadpool(
-        _validated, content_type, body, services.settings.plausible_times
+        _validate, content_type, body, services.settings.plausible_times
     )
-    for result in await _produced(services, valid):
+    for result in await _send_all(services, valid):
         results[result.index] = result
-    told = [result for result in results if result is not None]
-    services.metrics.ingested(told)
-    accepted = sum(result.accepted for result in told)
-    return BatchTaken(accepted, len(told) - accepted, told)
+    known = [result for result in results if result is not None]
+    services.metrics.count_events(known)
+    accepted = sum(result.accepted for result in known)
+    return BatchResult(accepted, len(known) - accepted, known)
 
 
-async def _produced(services: Services, valid: list[tuple[int, Event, bytes]]) -> list[EventResult]:
-    """Send in order; raises only if nothing was taken.
+async def _send_all(services: Services, valid: list[tuple[int, Event, bytes]]) -> list[EventResult]:
+    """Send events in order and return a result for each.
 
     Raises:
-        BrokerUnavailable: no broker took any of them.
+        BrokerUnavailable: none of the events could be sent.
     """
     topic = services.settings.turns_topic
     sending: list[tuple[int, Any]] = []
@@ -125,34 +127,37 @@ async def _produced(services: Services, valid: list[tuple[int, Event, bytes]]) -
         try:
             future = await services.publisher.send(topic, event.session_id.encode(), value)
         except BrokerUnavailable:
-            break  # the next one would wait as long
+            break  # the next event would time out too
         sending.append((index, future))
     sent = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
     results = [_result(index, answer) for (index, _), answer in zip(sending, sent, strict=True)]
     if valid and not any(result.accepted for result in results):
         await services.publisher.close()
-        raise BrokerUnavailable("the broker took none of the events; send them again later")
-    return results + [_lost(index) for index, _, _ in valid[len(sending) :]]
+        raise BrokerUnavailable("the broker accepted none of the events; try again later")
+    return results + [_not_sent(index) for index, _, _ in valid[len(sending) :]]
 
 
 def _result(index: int, answer: Any) -> EventResult:
     if isinstance(answer, KafkaError):
-        return _lost(index)
+        return _not_sent(index)
     if isinstance(answer, BaseException):
         raise answer
     return EventResult(index, True, answer.topic, answer.partition, answer.offset)
 
 
-def _lost(index: int) -> EventResult:
+def _not_sent(index: int) -> EventResult:
     return EventResult(
-        index, accepted=False, code="broker", detail="the broker did not take it; send it again"
+        index,
+        accepted=False,
+        code="broker",
+        detail="the broker did not accept the event; try again",
     )
 
 
 def _content_type(request: Request) -> str:
     found = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if found not in (JSON, JSON_LINES):
-        raise HTTPException(415, f"send {JSON} (an array) or {JSON_LINES} (an event a line)")
+        raise HTTPException(415, f"send {JSON} (an array) or {JSON_LINES} (one event per line)")
     return found
 
 
@@ -160,15 +165,15 @@ async def _body(request: Request) -> bytes:
     parts = bytearray()
     async for part in request.stream():
         parts += part
-        if len(parts) > MOST_BYTES:
-            raise HTTPException(413, f"a batch has {MOST_BYTES} bytes at most; send several")
+        if len(parts) > MAX_BYTES:
+            raise HTTPException(413, f"a batch may have at most {MAX_BYTES} bytes; split it")
     return bytes(parts)
 
 
-def _validated(
+def _validate(
     content_type: str, body: bytes, times: PlausibleTimes
 ) -> tuple[list[EventResult | None], list[tuple[int, Event, bytes]]]:
-    """By place what is refused, and the events that are not; it may take a while: in a thread."""
+    """Results by index, None for valid events; and the valid events. Slow: call it in a thread."""
     raw = _split(content_type, body)
     now = datetime.now(UTC)
     results: list[EventResult | None] = [None] * len(raw)
@@ -186,16 +191,16 @@ def _validated(
 
 
 def _split(content_type: str, body: bytes) -> list[bytes]:
-    """The events of a batch, byte by byte as they came."""
-    split = batch_body.of_lines if content_type == JSON_LINES else batch_body.of_array
+    """Split a batch into events, as the bytes that were sent."""
+    split = batch_body.split_lines if content_type == JSON_LINES else batch_body.split_array
     try:
-        found = split(body, MOST_EVENTS)
-    except batch_body.TooMany:
+        found = split(body, MAX_EVENTS)
+    except batch_body.TooManyEvents:
         raise HTTPException(
-            413, f"a batch has {MOST_EVENTS} events at most; send several"
+            413, f"a batch may have at most {MAX_EVENTS} events; split it"
         ) from None
-    except batch_body.NoArray:
+    except batch_body.NotAnArray:
         raise HTTPException(422, "the body is not a JSON array of events") from None
     if not found:
-        raise HTTPException(422, "there is no event in the batch")
+        raise HTTPException(422, "the batch has no events")
     return found

@@ -1,4 +1,4 @@
-"""Examples in the API's document, by the name of their schema; a test holds them to it."""
+"""Examples in the OpenAPI document, by schema name; a test validates them."""
 
 from typing import Any, Final
 
@@ -137,7 +137,7 @@ _ALERT: Final = {
             "action_id": "b9d1c52e-8c1c-4f7e-9f35-c3f3a6c2f1ab",
             "kind": "acknowledge",
             "reason": "justified",
-            "note": "I am listening in",
+            "note": "I am following this session",
             "person": "nora",
             "at": "2026-03-02T09:30:00Z",
         }
@@ -147,9 +147,9 @@ EXAMPLES: Final[dict[str, Any]] = {
     "SessionCard": _SESSION,
     "TurnRead": _TURN,
     "AlertRead": _ALERT,
-    "Judgement": {"reason": "justified", "note": "I am listening in"},
+    "Acknowledgement": {"reason": "justified", "note": "I am following this session"},
     "NewMute": {"rule": "low-empathy-risk", "session_id": "chat-4711", "minutes": 60},
-    "BatchTaken": {
+    "BatchResult": {
         "accepted": 1,
         "refused": 1,
         "results": [

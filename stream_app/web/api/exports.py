@@ -1,4 +1,4 @@
-"""Exports: one row a session, one row a turn, or a ConvoKit corpus. Streamed; audited."""
+"""Exports of sessions, turns or a ConvoKit corpus. Streamed; every export is audited."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,33 +15,37 @@ from stream_app.store.reading import bundle_facts
 from stream_app.store.reading.sessions import SessionFilter
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter
-from stream_app.web.exports import convokit, reading
+from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
 from stream_app.web.exports.formats import MEDIA_TYPES, Format, encoded
-from stream_app.web.services import Services, Wired
+from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(prefix="/exports", tags=["exports"])
 
 
-def _chosen(
-    status: Annotated[SessionStatus | None, Query(description="Only these")] = None,
+def _session_filter(
+    status: Annotated[
+        SessionStatus | None, Query(description="Only sessions with this status")
+    ] = None,
     team: Team = None,
     domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
     channel: Annotated[Identifier | None, Query(description="Only this channel")] = None,
-    started_from: Annotated[Moment | None, Query(description="Began at this time or later")] = None,
-    started_before: Annotated[Moment | None, Query(description="Began before this time")] = None,
+    started_from: Annotated[
+        Moment | None, Query(description="Started at this time or later")
+    ] = None,
+    started_before: Annotated[Moment | None, Query(description="Started before this time")] = None,
 ) -> SessionFilter:
-    """What to export; without conditions, everything within the own scope."""
+    """Sessions to export; by default all within the person's access scope."""
     return SessionFilter(status, team, domain, channel, None, started_from, started_before)
 
 
-Chosen = Annotated[SessionFilter, Depends(_chosen)]
+Chosen = Annotated[SessionFilter, Depends(_session_filter)]
 ChosenFormat = Annotated[Format, Query(alias="format", description="The file's format")]
 
 
 _OF_HEADS: Final = (
-    "\n| `expressed_NAME` | integer | Level 0-2 of each further head of levels; empty: abstained |"
-    "\n| `perceived_NAME` | number | 0-1, probability, of each perceived head |"
+    "\n| `expressed_NAME` | integer | Level 0-2 of each further level head; empty: abstained |"
+    "\n| `perceived_NAME` | number | 0-1, probability of each perceived head |"
 )
 
 
@@ -71,11 +75,11 @@ def _file(
     responses=_file(list(MEDIA_TYPES.values()), SESSIONS),
 )
 def export_sessions(
-    services: Wired, person: Exporter, chosen: Chosen, wanted: ChosenFormat = Format.CSV
+    services: ServicesDep, person: Exporter, chosen: Chosen, wanted: ChosenFormat = Format.CSV
 ) -> StreamingResponse:
-    """One row a session. In CSV, a cell that a spreadsheet would run begins with `'`."""
-    _trace(services, person, f"sessions as {wanted.value}")
-    pages = reading.session_rows(services.store, person, chosen)
+    """One row per session. In CSV, text that looks like a formula is prefixed with `'`."""
+    _audit(services, person, f"sessions as {wanted.value}")
+    pages = paging.session_rows(services.store, person, chosen)
     return _stream(
         encoded(wanted, SESSIONS, pages), MEDIA_TYPES[wanted], f"sessions.{wanted.value}"
     )
@@ -87,46 +91,46 @@ def export_sessions(
     responses=_file(list(MEDIA_TYPES.values()), turn_columns([], with_text=True), _OF_HEADS),
 )
 def export_turns(
-    services: Wired,
+    services: ServicesDep,
     person: Exporter,
     chosen: Chosen,
     wanted: ChosenFormat = Format.CSV,
     text: Annotated[
-        bool, Query(description="With the redacted text; each read is audited")
+        bool, Query(description="Include the redacted text; every session read is audited")
     ] = False,
 ) -> StreamingResponse:
-    """One row a turn, with the scores of the bundle that scored its session last."""
+    """One row per turn, with scores of the bundle that last scored the session."""
     with_text = _with_text(person, text)
     columns = turn_columns(bundle_facts.heads(services.store), with_text=with_text)
-    _trace(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
-    pages = reading.turn_rows(services.store, person, chosen, with_text=with_text)
+    _audit(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
+    pages = paging.turn_rows(services.store, person, chosen, with_text=with_text)
     return _rows(wanted, columns, pages, "turns")
 
 
 @router.get("/convokit", response_class=StreamingResponse, responses=_file(["application/zip"]))
 def export_convokit(
-    services: Wired,
+    services: ServicesDep,
     person: Exporter,
     chosen: Chosen,
     text: Annotated[
         bool | None,
-        Query(description="With the redacted text; default: if the role may read it"),
+        Query(description="Include the redacted text; default: if your role may read it"),
     ] = None,
 ) -> StreamingResponse:
-    """A ConvoKit corpus folder as a zip; with text, `rapport score FOLDER` reads it again."""
+    """A ConvoKit corpus folder as a zip; with text, `rapport score FOLDER` can read it."""
     with_text = _with_text(person, person.reads_transcripts if text is None else text)
-    _trace(services, person, f"ConvoKit{' with text' if with_text else ''}")
+    _audit(services, person, f"ConvoKit{' with text' if with_text else ''}")
     pieces = convokit.corpus(services.store, person, chosen, with_text=with_text)
     return _stream(pieces, "application/zip", f"{convokit.FOLDER}.zip")
 
 
 def _with_text(person: Person, asked: bool) -> bool:
     if asked and not person.reads_transcripts:
-        raise HTTPException(403, f"the role {person.role.value} reads no transcripts")
+        raise HTTPException(403, f"the role {person.role.value} may not read transcripts")
     return asked
 
 
-def _trace(services: Services, person: Person, what: str) -> None:
+def _audit(services: Services, person: Person, what: str) -> None:
     audit.record(services.store, person.name, Audited.EXPORT, detail=what)
 
 

@@ -1,4 +1,4 @@
-"""Feedback to the counsellor after a session."""
+"""``GET /sessions/{session_id}/feedback``: feedback to the counsellor after a session."""
 
 from typing import Annotated
 
@@ -6,25 +6,25 @@ from fastapi import APIRouter, Path
 
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Reader
-from stream_app.web.feedback import reading
+from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import Feedback
-from stream_app.web.refused import as_http
-from stream_app.web.segments import SESSION
-from stream_app.web.services import Wired
+from stream_app.web.http_errors import as_http_errors
+from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(prefix="/sessions", tags=["feedback"])
 
 
-@router.get(f"/{SESSION}/feedback")
+@router.get(f"/{SESSION_ID}/feedback")
 def feedback_on_session(
-    services: Wired,
+    services: ServicesDep,
     person: Reader,
     session_id: Annotated[Identifier, Path(description="A closed or idle session")],
 ) -> list[Feedback]:
-    """What was there, what is missing, how it typically sounds; one strength, one suggestion.
+    """Feedback by mechanism: what was expressed, what is missing, and a strength and suggestion.
 
-    One item for each counsellor of the session; a counsellor gets the own one. Quotes are
+    One item per counsellor of the session; counsellors get only their own. Quotes are text spans
     `[start, end)` in characters of the turn's text. 409 while the session is open.
     """
-    with as_http():
-        return reading.of_session(services.store, person, session_id)
+    with as_http_errors():
+        return loading.of_session(services.store, person, session_id)

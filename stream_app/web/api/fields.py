@@ -1,4 +1,4 @@
-"""Parts of requests that several routes share, with their limits."""
+"""Request fields shared by several routes, with their limits."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -19,9 +19,9 @@ Seq = Annotated[int, Path(ge=0, le=2**31 - 1, description="The turn's number")]
 EpisodeId = Annotated[Identifier, Path(description="The alert's `episode_id`")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=2000)] | None,
-    Query(description="`next_cursor` of the page before; leave it out on the first page"),
+    Query(description="`next_cursor` of the previous page; omit it for the first page"),
 ]
-Limit = Annotated[int, Query(ge=1, le=500, description="Items on a page")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items per page")]
 Team = Annotated[Identifier | None, Query(description="Only this team")]
 
 
@@ -29,7 +29,7 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("no year from 1 to 9999 of UTC holds this time") from None
+        raise ValueError("the time is outside the years 1 to 9999 in UTC") from None
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]

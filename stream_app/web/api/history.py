@@ -1,4 +1,4 @@
-"""``GET /history``: sessions over time, one point a session."""
+"""``GET /history``: sessions over time, one point per session."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,14 +13,14 @@ from stream_app.store.reading.pages import Page
 from stream_app.store.reading.sessions import Mechanism, Order, SessionCard, SessionFilter
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member
-from stream_app.web.services import Wired
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(tags=["sessions"])
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPoint:
-    """A session's aggregates under the bundle that scored it last."""
+    """A session's aggregates from the bundle that last scored it."""
 
     session_id: str
     bundle: str
@@ -35,17 +35,19 @@ class SessionPoint:
 
 @router.get("/history")
 def history(
-    services: Wired,
+    services: ServicesDep,
     person: Member,
     team: Team = None,
     domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
     channel: Annotated[Identifier | None, Query(description="Only this channel")] = None,
-    started_from: Annotated[Moment | None, Query(description="Began at this time or later")] = None,
-    started_before: Annotated[Moment | None, Query(description="Began before this time")] = None,
+    started_from: Annotated[
+        Moment | None, Query(description="Started at this time or later")
+    ] = None,
+    started_before: Annotated[Moment | None, Query(description="Started before this time")] = None,
     cursor: Cursor = None,
     limit: Limit = 200,
 ) -> Page[SessionPoint]:
-    """Sessions by the time of their start, newest first. Compare within one bundle only."""
+    """Sessions by start time, newest first. Values of different bundles are not comparable."""
     chosen = SessionFilter(
         team=team,
         domain=domain,

@@ -1,4 +1,4 @@
-"""``GET /live``: server-sent events of sessions, turns, alerts and what people do to them."""
+"""``GET /live``: server-sent events about sessions, turns, alerts and actions on alerts."""
 
 import asyncio
 import time
@@ -11,19 +11,19 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from stream_app.store.people import Person, PersonRole
 from stream_app.web.api.fields import Identifier, Team
-from stream_app.web.auth import Member, SignInNeeded, person_of
-from stream_app.web.live import Hub, Wanted
-from stream_app.web.services import Services, Wired
+from stream_app.web.auth import Member, NotSignedIn, current_person
+from stream_app.web.live_hub import Hub, Subscription
+from stream_app.web.services import Services, ServicesDep
 
 KEEP_ALIVE: Final = 10
-"""Seconds between comments that keep proxies from closing a quiet stream."""
-LOOK_UP_EVERY: Final = 1.0
-"""A quiet stream looks so often (seconds) whether the server stops."""
+"""Seconds between comments that keep proxies from closing an idle stream."""
+SHUTDOWN_CHECK_SECONDS: Final = 1.0
+"""Seconds between an idle stream's checks for server shutdown."""
 RECONNECT_MS: Final = 2000
-SEND_WITHIN: Final = 60.0
-"""A client that takes nothing for so many seconds is gone."""
-CHECK_EVERY: Final = 10.0
-"""Seconds between two looks whether the account is still good."""
+SEND_TIMEOUT: Final = 60.0
+"""Seconds after which a client that reads nothing is disconnected."""
+ACCOUNT_CHECK_SECONDS: Final = 10.0
+"""Seconds between checks that the account is still valid."""
 
 router = APIRouter(tags=["live"])
 
@@ -51,36 +51,36 @@ _STREAM: Final[dict[int | str, Any]] = {
 @router.get("/live", response_class=EventSourceResponse, responses=_STREAM)
 async def live(
     request: Request,
-    services: Wired,
+    services: ServicesDep,
     person: Member,
     team: Team = None,
     domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
     session: Annotated[Identifier | None, Query(description="Only this session")] = None,
     last_event_id: Annotated[
         str | None,
-        Header(max_length=100, description="Go on after this event; browsers send it themselves"),
+        Header(max_length=100, description="Continue after this event; browsers send it"),
     ] = None,
     after: Annotated[
         str | None,
-        Query(max_length=100, description="As Last-Event-ID, for a page's first connection"),
+        Query(max_length=100, description="Like Last-Event-ID, for a page's first connection"),
     ] = None,
 ) -> EventSourceResponse:
-    """Live events within the own scope, as they happen; each holds no text of any turn.
+    """Live events within your access scope. They contain no transcript text.
 
     - `session`: the `session_score` message, with team, domain, channel and counsellors
     - `turn`: the `turn_score` message
-    - `alert`: a transition of a rule, with team and domain
-    - `alert-action`: what somebody did: episode_id, session_id, kind, reason, person, at, state
-    - `stale`: the broker is away since `since`; pages go on, nothing new is told
-    - `resync`: events were missed; load the state anew. What follows is complete again
+    - `alert`: a transition of an alert, with team and domain
+    - `alert-action`: a person's action: episode_id, session_id, kind, reason, person, at, state
+    - `stale`: the broker has been unavailable since `since`; no new events until a `resync`
+    - `resync`: events were lost; reload the state. Events after it are complete
 
-    Ids are `<epoch>-<n>`. After `Last-Event-ID`, what was missed is replayed as far as it is kept
-    (the newest 5,000 events), else there is a `resync`. A client that reads too slowly gets a
-    `resync`, too. Every 10 s there is a comment. A page asks with `after` = `live_position` of
-    `/me`, read before its state.
+    Ids are `<epoch>-<n>`. Events after `Last-Event-ID` are replayed if they are among the newest
+    5,000; otherwise a `resync` is sent. A client that reads too slowly also gets a `resync`. A
+    comment is sent every 10 s. To miss nothing, read `live_position` of `/me`, then load the
+    state, then connect with `after` = `live_position`.
     """
     services.hub.check_room(person.name)
-    wanted = Wanted(
+    subscription = Subscription(
         person.scope,
         team,
         domain,
@@ -89,13 +89,13 @@ async def live(
         person=person.name,
     )
     stopping = anyio.Event()
-    stream = _stream(request, services, person, wanted, last_event_id or after, stopping)
+    stream = _stream(request, services, person, subscription, last_event_id or after, stopping)
     return EventSourceResponse(
         stream,
         ping=KEEP_ALIVE,
-        send_timeout=SEND_WITHIN,
+        send_timeout=SEND_TIMEOUT,
         shutdown_event=stopping,
-        shutdown_grace_period=3 * LOOK_UP_EVERY,
+        shutdown_grace_period=3 * SHUTDOWN_CHECK_SECONDS,
     )
 
 
@@ -103,26 +103,28 @@ async def _stream(
     request: Request,
     services: Services,
     person: Person,
-    wanted: Wanted,
+    subscription: Subscription,
     last_id: str | None,
     stopping: anyio.Event,
 ) -> AsyncIterator[ServerSentEvent]:
     hub = services.hub
     began = checked = time.monotonic()
-    longest = services.settings.web_sign_in_hours * 3600
-    with hub.listening(wanted, last_id) as (client, missed):
-        # an id without data: a browser that loses the stream at once can still say where it was
+    max_seconds = services.settings.web_sign_in_hours * 3600
+    with hub.subscribe(subscription, last_id) as (client, missed):
+        # an id without data: a browser that loses the stream at once can still resume from here
         yield ServerSentEvent(id=_id(hub, last_id), retry=RECONNECT_MS)
         for event in missed:
-            yield ServerSentEvent(wanted.shown(event), event=event.kind.value, id=hub.id_of(event))
-        while not stopping.is_set() and time.monotonic() - began < longest:
-            for event in await client.take(LOOK_UP_EVERY):
+            yield ServerSentEvent(
+                subscription.data_for(event), event=event.kind.value, id=hub.id_of(event)
+            )
+        while not stopping.is_set() and time.monotonic() - began < max_seconds:
+            for event in await client.take(SHUTDOWN_CHECK_SECONDS):
                 yield ServerSentEvent(
-                    wanted.shown(event), event=event.kind.value, id=hub.id_of(event)
+                    subscription.data_for(event), event=event.kind.value, id=hub.id_of(event)
                 )
-            if time.monotonic() - checked > CHECK_EVERY:
+            if time.monotonic() - checked > ACCOUNT_CHECK_SECONDS:
                 checked = time.monotonic()
-                if not await asyncio.to_thread(_still_good, request, services, person):
+                if not await asyncio.to_thread(_is_still_valid, request, services, person):
                     return
 
 
@@ -130,8 +132,8 @@ def _id(hub: Hub, last_id: str | None) -> str:
     return last_id if last_id is not None else hub.position
 
 
-def _still_good(request: Request, services: Services, person: Person) -> bool:
+def _is_still_valid(request: Request, services: Services, person: Person) -> bool:
     try:
-        return person_of(request, services) == person
-    except SignInNeeded:
+        return current_person(request, services) == person
+    except NotSignedIn:
         return False

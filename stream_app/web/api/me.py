@@ -1,4 +1,4 @@
-"""``GET /me``: who asks, what that may be, and where live events stand."""
+"""``GET /me``: the signed-in account, its permissions, and the position of live events."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,30 +7,32 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from stream_app.store.people import PersonRole
-from stream_app.web.auth import SignedIn
-from stream_app.web.services import Wired
+from stream_app.web.auth import CurrentPerson
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(tags=["account"])
 
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The account that the cookie or the token stands for."""
+    """The account of the cookie or token."""
 
     name: str
     role: PersonRole
     team: Annotated[str | None, Field(description="A supervisor's team; null = all teams")]
-    speaker: Annotated[str | None, Field(description="A counsellor's own pseudonym")]
-    reads_transcripts: Annotated[bool, Field(description="Whether text is shown to this role")]
-    live: Annotated[bool, Field(description="Whether live events come in: the broker answers")]
+    speaker: Annotated[str | None, Field(description="A counsellor's pseudonym in sessions")]
+    reads_transcripts: Annotated[bool, Field(description="Whether this role may read transcripts")]
+    live: Annotated[
+        bool, Field(description="Whether live events arrive, that is, the broker is available")
+    ]
     live_position: Annotated[
-        str, Field(description="Pass it as `after` to `/live` to be told what comes from now on")
+        str, Field(description="Pass it as `after` to `/live` to get all events from now on")
     ]
 
 
 @router.get("/me")
-def me(services: Wired, person: SignedIn) -> Me:
-    """Who I am here."""
+def me(services: ServicesDep, person: CurrentPerson) -> Me:
+    """The signed-in account."""
     return Me(
         name=person.name,
         role=person.role,

@@ -1,4 +1,4 @@
-"""Mutes: alerts of a rule, a session or a team call nobody for a while."""
+"""Mutes: stop notifications about a rule, a session or a team for some time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Self
@@ -12,15 +12,15 @@ from stream_app.store.people import Person
 from stream_app.store.reading.facts import look_up
 from stream_app.web.api.fields import NO_NUL, Identifier, Moment
 from stream_app.web.auth import Supervisor
-from stream_app.web.services import Services, Wired
+from stream_app.web.services import Services, ServicesDep
 
-LONGEST_MINUTES = 60 * 24 * 30
+MAX_MINUTES = 60 * 24 * 30
 
 router = APIRouter(prefix="/mutes", tags=["alerts"])
 
 
 class NewMute(BaseModel):
-    """What is to be quiet; at least one of rule, session_id and team, and how long."""
+    """What to mute (at least one of rule, session_id and team) and for how long."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,44 +30,47 @@ class NewMute(BaseModel):
     ] = None
     session_id: Annotated[Identifier | None, Field(description="Only this session")] = None
     team: Annotated[Identifier | None, Field(description="Only this team")] = None
-    until: Annotated[Moment | None, Field(description="Until then; or give `minutes`")] = None
+    until: Annotated[
+        Moment | None, Field(description="End of the mute; alternative to `minutes`")
+    ] = None
     minutes: Annotated[
-        int | None, Field(ge=1, le=LONGEST_MINUTES, description="For so many minutes from now")
+        int | None,
+        Field(ge=1, le=MAX_MINUTES, description="Length of the mute; alternative to `until`"),
     ] = None
     reason: Annotated[
         Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NO_NUL)] | None,
-        Field(description="Why, for colleagues"),
+        Field(description="Reason, for colleagues"),
     ] = None
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.rule is None and self.session_id is None and self.team is None:
-            raise ValueError("say what is to be muted: rule, session_id or team")
+            raise ValueError("give at least one of rule, session_id and team")
         if (self.until is None) == (self.minutes is None):
-            raise ValueError("say how long, by one of until and minutes")
+            raise ValueError("give exactly one of until and minutes")
         return self
 
     def end(self, now: datetime) -> datetime:
-        """When it ends.
+        """The end of the mute.
 
         Raises:
-            HTTPException: 422, the end is past or more than 30 days ahead.
+            HTTPException: 422 if the end is in the past or more than 30 days ahead.
         """
         end = self.until or now + timedelta(minutes=self.minutes or 0)
-        if not now < end <= now + timedelta(minutes=LONGEST_MINUTES, seconds=60):
-            raise HTTPException(422, "`until` must lie ahead, by 30 days at most")
+        if not now < end <= now + timedelta(minutes=MAX_MINUTES, seconds=60):
+            raise HTTPException(422, "`until` must be in the future, at most 30 days ahead")
         return end
 
 
 @router.get("")
-def list_mutes(services: Wired, person: Supervisor) -> list[Mute]:
-    """Mutes in force that keep alerts of the own scope quiet."""
+def list_mutes(services: ServicesDep, person: Supervisor) -> list[Mute]:
+    """Active mutes that affect alerts within your access scope."""
     return alert_actions.mutes_in_force(services.store, person.scope)
 
 
 @router.post("", status_code=201)
-def mute(services: Wired, person: Supervisor, new: NewMute) -> Mute:
-    """Keep a rule, a session or a team quiet. Alerts go on, and are marked as muted."""
+def mute(services: ServicesDep, person: Supervisor, new: NewMute) -> Mute:
+    """Mute a rule, a session or a team. Its alerts are still listed, marked as muted."""
     _check_scope(services, person, new)
     return alert_actions.mute(
         services.store,
@@ -82,19 +85,19 @@ def mute(services: Wired, person: Supervisor, new: NewMute) -> Mute:
 
 @router.delete("/{mute_id}")
 def end_mute(
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     mute_id: Annotated[Identifier, Path(description="The mute's id")],
 ) -> Mute:
-    """Let alerts call again."""
+    """End a mute before its time."""
     return alert_actions.end_mute(services.store, person.scope, mute_id)
 
 
 def _check_scope(services: Services, person: Person, new: NewMute) -> None:
-    """A supervisor of a team mutes that team and its sessions only."""
+    """A team's supervisor may mute only that team and its sessions."""
     if person.team is not None and new.team not in (None, person.team):
-        raise HTTPException(403, "this is another team's")
+        raise HTTPException(403, "you may not mute another team")
     if new.session_id is not None:
         found = look_up(services.store, [new.session_id]).get(new.session_id)
         if found is None or person.scope.team not in (None, found.team):
-            raise HTTPException(404, "there is no such session")
+            raise HTTPException(404, "no such session")

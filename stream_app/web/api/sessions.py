@@ -1,4 +1,4 @@
-"""Sessions, their turns with all scores and evidence, and how they moved."""
+"""Sessions, their turns with scores and evidence, and their history."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -16,29 +16,34 @@ from stream_app.store.reading.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.reading.transcripts import TurnRead
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member
-from stream_app.web.segments import SESSION
-from stream_app.web.services import Services, Wired
+from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.services import Services, ServicesDep
 
 TURNS = "turns"
 router = APIRouter(prefix="/sessions", tags=["sessions"])
-SessionId = Annotated[Identifier, Path(description="The session's id, as its events carry it")]
+SessionId = Annotated[Identifier, Path(description="The session's id, as in its events")]
 
 
 @router.get("")
 def list_sessions(
-    services: Wired,
+    services: ServicesDep,
     person: Member,
-    status: Annotated[SessionStatus | None, Query(description="Only these")] = None,
+    status: Annotated[
+        SessionStatus | None, Query(description="Only sessions with this status")
+    ] = None,
     team: Team = None,
     domain: Annotated[
         Identifier | None, Query(description="counselling, peer-support or customer-service")
     ] = None,
     channel: Annotated[Identifier | None, Query(description="Only this channel")] = None,
     counsellor: Annotated[
-        Identifier | None, Query(description="Only sessions of this pseudonym; not for analysts")
+        Identifier | None,
+        Query(description="Only sessions of this counsellor (pseudonym); not for analysts"),
     ] = None,
-    started_from: Annotated[Moment | None, Query(description="Began at this time or later")] = None,
-    started_before: Annotated[Moment | None, Query(description="Began before this time")] = None,
+    started_from: Annotated[
+        Moment | None, Query(description="Started at this time or later")
+    ] = None,
+    started_before: Annotated[Moment | None, Query(description="Started before this time")] = None,
     order: Annotated[
         Order,
         Query(description="`risk`: highest first, `activity` and `start`: newest first, `id`"),
@@ -46,30 +51,30 @@ def list_sessions(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[SessionCard]:
-    """Sessions within the own scope, highest risk first unless another order is asked for.
+    """Sessions within your access scope, by default highest risk first.
 
-    Risks change while one pages through a list: with `order=id` no session comes twice or is
-    left out.
+    Risks change while you page through the list; with `order=id` no session is repeated or
+    skipped.
     """
     if counsellor is not None and person.role is PersonRole.ANALYST:
-        raise HTTPException(403, "analysts read no pseudonyms")
+        raise HTTPException(403, "analysts may not use pseudonyms")
     chosen = SessionFilter(status, team, domain, channel, counsellor, started_from, started_before)
     page = sessions.find(services.store, person.scope, chosen, order, cursor, limit)
-    return Page([shown(person, card) for card in page.items], page.next_cursor)
+    return Page([redact_for(person, card) for card in page.items], page.next_cursor)
 
 
-@router.get(f"/{SESSION}/turns")
+@router.get(f"/{SESSION_ID}/turns")
 def turns_of_session(
-    services: Wired,
+    services: ServicesDep,
     person: Member,
     session_id: SessionId,
     cursor: Cursor = None,
     limit: Limit = 200,
 ) -> Page[TurnRead]:
-    """Turns in their order with every score: levels, probabilities, rationale, confidence.
+    """Turns in order, with every score: levels, probabilities, rationale, confidence.
 
     Rationale spans are `[start, end)` in characters of `text`. Roles that may not read transcripts
-    get `text: null`, analysts the role as `speaker`; a read with text is audited.
+    get `text: null`; analysts get the role as `speaker`. Reads with text are audited.
     """
     _card(services, person, session_id)
     after = -1 if cursor is None else place_of(TURNS, cursor, [int])[0]
@@ -86,33 +91,33 @@ def turns_of_session(
     return Page(found[:limit], cursor_of(TURNS, [found[limit - 1].seq]) if more else None)
 
 
-@router.get(f"/{SESSION}/history")
+@router.get(f"/{SESSION_ID}/history")
 def history_of_session(
-    services: Wired,
+    services: ServicesDep,
     person: Member,
     session_id: SessionId,
     bundle: Annotated[Identifier | None, Query(description="Only scores of this bundle")] = None,
     cursor: Cursor = None,
     limit: Limit = 500,
 ) -> Page[TurnPoint]:
-    """Risk and mechanisms after each counsellor turn, under each bundle that scored it."""
+    """Risk and mechanisms after each counsellor turn, for each bundle that scored it."""
     _card(services, person, session_id)
     return history.of_session(services.store, person.scope, session_id, bundle, cursor, limit)
 
 
-@router.get(f"/{SESSION}")
-def one_session(services: Wired, person: Member, session_id: SessionId) -> SessionCard:
-    """One session as it stands, with its risk after each counsellor turn."""
-    return shown(person, _card(services, person, session_id))
+@router.get(f"/{SESSION_ID}")
+def one_session(services: ServicesDep, person: Member, session_id: SessionId) -> SessionCard:
+    """One session with its current aggregates and its risk after each counsellor turn."""
+    return redact_for(person, _card(services, person, session_id))
 
 
-def shown(person: Person, card: SessionCard) -> SessionCard:
-    """A session as this person may see it: analysts get no pseudonyms."""
+def redact_for(person: Person, card: SessionCard) -> SessionCard:
+    """Remove the counsellors' pseudonyms if the person is an analyst."""
     return replace(card, counsellors=[]) if person.role is PersonRole.ANALYST else card
 
 
 def _card(services: Services, person: Person, session_id: str) -> SessionCard:
     found = sessions.one(services.store, person.scope, session_id)
     if found is None:
-        raise HTTPException(404, "there is no such session")
+        raise HTTPException(404, "no such session")
     return found

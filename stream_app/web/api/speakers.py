@@ -1,4 +1,4 @@
-"""Counsellors under their pseudonyms: how many sessions, and the trend of each by itself."""
+"""Counsellors by pseudonym: number of sessions, and each counsellor's own trend."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,8 @@ from stream_app.store.reading.pages import Page
 from stream_app.store.reading.scope import Scope
 from stream_app.web.api.fields import Cursor, Identifier, Limit
 from stream_app.web.auth import Reader
-from stream_app.web.services import Wired
-from stream_app.web.trends import FEWEST_SESSIONS, WEEKS, Trend, trends
+from stream_app.web.services import ServicesDep
+from stream_app.web.trends import MIN_SESSIONS, WEEKS, Trend, trends
 
 router = APIRouter(prefix="/speakers", tags=["speakers"])
 
@@ -28,42 +28,42 @@ class SpeakerRead:
 
     counsellor: Counsellor
     fewest_sessions: Annotated[
-        int, Field(description="A week with fewer sessions has `n` and no mean")
+        int, Field(description="A week with fewer sessions has `n` but no mean")
     ]
     trends: Annotated[
         list[Trend],
         Field(
             description="Mean level 0-2 of each mechanism by week, over sessions, with a 95 % "
-            "interval. A line ends where the bundle changes. Not a performance rating"
+            "interval, separately for each bundle. Not a performance rating"
         ),
     ]
 
 
 @router.get("")
 def list_speakers(
-    services: Wired, person: Reader, cursor: Cursor = None, limit: Limit = 50
+    services: ServicesDep, person: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[Counsellor]:
-    """Counsellors whose sessions may be read, by pseudonym; there is no other order."""
+    """Counsellors whose sessions you may read, ordered by pseudonym; no other order exists."""
     return counsellors.find(services.store, person.scope, cursor, limit)
 
 
 @router.get("/{speaker}")
 def one_speaker(
-    services: Wired,
+    services: ServicesDep,
     person: Reader,
     speaker: Annotated[Identifier, Path(description="The pseudonym, 32 hexadecimal digits")],
 ) -> SpeakerRead:
-    """One counsellor's trend, for the counsellor and for supervisors; the latter is audited.
+    """One counsellor's trend, for the counsellor and for supervisors, whose reads are audited.
 
-    Their sessions: `/sessions?counsellor=…`.
+    For the sessions, use `/sessions?counsellor=…`.
     """
     found = counsellors.one(services.store, person.scope, speaker)
     if found is None:
-        raise HTTPException(404, "there is no such counsellor")
+        raise HTTPException(404, "no such counsellor")
     if person.role is not PersonRole.COUNSELLOR:
         detail = f"counsellor {speaker}"
         audit.record(services.store, person.name, Audited.READ_COUNSELLOR, detail=detail)
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     scope = Scope(team=person.scope.team, speaker=speaker)
     turns = levels.of_counsellor(services.store, scope, speaker, since)
-    return SpeakerRead(found, FEWEST_SESSIONS, trends(turns))
+    return SpeakerRead(found, MIN_SESSIONS, trends(turns))

@@ -3,21 +3,21 @@
 from fastapi import APIRouter
 
 from stream_app.web.console import (
+    account,
     calibration,
     counsellor,
     disputes,
     feedback,
     inbox,
-    pages,
     session,
     teams,
     wall,
 )
-from stream_app.web.console.frame import STATIC
-from stream_app.web.console.refusals import attach
+from stream_app.web.console.error_pages import add_error_pages
+from stream_app.web.console.rendering import STATIC
 
 router = APIRouter()
-for part in (pages, wall, session, inbox, feedback, counsellor, calibration, disputes, teams):
+for part in (account, wall, session, inbox, feedback, counsellor, calibration, disputes, teams):
     router.include_router(part.router)
 
-__all__ = ["STATIC", "attach", "router"]
+__all__ = ["STATIC", "add_error_pages", "router"]

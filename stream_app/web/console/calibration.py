@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.contracts.scores import MECHANISMS
@@ -14,20 +14,16 @@ from stream_app.store.judged import NotNow
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.reading import bundle_facts
 from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample, Work
-from stream_app.web import agreement, blind, calibration
+from stream_app.web import agreement, blind_rating, calibration_report
 from stream_app.web.api.fields import Identifier
-from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleAsked
-from stream_app.web.api.samples import shown as named
-from stream_app.web.auth import Supervisor, allowed
-from stream_app.web.blind import BlindRead
-from stream_app.web.console.frame import render
-from stream_app.web.refused import as_http
-from stream_app.web.services import Services, Wired
+from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleAsked, redact_for
+from stream_app.web.auth import Member, Supervisor
+from stream_app.web.blind_rating import SampleTurnView
+from stream_app.web.console.rendering import render
+from stream_app.web.http_errors import as_http_errors
+from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-Anybody = Annotated[
-    Person, Depends(allowed(*(role for role in PersonRole if role is not PersonRole.INGEST)))
-]
 SAMPLES_SHOWN: Final = 30
 LevelGiven = Annotated[int, Form(ge=0, le=2)]
 MEANINGS: Final = {
@@ -74,11 +70,11 @@ class SampleShown:
     @property
     def report(self) -> bool:
         """Whether the report is open to the reader."""
-        return calibration.may_read_report(self.done, self.person)
+        return calibration_report.may_read_report(self.done, self.person)
 
 
 @router.get("/calibration")
-def overview(request: Request, services: Wired, person: Anybody) -> Response:
+def overview(request: Request, services: ServicesDep, person: Member) -> Response:
     """Samples, and how far people and each model agree."""
     return _overview(request, services, person)
 
@@ -86,7 +82,7 @@ def overview(request: Request, services: Wired, person: Anybody) -> Response:
 @router.post("/calibration")
 def draw(
     request: Request,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     title: Annotated[str, Form()],
     bundle: Annotated[str, Form()],
@@ -115,13 +111,13 @@ def draw(
 
 @router.get("/calibration/{sample_id}")
 def sample(
-    request: Request, services: Wired, person: ReportReader, sample_id: Identifier
+    request: Request, services: ServicesDep, person: ReportReader, sample_id: Identifier
 ) -> Response:
     """Progress, and the report where it spoils nothing."""
-    with as_http():
+    with as_http_errors():
         found = samples.one(services.store, person.scope, sample_id)
-    shown = SampleShown(named(person, found), samples.work(services.store, found), person)
-    report = calibration.report(services.store, person, found) if shown.report else None
+    shown = SampleShown(redact_for(person, found), samples.work(services.store, found), person)
+    report = calibration_report.report(services.store, person, found) if shown.report else None
     return render(
         request, "calibration_sample.html", person, shown=shown, report=report, steps=LEVELS
     )
@@ -129,17 +125,17 @@ def sample(
 
 @router.get("/calibration/{sample_id}/turns/{place}")
 def turn(
-    request: Request, services: Wired, person: Supervisor, sample_id: Identifier, place: Place
+    request: Request, services: ServicesDep, person: Supervisor, sample_id: Identifier, place: Place
 ) -> Response:
     """One turn to rate; after the last one, what everybody said of it."""
-    with as_http():
-        read = blind.turn(services.store, person, sample_id, place)
+    with as_http_errors():
+        read = blind_rating.read_turn(services.store, person, sample_id, place)
     return _turn_page(request, services, person, read)
 
 
 @router.post("/calibration/{sample_id}/turns/{place}")
 def rate(
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     sample_id: Identifier,
     place: Place,
@@ -150,8 +146,8 @@ def rate(
     """Keep the three levels and go on to the next turn without any."""
     given = (emotional_reactions, interpretations, explorations)
     values = dict(zip(MECHANISMS, given, strict=True))
-    with as_http():
-        blind.rate(services.store, person, sample_id, place, values)
+    with as_http_errors():
+        blind_rating.rate_turn(services.store, person, sample_id, place, values)
         done = samples.work(services.store, samples.one(services.store, person.scope, sample_id))
     left = done.left(person.name)
     following = [other for other in left if other > place] or left
@@ -186,12 +182,14 @@ def _overview(
     )
 
 
-def _turn_page(request: Request, services: Services, person: Person, read: BlindRead) -> Response:
+def _turn_page(
+    request: Request, services: Services, person: Person, read: SampleTurnView
+) -> Response:
     shown = SampleShown(read.sample, read.work, person)
     report = None
     difference = None
     if shown.report:
-        report = calibration.report(services.store, person, read.sample)
+        report = calibration_report.report(services.store, person, read.sample)
         difference = next((d for d in report.differences if d.place == read.place), None)
     *before, last = read.turns
     return render(

@@ -10,10 +10,10 @@ from typing import Final
 
 from markupsafe import Markup
 
-from stream_app.web.console.words import number
+from stream_app.web.console.formatting import number
 
 Points = Sequence[tuple[int, float]]
-FEWEST_TURNS: Final = 8
+MIN_TURNS: Final = 8
 """A session's first turns do not stretch over the whole width."""
 LANE: Final = 20
 PLOT: Final = 150
@@ -32,7 +32,7 @@ class AlertSpan:
 
 def sparkline(points: Points, enter: float | None) -> Markup:
     """Risk since the start; the dashed line is the threshold ``enter``."""
-    last = max([FEWEST_TURNS, *(seq for seq, _ in points)])
+    last = max([MIN_TURNS, *(seq for seq, _ in points)])
     line = " ".join(f"{100 * seq / last:.1f},{100 - 100 * risk:.1f}" for seq, risk in points)
     end = points[-1] if points else None
     return Markup(
@@ -85,7 +85,7 @@ def risk_curve(
         last_seq: where the axis ends.
         link: the address of a turn.
     """
-    last = max(FEWEST_TURNS, last_seq)
+    last = max(MIN_TURNS, last_seq)
 
     def across(seq: float) -> str:
         return f"{2 + 96 * min(seq, last) / last:.2f}"

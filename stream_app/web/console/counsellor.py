@@ -4,9 +4,8 @@ One person at a time: nothing here compares people, sorts them or can be exporte
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
 from stream_app.store import audit, disputes
@@ -17,21 +16,20 @@ from stream_app.store.reading.scope import Scope
 from stream_app.store.reading.sessions import Order, SessionFilter
 from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Supervisor, allowed
-from stream_app.web.console.frame import render
+from stream_app.web.auth import Counsellor, Supervisor
+from stream_app.web.console.rendering import render
 from stream_app.web.console.trend_chart import chart
-from stream_app.web.feedback import reading
-from stream_app.web.services import Services, Wired
-from stream_app.web.trends import FEWEST_SESSIONS, WEEKS, trends
+from stream_app.web.feedback import loading
+from stream_app.web.services import Services, ServicesDep
+from stream_app.web.trends import MIN_SESSIONS, WEEKS, trends
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-Counsellor = Annotated[Person, Depends(allowed(PersonRole.COUNSELLOR))]
 SESSIONS_SHOWN = 20
 
 
 @router.get("/me")
 def me(
-    request: Request, services: Wired, person: Counsellor, cursor: str | None = None
+    request: Request, services: ServicesDep, person: Counsellor, cursor: str | None = None
 ) -> Response:
     """Whoever is signed in."""
     return _page(request, services, person, person.scope, person.speaker or "", cursor)
@@ -41,7 +39,7 @@ def me(
 def counsellor(
     request: Request,
     pseudonym: Identifier,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     cursor: str | None = None,
 ) -> Response:
@@ -66,7 +64,7 @@ def _page(
     store = services.store
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     found = levels.of_counsellor(store, scope, speaker, since)
-    looked_at, points = reading.of_recent(found)
+    looked_at, points = loading.of_recent(found)
     page = sessions.find(store, scope, SessionFilter(), Order.START, cursor, SESSIONS_SHOWN)
     bundle = page.items[0].bundle if page.items else None
     lines = trends(found)
@@ -83,7 +81,7 @@ def _page(
         points=points,
         trends=[(trend, chart(trend)) for trend in lines],
         weeks=WEEKS,
-        fewest=FEWEST_SESSIONS,
+        fewest=MIN_SESSIONS,
         disputes=_disputes(services, person, scope),
         agreements=agreement.of_bundle(store, bundle) if bundle else [],
         bundle=bundle,

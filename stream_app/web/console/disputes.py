@@ -10,9 +10,9 @@ from stream_app.store import disputes
 from stream_app.store.disputes import Decision
 from stream_app.web.api.fields import Identifier, Note
 from stream_app.web.auth import Supervisor
-from stream_app.web.console.frame import render
-from stream_app.web.refused import as_http
-from stream_app.web.services import Wired
+from stream_app.web.console.rendering import render
+from stream_app.web.http_errors import as_http_errors
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 ANSWERED_SHOWN = 50
@@ -20,7 +20,7 @@ _note = TypeAdapter[str](Note)
 
 
 @router.get("/disputes")
-def disputes_page(request: Request, services: Wired, person: Supervisor) -> Response:
+def disputes_page(request: Request, services: ServicesDep, person: Supervisor) -> Response:
     """Those that wait first."""
     found = disputes.find(services.store, person.scope, waiting=True)
     answered = disputes.find(services.store, person.scope, waiting=False, limit=ANSWERED_SHOWN)
@@ -29,14 +29,14 @@ def disputes_page(request: Request, services: Wired, person: Supervisor) -> Resp
 
 @router.post("/disputes/{dispute_id}")
 def answer(
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     dispute_id: Identifier,
     decision: Annotated[Decision, Form()],
     answer: Annotated[str, Form()],
 ) -> Response:
     """Uphold or reject; an answer that somebody else gave meanwhile stands."""
-    with as_http():
+    with as_http_errors():
         disputes.decide(
             services.store, person, dispute_id, decision, _note.validate_python(answer.strip())
         )

@@ -5,13 +5,13 @@ from fastapi.responses import HTMLResponse, Response
 
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Reader
-from stream_app.web.console.frame import render, templates
+from stream_app.web.console.rendering import render, templates
 from stream_app.web.console.session import PAGE_TURNS
-from stream_app.web.feedback import reading
+from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import TooEarly
-from stream_app.web.refused import as_http
-from stream_app.web.segments import SESSION, segment
-from stream_app.web.services import Wired
+from stream_app.web.http_errors import as_http_errors
+from stream_app.web.path_segments import SESSION_ID, path_segment
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -22,21 +22,21 @@ def turn_address(session_id: str, seq: int) -> str:
     >>> turn_address("a/b", 205)
     '/sessions/a%2Fb?page=1#turn-205'
     """
-    return f"/sessions/{segment(session_id)}?page={seq // PAGE_TURNS}#turn-{seq}"
+    return f"/sessions/{path_segment(session_id)}?page={seq // PAGE_TURNS}#turn-{seq}"
 
 
 templates.env.globals["turn_address"] = turn_address
 
 
-@router.get(f"/sessions/{SESSION}/feedback")
+@router.get(f"/sessions/{SESSION_ID}/feedback")
 def feedback_page(
-    request: Request, session_id: Identifier, services: Wired, person: Reader
+    request: Request, session_id: Identifier, services: ServicesDep, person: Reader
 ) -> Response:
     """Feedback once the session is over; until then the page says so."""
     early, told = "", []
-    with as_http():
+    with as_http_errors():
         try:
-            told = reading.of_session(services.store, person, session_id)
+            told = loading.of_session(services.store, person, session_id)
         except TooEarly as problem:
             early = str(problem)
     return render(

@@ -16,11 +16,11 @@ from stream_app.web.api import alerts as alerts_api
 from stream_app.web.api import mutes as mutes_api
 from stream_app.web.api.fields import EpisodeId, Identifier
 from stream_app.web.auth import Supervisor
-from stream_app.web.console.frame import live_address, render
-from stream_app.web.console.pages import inside
+from stream_app.web.console.account import local_path
+from stream_app.web.console.formatting import duration
+from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import page_of
-from stream_app.web.console.words import duration
-from stream_app.web.services import Services, Wired
+from stream_app.web.services import Services, ServicesDep
 
 A_PAGE: Final = 30
 COUNTED: Final = 100
@@ -56,7 +56,7 @@ TABS: Final = (
 @router.get("")
 def inbox(
     request: Request,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     state: Annotated[str, Query(max_length=20)] = "firing",
     cursor: Annotated[str | None, Query(max_length=2000)] = None,
@@ -82,7 +82,9 @@ def inbox(
 
 
 @router.get("/{episode_id}")
-def one(request: Request, episode_id: EpisodeId, services: Wired, person: Supervisor) -> Response:
+def one(
+    request: Request, episode_id: EpisodeId, services: ServicesDep, person: Supervisor
+) -> Response:
     """One alert, as a notification links to it."""
     position = services.hub.position
     alert = _alert(services, person, episode_id)
@@ -94,53 +96,53 @@ def one(request: Request, episode_id: EpisodeId, services: Wired, person: Superv
 @router.post("/{episode_id}/acknowledge")
 def acknowledge(
     episode_id: EpisodeId,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     reason: Annotated[Reason, Form()],
     note: Annotated[str, Form()] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Say that somebody looks after it, and whether it was right to call."""
-    judgement = alerts_api.Judgement(reason=reason, note=_note(note))
-    alerts_api.acknowledge(services, person, episode_id, judgement)
-    return RedirectResponse(inside(to), status_code=303)
+    acknowledgement = alerts_api.Acknowledgement(reason=reason, note=_note(note))
+    alerts_api.acknowledge(services, person, episode_id, acknowledgement)
+    return RedirectResponse(local_path(to), status_code=303)
 
 
 @router.post("/{episode_id}/resolve")
 def resolve(
     episode_id: EpisodeId,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     reason: Annotated[Reason | Literal[""], Form()] = "",
     note: Annotated[str, Form()] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Close it by hand."""
-    closing = alerts_api.Closing(reason=reason or None, note=_note(note))
-    alerts_api.resolve(services, person, episode_id, closing)
-    return RedirectResponse(inside(to), status_code=303)
+    resolution = alerts_api.Resolution(reason=reason or None, note=_note(note))
+    alerts_api.resolve(services, person, episode_id, resolution)
+    return RedirectResponse(local_path(to), status_code=303)
 
 
 @router.post("/{episode_id}/note")
 def note(
     episode_id: EpisodeId,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     note: Annotated[str, Form(min_length=1)],
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Leave a note."""
-    alerts_api.note(services, person, episode_id, alerts_api.Remark(note=_note(note) or "–"))
-    return RedirectResponse(inside(to), status_code=303)
+    alerts_api.note(services, person, episode_id, alerts_api.NewNote(note=_note(note) or "–"))
+    return RedirectResponse(local_path(to), status_code=303)
 
 
 @router.post("/{episode_id}/mute")
 def mute(
     episode_id: EpisodeId,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     what: Annotated[str, Form()],
-    minutes: Annotated[int, Form(ge=1, le=mutes_api.LONGEST_MINUTES)],
+    minutes: Annotated[int, Form(ge=1, le=mutes_api.MAX_MINUTES)],
     reason: Annotated[str, Form(max_length=200)] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
@@ -155,19 +157,19 @@ def mute(
         raise HTTPException(422)
     new = mutes_api.NewMute(**about[what], minutes=minutes, reason=reason.strip() or None)
     mutes_api.mute(services, person, new)
-    return RedirectResponse(inside(to), status_code=303)
+    return RedirectResponse(local_path(to), status_code=303)
 
 
 @router.post("/mutes/{mute_id}/end")
 def end_mute(
     mute_id: Identifier,
-    services: Wired,
+    services: ServicesDep,
     person: Supervisor,
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Let alerts call again."""
     alert_actions.end_mute(services.store, person.scope, mute_id)
-    return RedirectResponse(inside(to), status_code=303)
+    return RedirectResponse(local_path(to), status_code=303)
 
 
 def _around(services: Services, person: Person, position: str) -> dict[str, Any]:

@@ -19,18 +19,18 @@ from stream_app.store.reading.sessions import SessionCard
 from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence, judgements
+from stream_app.web.console import evidence, reviews
 from stream_app.web.console.charts import AlertSpan, risk_curve
-from stream_app.web.console.frame import live_address, render
-from stream_app.web.feedback import reading
+from stream_app.web.console.rendering import live_address, render
+from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import Feedback
-from stream_app.web.segments import SESSION
-from stream_app.web.services import Services, Wired
+from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.services import Services, ServicesDep
 
 PAGE_TURNS: Final = 200
 """A page holds the turns k * 200 to k * 200 + 199."""
 LINKS_AROUND: Final = 5
-MOST_ALERTS: Final = 50
+MAX_ALERTS: Final = 50
 _OVER: Final = (ShownState.RESOLVED, ShownState.LAPSED)
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -92,11 +92,11 @@ class SessionShown:
         return anchor if page == self.page else f"?page={page}{anchor}"
 
 
-@router.get(f"/sessions/{SESSION}")
+@router.get(f"/sessions/{SESSION_ID}")
 def session(
     request: Request,
     session_id: Identifier,
-    services: Wired,
+    services: ServicesDep,
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
 ) -> Response:
@@ -125,7 +125,7 @@ def session(
         person,
         top=top,
         turns=shown,
-        judged=judgements.of_session(services.store, person, session_id),
+        judged=reviews.of_session(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
         agreements=agreement.of_bundle(services.store, top.card.bundle),
         dispute_counts=disputes.counts(services.store, top.card.bundle),
@@ -136,11 +136,11 @@ def session(
     )
 
 
-@router.get(f"/sessions/{SESSION}/now")
+@router.get(f"/sessions/{SESSION_ID}/now")
 def now(
     request: Request,
     session_id: Identifier,
-    services: Wired,
+    services: ServicesDep,
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
 ) -> Response:
@@ -149,9 +149,9 @@ def now(
     return render(request, "session_now.html", person, top=top)
 
 
-@router.get(f"/sessions/{SESSION}/turns/{{seq}}")
+@router.get(f"/sessions/{SESSION_ID}/turns/{{seq}}")
 def turn(
-    request: Request, session_id: Identifier, seq: Seq, services: Wired, person: Reader
+    request: Request, session_id: Identifier, seq: Seq, services: ServicesDep, person: Reader
 ) -> Response:
     """One turn, when it has come or its final score has."""
     top = _session(services, person, session_id, None)
@@ -168,7 +168,7 @@ def turn(
     if found is None:
         raise HTTPException(404)
     shown = evidence.shown(found, top.card.bundle, [turn.seq for turn in around], facts)
-    judged = judgements.of_session(services.store, person, session_id)
+    judged = reviews.of_session(services.store, person, session_id)
     return render(request, "turn.html", person, shown=shown, judged=judged)
 
 
@@ -187,7 +187,7 @@ def _feedback(services: Services, person: Person, top: SessionShown) -> list[Fee
     """Once the session is over, on the first page."""
     if top.card.status is SessionStatus.OPEN or top.page:
         return []
-    return reading.of_session(services.store, person, top.card.session_id)
+    return loading.of_session(services.store, person, top.card.session_id)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionShown:
@@ -196,7 +196,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         raise HTTPException(404)
     facts = bundle_facts.read(services.store).get(card.bundle, BundleFacts())
     own = AlertFilter(session_id=session_id)
-    found = alerts.find(services.store, person.scope, own, limit=MOST_ALERTS).items
+    found = alerts.find(services.store, person.scope, own, limit=MAX_ALERTS).items
     last = page_of(last_seq(card))
     if page is None:
         page = 0 if card.status is SessionStatus.CLOSED else last

@@ -10,9 +10,9 @@ from stream_app.store.reading import bundle_facts, cohorts
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
 from stream_app.web.cohorts import table
-from stream_app.web.console.frame import render
-from stream_app.web.services import Wired
-from stream_app.web.suppression import FEWEST_CLIENTS, FEWEST_COUNSELLORS
+from stream_app.web.console.rendering import render
+from stream_app.web.services import ServicesDep
+from stream_app.web.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 WEEKS: Final = 8
@@ -20,7 +20,7 @@ WEEKS: Final = 8
 
 @router.get("/teams")
 def teams(
-    request: Request, services: Wired, person: ReportReader, bundle: Identifier | None = None
+    request: Request, services: ServicesDep, person: ReportReader, bundle: Identifier | None = None
 ) -> Response:
     """One model at a time: means of two models are not comparable."""
     known = sorted(bundle_facts.read(services.store), reverse=True)
@@ -35,6 +35,6 @@ def teams(
         bundle=chosen,
         bundles=known,
         weeks=WEEKS,
-        fewest_clients=FEWEST_CLIENTS,
-        fewest_counsellors=FEWEST_COUNSELLORS,
+        fewest_clients=MIN_CLIENTS,
+        fewest_counsellors=MIN_COUNSELLORS,
     )

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from stream_app.web.console.words import number, plain
+from stream_app.web.console.formatting import number, plain
 from stream_app.web.trends import Trend, Week
 
 HEIGHT: Final = 150

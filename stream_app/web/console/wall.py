@@ -14,14 +14,14 @@ from stream_app.store.reading import alerts, bundle_facts, sessions, teams
 from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.reading.sessions import SessionCard
 from stream_app.web.api.fields import Identifier
-from stream_app.web.api.sessions import shown
+from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member
 from stream_app.web.console.charts import sparkline
-from stream_app.web.console.frame import live_address, render
-from stream_app.web.segments import SESSION
-from stream_app.web.services import Services, Wired
+from stream_app.web.console.rendering import live_address, render
+from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.services import Services, ServicesDep
 
-MOST_CARDS: Final = 500
+MAX_CARDS: Final = 500
 _ALIVE: Final = frozenset({ShownState.PENDING, ShownState.FIRING, ShownState.ACKNOWLEDGED})
 _URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED, ShownState.PENDING)
 Chosen = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
@@ -62,12 +62,12 @@ class WallCard:
 
 @router.get("/")
 def wall(
-    request: Request, services: Wired, person: Member, team: Chosen = "", domain: Chosen = ""
+    request: Request, services: ServicesDep, person: Member, team: Chosen = "", domain: Chosen = ""
 ) -> Response:
     """Live sessions, worst first."""
     position = services.hub.position
     chosen = sessions.SessionFilter(SessionStatus.OPEN, team or None, domain or None)
-    page = sessions.find(services.store, person.scope, chosen, limit=MOST_CARDS)
+    page = sessions.find(services.store, person.scope, chosen, limit=MAX_CARDS)
     cards = _cards(services, person, page.items)
     return render(
         request,
@@ -85,8 +85,10 @@ def wall(
     )
 
 
-@router.get(f"/sessions/{SESSION}/card")
-def card(request: Request, session_id: Identifier, services: Wired, person: Member) -> Response:
+@router.get(f"/sessions/{SESSION_ID}/card")
+def card(
+    request: Request, session_id: Identifier, services: ServicesDep, person: Member
+) -> Response:
     """One card, for a session that has just begun; nothing for one that is over by now."""
     found = sessions.one(services.store, person.scope, session_id)
     if found is None:
@@ -101,14 +103,14 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
     urgent: dict[str, AlertRead] = {}
     alone = found[0].session_id if len(found) == 1 else None
     alive = AlertFilter(states=_ALIVE, session_id=alone)
-    for alert in alerts.find(services.store, person.scope, alive, limit=MOST_CARDS).items:
+    for alert in alerts.find(services.store, person.scope, alive, limit=MAX_CARDS).items:
         other = urgent.get(alert.session_id)
         if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):
             urgent[alert.session_id] = alert
     unknown = bundle_facts.BundleFacts()
     cards = [
         WallCard(
-            shown(person, session),
+            redact_for(person, session),
             facts.get(session.bundle, unknown).enter,
             urgent.get(session.session_id),
         )

@@ -1,6 +1,6 @@
-"""Exports of sessions and turns, streamed page by page: rows in three formats, ConvoKit corpora.
+"""Exports of sessions and turns, streamed page by page, as tables or ConvoKit corpora.
 
-Speakers are numbered within each session: an export says nothing about a person over sessions.
+Speakers are numbered within each session, so an export does not link a person's sessions.
 """
 
-__all__ = ["columns", "convokit", "formats", "reading"]
+__all__ = ["columns", "convokit", "formats", "paging"]

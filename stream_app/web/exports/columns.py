@@ -14,7 +14,7 @@ from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
 Row = dict[str, Any]
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """``json``: an object or list; JSON text in CSV and Parquet."""
 
     TEXT = "text"
@@ -29,49 +29,53 @@ class Column(Struct, frozen=True):
     """One column."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     meaning: str
 
 
-def _columns(*rows: tuple[str, Kind, str]) -> list[Column]:
+def _columns(*rows: tuple[str, ColumnKind, str]) -> list[Column]:
     return [Column(*row) for row in rows]
 
 
 _FACTS: Final = _columns(
-    ("team", Kind.TEXT, "As the events carry it"),
-    ("domain", Kind.TEXT, "counselling, peer-support or customer-service"),
-    ("channel", Kind.TEXT, "As the events carry it"),
+    ("team", ColumnKind.TEXT, "As the events carry it"),
+    ("domain", ColumnKind.TEXT, "counselling, peer-support or customer-service"),
+    ("channel", ColumnKind.TEXT, "As the events carry it"),
 )
 SESSIONS: Final = [
     *_columns(
-        ("session_id", Kind.TEXT, "As the events carry it"),
-        ("bundle", Kind.TEXT, "The bundle that scored it last; compare within one bundle"),
-        ("status", Kind.TEXT, "open, idle or closed"),
+        ("session_id", ColumnKind.TEXT, "As the events carry it"),
+        ("bundle", ColumnKind.TEXT, "The bundle that scored it last; compare within one bundle"),
+        ("status", ColumnKind.TEXT, "open, idle or closed"),
     ),
     *_FACTS,
     *_columns(
-        ("lang", Kind.TEXT, "BCP 47 tag"),
-        ("started_at", Kind.TIME, "Time of the first turn, UTC"),
-        ("last_activity_at", Kind.TIME, "Time of the last turn, UTC"),
-        ("ended_at", Kind.TIME, "Time of the session's end, UTC"),
-        ("end_reason", Kind.TEXT, "As the event carries it"),
-        ("counsellors", Kind.INTEGER, "How many counsellors spoke"),
-        ("turns", Kind.INTEGER, "Turns that were scored"),
-        ("counsellor_turns", Kind.INTEGER, "Of them the counsellor's"),
-        ("late_turns", Kind.INTEGER, "Turns that came out of order, too late"),
-        ("withheld_turns", Kind.INTEGER, "Turns not scored for want of consent"),
-        ("low_empathy_risk", Kind.NUMBER, "0-1"),
-        ("empathy_index", Kind.NUMBER, "0-1"),
-        ("empathy_percentile", Kind.NUMBER, "0-100, share of the reference with a lower index"),
-        ("answered_share", Kind.NUMBER, "0-1, of the empathic opportunities"),
-        ("empathy_total_mean", Kind.NUMBER, "0-6, mean over counsellor turns"),
-        ("talk_share", Kind.NUMBER, "0-1, the counsellor's share of the words"),
-        ("reflection_to_question", Kind.NUMBER, "Reflections for each question"),
-        ("complex_reflection_share", Kind.NUMBER, "0-1, of reflections"),
-        ("open_question_share", Kind.NUMBER, "0-1, of questions"),
+        ("lang", ColumnKind.TEXT, "BCP 47 tag"),
+        ("started_at", ColumnKind.TIME, "Time of the first turn, UTC"),
+        ("last_activity_at", ColumnKind.TIME, "Time of the last turn, UTC"),
+        ("ended_at", ColumnKind.TIME, "Time of the session's end, UTC"),
+        ("end_reason", ColumnKind.TEXT, "As the event carries it"),
+        ("counsellors", ColumnKind.INTEGER, "How many counsellors spoke"),
+        ("turns", ColumnKind.INTEGER, "Turns that were scored"),
+        ("counsellor_turns", ColumnKind.INTEGER, "Of them the counsellor's"),
+        ("late_turns", ColumnKind.INTEGER, "Turns that came out of order, too late"),
+        ("withheld_turns", ColumnKind.INTEGER, "Turns not scored for want of consent"),
+        ("low_empathy_risk", ColumnKind.NUMBER, "0-1"),
+        ("empathy_index", ColumnKind.NUMBER, "0-1"),
+        (
+            "empathy_percentile",
+            ColumnKind.NUMBER,
+            "0-100, share of the reference with a lower index",
+        ),
+        ("answered_share", ColumnKind.NUMBER, "0-1, of the empathic opportunities"),
+        ("empathy_total_mean", ColumnKind.NUMBER, "0-6, mean over counsellor turns"),
+        ("talk_share", ColumnKind.NUMBER, "0-1, the counsellor's share of the words"),
+        ("reflection_to_question", ColumnKind.NUMBER, "Reflections for each question"),
+        ("complex_reflection_share", ColumnKind.NUMBER, "0-1, of reflections"),
+        ("open_question_share", ColumnKind.NUMBER, "0-1, of questions"),
     ),
     *[
-        Column(f"{mechanism}_{part}", Kind.NUMBER, meaning)
+        Column(f"{mechanism}_{part}", ColumnKind.NUMBER, meaning)
         for mechanism in MECHANISMS
         for part, meaning in (
             ("mean", "0-2, mean level over counsellor turns"),
@@ -80,39 +84,47 @@ SESSIONS: Final = [
         )
     ],
     *_columns(
-        ("miti_volleys", Kind.INTEGER, "Volleys counted; empty unless motivational interviewing"),
-        ("miti_reflection_to_question", Kind.NUMBER, "Expected reflections for each question"),
-        ("miti_complex_reflection_share", Kind.NUMBER, "0-1, of expected reflections"),
-        ("miti_open_question_share", Kind.NUMBER, "0-1, of expected questions"),
-        ("miti_adherent", Kind.NUMBER, "Expected volleys that seek collaboration"),
-        ("miti_non_adherent", Kind.NUMBER, "Expected volleys that persuade"),
-        ("miti_counts", Kind.JSON, "Expected number of volleys with a code, by code"),
+        (
+            "miti_volleys",
+            ColumnKind.INTEGER,
+            "Volleys counted; empty unless motivational interviewing",
+        ),
+        (
+            "miti_reflection_to_question",
+            ColumnKind.NUMBER,
+            "Expected reflections for each question",
+        ),
+        ("miti_complex_reflection_share", ColumnKind.NUMBER, "0-1, of expected reflections"),
+        ("miti_open_question_share", ColumnKind.NUMBER, "0-1, of expected questions"),
+        ("miti_adherent", ColumnKind.NUMBER, "Expected volleys that seek collaboration"),
+        ("miti_non_adherent", ColumnKind.NUMBER, "Expected volleys that persuade"),
+        ("miti_counts", ColumnKind.JSON, "Expected number of volleys with a code, by code"),
     ),
 ]
-_TEXT: Final = Column("text", Kind.TEXT, "Redacted; for roles that may read transcripts")
+_TEXT: Final = Column("text", ColumnKind.TEXT, "Redacted; for roles that may read transcripts")
 _BEFORE_TEXT: Final = _columns(
-    ("session_id", Kind.TEXT, "As the events carry it"),
-    ("seq", Kind.INTEGER, "Place in the session, from 0"),
-    ("turn_id", Kind.TEXT, "As the event carries it"),
-    ("speaker", Kind.TEXT, "Role and number within the session"),
-    ("role", Kind.TEXT, "client or counsellor"),
-    ("occurred_at", Kind.TIME, "UTC"),
+    ("session_id", ColumnKind.TEXT, "As the events carry it"),
+    ("seq", ColumnKind.INTEGER, "Place in the session, from 0"),
+    ("turn_id", ColumnKind.TEXT, "As the event carries it"),
+    ("speaker", ColumnKind.TEXT, "Role and number within the session"),
+    ("role", ColumnKind.TEXT, "client or counsellor"),
+    ("occurred_at", ColumnKind.TIME, "UTC"),
 )
 _BEFORE_SCORES: Final = _columns(
-    ("late", Kind.BOOLEAN, "It came out of order, too late for its place"),
-    ("bundle", Kind.TEXT, "The bundle that scored the session last"),
-    ("stage", Kind.TEXT, "final, or provisional where there is no final score"),
-    ("truncated", Kind.BOOLEAN, "The text was longer than the encoder reads"),
+    ("late", ColumnKind.BOOLEAN, "It came out of order, too late for its place"),
+    ("bundle", ColumnKind.TEXT, "The bundle that scored the session last"),
+    ("stage", ColumnKind.TEXT, "final, or provisional where there is no final score"),
+    ("truncated", ColumnKind.BOOLEAN, "The text was longer than the encoder reads"),
 )
 _WHOLE: Final = _columns(
-    ("empathy_total", Kind.INTEGER, "0-6, sum of the mechanisms' levels"),
-    ("confidence", Kind.NUMBER, "0-1, mean top probability of the heads"),
-    ("low_empathy_risk", Kind.NUMBER, "0-1, the session's risk after this counsellor turn"),
+    ("empathy_total", ColumnKind.INTEGER, "0-6, sum of the mechanisms' levels"),
+    ("confidence", ColumnKind.NUMBER, "0-1, mean top probability of the heads"),
+    ("low_empathy_risk", ColumnKind.NUMBER, "0-1, the session's risk after this counsellor turn"),
 )
 _PARTS: Final = _columns(
-    ("abstained", Kind.JSON, "Heads whose confidence is too low to use"),
-    ("expressed", Kind.JSON, "All expressed heads, with rationale spans [start, end)"),
-    ("client", Kind.JSON, "Heads of the client's turns"),
+    ("abstained", ColumnKind.JSON, "Heads whose confidence is too low to use"),
+    ("expressed", ColumnKind.JSON, "All expressed heads, with rationale spans [start, end)"),
+    ("client", ColumnKind.JSON, "Heads of the client's turns"),
 )
 _LEVEL: Final = "Level 0-2; empty: abstained or client"
 _PROBABILITY: Final = "0-1, probability"
@@ -127,15 +139,15 @@ def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
     levels, perceived = [], []
     for head in heads:
         if head.dimension is Dimension.PERCEIVED:
-            perceived.append(Column(f"perceived_{head.name}", Kind.NUMBER, _PROBABILITY))
+            perceived.append(Column(f"perceived_{head.name}", ColumnKind.NUMBER, _PROBABILITY))
         elif _has_column(head):
-            levels.append(Column(f"expressed_{head.name}", Kind.INTEGER, _LEVEL))
+            levels.append(Column(f"expressed_{head.name}", ColumnKind.INTEGER, _LEVEL))
     return [
         *_BEFORE_TEXT,
         *([_TEXT] if with_text else []),
         *_FACTS,
         *_BEFORE_SCORES,
-        *(Column(name, Kind.INTEGER, _LEVEL) for name in MECHANISMS),
+        *(Column(name, ColumnKind.INTEGER, _LEVEL) for name in MECHANISMS),
         *levels,
         *_WHOLE,
         *perceived,

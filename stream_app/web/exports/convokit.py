@@ -21,26 +21,26 @@ from stream_app.store.repository import Store
 from stream_app.web.exports.columns import (
     SESSIONS,
     Column,
-    Kind,
+    ColumnKind,
     numbered,
     session_row,
     turn_columns,
     turn_row,
 )
 from stream_app.web.exports.formats import Buffer
-from stream_app.web.exports.reading import cards, turns
+from stream_app.web.exports.paging import cards, turns
 
 FOLDER: Final = "rapport-corpus"
 IN_MEMORY: Final = 4 * 1024 * 1024
 """Bytes of speakers and conversations kept in memory before they go to a file."""
 _NOT_META: Final = ("session_id", "turn_id", "speaker", "text", "occurred_at")
 _TYPES: Final = {
-    Kind.TEXT: "<class 'str'>",
-    Kind.INTEGER: "<class 'int'>",
-    Kind.NUMBER: "<class 'float'>",
-    Kind.BOOLEAN: "<class 'bool'>",
-    Kind.TIME: "<class 'str'>",
-    Kind.JSON: "<class 'dict'>",
+    ColumnKind.TEXT: "<class 'str'>",
+    ColumnKind.INTEGER: "<class 'int'>",
+    ColumnKind.NUMBER: "<class 'float'>",
+    ColumnKind.BOOLEAN: "<class 'bool'>",
+    ColumnKind.TIME: "<class 'str'>",
+    ColumnKind.JSON: "<class 'dict'>",
 }
 
 

@@ -10,17 +10,17 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
-from stream_app.web.exports.columns import Column, Kind, Row, in_order
+from stream_app.web.exports.columns import Column, ColumnKind, Row, in_order
 
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes a cell that begins so for a formula; it gets an apostrophe before it."""
 _ARROW: Final = {
-    Kind.TEXT: pa.string(),
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-    Kind.JSON: pa.string(),
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.INTEGER: pa.int64(),
+    ColumnKind.NUMBER: pa.float64(),
+    ColumnKind.BOOLEAN: pa.bool_(),
+    ColumnKind.TIME: pa.timestamp("us", tz="UTC"),
+    ColumnKind.JSON: pa.string(),
 }
 
 
@@ -120,13 +120,13 @@ def _cell(column: Column, value: Any) -> Any:
     match column.kind, value:
         case _, None:
             return ""
-        case Kind.TIME, _:
+        case ColumnKind.TIME, _:
             return value.isoformat()
-        case Kind.BOOLEAN, _:
+        case ColumnKind.BOOLEAN, _:
             return "true" if value else "false"
-        case Kind.JSON, _:
+        case ColumnKind.JSON, _:
             return msgspec.json.encode(value).decode()
-        case Kind.TEXT, str() if value.startswith(FORMULA):
+        case ColumnKind.TEXT, str() if value.startswith(FORMULA):
             return f"'{value}"
         case _:
             return value
@@ -162,7 +162,7 @@ class ParquetWriter:
 
 
 def _plain(column: Column, value: Any) -> Any:
-    if column.kind is Kind.JSON and value is not None:
+    if column.kind is ColumnKind.JSON and value is not None:
         return msgspec.json.encode(value).decode()
     return value
 

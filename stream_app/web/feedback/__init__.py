@@ -1,6 +1,6 @@
-"""Feedback to a counsellor: composed from scores, and read from the store.
+"""Feedback to counsellors after a session, composed from the stored scores.
 
-``composition`` and ``words`` are pure, like the core; ``reading`` takes the turns from the store.
+``composition`` and ``sentences`` are pure, like the core; ``loading`` reads turns from the store.
 """
 
-__all__ = ["composition", "reading"]
+__all__ = ["composition", "loading"]

@@ -22,13 +22,13 @@ from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
 from stream_app.core.heads import title_of
 from stream_app.errors import RapportError
-from stream_app.web.feedback import words
+from stream_app.web.feedback import sentences
 
-FEWEST_TURNS: Final = 3
+MIN_TURNS: Final = 3
 """With fewer judged turns no strength and no suggestion is named."""
-MOST_QUOTES: Final = 2
-LONGEST_QUOTE: Final = 160
-MOST_TURNS_NAMED: Final = 3
+MAX_QUOTES: Final = 2
+MAX_QUOTE: Final = 160
+MAX_TURNS_NAMED: Final = 3
 GRADED: Final = frozenset({"emotional_reactions", "explorations"})
 """Mechanisms whose levels 1 and 2 are told apart; for the others any level above 0 is the same."""
 
@@ -158,11 +158,11 @@ def of_session(
     judged = _by_mechanism(turns)
     chosen = points(turns, domain)
     late = sum(turn.late for turn in turns)
-    notes = [words.late(late)] if late else []
+    notes = [sentences.late(late)] if late else []
     if withheld:
-        notes.append(words.withheld(withheld))
+        notes.append(sentences.withheld(withheld))
     if any(turn.text is None for turn in turns):
-        notes.append(words.ERASED)
+        notes.append(sentences.ERASED)
     return Feedback(
         session_id=session_id,
         counsellor=counsellor,
@@ -190,19 +190,19 @@ def points(turns: Sequence[CounsellorTurn], domain: Domain | None = None) -> Poi
     With fewer than three judged turns of a mechanism it is not chosen.
     """
     judged = {
-        name: items for name, items in _by_mechanism(turns).items() if len(items) >= FEWEST_TURNS
+        name: items for name, items in _by_mechanism(turns).items() if len(items) >= MIN_TURNS
     }
     if not judged:
-        return Points(None, None, [words.too_few(FEWEST_TURNS)])
+        return Points(None, None, [sentences.too_few(MIN_TURNS)])
     strength = _strength(judged)
     chosen = strength.mechanism if strength else None
     others = {name: items for name, items in judged.items() if name != chosen}
     suggestion = _suggestion(others or judged, domain)
     notes = []
     if strength is None:
-        notes.append(words.NO_STRENGTH)
+        notes.append(sentences.NO_STRENGTH)
     if suggestion is None:
-        notes.append(words.NO_SUGGESTION)
+        notes.append(sentences.NO_SUGGESTION)
     return Points(strength, suggestion, notes)
 
 
@@ -232,7 +232,7 @@ def _strength(judged: dict[str, list[_Judged]]) -> Point | None:
     if not shown:
         return None
     best = shown[0]
-    text = words.strength(name, _count(items, 1), len(items))
+    text = sentences.strength(name, _count(items, 1), len(items))
     return Point(name, text, best.ref, _quote(best))
 
 
@@ -244,7 +244,7 @@ def _suggestion(judged: dict[str, list[_Judged]], domain: Domain | None) -> Poin
     items = judged[name]
     if _share(items, 1) < 0.5:
         where = _after_most(items, 0)[0]
-        text = words.missing_suggestion(name, len(items) - _count(items, 1), len(items), domain)
+        text = sentences.missing_suggestion(name, len(items) - _count(items, 1), len(items), domain)
         return Point(name, text, where.ref)
 
     def brief(name: str) -> float:
@@ -255,24 +255,24 @@ def _suggestion(judged: dict[str, list[_Judged]], domain: Domain | None) -> Poin
         return None
     name = max(mostly_brief, key=lambda name: (brief(name), -MECHANISMS.index(name)))
     where = _after_most(judged[name], 1)[0]
-    return Point(name, words.fuller_suggestion(name, domain), where.ref, _quote(where))
+    return Point(name, sentences.fuller_suggestion(name, domain), where.ref, _quote(where))
 
 
 def _mechanism(name: str, items: list[_Judged], domain: Domain | None) -> MechanismFeedback:
     present = _count(items, 1)
     strong = _count(items, 2) if name in GRADED else None
     quotes = [quote for item in _clearest(name, items) if (quote := _quote(item)) is not None]
-    absent = _after_most(items, 0)[:MOST_TURNS_NAMED]
+    absent = _after_most(items, 0)[:MAX_TURNS_NAMED]
     return MechanismFeedback(
         mechanism=name,
         title=title_of(name),
         judged=len(items),
         present=present,
-        found=words.found(name, present, strong, len(items)),
-        quotes=quotes[:MOST_QUOTES],
-        missing=words.missing(len(items) - present, present, strong),
+        found=sentences.found(name, present, strong, len(items)),
+        quotes=quotes[:MAX_QUOTES],
+        missing=sentences.missing(len(items) - present, present, strong),
         turns=[item.ref for item in sorted(absent, key=lambda item: item.place)],
-        typical=words.typical(name, domain),
+        typical=sentences.typical(name, domain),
     )
 
 
@@ -311,9 +311,9 @@ def _quote(item: _Judged) -> Quote | None:
     if not spans:
         return None
     start, end = max(spans, key=lambda span: (span[1] - span[0], -span[0]))
-    if end - start > LONGEST_QUOTE:
-        cut = text.rfind(" ", start + 1, start + LONGEST_QUOTE)
-        end = cut if cut > start and text[start:cut].strip() else start + LONGEST_QUOTE
+    if end - start > MAX_QUOTE:
+        cut = text.rfind(" ", start + 1, start + MAX_QUOTE)
+        end = cut if cut > start and text[start:cut].strip() else start + MAX_QUOTE
     if not text[start:end].strip():
         return None
     return Quote(item.ref, start, end, text[start:end])

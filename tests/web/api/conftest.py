@@ -7,7 +7,7 @@ from pydantic import SecretStr
 from tests.conftest import own_names
 from tests.store import databases
 from tests.store.batches import end, turn
-from tests.web.inside import WebInside
+from tests.web.in_process import InProcessWeb
 from tests.web.server import Web
 
 CLEO = "cleo@example.org"
@@ -59,7 +59,7 @@ def web(
     tmp_path_factory: pytest.TempPathFactory, changes: Callable[[], dict[str, Any]]
 ) -> Iterator[Web]:
     """The application in this process over a filled database; it has no broker."""
-    running = filled(WebInside(tmp_path_factory.mktemp("web"), changes=changes()))
+    running = filled(InProcessWeb(tmp_path_factory.mktemp("web"), changes=changes()))
     try:
         running.start()
         yield running

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stream_app.web.api.events import MOST_BYTES, MOST_EVENTS
+from stream_app.web.api.events import MAX_BYTES, MAX_EVENTS
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 from tests import topic_log
@@ -117,8 +117,8 @@ def test_json_lines_are_taken_too(taking: Web) -> None:
         (b"\xff\xfe", "application/json", 422),
         (b"\n\n", "application/x-ndjson", 422),
         (b"<xml/>", "text/xml", 415),
-        (b"[" + b",".join([b"{}"] * (MOST_EVENTS + 1)) + b"]", "application/json", 413),
-        (b"[" + b" " * MOST_BYTES + b"]", "application/json", 413),
+        (b"[" + b",".join([b"{}"] * (MAX_EVENTS + 1)) + b"]", "application/json", 413),
+        (b"[" + b" " * MAX_BYTES + b"]", "application/json", 413),
     ],
 )
 def test_a_body_that_is_no_batch_is_a_problem(
@@ -131,8 +131,8 @@ def test_a_body_that_is_no_batch_is_a_problem(
 
 
 def test_a_full_batch_is_taken(taking: Web) -> None:
-    batch = [turn(seq, session_id=f"many-{seq % 20}") for seq in range(MOST_EVENTS)]
-    assert sent(taking, *batch).json()["accepted"] == MOST_EVENTS
+    batch = [turn(seq, session_id=f"many-{seq % 20}") for seq in range(MAX_EVENTS)]
+    assert sent(taking, *batch).json()["accepted"] == MAX_EVENTS
 
 
 def test_a_time_that_cannot_be_true_is_refused_at_once(taking: Web) -> None:

@@ -15,8 +15,8 @@ from pyarrow import parquet
 from stream_app.inference.bundle import load
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.reading.sessions import SessionFilter
-from stream_app.web.exports import columns, formats, reading
-from stream_app.web.exports.columns import SESSIONS, Column, Kind, turn_columns
+from stream_app.web.exports import columns, formats, paging
+from stream_app.web.exports.columns import SESSIONS, Column, ColumnKind, turn_columns
 from stream_app.web.exports.formats import FORMULA, Format
 from tests.store.batches import turn
 from tests.web.api.conftest import WORDS
@@ -136,7 +136,7 @@ def test_exports_and_the_reads_in_them_are_audited(web: Web) -> None:
 
 @pytest.mark.parametrize("start", FORMULA)
 def test_a_cell_that_a_spreadsheet_would_run_is_made_harmless(start: str) -> None:
-    column = [Column("text", Kind.TEXT, ""), Column("number", Kind.NUMBER, "")]
+    column = [Column("text", ColumnKind.TEXT, ""), Column("number", ColumnKind.NUMBER, "")]
     rows = [{"text": f"{start}HYPERLINK(1)", "number": -1.5}]
     raw = b"".join(formats.encoded(Format.CSV, column, iter([rows])))
     [read_back] = read("csv", raw)
@@ -164,11 +164,11 @@ def test_text_with_quotes_and_lines_comes_back_as_it_was(web: Web) -> None:
 
 def test_memory_stays_bounded_by_pages(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """More sessions and turns than fit a page come in several pages, each of them small."""
-    monkeypatch.setattr(reading, "SESSIONS_AT_ONCE", 2)
-    monkeypatch.setattr(reading, "TURNS_AT_ONCE", 4)
+    monkeypatch.setattr(paging, "SESSIONS_AT_ONCE", 2)
+    monkeypatch.setattr(paging, "TURNS_AT_ONCE", 4)
     sue = Person("sue", PersonRole.SUPERVISOR)
     chosen = SessionFilter(domain="counselling")
-    pages = list(reading.turn_rows(web.store, sue, chosen, with_text=False))
+    pages = list(paging.turn_rows(web.store, sue, chosen, with_text=False))
     assert len(pages) > 3
     assert max(len(page) for page in pages) <= 8
     found = [(row["session_id"], row["seq"]) for page in pages for row in page]

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from stream_app.core.batch import BatchResult
-from stream_app.web.topics import LOOK_EVERY
+from stream_app.web.topic_reader import CHECK_SECONDS
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 from tests.store.batches import turn
@@ -179,7 +179,7 @@ def test_a_stream_that_was_told_of_batches_stays_whole(live: Web) -> None:
         for number in range(3):
             live.publish(session_of(live, f"batch-{number}", turns=20))
         assert stream.sessions({f"batch-{number}" for number in range(3)})
-        stream.nothing_for(2.5 * LOOK_EVERY)
+        stream.nothing_for(2.5 * CHECK_SECONDS)
 
 
 def test_an_analyst_is_told_no_pseudonyms(live: Web) -> None:

@@ -14,7 +14,7 @@ from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.reading import sessions
-from stream_app.web.live import TooManyClients
+from stream_app.web.live_hub import TooManyClients
 from tests.store import databases
 
 Get = Callable[[str], httpx.Response]
@@ -80,7 +80,7 @@ def test_no_place_for_another_stream_is_503(get: Get, monkeypatch: pytest.Monkey
     def full(*_: object) -> None:
         raise TooManyClients("too many live streams are open; try again later")
 
-    monkeypatch.setattr("stream_app.web.live.Hub.check_room", full)
+    monkeypatch.setattr("stream_app.web.live_hub.Hub.check_room", full)
     answer = get("/api/v1/live")
     assert answer.status_code == 503
     assert answer.json()["type"] == "urn:rapport:problem:too-many-streams"

@@ -228,7 +228,7 @@ def test_nobody_is_sent_to_another_site_after_signing_in(stage: Stage, sit: Sit)
 def test_what_was_lost_during_a_load_is_loaded_by_another_one(stage: Stage, sit: Sit) -> None:
     page = sit(stage).page
     loads = page.evaluate("""async () => {
-      const { oneAtATime } = await import("/static/anew.js");
+      const { oneAtATime } = await import("/static/reload.js");
       const loads = [];
       let end;
       const ask = oneAtATime(() => {

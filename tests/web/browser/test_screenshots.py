@@ -22,7 +22,7 @@ from tests.web.browser.stage import Stage
 pytestmark = pytest.mark.slow
 FOLDER = os.environ.get("RAPPORT_SCREENSHOTS")
 SIZE = {"width": 1280, "height": 800}
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 OPEN = (
     ("customer-service-02", "service-4127", 12),
     ("customer-service-07", "service-4131", 17),
@@ -73,7 +73,7 @@ def _judge(stage: Stage) -> None:
 
 def keep(page: Page, name: str) -> None:
     picture = page.screenshot(animations="disabled", caret="hide")
-    assert len(picture) < MOST_BYTES, f"{name} has {len(picture)} bytes"
+    assert len(picture) < MAX_BYTES, f"{name} has {len(picture)} bytes"
     if FOLDER is not None:
         Path(FOLDER).mkdir(parents=True, exist_ok=True)
         (Path(FOLDER) / f"{name}.png").write_bytes(picture)

@@ -99,7 +99,7 @@ def test_says_nothing_that_the_scores_do_not_hold(
         assert text is not None
         assert quote.words == text[quote.start : quote.end]
         assert quote.words.strip()
-        assert len(quote.words) <= composition.LONGEST_QUOTE
+        assert len(quote.words) <= composition.MAX_QUOTE
 
 
 @given(counsellor_turns, st.none() | st.sampled_from(Domain), st.randoms())

@@ -12,7 +12,7 @@ from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store, open_store
 from tests.store import databases, judging
 from tests.store.batches import prepare
-from tests.web.people.inside import Client
+from tests.web.people.client import Client
 
 As = Callable[[str], Client]
 

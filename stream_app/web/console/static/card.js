@@ -3,7 +3,7 @@
 import { redraw } from "./sparkline.js";
 import { sinceElement } from "./times.js";
 
-/** As much of a pseudonym as the server shows, see words.py. */
+/** As much of a pseudonym as the server shows, see formatting.py. */
 const SHORT_PSEUDONYM = 8;
 
 /** Whether one card stands before another: unanswered alerts first, then by risk. */

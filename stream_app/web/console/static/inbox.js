@@ -1,7 +1,7 @@
 // Keeps the inbox right; a list that somebody is working in is not changed under their hands.
 
 import { announce, sentenceOf } from "./announce.js";
-import { oneAtATime } from "./anew.js";
+import { oneAtATime } from "./reload.js";
 import { loadElement } from "./fragment.js";
 import { follow } from "./stream.js";
 

@@ -2,10 +2,10 @@
 // ones, the curve and the alerts above them.
 
 import { announce, sentenceOf } from "./announce.js";
-import { oneAtATime } from "./anew.js";
+import { oneAtATime } from "./reload.js";
 import { setStop, watchCurve } from "./curve.js";
 import { load, loadElement } from "./fragment.js";
-import { offerJudging, watchJudging } from "./judge.js";
+import { offerJudging, watchJudging } from "./rating_dialog.js";
 import { follow } from "./stream.js";
 import { watchWindows } from "./window.js";
 

@@ -1,13 +1,13 @@
 // Draws a card's risk line anew, as `charts.sparkline` drew it at first.
 
-const FEWEST_TURNS = 8;
+const MIN_TURNS = 8;
 
 /**
  * @param {SVGElement} svg of the card
  * @param {Array<[number, number]>} points turn and risk
  */
 export function redraw(svg, points) {
-  const last = points.reduce((most, [seq]) => Math.max(most, seq), FEWEST_TURNS);
+  const last = points.reduce((most, [seq]) => Math.max(most, seq), MIN_TURNS);
   const x = (seq) => (100 * seq) / last;
   const y = (risk) => 100 - 100 * risk;
   const line = points.map(([seq, risk]) => `${x(seq).toFixed(1)},${y(risk).toFixed(1)}`).join(" ");

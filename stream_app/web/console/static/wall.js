@@ -2,7 +2,7 @@
 // order in one frame; the order never changes under a focus or a pointer that was just moved.
 
 import { announce, sentenceOf } from "./announce.js";
-import { oneAtATime } from "./anew.js";
+import { oneAtATime } from "./reload.js";
 import { compare, update } from "./card.js";
 import { loadElement } from "./fragment.js";
 import { follow } from "./stream.js";

@@ -6,8 +6,8 @@ import pytest
 
 from stream_app.store.reading.scope import EVERYTHING
 from stream_app.store.repository import Store
-from stream_app.web.bodies import MOST_BYTES
-from stream_app.web.live import MOST_OF_ONE, Hub, TooManyClients, Wanted
+from stream_app.web.body_limit import MAX_BODY_BYTES
+from stream_app.web.live_hub import MAX_CLIENTS_PER_PERSON, Hub, Subscription, TooManyClients
 from tests.store import batches
 from tests.web.people.conftest import As
 
@@ -15,9 +15,9 @@ from tests.web.people.conftest import As
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/api/v1/mutes", {"json": {"reason": "x" * MOST_BYTES}}),
-        ("/sign-in", {"data": {"name": "x" * MOST_BYTES, "password": "x"}}),
-        ("/appearance", {"data": {"chosen": "x" * MOST_BYTES}}),
+        ("/api/v1/mutes", {"json": {"reason": "x" * MAX_BODY_BYTES}}),
+        ("/sign-in", {"data": {"name": "x" * MAX_BODY_BYTES, "password": "x"}}),
+        ("/appearance", {"data": {"chosen": "x" * MAX_BODY_BYTES}}),
     ],
 )
 def test_nobody_can_send_a_body_without_end(
@@ -47,9 +47,9 @@ def test_a_page_of_a_session_with_huge_numbers_stays_small(filled: Store, as_: A
 def test_one_person_cannot_take_all_live_streams() -> None:
     hub = Hub()
     with ExitStack() as stack:
-        for _ in range(MOST_OF_ONE):
+        for _ in range(MAX_CLIENTS_PER_PERSON):
             hub.check_room("pat")
-            stack.enter_context(hub.listening(Wanted(EVERYTHING, person="pat"), None))
+            stack.enter_context(hub.subscribe(Subscription(EVERYTHING, person="pat"), None))
         with pytest.raises(TooManyClients):
             hub.check_room("pat")
         hub.check_room("sam")

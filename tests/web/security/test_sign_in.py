@@ -28,7 +28,7 @@ from tests.web.server import serving
 PASSWORD = "long enough to pass"
 
 
-def signed_in(store: Store, as_: As) -> dict[str, str]:
+def signed_in_cookie(store: Store, as_: As) -> dict[str, str]:
     """The cookie of a browser in which Pat signed in."""
     People(store).set_password("pat", hash_password(PASSWORD))
     answer = as_("").post("/sign-in", data={"name": "pat", "password": PASSWORD})
@@ -44,7 +44,7 @@ def reads(as_: As, cookie: dict[str, str]) -> int:
 
 
 def test_a_copied_cookie_is_worth_nothing_after_signing_out(filled: Store, as_: As) -> None:
-    cookie = signed_in(filled, as_)
+    cookie = signed_in_cookie(filled, as_)
     other = {
         "Cookie": "rapport="
         + as_("").post("/sign-in", data={"name": "pat", "password": PASSWORD}).cookies["rapport"]
@@ -55,14 +55,14 @@ def test_a_copied_cookie_is_worth_nothing_after_signing_out(filled: Store, as_: 
 
 
 def test_a_new_password_signs_every_browser_out_and_keeps_tokens(filled: Store, as_: As) -> None:
-    cookie, program = signed_in(filled, as_), as_("pat")
+    cookie, program = signed_in_cookie(filled, as_), as_("pat")
     People(filled).set_password("pat", hash_password("another long one"))
     assert reads(as_, cookie) == 401
     assert program.get("/api/v1/me").status_code == 200
 
 
 def test_a_disabled_account_is_signed_out_at_once(filled: Store, as_: As) -> None:
-    cookie = signed_in(filled, as_)
+    cookie = signed_in_cookie(filled, as_)
     People(filled).disable("pat")
     assert reads(as_, cookie) == 401
 
@@ -113,7 +113,7 @@ def test_signing_in_sweeps_away_what_is_over(filled: Store, as_: As) -> None:
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/appearance", "/alerts/x/note"])
 def test_another_site_can_post_none_of_the_forms(filled: Store, as_: As, path: str) -> None:
-    cookie = signed_in(filled, as_)
+    cookie = signed_in_cookie(filled, as_)
     form = {"name": "pat", "password": PASSWORD, "chosen": "dark", "note": "n"}
     for origin in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
         answer: httpx.Response = as_("").post(path, data=form, headers={**cookie, **origin})
@@ -165,7 +165,9 @@ def test_a_full_queue_is_said_at_once(filled: Store, as_: As, tmp_path: Path) ->
     going_on = threading.Event()
 
     async def ask() -> httpx.Response:
-        waiting = [asyncio.create_task(services.sign_ins.run(going_on.wait)) for _ in range(18)]
+        waiting = [
+            asyncio.create_task(services.sign_in_queue.run(going_on.wait)) for _ in range(18)
+        ]
         await asyncio.sleep(0.05)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://rapport.test") as web:

@@ -1,4 +1,4 @@
-"""Sends what comes in over HTTP to Kafka: events of platforms, people's actions on alerts."""
+"""Kafka producer of the web process: events received over HTTP, and actions on alerts."""
 
 import asyncio
 from contextlib import suppress
@@ -12,14 +12,14 @@ from stream_app.errors import BrokerUnavailable
 
 log = structlog.get_logger(__name__)
 
-START_WITHIN: Final = 5.0
-SENT_WITHIN_MS: Final = 10_000
+START_TIMEOUT: Final = 5.0
+REQUEST_TIMEOUT_MS: Final = 10_000
 
 
 class Publisher:
-    """A producer that starts when it is first needed and waits for all replicas.
+    """A producer that connects on first use and waits for all in-sync replicas.
 
-    It is idempotent where the brokers know that; the embedded one does not.
+    It is idempotent if the brokers support that; the embedded broker does not.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -28,48 +28,50 @@ class Publisher:
         self._starting = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def opened(self) -> None:
-        """Call once on the event loop."""
+    def bind_loop(self) -> None:
+        """Remember the running event loop; call this before ``send_in_background``."""
         self._loop = asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Send what waits and disconnect; the next record makes a new connection."""
+        """Flush and disconnect; sending again reconnects."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.stop()
 
     async def send(self, topic: str, key: bytes, value: bytes) -> "asyncio.Future[Any]":
-        """Hand a record to the producer; the future tells where it stands in the log.
+        """Queue a record; the future resolves to its metadata (topic, partition, offset).
 
         Raises:
-            BrokerUnavailable: no broker answers.
+            BrokerUnavailable: no broker can be reached, or it rejects the record.
         """
-        producer = await self._started()
+        producer = await self._connected()
         try:
             future: asyncio.Future[Any] = await producer.send(topic, value, key=key)
         except KafkaError as problem:
             raise BrokerUnavailable(
-                f"the broker takes nothing at the moment ({type(problem).__name__})"
+                f"the broker accepts no records at the moment ({type(problem).__name__})"
             ) from problem
         return future
 
-    def tell(self, topic: str, key: bytes, value: bytes) -> None:
-        """Send without waiting, from any thread; a loss is only logged."""
+    def send_in_background(self, topic: str, key: bytes, value: bytes) -> None:
+        """Send without waiting, from any thread; failures are only logged."""
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._tell(topic, key, value), self._loop)
+            asyncio.run_coroutine_threadsafe(self._send_or_log(topic, key, value), self._loop)
 
-    async def _tell(self, topic: str, key: bytes, value: bytes) -> None:
+    async def _send_or_log(self, topic: str, key: bytes, value: bytes) -> None:
         try:
             await (await self.send(topic, key, value))
         except (KafkaError, BrokerUnavailable) as problem:
-            log.warning("publish.lost", topic=topic, problem=type(problem).__name__)
+            log.warning("publish.failed", topic=topic, problem=type(problem).__name__)
 
-    async def _started(self) -> AIOKafkaProducer:
+    async def _connected(self) -> AIOKafkaProducer:
         async with self._starting:
             if self._producer is None:
                 try:
                     self._producer = await self._start(idempotent=True)
-                except BrokerResponseError as problem:  # it answered, and has no idempotence
+                except (
+                    BrokerResponseError
+                ) as problem:  # it was reached, but does not support idempotence
                     log.warning("publish.not-idempotent", problem=type(problem).__name__)
                     self._producer = await self._start(idempotent=False)
             return self._producer
@@ -80,16 +82,18 @@ class Publisher:
             acks="all",
             enable_idempotence=idempotent,
             linger_ms=5,
-            request_timeout_ms=SENT_WITHIN_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
         try:
-            await asyncio.wait_for(producer.start(), START_WITHIN)
+            await asyncio.wait_for(producer.start(), START_TIMEOUT)
         except BaseException as problem:
             with suppress(KafkaError):
                 await producer.stop()
             if idempotent and isinstance(problem, BrokerResponseError):
                 raise
             if isinstance(problem, KafkaError | TimeoutError | OSError):
-                raise BrokerUnavailable("no Kafka broker answers; try again later") from problem
+                raise BrokerUnavailable(
+                    "no Kafka broker can be reached; try again later"
+                ) from problem
             raise
         return producer

@@ -62,7 +62,7 @@ def _leaving_streams(app: ASGIApp) -> ASGIApp:
     return answered
 
 
-class WebInside(Web):
+class InProcessWeb(Web):
     """The same accounts, database and clients as of a web process, without the process."""
 
     app: FastAPI

@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 from stream_app.errors import StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.reading.pages import BadCursor
-from stream_app.web.auth import SignInNeeded
-from stream_app.web.console.frame import address_of, render
+from stream_app.web.auth import NotSignedIn
+from stream_app.web.console.rendering import address_of, render
 from stream_app.web.security import HEADERS
-from stream_app.web.sign_ins import RETRY_AFTER_SECONDS, TooBusy
+from stream_app.web.sign_in_queue import RETRY_AFTER_SECONDS, SignInQueueFull
 
 TITLES: Final = {
     403: "Not open to you",
@@ -40,13 +40,13 @@ ADVICE: Final = {
 }
 
 
-def refusal(
+def error_page(
     request: Request, status: int, said: str = "", title: str = "", advice: str = ""
 ) -> Response:
     """The page for a status; ``said`` is shown where it tells more than the status."""
     return render(
         request,
-        "refusal.html",
+        "error.html",
         status=status,
         code=status,
         title=title or TITLES.get(status, "This did not work"),
@@ -55,16 +55,16 @@ def refusal(
     )
 
 
-def attach(app: FastAPI) -> None:
+def add_error_pages(app: FastAPI) -> None:
     """Answer with pages; the API is an application of its own."""
-    app.add_exception_handler(SignInNeeded, _to_sign_in)
+    app.add_exception_handler(NotSignedIn, _to_sign_in)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, lambda request, _: refusal(request, 422))
-    app.add_exception_handler(ValidationError, lambda request, _: refusal(request, 422))
+    app.add_exception_handler(RequestValidationError, lambda request, _: error_page(request, 422))
+    app.add_exception_handler(ValidationError, lambda request, _: error_page(request, 422))
     for missing in (NoSuchAlert, NoSuchMute, BadCursor):
-        app.add_exception_handler(missing, lambda request, _: refusal(request, 404))
-    app.add_exception_handler(TooBusy, _busy)
-    app.add_exception_handler(StoreUnavailable, lambda request, _: refusal(request, 503))
+        app.add_exception_handler(missing, lambda request, _: error_page(request, 404))
+    app.add_exception_handler(SignInQueueFull, _busy)
+    app.add_exception_handler(StoreUnavailable, lambda request, _: error_page(request, 503))
     app.add_exception_handler(Exception, _broken)
 
 
@@ -78,7 +78,7 @@ def _http(request: Request, problem: Exception) -> Response:
     if not isinstance(problem, HTTPException):
         raise problem
     told = (HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
-    answer = refusal(
+    answer = error_page(
         request, problem.status_code, problem.detail if problem.status_code in told else ""
     )
     answer.headers.update(problem.headers or {})
@@ -86,7 +86,7 @@ def _http(request: Request, problem: Exception) -> Response:
 
 
 def _busy(request: Request, problem: Exception) -> Response:
-    answer = refusal(
+    answer = error_page(
         request,
         503,
         str(problem),
@@ -98,6 +98,6 @@ def _busy(request: Request, problem: Exception) -> Response:
 
 
 def _broken(request: Request, _: Exception) -> Response:
-    answer = refusal(request, 500)
+    answer = error_page(request, 500)
     answer.headers.update(HEADERS)  # this one is made outside the middleware that adds them
     return answer

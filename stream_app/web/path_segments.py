@@ -1,6 +1,6 @@
-"""Session ids as parts of paths: a slash in one is written ``%2F`` and does not end the part.
+"""Session ids as single path segments: a slash inside an id is written ``%2F``.
 
-Servers hand paths over decoded, so that such a slash could not be told from one between two parts.
+Servers decode paths before routing, so an encoded slash would otherwise split the segment.
 """
 
 import re
@@ -10,24 +10,24 @@ from urllib.parse import quote, unquote
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-SESSION: Final = "{session_id:segment}"
-"""In the paths of routes."""
+SESSION_ID: Final = "{session_id:segment}"
+"""Path parameter for routes."""
 _SLASH: Final = "\ufdd0"
-"""Stands for an encoded slash until the route is found; Unicode will never make it a character."""
+"""Replaces encoded slashes during routing; a noncharacter that Unicode will never assign."""
 _ENCODED: Final = re.compile("%2f", re.IGNORECASE)
 
 
-def segment(name: str) -> str:
-    """A name as one part of a path.
+def path_segment(name: str) -> str:
+    """Encode a name as one path segment.
 
-    >>> segment("a/b?")
+    >>> path_segment("a/b?")
     'a%2Fb%3F'
     """
     return quote(name, safe="")
 
 
-class _Named(Convertor[str]):
-    """Gives a part of a path back as the name it was made of."""
+class _SegmentConvertor(Convertor[str]):
+    """Decodes a path segment to the name it was encoded from."""
 
     regex = "[^/]+"
 
@@ -35,20 +35,20 @@ class _Named(Convertor[str]):
         return value.replace(_SLASH, "/")
 
     def to_string(self, value: str) -> str:
-        return segment(value)
+        return path_segment(value)
 
 
-register_url_convertor("segment", _Named())
+register_url_convertor("segment", _SegmentConvertor())
 
 
 class EncodedSlashes:
-    """ASGI middleware that keeps encoded slashes from ending a part of the path."""
+    """ASGI middleware that keeps encoded slashes from splitting path segments."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
+        """Handle the request with its path re-encoded."""
         raw = scope.get("raw_path") or b""
         parts = _ENCODED.split(raw.decode("latin-1"))
         if len(parts) > 1:

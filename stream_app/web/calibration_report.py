@@ -16,8 +16,8 @@ from stream_app.store.repository import Store
 from stream_app.store.samples import Sample, Work
 from stream_app.web.agreement import Kappa, Sides, Table, kappa, table
 
-FEWEST_RATERS: Final = 2
-MOST_DIFFERENCES: Final = 10
+MIN_RATERS: Final = 2
+MAX_DIFFERENCES: Final = 10
 MODEL: Final = "model"
 
 
@@ -59,7 +59,7 @@ def may_read_report(done: Work, person: Person) -> bool:
 
     Analysts never rate, and read it as soon as there is one.
     """
-    if len(done.finished) < FEWEST_RATERS:
+    if len(done.finished) < MIN_RATERS:
         return False
     return person.role is PersonRole.ANALYST or person.name in done.finished
 
@@ -116,7 +116,7 @@ def _differences(said: Said, model: dict[int, dict[str, int]]) -> list[Differenc
             apart += max(levels, default=0) - min(levels, default=0)
         if apart:
             found.append(Difference(place, apart, {**values, MODEL: model.get(place, {})}))
-    return sorted(found, key=lambda each: (-each.apart, each.place))[:MOST_DIFFERENCES]
+    return sorted(found, key=lambda each: (-each.apart, each.place))[:MAX_DIFFERENCES]
 
 
 def _letter(number: int) -> str:

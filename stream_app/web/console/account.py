@@ -6,12 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from stream_app.web.auth import SIGN_IN, from_here, signed_in
-from stream_app.web.console.frame import APPEARANCE, APPEARANCES, render
-from stream_app.web.services import Wired
+from stream_app.web.auth import SIGN_IN, authenticate, require_same_site
+from stream_app.web.console.rendering import APPEARANCE, APPEARANCES, render
+from stream_app.web.services import ServicesDep
 
 YEAR = 365 * 24 * 3600
-OWN_FORM = [Depends(from_here)]
+SAME_SITE = [Depends(require_same_site)]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
@@ -21,10 +21,10 @@ def sign_in_page(request: Request, to: str = "/") -> Response:
     return render(request, "sign_in.html", to=to, refused=False)
 
 
-@router.post("/sign-in", dependencies=OWN_FORM)
+@router.post("/sign-in", dependencies=SAME_SITE)
 async def sign_in(
     request: Request,
-    services: Wired,
+    services: ServicesDep,
     name: Annotated[str, Form()],
     password: Annotated[str, Form()],
     to: Annotated[str, Form()] = "/",
@@ -34,19 +34,19 @@ async def sign_in(
     until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
 
     def check() -> str | None:
-        person = signed_in(services, name, password, address)
+        person = authenticate(services, name, password, address)
         return services.people.sign_in(person.name, until) if person is not None else None
 
-    token = await services.sign_ins.run(check)
+    token = await services.sign_in_queue.run(check)
     if token is None:
         return render(request, "sign_in.html", status=401, to=to, refused=True)
     request.session.clear()
     request.session[SIGN_IN] = token
-    return RedirectResponse(inside(to), status_code=303)
+    return RedirectResponse(local_path(to), status_code=303)
 
 
-@router.post("/sign-out", dependencies=OWN_FORM)
-def sign_out(request: Request, services: Wired) -> Response:
+@router.post("/sign-out", dependencies=SAME_SITE)
+def sign_out(request: Request, services: ServicesDep) -> Response:
     """Forget who it was, here and wherever this cookie has gone."""
     if token := request.session.get(SIGN_IN):
         services.people.sign_out(token)
@@ -54,14 +54,14 @@ def sign_out(request: Request, services: Wired) -> Response:
     return RedirectResponse("/sign-in", status_code=303)
 
 
-@router.post("/appearance", dependencies=OWN_FORM)
+@router.post("/appearance", dependencies=SAME_SITE)
 def appearance(
-    services: Wired,
+    services: ServicesDep,
     chosen: Annotated[str, Form()],
     to: Annotated[str, Form()] = "/",
 ) -> Response:
     """Light, dark, or as the system says; kept in this browser."""
-    answer = RedirectResponse(inside(to), status_code=303)
+    answer = RedirectResponse(local_path(to), status_code=303)
     if chosen in APPEARANCES:
         answer.set_cookie(
             APPEARANCE,
@@ -74,7 +74,7 @@ def appearance(
     return answer
 
 
-def inside(address: str) -> str:
+def local_path(address: str) -> str:
     """The address, if it is one of this console's; else the start page."""
     own = address.startswith("/") and not address.startswith(("//", "/\\"))
     return address if own and address.isprintable() else "/"

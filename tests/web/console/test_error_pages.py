@@ -8,7 +8,7 @@ from fastapi import FastAPI, HTTPException
 from starlette.middleware.sessions import SessionMiddleware
 
 from stream_app.errors import StoreUnavailable
-from stream_app.web.console import refusals
+from stream_app.web.console import error_pages
 from stream_app.web.security import HEADERS, SecurityHeaders
 
 
@@ -17,7 +17,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     app = FastAPI()
     app.add_middleware(SessionMiddleware, secret_key="k")
     app.add_middleware(SecurityHeaders)
-    refusals.attach(app)
+    error_pages.add_error_pages(app)
 
     @app.get("/breaks")
     def breaks() -> None:
@@ -25,7 +25,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
     @app.get("/forbidden")
     def forbidden() -> None:
-        raise HTTPException(403, "this is not open to the role analyst")
+        raise HTTPException(403, "not allowed for the role analyst")
 
     @app.get("/away")
     def away() -> None:
@@ -61,6 +61,6 @@ async def test_each_refusal_is_a_page_with_all_headers(
 
 
 async def test_a_refusal_says_why_where_that_helps_and_no_secret(client: httpx.AsyncClient) -> None:
-    assert "this is not open to the role analyst" in (await client.get("/forbidden")).text
+    assert "not allowed for the role analyst" in (await client.get("/forbidden")).text
     assert "secret" not in (await client.get("/breaks")).text
     assert "db.internal" not in (await client.get("/away")).text

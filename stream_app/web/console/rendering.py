@@ -14,8 +14,8 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core import variable_words
 from stream_app.core.heads import LEVELS
 from stream_app.store.people import Person
-from stream_app.web.console import words
-from stream_app.web.segments import segment
+from stream_app.web.console import formatting
+from stream_app.web.path_segments import path_segment
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
@@ -85,7 +85,7 @@ def since(moment: datetime | None, now: datetime) -> Markup | str:
     if moment is None:
         return "–"
     return Markup('<time datetime="{}" data-since>{}</time>').format(
-        moment.isoformat(), words.duration((now - moment).total_seconds())
+        moment.isoformat(), formatting.duration((now - moment).total_seconds())
     )
 
 
@@ -95,14 +95,14 @@ templates.env.filters.update(
     clock=clock,
     day=day,
     since=since,
-    plain=words.plain,
-    pseudonym=words.pseudonym,
-    segment=segment,
-    number=words.number,
-    validity=words.validity,
-    expected=words.count,
-    measured=words.measured,
+    plain=formatting.plain,
+    pseudonym=formatting.pseudonym,
+    path_segment=path_segment,
+    number=formatting.number,
+    validity=formatting.validity,
+    expected=formatting.count,
+    measured=formatting.measured,
 )
-templates.env.globals.update(mechanisms=MECHANISMS, badges=words.BADGES, level_words=LEVELS)
+templates.env.globals.update(mechanisms=MECHANISMS, badges=formatting.BADGES, level_words=LEVELS)
 templates.env.trim_blocks = True
 templates.env.lstrip_blocks = True

@@ -13,7 +13,7 @@ Place = tuple[int | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Judgements:
+class Reviews:
     """Of one session, as one person may see them."""
 
     ratings: dict[Place, list[Rating]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Judgements:
         return [one for found in self.disputes.values() for one in found if one.decision is None]
 
 
-def of_session(store: Store, person: Person, session_id: str) -> Judgements:
+def of_session(store: Store, person: Person, session_id: str) -> Reviews:
     """A counsellor sees the own disputes only."""
     rated: dict[Place, list[Rating]] = defaultdict(list)
     for rating in ratings.of_session(store, person, session_id):
@@ -34,4 +34,4 @@ def of_session(store: Store, person: Person, session_id: str) -> Judgements:
     own = person.name if person.role is PersonRole.COUNSELLOR else None
     for dispute in disputes.find(store, person.scope, session_id=session_id, person=own):
         contested[dispute.seq, dispute.head].append(dispute)
-    return Judgements(dict(rated), dict(contested))
+    return Reviews(dict(rated), dict(contested))

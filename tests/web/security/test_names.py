@@ -4,7 +4,7 @@ from stream_app.store import samples
 from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.store.samples import NewSample
-from stream_app.web import blind, calibration
+from stream_app.web import blind_rating, calibration_report
 from tests.store import batches, judging
 from tests.web.people.conftest import As
 
@@ -43,9 +43,9 @@ def test_letters_of_raters_do_not_follow_the_alphabet(filled: Store) -> None:
         sample = samples.draw(filled, raters[0], NewSample("t", batches.BUNDLE, "north", 5, seed))
         for rater in raters:
             for place in range(1, sample.size + 1):
-                levels = dict.fromkeys(calibration.MECHANISMS, 1)
-                blind.rate(filled, rater, sample.sample_id, place, levels)
-        letters = [calibration.report(filled, rater, sample).you for rater in raters]
+                levels = dict.fromkeys(calibration_report.MECHANISMS, 1)
+                blind_rating.rate_turn(filled, rater, sample.sample_id, place, levels)
+        letters = [calibration_report.report(filled, rater, sample).you for rater in raters]
         assert sorted(map(str, letters)) == ["A", "B", "C", "D"]
         orders.add(tuple(letters))
     assert len(orders) > 1

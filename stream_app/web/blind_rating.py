@@ -19,7 +19,7 @@ BEFORE: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class BlindRead:
+class SampleTurnView:
     """``turns``: some that precede it, then the one to rate. ``yours``: by head."""
 
     sample: Sample
@@ -29,7 +29,7 @@ class BlindRead:
     yours: dict[str, int]
 
 
-def turn(store: Store, person: Person, sample_id: str, place: int) -> BlindRead:
+def read_turn(store: Store, person: Person, sample_id: str, place: int) -> SampleTurnView:
     """Read a turn of a sample; leaves a trace in the audit trail.
 
     Raises:
@@ -48,10 +48,12 @@ def turn(store: Store, person: Person, sample_id: str, place: int) -> BlindRead:
     if not turns or turns[-1].seq != at.seq:
         raise NotThere("this turn has been erased")
     yours = done.values.get(person.name, {}).get(place, {})
-    return BlindRead(sample, done, place, turns, yours)
+    return SampleTurnView(sample, done, place, turns, yours)
 
 
-def rate(store: Store, person: Person, sample_id: str, place: int, values: dict[str, int]) -> None:
+def rate_turn(
+    store: Store, person: Person, sample_id: str, place: int, values: dict[str, int]
+) -> None:
     """Rate the mechanisms of a turn.
 
     Raises:

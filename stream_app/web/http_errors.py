@@ -1,4 +1,4 @@
-"""From the store's refusals about ratings, disputes and samples to answers over HTTP."""
+"""HTTP status codes for errors about feedback, ratings, disputes and calibration samples."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +19,11 @@ STATUS: Final[dict[type[RapportError], int]] = {
 
 
 @contextmanager
-def as_http() -> Iterator[None]:
-    """Answer a refusal inside with its status and its words.
+def as_http_errors() -> Iterator[None]:
+    """Convert these errors inside the ``with`` block to ``HTTPException``.
 
     Raises:
-        HTTPException: instead of the refusal.
+        HTTPException: with the status and text of the error.
     """
     try:
         yield

@@ -14,8 +14,8 @@ import uvicorn
 from stream_app.commands import web
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
-from stream_app.web import connections
-from stream_app.web.connections import TimedProtocol
+from stream_app.web import connection_timeouts
+from stream_app.web.connection_timeouts import TimeoutProtocol
 from stream_app.worker.broker import free_port
 from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
@@ -24,10 +24,10 @@ LET_GO = 0.6
 Send = Callable[[dict[str, Any]], Any]
 
 
-class Hasty(TimedProtocol):
+class Hasty(TimeoutProtocol):
     """The same deadlines, sooner."""
 
-    headers_within = body_within = read_within = LET_GO
+    headers_timeout = body_timeout = read_timeout = LET_GO
 
 
 async def application(scope: dict[str, Any], receive: Callable[[], Any], send: Send) -> None:
@@ -128,8 +128,8 @@ def test_the_console_is_served_with_these_deadlines(monkeypatch: pytest.MonkeyPa
     made = SimpleNamespace(state=SimpleNamespace(services=None))
     monkeypatch.setattr(web.bootstrap, "web", lambda _: made)
     web.run(Settings())
-    assert given["http"] is TimedProtocol
-    assert given["limit_concurrency"] == connections.MOST_CONNECTIONS
+    assert given["http"] is TimeoutProtocol
+    assert given["limit_concurrency"] == connection_timeouts.MAX_CONNECTIONS
 
 
 def test_a_client_of_the_probes_that_stalls_holds_up_no_other() -> None:

@@ -1,0 +1,85 @@
+"""Closes connections of slow clients.
+
+uvicorn itself closes only connections that are idle between requests. It has no timeout for the
+rest of a request, nor for a client that does not read its response.
+"""
+
+import asyncio
+from typing import Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADERS_TIMEOUT: Final = 10.0
+"""Seconds from the opening of a connection, or the first byte of a request, to its last header."""
+BODY_TIMEOUT: Final = 60.0
+"""Seconds from the last header to the end of the body."""
+READ_TIMEOUT: Final = 60.0
+"""Seconds for which a client may leave a pending response unread."""
+MAX_CONNECTIONS: Final = 1000
+"""Per process; further requests are answered 503."""
+
+
+class TimeoutProtocol(H11Protocol):
+    """HTTP/1.1 with a deadline for each phase of a request: headers, body, reading the response."""
+
+    headers_timeout = HEADERS_TIMEOUT
+    body_timeout = BODY_TIMEOUT
+    read_timeout = READ_TIMEOUT
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._request_timer: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
+        self._phase: object = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the deadline for the first request's headers."""
+        super().connection_made(transport)
+        self._set_deadline()
+
+    def data_received(self, data: bytes) -> None:
+        """Restart the deadline if the next phase has begun."""
+        super().data_received(data)
+        self._set_deadline()
+
+    def pause_writing(self) -> None:
+        """Start the deadline for a client that has stopped reading."""
+        super().pause_writing()
+        self._read_timer = self.loop.call_later(self.read_timeout, self._abort)
+
+    def resume_writing(self) -> None:
+        """Cancel that deadline: the client is reading again."""
+        super().resume_writing()
+        self._read_timer = _cancel(self._read_timer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel all deadlines."""
+        self._request_timer, self._read_timer = (
+            _cancel(self._request_timer),
+            _cancel(self._read_timer),
+        )
+        super().connection_lost(exc)
+
+    def _set_deadline(self) -> None:
+        """Set the deadline of the current phase; bytes within a phase do not extend it.
+
+        Data that arrives during a response is handled after it.
+        """
+        phase = self.conn.their_state
+        if phase is self._phase and self._request_timer is not None:
+            return
+        self._phase, self._request_timer = phase, _cancel(self._request_timer)
+        timeout = {h11.IDLE: self.headers_timeout, h11.SEND_BODY: self.body_timeout}.get(phase)
+        if timeout is not None:
+            self._request_timer = self.loop.call_later(timeout, self._abort)
+
+    def _abort(self) -> None:
+        self.transport.abort()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Cancel a timer, if any, and return None."""
+    if timer is not None:
+        timer.cancel()
+    return None

@@ -1,0 +1,284 @@
+"""The hub of live events: numbers them, keeps the newest for replay, sends them to clients.
+
+Runs on the event loop's thread; only ``Hub.broadcast_action_threadsafe`` may be called from other
+threads. Memory is bounded: a ring buffer of events, and per client a queue of references to them.
+"""
+
+import asyncio
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from stream_app.contracts.scores import Alert, SessionScore, TurnScore
+from stream_app.errors import RapportError
+from stream_app.store.reading.facts import Facts
+from stream_app.store.reading.scope import Scope
+
+REPLAY_BUFFER: Final = 5_000
+"""Events kept for ``Last-Event-ID``; about 1 kB each."""
+CLIENT_QUEUE: Final = 500
+"""Events that may be queued for one client; if it falls further behind, it gets a ``resync``."""
+MAX_CLIENTS: Final = 500
+MAX_CLIENTS_PER_PERSON: Final = 100
+"""Open streams of one person, so that no one can use up all streams."""
+
+
+class TooManyClients(RapportError):
+    """The maximum number of live streams is open."""
+
+
+class LiveEventKind(Enum):
+    """Kind of a live event.
+
+    ``resync``: the client has lost events and must reload its state. ``stale``: the broker is
+    unavailable.
+    """
+
+    SESSION = "session"
+    TURN = "turn"
+    ALERT = "alert"
+    ALERT_ACTION = "alert-action"
+    RESYNC = "resync"
+    STALE = "stale"
+
+
+class AlertActionMessage(Struct, frozen=True, kw_only=True):
+    """A person's action on an alert, sent to other web processes; without the note."""
+
+    action_id: str
+    episode_id: str
+    session_id: str
+    kind: str
+    reason: str | None
+    person: str
+    at: str
+    state: str
+
+
+class LiveEvent(Struct, frozen=True):
+    """One live event; ``data`` is JSON. An event without ``facts`` goes to every client."""
+
+    number: int
+    kind: LiveEventKind
+    data: str
+    session_id: str | None = None
+    facts: Facts | None = None
+    deidentified: str | None = None
+    """``data`` without pseudonyms and names; None if it contains none."""
+
+
+class Subscription(Struct, frozen=True):
+    """The events that a client may see and has selected; None = no restriction."""
+
+    scope: Scope
+    team: str | None = None
+    domain: str | None = None
+    session_id: str | None = None
+    deidentified: bool = False
+    person: str = ""
+
+    def matches(self, event: LiveEvent) -> bool:
+        """Whether this client gets the event."""
+        facts = event.facts
+        if facts is None:
+            return True
+        return (
+            self.scope.team in (None, facts.team)
+            and (self.scope.speaker is None or self.scope.speaker in facts.counsellors)
+            and self.team in (None, facts.team)
+            and self.domain in (None, facts.domain)
+            and self.session_id in (None, event.session_id)
+        )
+
+    def data_for(self, event: LiveEvent) -> str:
+        """The event's data, without names if the client may not see them."""
+        return (event.deidentified if self.deidentified else None) or event.data
+
+
+class Client:
+    """One open stream."""
+
+    def __init__(self, subscription: Subscription, client_queue: int) -> None:
+        self.subscription = subscription
+        self._max_queued = client_queue
+        self._queue: deque[LiveEvent] = deque()
+        self._available = asyncio.Event()
+
+    def put(self, event: LiveEvent) -> None:
+        """Queue an event; if the queue is full, replace its contents with a ``resync``."""
+        if not self.subscription.matches(event):
+            return
+        if len(self._queue) >= self._max_queued:
+            self._queue.clear()
+            event = resync(event.number)
+        self._queue.append(event)
+        self._available.set()
+
+    async def take(self, timeout: float) -> list[LiveEvent]:
+        """Remove and return all queued events; empty if none arrives within ``timeout`` seconds."""
+        if not self._queue:
+            try:
+                await asyncio.wait_for(self._available.wait(), timeout)
+            except TimeoutError:
+                return []
+        self._available.clear()
+        found = list(self._queue)
+        self._queue.clear()
+        return found
+
+
+class Hub:
+    """Distributes the live events of one web process to its clients."""
+
+    def __init__(
+        self,
+        replay_buffer: int = REPLAY_BUFFER,
+        client_queue: int = CLIENT_QUEUE,
+        max_clients: int = MAX_CLIENTS,
+    ) -> None:
+        self.epoch = secrets.token_hex(4)
+        self.live = False
+        """Whether the topics are currently being read."""
+        self._number = 0
+        self._ring: deque[LiveEvent] = deque(maxlen=replay_buffer)
+        self._client_queue = client_queue
+        self._max_clients = max_clients
+        self._clients: set[Client] = set()
+        self._seen_actions: OrderedDict[str, None] = OrderedDict()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def clients(self) -> int:
+        """Number of open streams."""
+        return len(self._clients)
+
+    @property
+    def number(self) -> int:
+        """Number of events since the process started."""
+        return self._number
+
+    @property
+    def position(self) -> str:
+        """The id of the newest event; clients can resume from it."""
+        return f"{self.epoch}-{self._number}"
+
+    def id_of(self, event: LiveEvent) -> str:
+        """The event's id on the stream."""
+        return f"{self.epoch}-{event.number}"
+
+    def bind_loop(self) -> None:
+        """Remember the running event loop; call this before ``broadcast_action_threadsafe``."""
+        self._loop = asyncio.get_running_loop()
+
+    def check_room(self, person: str) -> None:
+        """Check that this person may open another stream.
+
+        Raises:
+            TooManyClients: the limit of the process or of this person is reached.
+        """
+        own = sum(client.subscription.person == person for client in self._clients)
+        if len(self._clients) >= self._max_clients or own >= MAX_CLIENTS_PER_PERSON:
+            raise TooManyClients("too many live streams are open; try again later")
+
+    @contextmanager
+    def subscribe(
+        self, subscription: Subscription, last_id: str | None
+    ) -> Iterator[tuple[Client, list[LiveEvent]]]:
+        """Register a client; yields it and the events it has missed since ``last_id``.
+
+        Call ``check_room`` first.
+        """
+        client = Client(subscription, self._client_queue)
+        self._clients.add(client)
+        try:
+            yield client, self._missed(subscription, last_id)
+        finally:
+            self._clients.discard(client)
+
+    def broadcast(
+        self,
+        kind: LiveEventKind,
+        data: str,
+        session_id: str | None = None,
+        facts: Facts | None = None,
+        deidentified: str | None = None,
+    ) -> None:
+        """Number an event, keep it for replay and queue it for matching clients."""
+        self._number += 1
+        event = LiveEvent(self._number, kind, data, session_id, facts, deidentified)
+        self._ring.append(event)
+        for client in self._clients:
+            client.put(event)
+
+    def mark_stale(self, since: str) -> None:
+        """Tell clients that the broker is unavailable; ``since`` is an RFC 3339 time."""
+        if self.live:
+            self.live = False
+            self.broadcast(LiveEventKind.STALE, msgspec.json.encode({"since": since}).decode())
+
+    def mark_live(self) -> None:
+        """Tell clients that the topics are read from now on and earlier events may be lost."""
+        self.live = True
+        self.broadcast(LiveEventKind.RESYNC, "{}")
+
+    def broadcast_action_threadsafe(self, action: AlertActionMessage, facts: Facts) -> None:
+        """Broadcast an action of this process immediately; callable from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.broadcast_action, action, facts)
+
+    def broadcast_action(self, action: AlertActionMessage, facts: Facts) -> None:
+        """Broadcast an action once: it may arrive both from this process and through the topic."""
+        if action.action_id in self._seen_actions:
+            return
+        self._seen_actions[action.action_id] = None
+        while len(self._seen_actions) > REPLAY_BUFFER:
+            self._seen_actions.popitem(last=False)
+        body = msgspec.to_builtins(action)
+        unnamed = msgspec.json.encode({**body, "person": None}).decode()
+        data = msgspec.json.encode(body).decode()
+        self.broadcast(LiveEventKind.ALERT_ACTION, data, action.session_id, facts, unnamed)
+
+    def broadcast_message(self, message: TurnScore | SessionScore | Alert, facts: Facts) -> None:
+        """Broadcast a message from a score or alert topic."""
+        body = msgspec.to_builtins(message)
+        session_id = message.session_id
+        match message:
+            case TurnScore():
+                self.broadcast(
+                    LiveEventKind.TURN, msgspec.json.encode(body).decode(), session_id, facts
+                )
+            case SessionScore():
+                body |= msgspec.to_builtins(facts)
+                unnamed = msgspec.json.encode({**body, "counsellors": []}).decode()
+                data = msgspec.json.encode(body).decode()
+                self.broadcast(LiveEventKind.SESSION, data, session_id, facts, unnamed)
+            case Alert():
+                body |= {"team": facts.team, "domain": facts.domain}
+                self.broadcast(
+                    LiveEventKind.ALERT, msgspec.json.encode(body).decode(), session_id, facts
+                )
+
+    def _missed(self, subscription: Subscription, last_id: str | None) -> list[LiveEvent]:
+        if last_id is None:
+            return []
+        epoch, _, number = last_id.rpartition("-")
+        if epoch != self.epoch or not (number.isascii() and number.isdigit()):
+            return [resync(self._number)]
+        seen = int(number[:20])
+        oldest = self._ring[0].number if self._ring else self._number + 1
+        if seen > self._number or seen < oldest - 1:
+            return [resync(self._number)]
+        return [
+            event for event in self._ring if event.number > seen and subscription.matches(event)
+        ]
+
+
+def resync(number: int) -> LiveEvent:
+    """An event that makes one client reload its state; events after ``number`` will follow."""
+    return LiveEvent(number, LiveEventKind.RESYNC, "{}")

@@ -1,0 +1,198 @@
+"""Feeds the topics of scores, alerts and actions to the hub, without a consumer group.
+
+When the broker is unavailable, at the start or later, the hub tells its clients, and the reader
+reconnects after 0.2 s, then with exponential backoff up to 5 s.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from stream_app.contracts.scores import Output, decode
+from stream_app.errors import RapportError
+from stream_app.store.reading.facts import Facts, look_up
+from stream_app.store.repository import Store
+from stream_app.web.live_hub import AlertActionMessage, Hub
+
+log = structlog.get_logger(__name__)
+
+FETCH_WAIT_MS: Final = 100
+BATCH: Final = 500
+CHECK_SECONDS: Final = 2.0
+"""Seconds between checks that the broker still answers and has not lost its log."""
+BROKER_TIMEOUT: Final = 5.0
+MIN_PAUSE: Final = 0.2
+MAX_PAUSE: Final = 5.0
+FACTS_TTL: Final = 15.0
+"""Seconds after which a session's facts are looked up again, as a counsellor may have joined."""
+MAX_CACHED_SESSIONS: Final = 10_000
+
+_action = msgspec.json.Decoder(AlertActionMessage).decode
+
+
+class LogChanged(RapportError):
+    """A partition has become shorter: the topic was recreated or the broker was replaced."""
+
+
+class FactsCache:
+    """Caches each session's team, domain and counsellors from the database."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._cached: OrderedDict[str, tuple[float, Facts]] = OrderedDict()
+
+    async def get(self, session_ids: Iterable[str]) -> dict[str, Facts]:
+        """Facts of these sessions; empty for unknown sessions.
+
+        Raises:
+            StoreUnavailable: the database does not answer.
+        """
+        now = self._clock()
+        wanted = set(session_ids)
+        found = {
+            key: cached[1]
+            for key in wanted
+            if (cached := self._cached.get(key)) is not None and now - cached[0] < FACTS_TTL
+        }
+        if missing := sorted(wanted - found.keys()):
+            looked_up = await asyncio.to_thread(look_up, self._store, missing)
+            for key in missing:
+                found[key] = looked_up.get(key, Facts())
+                if found[key].counsellors:  # not cached until a counsellor has spoken
+                    self._keep(key, now, found[key])
+        return found
+
+    def _keep(self, key: str, now: float, facts: Facts) -> None:
+        self._cached.pop(key, None)
+        self._cached[key] = (now, facts)
+        while len(self._cached) > MAX_CACHED_SESSIONS:
+            self._cached.popitem(last=False)
+
+
+class TopicReader:
+    """Reads the topics into the hub until it is cancelled.
+
+    Args:
+        hub: receives the messages.
+        store: has the facts of each session.
+        topics: topics of turn scores, session scores and alerts.
+        action_topic: the topic of people's actions on alerts.
+        options: aiokafka's connection options.
+        declare: creates missing topics; otherwise the broker might create them on subscription,
+            with another number of partitions.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        store: Store,
+        topics: list[str],
+        action_topic: str,
+        options: dict[str, Any],
+        declare: Callable[[], Awaitable[object]],
+    ) -> None:
+        self._hub = hub
+        self._topics = [*topics, action_topic]
+        self._action_topic = action_topic
+        self._options = options
+        self._store = store
+        self._declare = declare
+
+    async def run(self) -> None:
+        """Read the topics, reconnecting whenever the broker or the database was unavailable."""
+        facts = FactsCache(self._store, asyncio.get_running_loop().time)
+        pause = MIN_PAUSE
+        while True:
+            reading = asyncio.create_task(self._read(facts))
+            try:
+                await asyncio.wait([reading])  # cancelling the reading does not cancel this task
+            finally:
+                reading.cancel()
+            if self._hub.live:
+                pause = MIN_PAUSE
+                self._hub.mark_stale(datetime.now(UTC).isoformat())
+                log.warning("live.disconnected", problem=_problem(reading))
+            await asyncio.sleep(pause)
+            pause = min(MAX_PAUSE, pause * 2)
+
+    async def _read(self, facts: FactsCache) -> None:
+        await self._declare()
+        consumer = AIOKafkaConsumer(
+            *self._topics,
+            **self._options,
+            auto_offset_reset="latest",
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            request_timeout_ms=10_000,
+        )
+        try:
+            await asyncio.wait_for(consumer.start(), BROKER_TIMEOUT)
+            await asyncio.wait_for(consumer.seek_to_end(), BROKER_TIMEOUT)
+            self._hub.mark_live()
+            log.info("live.connected", topics=self._topics)
+            checking = asyncio.create_task(_check_broker(consumer))
+            try:
+                while not checking.done():
+                    await self._batch(consumer, facts)
+                checking.result()
+            finally:
+                checking.cancel()
+                await asyncio.wait([checking])
+        finally:
+            await _stop(consumer)
+
+    async def _batch(self, consumer: AIOKafkaConsumer, facts: FactsCache) -> None:
+        fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
+        messages: list[Output | AlertActionMessage] = []
+        for records in fetched.values():
+            for record in records:
+                try:
+                    is_action = record.topic == self._action_topic
+                    messages.append(_action(record.value) if is_action else decode(record.value))
+                except msgspec.MsgspecError as problem:
+                    log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
+        if not messages:
+            return
+        facts_of = await facts.get(message.session_id for message in messages)
+        for message in messages:
+            session_facts = facts_of[message.session_id]
+            if isinstance(message, AlertActionMessage):
+                self._hub.broadcast_action(message, session_facts)
+            else:
+                self._hub.broadcast_message(message, session_facts)
+
+
+def _problem(reading: "asyncio.Task[None]") -> str:
+    problem = None if reading.cancelled() else reading.exception()
+    return f"{type(problem).__name__}: {problem}"[:200] if problem else "cancelled"
+
+
+async def _stop(consumer: AIOKafkaConsumer) -> None:
+    """Stop the consumer; aiokafka 0.14 may cancel itself here and leave connections open."""
+    stopping = asyncio.ensure_future(consumer.stop())
+    await asyncio.wait([stopping], timeout=BROKER_TIMEOUT)
+    if not stopping.done() or stopping.cancelled() or stopping.exception() is not None:
+        stopping.cancel()
+        await consumer._client.close()  # noqa: SLF001  # a second stop() would do nothing
+
+
+async def _check_broker(consumer: AIOKafkaConsumer) -> None:
+    """Never return; raise if the broker does not answer or its log was replaced.
+
+    Compares end offsets with earlier end offsets, not with positions: the embedded broker reports
+    the first record of the last batch as the end.
+    """
+    before: dict[TopicPartition, int] = {}
+    while True:
+        partitions = list(consumer.assignment())
+        ends = await asyncio.wait_for(consumer.end_offsets(partitions), BROKER_TIMEOUT)
+        if any(end < before.get(partition, end) for partition, end in ends.items()):
+            raise LogChanged("the end offset of a partition has decreased")
+        before = ends
+        await asyncio.sleep(CHECK_SECONDS)
