@@ -125,7 +125,7 @@ class Told:
 
     def page(self, path: str) -> str:
         headers = {"Authorization": f"Bearer {self.web.tokens['sue']}"}
-        with self.web.visitor(headers=headers) as sue:
+        with self.web.anonymous_client(headers=headers) as sue:
             return sue.get(path).raise_for_status().text
 
     def export(self, path: str) -> bytes:

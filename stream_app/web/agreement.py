@@ -1,10 +1,10 @@
-"""How far people and the model agree: Cohen's kappa with its interval, from statsmodels.
+"""Agreement of people and the model: Cohen's kappa with its interval, from statsmodels.
 
-Steps of a scale count by quadratic weights (two levels apart weigh four times one level apart);
-labels without an order count by plain kappa. The interval is the asymptotic one of Fleiss, Cohen
-and Everitt (1969) at 95 %, as statsmodels gives it; ``tests/web/test_agreement.py`` compares it
-with a bootstrap. It supposes independent pairs, so a turn gives one pair only: its first rating
-(blind ones before others) and the model's score, or its first two ratings.
+Ordinal labels use quadratic weights (a difference of two levels weighs four times a difference of
+one); other labels are unweighted. The 95 % interval is the asymptotic one of Fleiss, Cohen and
+Everitt (1969), as computed by statsmodels; ``tests/web/test_agreement.py`` compares it with a
+bootstrap. It assumes independent pairs, so each turn gives only one pair: its first rating (blind
+ratings take precedence) and the model's score, or its first two ratings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,14 +24,14 @@ from stream_app.store.reading.agreement import RatedTurn, rated_turns, stamp
 from stream_app.store.repository import Store
 
 MIN_PAIRS: Final = 20
-KEPT_SECONDS: Final = 60
-MAX_REMEMBERED: Final = 100
+CACHE_SECONDS: Final = 60
+MAX_CACHED: Final = 100
 Table = tuple[tuple[int, ...], ...]
-"""Counts: rows are what the one side said, columns what the other said."""
+"""Confusion matrix: rows are the labels of one side, columns those of the other."""
 
 
 class Sides(Enum):
-    """Who is compared."""
+    """The two sides that are compared."""
 
     PEOPLE_MODEL = "people-model"
     PEOPLE_PEOPLE = "people-people"
@@ -39,17 +39,17 @@ class Sides(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """Chance-corrected agreement; without ``kappa``, ``problem`` says why there is none."""
+    """Chance-corrected agreement; ``problem`` says why kappa or its interval is missing."""
 
-    n: Annotated[int, Field(description="Pairs")]
+    n: Annotated[int, Field(description="Number of pairs")]
     kappa: Annotated[float | None, Field(description="Cohen's kappa, at most 1")] = None
     low: Annotated[float | None, Field(description="Lower end of the 95 % interval")] = None
     high: Annotated[float | None, Field(description="Upper end of the 95 % interval")] = None
-    problem: Annotated[str | None, Field(description="Why no kappa or interval is given")] = None
+    problem: Annotated[str | None, Field(description="Why kappa or its interval is missing")] = None
 
     @property
     def words(self) -> str:
-        """As it stands on pages.
+        """As shown on pages.
 
         >>> Kappa(120, 0.71, 0.62, 0.8).words
         'κ 0.71 [0.62, 0.80], n 120'
@@ -63,34 +63,34 @@ class Kappa:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement on one head. ``blind``: pairs whose ratings were given blind, in a sample."""
+    """Agreement on one head. ``blind``: number of pairs with blind ratings."""
 
     head: str
     sides: Sides
-    weights: Annotated[str, Field(description="`quadratic` for steps of a scale, else `none`")]
+    weights: Annotated[str, Field(description="`quadratic` for ordinal labels, else `none`")]
     blind: int
     kappa: Kappa
 
 
 _State = tuple[tuple[int, datetime | None], float]
-_Remembered = dict[tuple[str, tuple[str, ...]], tuple[_State, list[Agreement]]]
-_remembered: WeakKeyDictionary[Store, _Remembered] = WeakKeyDictionary()
+_Cache = dict[tuple[str, tuple[str, ...]], tuple[_State, list[Agreement]]]
+_cache: WeakKeyDictionary[Store, _Cache] = WeakKeyDictionary()
 
 
 def of_bundle(store: Store, bundle: str, names: Sequence[str] = MECHANISMS) -> list[Agreement]:
-    """Agreement on these heads of a bundle, over all that was rated in this installation.
+    """Agreement on these heads of a bundle, over all stored ratings.
 
-    Remembered until somebody rates, and for a minute at most: scores become final meanwhile.
+    Cached until a rating changes, but at most a minute, because scores may have become final.
     """
     key = bundle, tuple(names)
-    state = stamp(store), monotonic() // KEPT_SECONDS
-    remembered = _remembered.setdefault(store, {})
-    found = remembered.get(key)
-    if found is None or found[0] != state:
-        if len(remembered) >= MAX_REMEMBERED:
-            remembered.clear()
-        found = remembered[key] = state, _of_bundle(store, bundle, names)
-    return found[1]
+    state = stamp(store), monotonic() // CACHE_SECONDS
+    cached = _cache.setdefault(store, {})
+    entry = cached.get(key)
+    if entry is None or entry[0] != state:
+        if len(cached) >= MAX_CACHED:
+            cached.clear()
+        entry = cached[key] = state, _of_bundle(store, bundle, names)
+    return entry[1]
 
 
 def _of_bundle(store: Store, bundle: str, names: Sequence[str]) -> list[Agreement]:
@@ -102,7 +102,7 @@ def _of_bundle(store: Store, bundle: str, names: Sequence[str]) -> list[Agreemen
 
 
 def table(pairs: Iterable[tuple[int, int]], labels: int) -> Table:
-    """Count pairs.
+    """Count pairs of labels.
 
     >>> table([(0, 0), (0, 1), (1, 1)], 2)
     ((1, 1), (0, 1))
@@ -115,15 +115,15 @@ def table(pairs: Iterable[tuple[int, int]], labels: int) -> Table:
 
 @lru_cache(maxsize=4096)
 def kappa(counts: Table, *, ordered: bool = True) -> Kappa:
-    """Kappa of a table; cached, because pages show the same tables again and again."""
+    """Cohen's kappa of a confusion matrix; cached, because pages recompute the same ones."""
     n = sum(map(sum, counts))
     if n < MIN_PAIRS:
         return Kappa(n, problem=f"not enough ratings yet: {n}")
-    if _used(counts) < 2 or _used(tuple(zip(*counts, strict=True))) < 2:
-        return Kappa(n, problem=f"no kappa: one side used a single level throughout, n {n}")
+    if _labels_used(counts) < 2 or _labels_used(tuple(zip(*counts, strict=True))) < 2:
+        return Kappa(n, problem=f"no kappa: one side used only one level, n {n}")
     result = _from_library(counts, ordered)
     if result.kappa == 1.0:
-        return Kappa(n, 1.0, problem="no difference at all, so no interval")
+        return Kappa(n, 1.0, problem="perfect agreement, so no interval")
     low, high = max(-1.0, float(result.kappa_low)), min(1.0, float(result.kappa_upp))
     return Kappa(n, float(result.kappa), low, high)
 
@@ -135,7 +135,7 @@ def _from_library(counts: Table, ordered: bool) -> Any:
     return cohens_kappa(np.array(counts), wt="quadratic" if ordered else None)
 
 
-def _used(counts: Table) -> int:
+def _labels_used(counts: Table) -> int:
     return sum(any(row) for row in counts)
 
 

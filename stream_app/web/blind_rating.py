@@ -1,4 +1,4 @@
-"""A turn of a sample as a rater sees it: with what was said before, without any judgement."""
+"""Blind rating: shows a turn of a calibration sample with its context, but without scores."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,13 +14,13 @@ from stream_app.store.reading.transcripts import TurnRead
 from stream_app.store.repository import Store
 from stream_app.store.samples import Sample, SampleTurn, Work
 
-BEFORE: Final = 6
-"""Places before a turn that a rater sees."""
+PRECEDING_TURNS: Final = 6
+"""Preceding turns shown to the rater, counted by ``seq``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleTurnView:
-    """``turns``: some that precede it, then the one to rate. ``yours``: by head."""
+    """A turn to rate: ``turns`` ends with it, ``yours`` has the rater's levels so far, by head."""
 
     sample: Sample
     work: Work
@@ -30,22 +30,30 @@ class SampleTurnView:
 
 
 def read_turn(store: Store, person: Person, sample_id: str, place: int) -> SampleTurnView:
-    """Read a turn of a sample; leaves a trace in the audit trail.
+    """Read a turn of a sample; the read is audited.
 
     Raises:
-        NotThere: no such sample or place, or the turn has been erased.
+        NotThere: the sample or place does not exist, or the turn was erased.
     """
     sample = samples.one(store, person.scope, sample_id)
     done = samples.work(store, sample)
-    at = _at(done, place)
+    sampled = _turn_at(done, place)
     audit.record(
-        store, person.name, Audited.READ_TRANSCRIPT, at.session_id, f"sample, turn {at.seq}"
+        store,
+        person.name,
+        Audited.READ_TRANSCRIPT,
+        sampled.session_id,
+        f"sample, turn {sampled.seq}",
     )
     turns = transcripts.read(
-        store, person.scope, at.session_id, after_seq=at.seq - 1 - BEFORE, limit=BEFORE + 1
+        store,
+        person.scope,
+        sampled.session_id,
+        after_seq=sampled.seq - 1 - PRECEDING_TURNS,
+        limit=PRECEDING_TURNS + 1,
     )
-    turns = [each for each in turns if each.seq <= at.seq]
-    if not turns or turns[-1].seq != at.seq:
+    turns = [each for each in turns if each.seq <= sampled.seq]
+    if not turns or turns[-1].seq != sampled.seq:
         raise NotThere("this turn has been erased")
     yours = done.values.get(person.name, {}).get(place, {})
     return SampleTurnView(sample, done, place, turns, yours)
@@ -57,19 +65,19 @@ def rate_turn(
     """Rate the mechanisms of a turn.
 
     Raises:
-        NotThere: no such sample or place.
-        NotNow: this person has rated every turn.
-        DoesNotFit: not one level for each mechanism.
+        NotThere: the sample or place does not exist.
+        NotNow: this person has already rated every turn, so their ratings are final.
+        DoesNotFit: ``values`` does not have exactly one level for each mechanism.
     """
     if set(values) != set(MECHANISMS):
         raise DoesNotFit("each of the three mechanisms needs a level")
     sample = samples.one(store, person.scope, sample_id)
-    at = _at(samples.work(store, sample), place)
-    given = [Judgement(at.session_id, at.seq, name, values[name]) for name in MECHANISMS]
+    sampled = _turn_at(samples.work(store, sample), place)
+    given = [Judgement(sampled.session_id, sampled.seq, name, values[name]) for name in MECHANISMS]
     samples.rate(store, person, sample_id, given)
 
 
-def _at(done: Work, place: int) -> SampleTurn:
+def _turn_at(done: Work, place: int) -> SampleTurn:
     if not 1 <= place <= len(done.turns):
-        raise NotThere("there is no such turn in the sample")
+        raise NotThere("no such turn in the sample")
     return done.turns[place - 1]

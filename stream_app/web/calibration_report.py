@@ -1,4 +1,4 @@
-"""The report on a sample that at least two people have rated blind."""
+"""The report on a calibration sample that at least two people have rated blind."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,30 +23,33 @@ MODEL: Final = "model"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two raters, or a rater and the model, on one head."""
+    """Agreement of two raters, or of a rater and the model, on one head."""
 
     head: str
     sides: Sides
     one: Annotated[str, Field(description="Rows of `counts`")]
     other: Annotated[str, Field(description="Columns of `counts`")]
     kappa: Kappa
-    counts: Annotated[Table, Field(description="Turns by what the one and the other said")]
+    counts: Annotated[Table, Field(description="Confusion matrix: number of turns by label")]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A turn on which people differ; ``apart``: levels between the furthest two, over heads."""
+    """A turn on which raters differ; ``apart``: largest difference of levels, summed over heads."""
 
     place: int
     apart: int
     values: Annotated[
-        dict[str, dict[str, int]], Field(description="By rater (and `model`), then by head")
+        dict[str, dict[str, int]], Field(description="Levels by rater (and `model`), then by head")
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``raters``: letters instead of names; ``you``: the reader's own, if they rated."""
+    """Raters are identified by letters; ``you`` is the reader's letter, None if they did not rate.
+
+    ``differences``: the turns on which raters differ most.
+    """
 
     raters: list[str]
     you: str | None
@@ -55,61 +58,69 @@ class Report:
 
 
 def may_read_report(done: Work, person: Person) -> bool:
-    """Whether the report would spoil nothing: two have finished, and the reader is one of them.
+    """Whether this person may read the report without biasing their own ratings.
 
-    Analysts never rate, and read it as soon as there is one.
+    Requires two finished raters. Supervisors must have finished, too; analysts do not rate.
     """
     if len(done.finished) < MIN_RATERS:
         return False
     return person.role is PersonRole.ANALYST or person.name in done.finished
 
 
-def report(store: Store, person: Person, sample: Sample) -> Report:
-    """The report.
+def build_report(store: Store, person: Person, sample: Sample) -> Report:
+    """Compare the raters with each other and with the model.
 
     Raises:
-        NotNow: fewer than two have rated every turn, or the reader has yet to.
+        NotNow: fewer than two people have rated every turn, or this person has not yet done so.
     """
     done = samples.work(store, sample)
     if not may_read_report(done, person):
         raise NotNow(
-            "the report opens when at least two people have rated every turn, "
-            "and for a rater when the own ratings are complete"
+            "the report opens when at least two people have rated every turn; "
+            "raters must have completed their own ratings"
         )
-    # by the alphabet, whoever knows the names of the raters would know who is who
+    # alphabetical order would reveal the raters to anyone who knows their names
     shuffled = sorted(
         done.finished, key=lambda name: store.privacy.pseudonym(f"{sample.sample_id} {name}")
     )
     letters = {name: _letter(i) for i, name in enumerate(shuffled)}
-    said = {letters[name]: done.values[name] for name in shuffled}
+    values_by_rater = {letters[name]: done.values[name] for name in shuffled}
     model = samples.said_by_model(store, sample)
     comparisons = []
     for head in MECHANISMS:
-        for one, other in combinations(said, 2):
-            comparisons.append(_compare(head, Sides.PEOPLE_PEOPLE, one, other, said))
-        for one, values in said.items():
+        for one, other in combinations(values_by_rater, 2):
+            comparisons.append(_compare(head, Sides.PEOPLE_PEOPLE, one, other, values_by_rater))
+        for one, values in values_by_rater.items():
             both = {one: values, MODEL: model}
             comparisons.append(_compare(head, Sides.PEOPLE_MODEL, one, MODEL, both))
-    return Report(list(said), letters.get(person.name), comparisons, _differences(said, model))
+    return Report(
+        list(values_by_rater),
+        letters.get(person.name),
+        comparisons,
+        _differences(values_by_rater, model),
+    )
 
 
-Said = dict[str, dict[int, dict[str, int]]]
+Values = dict[str, dict[int, dict[str, int]]]
+"""Levels by rater, then by place in the sample, then by head."""
 
 
-def _compare(head: str, sides: Sides, one: str, other: str, said: Said) -> Comparison:
+def _compare(head: str, sides: Sides, one: str, other: str, values: Values) -> Comparison:
     pairs = [
-        (values[head], said[other][place][head])
-        for place, values in sorted(said[one].items())
-        if head in values and head in said[other].get(place, {})
+        (levels[head], values[other][place][head])
+        for place, levels in sorted(values[one].items())
+        if head in levels and head in values[other].get(place, {})
     ]
     counts = table(pairs, len(LEVELS))
     return Comparison(head, sides, one, other, kappa(counts), counts)
 
 
-def _differences(said: Said, model: dict[int, dict[str, int]]) -> list[Difference]:
+def _differences(values_by_rater: Values, model: dict[int, dict[str, int]]) -> list[Difference]:
     found = []
-    for place in sorted({place for values in said.values() for place in values}):
-        values = {rater: said[rater][place] for rater in said if place in said[rater]}
+    for place in sorted({place for values in values_by_rater.values() for place in values}):
+        values = {
+            rater: levels[place] for rater, levels in values_by_rater.items() if place in levels
+        }
         apart = 0
         for head in MECHANISMS:
             levels = [by_head[head] for by_head in values.values() if head in by_head]
@@ -120,6 +131,6 @@ def _differences(said: Said, model: dict[int, dict[str, int]]) -> list[Differenc
 
 
 def _letter(number: int) -> str:
-    """A, B, C and so on; after Z come A1, B1, C1."""
+    """A to Z, then A1 to Z1 and so on."""
     turn, letter = divmod(number, len(ascii_uppercase))
     return ascii_uppercase[letter] + (str(turn) if turn else "")

@@ -1,4 +1,4 @@
-"""Teams by domain, with the cells hidden that are about too few people."""
+"""Teams by domain, with small cells suppressed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store.reading.cohorts import CohortSession
-from stream_app.web.suppression import Place, Size, hidden
+from stream_app.web.suppression import CellIndex, CellSize, suppressed_cells
 from stream_app.web.trends import interval
 
 ALL: Final = "all"
@@ -25,7 +25,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``sessions`` is None where the cell is hidden; ``means`` by mechanism."""
+    """``sessions`` is None if the cell is suppressed; ``means`` by mechanism."""
 
     sessions: int | None
     means: dict[str, Mean]
@@ -33,7 +33,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CohortTable:
-    """Rows are teams, columns domains, both by name; the last of each is over all."""
+    """Rows are teams, columns are domains, both ordered by name and followed by a total."""
 
     teams: list[str]
     domains: list[str]
@@ -41,10 +41,10 @@ class CohortTable:
 
 
 def table(found: Sequence[CohortSession]) -> CohortTable:
-    """Teams by domain. What is hidden cannot be worked out from what is shown."""
+    """Build the table. Suppressed values cannot be derived from the shown ones."""
     teams = sorted({session.team or NONE for session in found})
     domains = sorted({session.domain or NONE for session in found})
-    of = {
+    groups = {
         (row, column): [
             session
             for session in found
@@ -53,10 +53,13 @@ def table(found: Sequence[CohortSession]) -> CohortTable:
         for row, team in enumerate([*teams, None])
         for column, domain in enumerate([*domains, None])
     }
-    gone = hidden({place: _size(some) for place, some in of.items()}) if found else set()
+    sizes = {index: _size(group) for index, group in groups.items()}
+    suppressed = suppressed_cells(sizes) if found else set()
 
-    def cell(place: Place) -> Cell:
-        return Cell(None, {}) if place in gone else Cell(len(of[place]), _means(of[place]))
+    def cell(index: CellIndex) -> Cell:
+        if index in suppressed:
+            return Cell(None, {})
+        return Cell(len(groups[index]), _means(groups[index]))
 
     rows, columns = range(len(teams) + 1), range(len(domains) + 1)
     return CohortTable(
@@ -66,16 +69,16 @@ def table(found: Sequence[CohortSession]) -> CohortTable:
     )
 
 
-def _size(some: Sequence[CohortSession]) -> Size:
-    clients = {name for session in some for name in session.clients}
-    counsellors = {name for session in some for name in session.counsellors}
-    return Size(len(clients), len(counsellors))
+def _size(group: Sequence[CohortSession]) -> CellSize:
+    clients = {name for session in group for name in session.clients}
+    counsellors = {name for session in group for name in session.counsellors}
+    return CellSize(len(clients), len(counsellors))
 
 
-def _means(some: Sequence[CohortSession]) -> dict[str, Mean]:
+def _means(group: Sequence[CohortSession]) -> dict[str, Mean]:
     found = {}
     for name in MECHANISMS:
-        values = [session.means[name] for session in some if name in session.means]
+        values = [session.means[name] for session in group if name in session.means]
         if len(values) > 1:
             low, high = interval(values)
             found[name] = Mean(fmean(values), max(0.0, low), min(2.0, high))

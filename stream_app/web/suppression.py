@@ -1,18 +1,17 @@
-"""Which cells of a table of cohorts may be shown.
+"""Cell suppression for tables about groups of people.
 
-A cell about too few people is hidden. Because rows and columns are shown with their totals, a
-hidden cell could be worked out from the others of its line; so further cells are hidden until no
-hidden value follows from what is shown.
+Primary suppression hides cells about too few people. Because row and column totals are shown, a
+hidden value could still be computed from the rest of its row or column; so secondary suppression
+hides further cells until no hidden value can be derived.
 
-Totals are cells like the others: the table has a last row and a last column that hold them. Let
-rows and columns be the nodes of a graph and each hidden cell an edge between its row and its
-column. Every line gives one equation (the parts make the total), and the value of a hidden cell
-follows from these equations exactly where its edge is a bridge, that is, where it lies on no
-circle. So cells are added until the graph has no bridge. (Gusfield 1988, "A graph theoretic
-approach to statistical data security".)
+Totals are cells, too: they are the last row and the last column. Take rows and columns as the nodes
+of a graph and each hidden cell as an edge between its row and its column. Each row and column gives
+one equation (the cells add up to the total). The value of a hidden cell follows from these
+equations if and only if its edge is a bridge, that is, on no cycle. So cells are added until the
+graph has no bridge (Gusfield 1988, "A graph theoretic approach to statistical data security").
 
-This guards values that add up (counts and sums) against exact derivation. What people know from
-elsewhere, and bounds ("at most 7"), are outside of it.
+This protects additive values (counts and sums) against exact derivation, but not against bounds
+("at most 7") or knowledge from other sources.
 """
 
 import heapq
@@ -23,92 +22,94 @@ from typing import Final
 MIN_CLIENTS: Final = 11
 MIN_COUNSELLORS: Final = 5
 
-Place = tuple[int, int]
+CellIndex = tuple[int, int]
 """Row and column of a cell, totals included."""
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """How many people a cell is about."""
+class CellSize:
+    """Number of people that a cell is about."""
 
     clients: int
     counsellors: int
 
     @property
     def too_small(self) -> bool:
-        """Some, but too few. An empty cell is about nobody, and shown as empty."""
+        """Whether the cell must be suppressed. Cells about no one are shown as empty."""
         few = self.clients < MIN_CLIENTS or self.counsellors < MIN_COUNSELLORS
         return few and (self.clients > 0 or self.counsellors > 0)
 
 
-def hidden(cells: Mapping[Place, Size]) -> set[Place]:
-    """The cells to hide, in a full table whose last row and last column are totals.
+def suppressed_cells(cells: Mapping[CellIndex, CellSize]) -> set[CellIndex]:
+    """The cells to suppress in a complete table whose last row and column are totals.
 
     Raises:
-        ValueError: the table has holes, or no room for totals.
+        ValueError: a cell is missing, or the table has fewer than two rows or columns.
     """
     rows = 1 + max((row for row, _ in cells), default=0)
     columns = 1 + max((column for _, column in cells), default=0)
     if len(cells) != rows * columns or rows < 2 or columns < 2:
-        raise ValueError("a table of cohorts needs all its cells, totals among them")
-    chosen = {place for place, size in cells.items() if size.too_small}
-    while (bridge := _bridge(chosen)) is not None:
-        chosen |= _circle(cells, chosen, bridge)
-    return chosen
+        raise ValueError("the table must have all its cells, including totals")
+    hidden = {cell for cell, size in cells.items() if size.too_small}
+    while (bridge := _bridge(hidden)) is not None:
+        hidden |= _cycle(cells, hidden, bridge)
+    return hidden
 
 
-def _circle(cells: Mapping[Place, Size], chosen: set[Place], bridge: Place) -> set[Place]:
-    """The cells of the circle through the bridge that hides the fewest people more.
+def _cycle(
+    cells: Mapping[CellIndex, CellSize], hidden: set[CellIndex], bridge: CellIndex
+) -> set[CellIndex]:
+    """The cells of the cycle through the bridge that hides the fewest additional people.
 
-    Dijkstra's shortest path from the bridge's row to its column; a hidden cell costs nothing, and
-    an empty one the most, because a gap where everybody expects nothing hides little.
+    Dijkstra's shortest path from the bridge's row to its column. Hidden cells cost nothing; empty
+    cells cost the most, because hiding a value that readers can guess protects little.
     """
-    most = 1 + sum(size.clients for size in cells.values())
-    waiting: list[tuple[int, list[Node], list[Place]]] = [(0, [_row(bridge)], [])]
+    max_cost = 1 + sum(size.clients for size in cells.values())
+    queue: list[tuple[int, list[Node], list[CellIndex]]] = [(0, [_row(bridge)], [])]
     done: set[Node] = set()
-    while waiting:
-        cost, nodes, path = heapq.heappop(waiting)
+    while queue:
+        cost, nodes, path = heapq.heappop(queue)
         if nodes[-1] == _column(bridge):
             return set(path)
         if nodes[-1] in done:
             continue
         done.add(nodes[-1])
-        for place, size in cells.items():
-            ends = {_row(place), _column(place)}
-            if place != bridge and nodes[-1] in ends:
+        for cell, size in cells.items():
+            ends = {_row(cell), _column(cell)}
+            if cell != bridge and nodes[-1] in ends:
                 [node] = ends - {nodes[-1]}
-                step = 0 if place in chosen else (size.clients or most)
-                heapq.heappush(waiting, (cost + step, [*nodes, node], [*path, place]))
-    raise AssertionError("a table of two by two and more has a circle through each cell")
+                step = 0 if cell in hidden else (size.clients or max_cost)
+                heapq.heappush(queue, (cost + step, [*nodes, node], [*path, cell]))
+    raise AssertionError("every cell of a table of at least two by two is on a cycle")
 
 
-def _bridge(chosen: set[Place]) -> Place | None:
-    """A hidden cell that lies on no circle."""
-    for place in sorted(chosen):
-        if _column(place) not in _reached(chosen - {place}, _row(place)):
-            return place
+def _bridge(hidden: set[CellIndex]) -> CellIndex | None:
+    """A hidden cell that is on no cycle, or None."""
+    for cell in sorted(hidden):
+        if _column(cell) not in _connected(hidden - {cell}, _row(cell)):
+            return cell
     return None
 
 
 Node = tuple[str, int]
 
 
-def _row(place: Place) -> Node:
-    return "row", place[0]
+def _row(cell: CellIndex) -> Node:
+    return "row", cell[0]
 
 
-def _column(place: Place) -> Node:
-    return "column", place[1]
+def _column(cell: CellIndex) -> Node:
+    return "column", cell[1]
 
 
-def _reached(chosen: set[Place], start: Node) -> set[Node]:
-    """Rows and columns that hidden cells join with this one."""
+def _connected(hidden: set[CellIndex], start: Node) -> set[Node]:
+    """Rows and columns connected to ``start`` through hidden cells."""
     reached = {start}
     grown = True
     while grown:
         grown = False
-        for place in chosen:
-            ends = {_row(place), _column(place)}
+        for cell in hidden:
+            ends = {_row(cell), _column(cell)}
             if ends & reached and not ends <= reached:
                 reached |= ends
                 grown = True

@@ -1,8 +1,9 @@
-"""A counsellor's own trend: mean levels by week, each with n and a 95 % interval.
+"""A counsellor's own trend: mean levels by week, with n and a 95 % interval.
 
-The unit is the session: its mean level over the counsellor's own judged turns is one value, because
-turns of one session are alike. The interval is Student's for the mean of these values, from
-statsmodels. A week belongs to one bundle at a time, so that a new model is no change of a person.
+The unit is the session: its mean level over the counsellor's own scored turns is one value, because
+turns of one session are correlated. The interval is Student's for the mean of these values, from
+statsmodels. Weeks are separate for each bundle, so that a new model does not look like a change of
+the person.
 """
 
 from collections import defaultdict
@@ -16,15 +17,15 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.store.reading.levels import LevelsOfTurn
 
 MIN_SESSIONS: Final = 3
-"""With fewer sessions a week has no mean."""
+"""Weeks with fewer sessions have no mean."""
 WEEKS: Final = 26
 
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """A week under one bundle; ``begins`` is its Monday, ``n`` counts sessions.
+    """One week's scores of one bundle; ``begins`` is its Monday, ``n`` the number of sessions.
 
-    ``mean`` in [0, 2] with its interval; None where ``n`` is too small.
+    ``mean`` in [0, 2] with its interval; None if ``n`` is too small.
     """
 
     begins: date
@@ -37,14 +38,14 @@ class Week:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """One mechanism, week by week; weeks without a session are left out."""
+    """One mechanism by week; weeks without sessions are left out."""
 
     mechanism: str
     weeks: list[Week]
 
     @property
     def lines(self) -> list[list[Week]]:
-        """Weeks that a line may join: one after the other, with a mean, under the same bundle."""
+        """Weeks that a chart connects: consecutive, each with a mean, of the same bundle."""
         found: list[list[Week]] = []
         for week in self.weeks:
             if week.mean is None:
@@ -59,7 +60,7 @@ class Trend:
 
 
 def trends(levels: Sequence[LevelsOfTurn]) -> list[Trend]:
-    """The three mechanisms over the turns of one counsellor."""
+    """Trends of the three mechanisms over one counsellor's turns."""
     return [Trend(name, _weeks(name, levels)) for name in MECHANISMS]
 
 
@@ -85,7 +86,7 @@ def _week(begins: date, bundle: str, means: list[float]) -> Week:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of the mean of at least two values."""
+    """Student's 95 % interval for the mean; needs at least two values."""
     from statsmodels.stats.weightstats import DescrStatsW  # noqa: PLC0415  # takes a second
 
     low, high = DescrStatsW(list(values)).tconfint_mean(alpha=0.05)

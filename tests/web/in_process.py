@@ -1,4 +1,4 @@
-"""The application in this process: requests go to it without a port, and it has no broker."""
+"""Runs the web application in the test process, without a port or a broker."""
 
 import asyncio
 from typing import Any
@@ -12,58 +12,58 @@ from stream_app.web.services import Services
 from tests.web.server import Web
 
 
-class Inside(httpx.BaseTransport):
-    """Hands requests to an application and waits for its whole answer.
+class InProcessTransport(httpx.BaseTransport):
+    """Passes requests to an ASGI application and returns complete responses.
 
-    Of a live stream, which has no end, only the head is heard.
+    Of live streams, which are endless, it returns only the headers.
     """
 
     def __init__(self, app: FastAPI) -> None:
-        self._app = httpx.ASGITransport(_leaving_streams(app))
+        self._app = httpx.ASGITransport(_without_streams(app))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         return asyncio.run(self._ask(request))
 
     async def _ask(self, request: httpx.Request) -> httpx.Response:
-        asked = httpx.Request(
+        buffered = httpx.Request(
             request.method, request.url, headers=request.headers, content=request.read()
         )
-        answer = await self._app.handle_async_request(asked)
+        answer = await self._app.handle_async_request(buffered)
         body = await answer.aread()
         return httpx.Response(answer.status_code, headers=answer.headers.raw, content=body)
 
 
-def _leaving_streams(app: ASGIApp) -> ASGIApp:
-    """The same application; whoever asked for a stream of events has left once it begins."""
+def _without_streams(app: ASGIApp) -> ASGIApp:
+    """The same application, but clients of event streams disconnect after the headers."""
 
-    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
-        left = asyncio.Event()
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        disconnected = asyncio.Event()
 
-        async def hear(message: Message) -> None:
+        async def send_and_watch(message: Message) -> None:
             headers = dict(message.get("headers", ()))
             if headers.get(b"content-type", b"").startswith(b"text/event-stream"):
-                left.set()
+                disconnected.set()
             await send(message)
 
-        async def say() -> Message:
-            told = asyncio.ensure_future(receive())
-            leaving = asyncio.ensure_future(left.wait())
-            await asyncio.wait((told, leaving), return_when=asyncio.FIRST_COMPLETED)
+        async def receive_or_disconnect() -> Message:
+            request = asyncio.ensure_future(receive())
+            leaving = asyncio.ensure_future(disconnected.wait())
+            await asyncio.wait((request, leaving), return_when=asyncio.FIRST_COMPLETED)
             leaving.cancel()
-            if told.done():
-                return told.result()
-            told.cancel()
+            if request.done():
+                return request.result()
+            request.cancel()
             return {"type": "http.disconnect"}
 
-        await app(scope, say, hear)
-        if left.is_set():
+        await app(scope, receive_or_disconnect, send_and_watch)
+        if disconnected.is_set():
             await send({"type": "http.response.body"})
 
-    return answered
+    return wrapped
 
 
 class InProcessWeb(Web):
-    """The same accounts, database and clients as of a web process, without the process."""
+    """Like ``Web``, without a process."""
 
     app: FastAPI
 
@@ -71,8 +71,8 @@ class InProcessWeb(Web):
     def url(self) -> str:
         return "http://rapport.test"
 
-    def visitor(self, **options: Any) -> httpx.Client:
-        return super().visitor(transport=Inside(self.app), **options)
+    def anonymous_client(self, **options: Any) -> httpx.Client:
+        return super().anonymous_client(transport=InProcessTransport(self.app), **options)
 
     def start(self) -> None:
         self.app = bootstrap.web(self.settings)

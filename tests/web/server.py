@@ -1,4 +1,4 @@
-"""The web application as a process of its own, over a database that real batches have filled."""
+"""Runs the web application as a separate process, with a database filled by real batches."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ PERSONS = (
 
 @dataclass
 class Web:
-    """One web process. ``broker``: host:port, or an address where nobody listens."""
+    """One web process. ``broker``: host:port; by default a port on which nothing listens."""
 
     folder: Path
     broker: str = "127.0.0.1:1"
@@ -68,16 +68,16 @@ class Web:
         return f"http://127.0.0.1:{self.port}"
 
     def client(self, name: str | None = "sue", **options: Any) -> httpx.Client:
-        """A client that asks as this person."""
+        """A client signed in as this person."""
         headers = {"Authorization": f"Bearer {self.tokens[name]}"} if name else {}
-        return self.visitor(path="/api/v1", headers=headers, **options)
+        return self.anonymous_client(path="/api/v1", headers=headers, **options)
 
-    def visitor(self, path: str = "", **options: Any) -> httpx.Client:
-        """A client that nothing is known of."""
+    def anonymous_client(self, path: str = "", **options: Any) -> httpx.Client:
+        """A client without a token."""
         return httpx.Client(base_url=self.url + path, timeout=20, **options)
 
     def commit(self, *events: bytes) -> BatchResult:
-        """Events through the core into the database."""
+        """Process events with the core and commit the result to the database."""
         result = batches.process(list(events), self.states)
         self.store.commit(result)
         self.states.update(result.sessions)
@@ -88,7 +88,7 @@ class Web:
         return self.__dict__.setdefault("_states", {})
 
     def publish(self, result: BatchResult) -> None:
-        """Scores and alerts to the topics, as a worker does."""
+        """Publish scores and alerts to the topics, as a worker does."""
         asyncio.run(self._publish(result))
 
     async def _publish(self, result: BatchResult) -> None:
@@ -117,14 +117,14 @@ class Web:
                 stderr=sink,
             )
         try:
-            self._await_answer(self._process)
+            self._wait_until_ready(self._process)
         except BaseException:
             self._process.kill()
             self._process.wait()
             self._process = None
             raise
 
-    def _await_answer(self, process: "subprocess.Popen[bytes]") -> None:
+    def _wait_until_ready(self, process: "subprocess.Popen[bytes]") -> None:
         give_up = time.monotonic() + PATIENCE
         while True:
             try:
@@ -162,7 +162,7 @@ class Web:
 
 @contextmanager
 def serving(folder: Path, broker: str = "127.0.0.1:1", **changes: Any) -> Iterator[Web]:
-    """A web process for the time of the ``with``."""
+    """Run a web process inside the ``with`` block."""
     web = Web(folder, broker, changes)
     try:
         web.start()

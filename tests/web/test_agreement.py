@@ -1,4 +1,4 @@
-"""Kappa: by hand, with its interval, and where there is none."""
+"""Cohen's kappa: values, intervals, and cases without a kappa."""
 
 import json
 import subprocess
@@ -28,19 +28,19 @@ def by_hand(counts: Table, *, ordered: bool) -> float:
     return 1 - observed / expected
 
 
-def test_kappa_of_a_table_worked_out_on_paper() -> None:
-    """n 40, levels 0 and 1: agreement 0.75, by chance 0.5, so kappa 0.5."""
+def test_kappa_of_a_small_table() -> None:
+    """n 40, levels 0 and 1: observed agreement 0.75, by chance 0.5, so kappa 0.5."""
     assert kappa(((15, 5, 0), (5, 15, 0), (0, 0, 0))).kappa == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_kappa_is_what_its_formula_gives(ordered: bool) -> None:
+def test_kappa_matches_its_formula(ordered: bool) -> None:
     found = kappa(WIDE, ordered=ordered)
     assert found.kappa == pytest.approx(by_hand(WIDE, ordered=ordered))
     assert found.n == 60
 
 
-def test_two_levels_apart_weigh_four_times_one_level_apart() -> None:
+def test_a_difference_of_two_levels_weighs_four_times_as_much() -> None:
     near, far = (
         kappa(((10, 5, 0), (0, 10, 0), (0, 0, 10))),
         kappa(((10, 0, 5), (0, 10, 0), (0, 0, 10))),
@@ -50,8 +50,8 @@ def test_two_levels_apart_weigh_four_times_one_level_apart() -> None:
     assert near.kappa > far.kappa
 
 
-def test_the_interval_is_near_that_of_a_bootstrap() -> None:
-    """Synthetic pairs: the other rater moves one level off in a quarter of 150 turns."""
+def test_the_interval_is_close_to_a_bootstrap() -> None:
+    """Synthetic pairs: on a quarter of 150 turns the raters differ by one level."""
     drawing = np.random.default_rng(3)
     one = drawing.integers(0, 3, 150)
     other = np.clip(one + drawing.choice([-1, 0, 1], 150, p=[0.12, 0.76, 0.12]), 0, 2)
@@ -66,7 +66,7 @@ def test_the_interval_is_near_that_of_a_bootstrap() -> None:
     assert found.high == pytest.approx(high, abs=0.02)
 
 
-def test_under_twenty_pairs_nothing_is_claimed() -> None:
+def test_fewer_than_twenty_pairs_give_no_kappa() -> None:
     assert kappa(((19, 0, 0), (0, 0, 0), (0, 0, 0))).words == "not enough ratings yet: 19"
     assert kappa(table([], 3)).words == "not enough ratings yet: 0"
 
@@ -79,12 +79,12 @@ def test_under_twenty_pairs_nothing_is_claimed() -> None:
         ((20,) * 1 + (0, 0), (20, 0, 0), (0, 0, 0)),
     ],
 )
-def test_a_side_that_used_one_level_only_gives_no_kappa(counts: Table) -> None:
-    assert "single level" in kappa(counts).words
+def test_a_side_with_a_single_level_gives_no_kappa(counts: Table) -> None:
+    assert "only one level" in kappa(counts).words
     assert kappa(counts).kappa is None
 
 
-def test_full_agreement_has_no_interval() -> None:
+def test_perfect_agreement_has_no_interval() -> None:
     found = kappa(((10, 0, 0), (0, 10, 0), (0, 0, 0)))
     assert (found.kappa, found.low) == (1.0, None)
     assert "no interval" in found.words
@@ -101,7 +101,7 @@ def test_any_table_has_a_kappa_in_its_interval_or_a_reason(pairs: list[tuple[int
     assert found.words
 
 
-def test_statistics_are_loaded_when_they_are_needed_and_not_before() -> None:
+def test_statsmodels_is_imported_lazily() -> None:
     script = (
         "import json, sys\n"
         "from stream_app.web import agreement, cohorts\n"

@@ -1,4 +1,4 @@
-"""Bodies of batches are counted before anything is made of them."""
+"""Batch bodies are measured before they are decoded."""
 
 import json
 import time
@@ -24,7 +24,7 @@ JSON = st.recursive(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(JSON, max_size=12), st.booleans())
-def test_elements_come_as_they_were(values: list[object], ascii_only: bool) -> None:
+def test_elements_are_returned_unchanged(values: list[object], ascii_only: bool) -> None:
     body = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     try:
         body.decode()
@@ -51,26 +51,26 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("name", HEAVY)
-def test_a_body_that_is_no_batch_makes_little_work(name: str) -> None:
+def test_an_invalid_body_is_rejected_cheaply(name: str) -> None:
     began = time.process_time()
     with pytest.raises((TooManyEvents, NotAnArray)):
         split_array(HEAVY[name], MOST)
     assert time.process_time() - began < 0.5
 
 
-def test_five_hundred_events_are_far_from_the_bound() -> None:
+def test_five_hundred_events_are_far_below_the_limit() -> None:
     event = dict.fromkeys("abcdefghijklmnopqrst", "a text, with commas, [brackets] and {braces}")
     assert len(split_array(json.dumps([event] * MOST).encode(), MOST)) == MOST
     assert batch_body.MAX_TOKENS > 10 * 20 * MOST
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"1", b"[", b"[1", b"[1,]", b"[1] 2", b"\xff", b'["'])
-def test_what_is_no_array_is_said(body: bytes) -> None:
+def test_a_body_that_is_not_an_array_is_rejected(body: bytes) -> None:
     with pytest.raises(NotAnArray):
         split_array(body, MOST)
 
 
-def test_lines_are_counted_without_the_blank_ones() -> None:
+def test_blank_lines_do_not_count() -> None:
     assert split_lines(b"\n a \n\n \nb", 2) == [b" a ", b"b"]
     with pytest.raises(TooManyEvents):
         split_lines(b"a\nb\nc", 2)

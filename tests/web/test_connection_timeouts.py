@@ -1,4 +1,4 @@
-"""Clients that are slow, or read nothing, are let go; others are not."""
+"""Slow clients and clients that read nothing are disconnected; others are served."""
 
 import socket
 import threading
@@ -20,18 +20,18 @@ from stream_app.worker.broker import free_port
 from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
 
-LET_GO = 0.6
+TIMEOUT = 0.6
 Send = Callable[[dict[str, Any]], Any]
 
 
-class Hasty(TimeoutProtocol):
-    """The same deadlines, sooner."""
+class ShortTimeouts(TimeoutProtocol):
+    """The same protocol with shorter deadlines."""
 
-    headers_timeout = body_timeout = read_timeout = LET_GO
+    headers_timeout = body_timeout = read_timeout = TIMEOUT
 
 
 async def application(scope: dict[str, Any], receive: Callable[[], Any], send: Send) -> None:
-    """Reads the body and answers with its size, or with much."""
+    """Read the body and respond with its size, or with a large body."""
     if scope["type"] != "http":
         return
     size = 0
@@ -51,7 +51,9 @@ async def application(scope: dict[str, Any], receive: Callable[[], Any], send: S
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     chosen = free_port()
-    config = uvicorn.Config(application, port=chosen, http=Hasty, log_config=None, lifespan="off")
+    config = uvicorn.Config(
+        application, port=chosen, http=ShortTimeouts, log_config=None, lifespan="off"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -62,8 +64,8 @@ def port() -> Iterator[int]:
     thread.join()
 
 
-def let_go_after(port: int, first: bytes, more: bytes = b"") -> float:
-    """Seconds until the server closes a connection that sends a byte now and then."""
+def closed_after(port: int, first: bytes, more: bytes = b"") -> float:
+    """Seconds until the server closes a connection that keeps sending single bytes."""
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
         client.sendall(first)
@@ -89,15 +91,15 @@ def let_go_after(port: int, first: bytes, more: bytes = b"") -> float:
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
     ],
 )
-def test_a_request_that_does_not_end_is_let_go(port: int, first: bytes, more: bytes) -> None:
-    """One byte every tenth of a second keeps no connection."""
-    assert LET_GO * 0.9 < let_go_after(port, first, more) < LET_GO + 3.0
+def test_an_endless_request_is_closed(port: int, first: bytes, more: bytes) -> None:
+    """Sending a byte every tenth of a second does not keep the connection open."""
+    assert TIMEOUT * 0.9 < closed_after(port, first, more) < TIMEOUT + 3.0
 
 
-def test_a_client_that_reads_nothing_is_let_go(port: int) -> None:
+def test_a_client_that_reads_nothing_is_disconnected(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
         client.sendall(b"GET /much HTTP/1.1\r\nHost: a\r\n\r\n")
-        time.sleep(LET_GO + 1.5)
+        time.sleep(TIMEOUT + 1.5)
         taken = 0
         try:
             while data := client.recv(1_000_000):
@@ -107,22 +109,22 @@ def test_a_client_that_reads_nothing_is_let_go(port: int) -> None:
     assert taken < 30_000_000
 
 
-def test_who_keeps_up_is_served(port: int) -> None:
+def test_a_client_within_the_deadlines_is_served(port: int) -> None:
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         for _ in range(3):
             assert client.post("/", content=b"x" * 500_000).text == "500000"
-            time.sleep(LET_GO / 2)
+            time.sleep(TIMEOUT / 2)
         assert len(client.get("/much").content) == 30_000_001
 
         def slowly() -> Iterator[bytes]:
             for _ in range(3):
-                time.sleep(LET_GO / 5)
+                time.sleep(TIMEOUT / 5)
                 yield b"y"
 
         assert client.post("/", content=slowly()).text == "3"
 
 
-def test_the_console_is_served_with_these_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rapport_web_uses_these_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr(web.uvicorn, "run", lambda app, **options: given.update(options))
     made = SimpleNamespace(state=SimpleNamespace(services=None))
@@ -132,7 +134,7 @@ def test_the_console_is_served_with_these_deadlines(monkeypatch: pytest.MonkeyPa
     assert given["limit_concurrency"] == connection_timeouts.MAX_CONNECTIONS
 
 
-def test_a_client_of_the_probes_that_stalls_holds_up_no_other() -> None:
+def test_a_stalled_health_probe_client_does_not_block_others() -> None:
     with (
         serve_probes("127.0.0.1", 0, Health(HealthLimits()), WorkerMetrics().registry) as port,
         socket.create_connection(("127.0.0.1", port)) as stalling,

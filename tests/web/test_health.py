@@ -1,4 +1,4 @@
-"""The web process's probes and metrics; guessing passwords gets slow (``store.attempts``)."""
+"""Health probes and metrics of the web process, and delays after wrong passwords."""
 
 import threading
 import time
@@ -29,16 +29,16 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
         made.stop()
 
 
-def test_probes_answer_on_both_ports(web: Web) -> None:
+def test_health_probes_answer_on_both_ports(web: Web) -> None:
     ports = (web.port, web.settings.health_port)
     for port in ports:
         assert httpx.get(f"http://127.0.0.1:{port}/healthz").json()["ok"] is True
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
     ready = httpx.get(f"{web.url}/readyz").json()
-    assert ready["live"] == {"reading": False, "clients": 0}  # no broker, and ready all the same
+    assert ready["live"] == {"reading": False, "clients": 0}  # ready without a broker
 
 
-def test_a_database_that_is_away_is_not_ready_and_keeps_its_password() -> None:
+def test_an_unavailable_database_is_reported_without_its_password() -> None:
     away = open_store("postgresql://user:zanzibar@127.0.0.1:1/rapport?connect_timeout=2")
     health = WebHealth(away, Hub())
     [reason] = health.not_ready()
@@ -47,10 +47,10 @@ def test_a_database_that_is_away_is_not_ready_and_keeps_its_password() -> None:
     assert health.not_alive() == []
 
 
-async def test_a_database_that_does_not_answer_in_time_is_not_ready(
+async def test_a_database_timeout_is_not_ready(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One question waits for it, however many ask."""
+    """Concurrent requests share one database check."""
     monkeypatch.setattr(module, "TIMEOUT", 0.1)
     store, answered, asked = open_store("sqlite://"), threading.Event(), []
 
@@ -70,7 +70,7 @@ async def test_a_database_that_does_not_answer_in_time_is_not_ready(
     store.close()
 
 
-def test_metrics_count_requests_by_route_and_hold_no_ids(web: Web) -> None:
+def test_metrics_count_requests_by_route_without_ids(web: Web) -> None:
     with web.client() as sue:
         sue.get("/sessions/zanzibar%2Fsession")
         sue.get("/sessions", params={"team": "zanzibar-team"})
@@ -88,7 +88,7 @@ def test_metrics_count_requests_by_route_and_hold_no_ids(web: Web) -> None:
     assert httpx.get(f"{web.url}/metrics").status_code in (401, 404, 303)
 
 
-def test_wrong_passwords_get_slower_and_the_right_one_waits_too(web: Web) -> None:
+def test_wrong_passwords_delay_further_attempts_even_with_the_right_one(web: Web) -> None:
     People(web.store).set_password("sue", hash_password(PASSWORD))
     form = {"name": "sue", "password": "wrong"}
     with httpx.Client(base_url=web.url) as browser:
@@ -98,4 +98,4 @@ def test_wrong_passwords_get_slower_and_the_right_one_waits_too(web: Web) -> Non
         assert locked.status_code == 429
         assert 0 < int(locked.headers["retry-after"]) <= 2
         other = browser.post("/sign-in", data={"name": "nora", "password": "wrong"})
-        assert other.status_code == 401  # whoever shares the address is not shut out
+        assert other.status_code == 401  # other accounts at the address are not locked

@@ -1,29 +1,31 @@
-"""Cells about few people are hidden, and no hidden value follows from what is shown."""
+"""Cells about few people are suppressed, and no suppressed value can be derived."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.web.suppression import Place, Size, hidden
+from stream_app.web.suppression import CellIndex, CellSize, suppressed_cells
 
-ENOUGH = Size(40, 10)
-FEW = Size(3, 2)
+ENOUGH = CellSize(40, 10)
+FEW = CellSize(3, 2)
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> dict[Place, Size]:
-    """Tables with their totals; people are in one cell only."""
+def tables(draw: st.DrawFn) -> dict[CellIndex, CellSize]:
+    """Tables with totals; each person is in one cell."""
     rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 4))
-    size = st.builds(Size, st.integers(0, 30), st.integers(0, 12))
+    size = st.builds(CellSize, st.integers(0, 30), st.integers(0, 12))
     inner = {(r, c): draw(size) for r in range(rows) for c in range(columns)}
     return with_totals(inner, rows, columns)
 
 
-def with_totals(inner: dict[Place, Size], rows: int, columns: int) -> dict[Place, Size]:
-    def total(places: list[Place]) -> Size:
+def with_totals(
+    inner: dict[CellIndex, CellSize], rows: int, columns: int
+) -> dict[CellIndex, CellSize]:
+    def total(places: list[CellIndex]) -> CellSize:
         sizes = [inner[place] for place in places]
-        return Size(sum(s.clients for s in sizes), sum(s.counsellors for s in sizes))
+        return CellSize(sum(s.clients for s in sizes), sum(s.counsellors for s in sizes))
 
     table = dict(inner)
     for r in range(rows):
@@ -34,11 +36,11 @@ def with_totals(inner: dict[Place, Size], rows: int, columns: int) -> dict[Place
     return table
 
 
-def derivable(table: dict[Place, Size], chosen: set[Place]) -> set[Place]:
-    """Hidden cells whose value the equations of the lines fix, by linear algebra.
+def derivable(table: dict[CellIndex, CellSize], chosen: set[CellIndex]) -> set[CellIndex]:
+    """Suppressed cells whose value follows from the row and column equations, by linear algebra.
 
-    A cell is fixed if its unit vector lies in the space that the equations span, restricted to the
-    hidden cells: the shown ones are constants.
+    A value follows if the cell's unit vector is in the row space of the equations, restricted to
+    suppressed cells (the shown ones are constants).
     """
     unknowns = sorted(chosen)
     rows = max(r for r, _ in table)
@@ -58,19 +60,19 @@ def derivable(table: dict[Place, Size], chosen: set[Place]) -> set[Place]:
 
 
 @given(tables())
-def test_no_hidden_value_follows_from_the_shown_ones(table: dict[Place, Size]) -> None:
-    assert derivable(table, hidden(table)) == set()
+def test_no_suppressed_value_can_be_derived(table: dict[CellIndex, CellSize]) -> None:
+    assert derivable(table, suppressed_cells(table)) == set()
 
 
 @given(tables())
-def test_every_small_cell_is_hidden(table: dict[Place, Size]) -> None:
-    assert {place for place, size in table.items() if size.too_small} <= hidden(table)
+def test_every_small_cell_is_suppressed(table: dict[CellIndex, CellSize]) -> None:
+    assert {place for place, size in table.items() if size.too_small} <= suppressed_cells(table)
 
 
 @given(tables())
-def test_a_table_without_small_cells_is_shown_whole(table: dict[Place, Size]) -> None:
+def test_a_table_without_small_cells_is_shown_completely(table: dict[CellIndex, CellSize]) -> None:
     if not any(size.too_small for size in table.values()):
-        assert hidden(table) == set()
+        assert suppressed_cells(table) == set()
 
 
 @pytest.mark.parametrize(
@@ -80,23 +82,25 @@ def test_a_table_without_small_cells_is_shown_whole(table: dict[Place, Size]) ->
 def test_eleven_clients_and_five_counsellors_are_enough(
     clients: int, counsellors: int, small: bool
 ) -> None:
-    assert Size(clients, counsellors).too_small is small
+    assert CellSize(clients, counsellors).too_small is small
 
 
-def test_one_small_cell_takes_three_others_with_it() -> None:
-    """A lone gap in a row and a column with totals would be a subtraction away."""
+def test_one_small_cell_suppresses_three_others() -> None:
+    """A single gap in a row or column with a total could be computed by subtraction."""
     inner = {(r, c): ENOUGH for r in range(3) for c in range(3)} | {(0, 0): FEW}
     table = with_totals(inner, 3, 3)
-    chosen = hidden(table)
+    chosen = suppressed_cells(table)
     assert len(chosen) == 4
-    assert all(r < 3 and c < 3 for r, c in chosen), "totals are about more people, and stay"
+    assert all(r < 3 and c < 3 for r, c in chosen), (
+        "totals are about more people and are not suppressed"
+    )
 
 
-def test_two_circles_joined_by_one_cell_give_that_cell_away() -> None:
-    """Every line here has two gaps or none, and still (1, 2) could be worked out.
+def test_a_cell_that_joins_two_cycles_causes_further_suppression() -> None:
+    """Every row and column has at least two gaps or none, and still (1, 2) could be derived.
 
-    x x . . .        The circles (0,0)-(0,1)-(1,1)-(1,0) and (2,2)-(2,3)-(3,3)-(3,2) are joined
-    x x x . .        by (1, 2) alone: row 0 and 1 minus column 0 and 1 leave its value.
+    x x . . .        The cycles (0,0)-(0,1)-(1,1)-(1,0) and (2,2)-(2,3)-(3,3)-(3,2) are joined only
+    x x x . .        by (1, 2): rows 0 and 1 minus columns 0 and 1 give its value.
     . . x x .
     . . x x .
     """
@@ -104,9 +108,9 @@ def test_two_circles_joined_by_one_cell_give_that_cell_away() -> None:
     inner = {(r, c): FEW if (r, c) in small else ENOUGH for r in range(4) for c in range(4)}
     table = with_totals(inner, 4, 4)
     assert derivable(table, small) == {(1, 2)}
-    assert small < hidden(table)
+    assert small < suppressed_cells(table)
 
 
-def test_a_table_with_holes_is_refused() -> None:
+def test_an_incomplete_table_is_rejected() -> None:
     with pytest.raises(ValueError, match="all its cells"):
-        hidden({(0, 0): ENOUGH, (1, 1): ENOUGH})
+        suppressed_cells({(0, 0): ENOUGH, (1, 1): ENOUGH})

@@ -1,4 +1,4 @@
-"""Means by week: sessions are the unit, and lines break with gaps and models."""
+"""Weekly means: sessions are the unit, and lines break at gaps and model changes."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -14,7 +14,7 @@ MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 def session(week: int, number: int, levels: list[int], bundle: str = "m1") -> list[LevelsOfTurn]:
-    """Turns of one session, with these levels of emotional reactions."""
+    """Turns of one session with these levels of emotional reactions."""
     return [
         LevelsOfTurn(
             session_id=f"{week}-{number}",
@@ -44,7 +44,7 @@ def test_a_long_session_counts_as_much_as_a_short_one() -> None:
     assert (week.n, week.mean) == (3, pytest.approx(1.0))
 
 
-def test_the_interval_is_students() -> None:
+def test_the_interval_is_students_t() -> None:
     """Of 0, 1, 2: mean 1, standard error 1/√3, t(0.975, 2) = 4.3027."""
     low, high = interval([0.0, 1.0, 2.0])
     assert (low, high) == (
@@ -66,7 +66,7 @@ def test_turns_on_which_the_head_abstained_do_not_count() -> None:
     assert first([abstained]).weeks == []
 
 
-def test_a_session_belongs_to_the_week_of_its_beginning() -> None:
+def test_a_session_belongs_to_the_week_of_its_start() -> None:
     sunday = session(0, 0, [1])[0].started_at + timedelta(days=6, hours=14)
     assert sunday.isoweekday() == 7
     [turn] = session(0, 0, [1])
@@ -74,7 +74,7 @@ def test_a_session_belongs_to_the_week_of_its_beginning() -> None:
     assert [week.begins for week in first([late]).weeks] == [date(2026, 3, 2)]
 
 
-def test_the_line_breaks_at_a_gap_and_at_another_model() -> None:
+def test_the_line_breaks_at_missing_weeks_and_model_changes() -> None:
     turns = full(0) + full(1) + full(3) + full(4) + full(5, "m2") + full(6, "m2")
     trend = first(turns)
     assert [[(w.begins - MONDAY.date()).days // 7 for w in line] for line in trend.lines] == [
@@ -95,7 +95,7 @@ def test_a_week_with_two_models_has_two_means_and_no_line() -> None:
     assert all(len(line) == 1 for line in trend.lines)
 
 
-def test_a_chart_says_in_words_what_it_shows_and_stays_in_its_frame() -> None:
+def test_a_chart_has_a_text_alternative_and_stays_within_its_frame() -> None:
     turns = full(0)
     trend = first(turns)
     drawn = str(chart(trend))

@@ -17,7 +17,7 @@ from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter
 from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
-from stream_app.web.exports.formats import MEDIA_TYPES, Format, encoded
+from stream_app.web.exports.formats import MEDIA_TYPES, Format, encode
 from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(prefix="/exports", tags=["exports"])
@@ -80,9 +80,7 @@ def export_sessions(
     """One row per session. In CSV, text that looks like a formula is prefixed with `'`."""
     _audit(services, person, f"sessions as {wanted.value}")
     pages = paging.session_rows(services.store, person, chosen)
-    return _stream(
-        encoded(wanted, SESSIONS, pages), MEDIA_TYPES[wanted], f"sessions.{wanted.value}"
-    )
+    return _stream(encode(wanted, SESSIONS, pages), MEDIA_TYPES[wanted], f"sessions.{wanted.value}")
 
 
 @router.get(
@@ -137,7 +135,7 @@ def _audit(services: Services, person: Person, what: str) -> None:
 def _rows(
     wanted: Format, columns: list[Column], pages: Iterator[Sequence[Row]], name: str
 ) -> StreamingResponse:
-    pieces = encoded(wanted, columns, pages)
+    pieces = encode(wanted, columns, pages)
     return _stream(pieces, MEDIA_TYPES[wanted], f"{name}.{wanted.value}")
 
 

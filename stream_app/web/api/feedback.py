@@ -27,4 +27,4 @@ def feedback_on_session(
     `[start, end)` in characters of the turn's text. 409 while the session is open.
     """
     with as_http_errors():
-        return loading.of_session(services.store, person, session_id)
+        return loading.session_feedback(services.store, person, session_id)

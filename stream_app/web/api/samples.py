@@ -158,4 +158,4 @@ def report_on_sample(services: ServicesDep, person: ReportReader, sample_id: Ide
     """
     with as_http_errors():
         sample = samples.one(services.store, person.scope, sample_id)
-        return calibration_report.report(services.store, person, sample)
+        return calibration_report.build_report(services.store, person, sample)

@@ -1,4 +1,4 @@
-"""Pages for people: server-rendered, plain JavaScript where a page must move."""
+"""Server-rendered pages for people, with plain JavaScript for live updates."""
 
 from fastapi import APIRouter
 

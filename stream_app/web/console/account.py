@@ -1,4 +1,4 @@
-"""What every page shares: signing in and out, light or dark."""
+"""Signing in and out, and the choice of appearance."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -17,7 +17,7 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 @router.get("/sign-in")
 def sign_in_page(request: Request, to: str = "/") -> Response:
-    """The form."""
+    """Show the sign-in form."""
     return render(request, "sign_in.html", to=to, refused=False)
 
 
@@ -29,15 +29,15 @@ async def sign_in(
     password: Annotated[str, Form()],
     to: Annotated[str, Form()] = "/",
 ) -> Response:
-    """Sign in and go where one wanted to go."""
+    """Sign in and redirect to the page that was requested."""
     address = request.client.host if request.client else None
     until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
 
-    def check() -> str | None:
+    def check_password() -> str | None:
         person = authenticate(services, name, password, address)
         return services.people.sign_in(person.name, until) if person is not None else None
 
-    token = await services.sign_in_queue.run(check)
+    token = await services.sign_in_queue.run(check_password)
     if token is None:
         return render(request, "sign_in.html", status=401, to=to, refused=True)
     request.session.clear()
@@ -47,7 +47,7 @@ async def sign_in(
 
 @router.post("/sign-out", dependencies=SAME_SITE)
 def sign_out(request: Request, services: ServicesDep) -> Response:
-    """Forget who it was, here and wherever this cookie has gone."""
+    """Sign out and revoke the token, so that copies of the cookie are invalid, too."""
     if token := request.session.get(SIGN_IN):
         services.people.sign_out(token)
     request.session.clear()
@@ -60,7 +60,7 @@ def appearance(
     chosen: Annotated[str, Form()],
     to: Annotated[str, Form()] = "/",
 ) -> Response:
-    """Light, dark, or as the system says; kept in this browser."""
+    """Choose light, dark or the system's appearance; stored in a cookie."""
     answer = RedirectResponse(local_path(to), status_code=303)
     if chosen in APPEARANCES:
         answer.set_cookie(
@@ -75,6 +75,6 @@ def appearance(
 
 
 def local_path(address: str) -> str:
-    """The address, if it is one of this console's; else the start page."""
+    """The address if it is a path of this console, otherwise ``/``."""
     own = address.startswith("/") and not address.startswith(("//", "/\\"))
     return address if own and address.isprintable() else "/"

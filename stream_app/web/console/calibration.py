@@ -1,4 +1,4 @@
-"""Calibration: samples, blind rating one turn a page, and the report."""
+"""Calibration pages: samples, blind rating with one turn per page, and the report."""
 
 import secrets
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-SAMPLES_SHOWN: Final = 30
+MAX_SAMPLES: Final = 30
 LevelGiven = Annotated[int, Form(ge=0, le=2)]
 MEANINGS: Final = {
     "emotional_reactions": "warmth, concern or compassion that the counsellor feels",
-    "interpretations": "what the counsellor understands of feelings and experience, put into words",
-    "explorations": "asking about feelings and experience that have not been told yet",
+    "interpretations": "understanding of the client's feelings and experience, put into words",
+    "explorations": "asking about feelings and experience that the client has not mentioned",
 }
 STEPS: Final = {
     "emotional_reactions": ("none", "implied, or in general words", "named in specific words"),
@@ -39,8 +39,8 @@ STEPS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class SampleShown:
-    """A sample and how far the reader and the others are."""
+class SampleView:
+    """A calibration sample with the progress of the reader and of the other raters."""
 
     sample: Sample
     done: Work
@@ -48,34 +48,34 @@ class SampleShown:
 
     @property
     def rates(self) -> bool:
-        """Whether the reader may rate at all."""
+        """Whether the reader may rate turns."""
         return self.person.role is PersonRole.SUPERVISOR
 
     @property
     def rated(self) -> int:
-        """Turns that the reader has rated."""
+        """Number of turns that the reader has rated."""
         return len(self.done.rated(self.person.name))
 
     @property
     def next_place(self) -> int | None:
-        """Where to go on."""
+        """The next turn to rate; None if all are rated."""
         left = self.done.left(self.person.name)
         return left[0] if left else None
 
     @property
     def finished(self) -> int:
-        """People who have rated every turn."""
+        """Number of people who have rated every turn."""
         return len(self.done.finished)
 
     @property
     def report(self) -> bool:
-        """Whether the report is open to the reader."""
+        """Whether the reader may read the report."""
         return calibration_report.may_read_report(self.done, self.person)
 
 
 @router.get("/calibration")
 def overview(request: Request, services: ServicesDep, person: Member) -> Response:
-    """Samples, and how far people and each model agree."""
+    """List samples, and the agreement of people with each model."""
     return _overview(request, services, person)
 
 
@@ -90,7 +90,7 @@ def draw(
     team: Annotated[str, Form()] = "",
     seed: Annotated[str, Form()] = "",
 ) -> Response:
-    """Draw a sample and show it; a refusal stands above the form."""
+    """Draw a sample and redirect to it; errors are shown above the form."""
     asked = SampleAsked.model_validate(
         {
             "title": title.strip(),
@@ -113,11 +113,13 @@ def draw(
 def sample(
     request: Request, services: ServicesDep, person: ReportReader, sample_id: Identifier
 ) -> Response:
-    """Progress, and the report where it spoils nothing."""
+    """Show progress, and the report if the reader may read it."""
     with as_http_errors():
         found = samples.one(services.store, person.scope, sample_id)
-    shown = SampleShown(redact_for(person, found), samples.work(services.store, found), person)
-    report = calibration_report.report(services.store, person, found) if shown.report else None
+    shown = SampleView(redact_for(person, found), samples.work(services.store, found), person)
+    report = (
+        calibration_report.build_report(services.store, person, found) if shown.report else None
+    )
     return render(
         request, "calibration_sample.html", person, shown=shown, report=report, steps=LEVELS
     )
@@ -127,7 +129,7 @@ def sample(
 def turn(
     request: Request, services: ServicesDep, person: Supervisor, sample_id: Identifier, place: Place
 ) -> Response:
-    """One turn to rate; after the last one, what everybody said of it."""
+    """Show one turn to rate; after all turns are rated, everyone's ratings of it."""
     with as_http_errors():
         read = blind_rating.read_turn(services.store, person, sample_id, place)
     return _turn_page(request, services, person, read)
@@ -143,7 +145,7 @@ def rate(
     interpretations: LevelGiven,
     explorations: LevelGiven,
 ) -> Response:
-    """Keep the three levels and go on to the next turn without any."""
+    """Store the three levels and redirect to the next unrated turn."""
     given = (emotional_reactions, interpretations, explorations)
     values = dict(zip(MECHANISMS, given, strict=True))
     with as_http_errors():
@@ -162,7 +164,7 @@ def _overview(
     found = (
         []
         if person.role is PersonRole.COUNSELLOR
-        else samples.find(store, person.scope, SAMPLES_SHOWN)
+        else samples.find(store, person.scope, MAX_SAMPLES)
     )
     bundles = sorted(bundle_facts.read(store), reverse=True)
     return render(
@@ -170,7 +172,7 @@ def _overview(
         "calibration.html",
         person,
         status,
-        shown=[SampleShown(each, samples.work(store, each), person) for each in found],
+        shown=[SampleView(each, samples.work(store, each), person) for each in found],
         bundles=bundles,
         agreements=[
             (bundle, agreement.of_bundle(store, bundle), disputes.counts(store, bundle))
@@ -185,11 +187,11 @@ def _overview(
 def _turn_page(
     request: Request, services: Services, person: Person, read: SampleTurnView
 ) -> Response:
-    shown = SampleShown(read.sample, read.work, person)
+    shown = SampleView(read.sample, read.work, person)
     report = None
     difference = None
     if shown.report:
-        report = calibration_report.report(services.store, person, read.sample)
+        report = calibration_report.build_report(services.store, person, read.sample)
         difference = next((d for d in report.differences if d.place == read.place), None)
     *before, last = read.turns
     return render(

@@ -1,7 +1,7 @@
-"""Charts as SVG: risk as a small line on a card, and as the curve above a transcript.
+"""Risk charts as SVG: the sparkline on a card and the curve above a transcript.
 
-Positions are percentages of the drawing, so that a chart fills whatever room the page gives it and
-its text and marks keep their size. Nothing is told by colour alone.
+Positions are percentages, so that a chart fills the available width while text and marks keep
+their size. No information depends on colour alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,15 +14,15 @@ from stream_app.web.console.formatting import number
 
 Points = Sequence[tuple[int, float]]
 MIN_TURNS: Final = 8
-"""A session's first turns do not stretch over the whole width."""
+"""Minimum length of the axis, so that the first turns do not fill the whole width."""
 LANE: Final = 20
 PLOT: Final = 150
-"""Pixels: an alert's lane, and the curve."""
+"""Heights in pixels of an alert's lane and of the curve."""
 
 
 @dataclass(frozen=True, slots=True)
-class AlertSpan:
-    """An alert on the axis of turns; ``last`` is None while it lasts."""
+class AlertLane:
+    """An alert on the axis of turns; ``last`` is None while it is open."""
 
     label: str
     state: str
@@ -31,7 +31,7 @@ class AlertSpan:
 
 
 def sparkline(points: Points, enter: float | None) -> Markup:
-    """Risk since the start; the dashed line is the threshold ``enter``."""
+    """Draw the risk since the start; a dashed line marks the threshold ``enter``."""
     last = max([MIN_TURNS, *(seq for seq, _ in points)])
     line = " ".join(f"{100 * seq / last:.1f},{100 - 100 * risk:.1f}" for seq, risk in points)
     end = points[-1] if points else None
@@ -54,7 +54,7 @@ def sparkline(points: Points, enter: float | None) -> Markup:
 
 
 def in_words(points: Points) -> str:
-    """What a risk line shows, for those who do not see it.
+    """A text alternative to a risk line.
 
     >>> in_words([(1, 0.2), (3, 0.5), (5, 0.4)])
     'Risk after 3 counsellor turns: began at 0.20, highest 0.50, now 0.40'
@@ -72,18 +72,18 @@ def in_words(points: Points) -> str:
 def risk_curve(
     points: Points,
     enter: float | None,
-    alerts: Sequence[AlertSpan],
+    alerts: Sequence[AlertLane],
     last_seq: int,
     link: Callable[[int], str],
 ) -> Markup:
-    """The risk after each counsellor turn, alerts below it on the same axis.
+    """Draw the risk after each counsellor turn, with alerts below it on the same axis.
 
     Args:
         points: (seq, risk in [0, 1]).
         enter: the bundle's threshold, drawn as a dashed line.
         alerts: one lane each.
-        last_seq: where the axis ends.
-        link: the address of a turn.
+        last_seq: end of the axis.
+        link: returns the address of a turn.
     """
     last = max(MIN_TURNS, last_seq)
 
@@ -148,7 +148,7 @@ def risk_curve(
 
 def _lane(
     place: int,
-    alert: AlertSpan,
+    alert: AlertLane,
     across: Callable[[float], str],
     last: int,
     link: Callable[[int], str],
@@ -157,7 +157,7 @@ def _lane(
     end = float(across(alert.last if alert.last is not None else last))
     top = PLOT + LANE * place
     late = begin > 55
-    until = "goes on" if alert.last is None else f"until turn {alert.last}"
+    until = "still open" if alert.last is None else f"until turn {alert.last}"
     return Markup(
         '<a href="{href}" class="alert-span {state}" aria-label="{label}, {state}: from turn '
         '{first}, {until}"><line x1="{begin}%" x2="{begin}%" y1="4" y2="{base}"/>'

@@ -1,6 +1,6 @@
-"""A counsellor's page: own sessions, own trend, strengths and one suggestion, disputes.
+"""A counsellor's page: sessions, trend, a strength and a suggestion, disputes.
 
-One person at a time: nothing here compares people, sorts them or can be exported.
+The page is about one person only: it compares and ranks no one and has no export.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -24,14 +24,14 @@ from stream_app.web.services import Services, ServicesDep
 from stream_app.web.trends import MIN_SESSIONS, WEEKS, trends
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-SESSIONS_SHOWN = 20
+PAGE_SIZE = 20
 
 
 @router.get("/me")
 def me(
     request: Request, services: ServicesDep, person: Counsellor, cursor: str | None = None
 ) -> Response:
-    """Whoever is signed in."""
+    """Show the signed-in counsellor's own page."""
     return _page(request, services, person, person.scope, person.speaker or "", cursor)
 
 
@@ -43,7 +43,7 @@ def counsellor(
     person: Supervisor,
     cursor: str | None = None,
 ) -> Response:
-    """One counsellor, for a supervisor of the sessions; the read is audited."""
+    """Show one counsellor to a supervisor of the sessions; the read is audited."""
     scope = Scope(team=person.scope.team, speaker=pseudonym)
     if not sessions.find(services.store, scope, SessionFilter(), limit=1).items:
         raise HTTPException(404)
@@ -64,10 +64,10 @@ def _page(
     store = services.store
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     found = levels.of_counsellor(store, scope, speaker, since)
-    looked_at, points = loading.of_recent(found)
-    page = sessions.find(store, scope, SessionFilter(), Order.START, cursor, SESSIONS_SHOWN)
+    sessions_used, points = loading.recent_points(found)
+    page = sessions.find(store, scope, SessionFilter(), Order.START, cursor, PAGE_SIZE)
     bundle = page.items[0].bundle if page.items else None
-    lines = trends(found)
+    own_trends = trends(found)
     return render(
         request,
         "counsellor.html",
@@ -77,9 +77,9 @@ def _page(
         sessions=page.items,
         next_cursor=page.next_cursor,
         first_page=cursor is None,
-        looked_at=looked_at,
+        sessions_used=sessions_used,
         points=points,
-        trends=[(trend, chart(trend)) for trend in lines],
+        trends=[(trend, chart(trend)) for trend in own_trends],
         weeks=WEEKS,
         fewest=MIN_SESSIONS,
         disputes=_disputes(services, person, scope),
@@ -89,6 +89,6 @@ def _page(
 
 
 def _disputes(services: Services, person: Person, scope: Scope) -> list[disputes.Dispute]:
-    """The own ones; for a supervisor those about this counsellor's sessions."""
+    """The counsellor's own disputes; for supervisors, those about this counsellor's sessions."""
     own = person.name if person.role is PersonRole.COUNSELLOR else None
     return disputes.find(services.store, scope, person=own, limit=50)

@@ -1,4 +1,4 @@
-"""Disputes of a supervisor's team, and answering them."""
+"""The page on which supervisors answer their team's disputes."""
 
 from typing import Annotated
 
@@ -15,15 +15,15 @@ from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-ANSWERED_SHOWN = 50
+MAX_ANSWERED = 50
 _note = TypeAdapter[str](Note)
 
 
 @router.get("/disputes")
 def disputes_page(request: Request, services: ServicesDep, person: Supervisor) -> Response:
-    """Those that wait first."""
+    """List unanswered disputes, then answered ones."""
     found = disputes.find(services.store, person.scope, waiting=True)
-    answered = disputes.find(services.store, person.scope, waiting=False, limit=ANSWERED_SHOWN)
+    answered = disputes.find(services.store, person.scope, waiting=False, limit=MAX_ANSWERED)
     return render(request, "disputes.html", person, waiting=found, answered=answered)
 
 
@@ -35,7 +35,7 @@ def answer(
     decision: Annotated[Decision, Form()],
     answer: Annotated[str, Form()],
 ) -> Response:
-    """Uphold or reject; an answer that somebody else gave meanwhile stands."""
+    """Uphold or reject a dispute; 409 if someone else has answered it meanwhile."""
     with as_http_errors():
         disputes.decide(
             services.store, person, dispute_id, decision, _note.validate_python(answer.strip())

@@ -1,4 +1,4 @@
-"""One turn as the console shows it: marked text, levels, chips, perceived bars, the window."""
+"""View of one turn: text with rationale marks, levels, label chips, perceived bars, window."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from stream_app.core.perceived import PerceivedGroup, Validity
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
 
-NOTHING: Final = ("none", "no")
-"""Labels of a head that found none of its kind; they get no chip."""
+NEGATIVE_LABELS: Final = ("none", "no")
+"""Labels that say that something is absent; they get no chip."""
 COLLAPSE_ABOVE: Final = 1500
-"""Characters of a text that are shown without being asked for."""
+"""Longer texts (in characters) are collapsed at first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A stretch of text under the same marks; ``begins`` are those that start with it."""
+class TextSegment:
+    """Text with the same marks throughout; ``begins``, ``ends``: marks that start or end here."""
 
     text: str
     marks: tuple[str, ...] = ()
@@ -29,8 +29,8 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelShown:
-    """A head's level; ``level`` and ``confidence`` are None where the model abstained."""
+class LevelView:
+    """A head's level; ``level`` and ``confidence`` are None if the model abstained."""
 
     head: str
     title: str
@@ -52,9 +52,9 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How a listener may perceive it; ``probability`` is None where the model abstained.
+    """A perceived head or group; ``probability`` is None if the model abstained.
 
-    ``validity``: how the value agrees with ratings, the one to show first; empty if not measured.
+    ``validity``: correlations with ratings, the one to show first; empty if not measured.
     """
 
     name: str
@@ -63,17 +63,18 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnShown:
-    """A turn with what one bundle says about it; ``abstained``: heads without a chip for that.
+class TurnView:
+    """A turn with its scores from one bundle.
 
-    ``badges``: letters of the heads whose words are marked.
+    ``abstained``: titles of heads that abstained and so have no chip. ``badges``: letters of the
+    heads whose rationales are marked. ``before``, ``after``: seqs of the context window.
     """
 
     turn: TurnRead
     score: ScoreOfTurn | None
-    segments: list[Segment]
+    segments: list[TextSegment]
     badges: dict[str, str]
-    levels: list[LevelShown]
+    levels: list[LevelView]
     chips: list[Chip]
     abstained: list[str]
     perceived: list[Bar]
@@ -82,28 +83,28 @@ class TurnShown:
 
     @property
     def is_counsellor(self) -> bool:
-        """Whether the scores of expressed empathy apply."""
+        """Whether the turn has scores of expressed empathy."""
         return self.turn.role is Role.COUNSELLOR
 
     @property
     def long(self) -> bool:
-        """Whether the text is shown in part first."""
+        """Whether the text is collapsed at first."""
         return len(self.turn.text or "") > COLLAPSE_ABOVE
 
 
-def shown(
+def turn_view(
     turn: TurnRead,
     bundle: str,
     neighbours: Sequence[int],
     facts: BundleFacts,
-) -> TurnShown:
-    """The turn under a bundle.
+) -> TurnView:
+    """Build the view of a turn.
 
     Args:
-        turn: as it is stored.
-        bundle: whose score to show.
-        neighbours: the seqs around the turn, in order.
-        facts: its window, its heads, and which perceived heads are shown as one value.
+        turn: the stored turn.
+        bundle: the bundle whose scores are shown.
+        neighbours: seqs of the surrounding turns, in order.
+        facts: the bundle's window, heads and groups of perceived heads.
     """
     score = turn.score(bundle)
     heads = heads_of(score, facts.heads) if score else []
@@ -115,14 +116,14 @@ def shown(
     before = [seq for seq in neighbours if seq < turn.seq]
     after = [seq for seq in neighbours if seq > turn.seq]
     final = score is not None and score.stage is Stage.FINAL
-    return TurnShown(
+    return TurnView(
         turn,
         score,
         segments(turn.text, spans) if turn.text is not None else [],
         {head.name: head.badge for head in heads if head.name in spans},
         _levels(score, heads) if score else [],
         _chips(score, heads) if score else [],
-        [head.title for head in heads if score and _is_silent(score, head)],
+        [head.title for head in heads if score and _has_abstained_chip(score, head)],
         _bars(score, heads, facts.perceived) if score else [],
         before[-facts.before :] if facts.before and score else [],
         after[: facts.after] if final else [],
@@ -130,17 +131,18 @@ def shown(
 
 
 def heads_of(score: ScoreOfTurn, known: Sequence[Head]) -> list[Head]:
-    """The heads that say something of the turn, in the manifest's order.
+    """The heads in the turn's score, in the manifest's order.
 
-    What the score has and the manifest lacks (a probe) comes last, as far as its shape tells.
+    Heads that the manifest lacks (such as the distress probe) come last; their kind is inferred
+    from the score.
     """
     given = [name for name in (*score.expressed, *score.perceived, *score.client) if name != TOTAL]
     heads = [head for head in known if head.name in given]
     named = {head.name for head in heads}
-    return heads + [_unknown(score, name) for name in given if name not in named]
+    return heads + [_infer_head(score, name) for name in given if name not in named]
 
 
-def _unknown(score: ScoreOfTurn, name: str) -> Head:
+def _infer_head(score: ScoreOfTurn, name: str) -> Head:
     if name in score.perceived:
         yes = [Role.COUNSELLOR]
         return Head(name, Dimension.PERCEIVED, HeadKind.BINARY, yes, ["no", "yes"])
@@ -153,53 +155,57 @@ def _unknown(score: ScoreOfTurn, name: str) -> Head:
     return Head(name, Dimension.EXPRESSED, kind, [Role.COUNSELLOR], labels)
 
 
-def segments(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> list[Segment]:
-    """Cut a text where marks begin or end, so that marks of several mechanisms may overlap.
+def segments(text: str, spans: Mapping[str, Sequence[Sequence[int]]]) -> list[TextSegment]:
+    """Split a text where marks begin or end, so that marks of several heads may overlap.
 
-    Spans are [start, end) in characters; what lies outside the text is left out.
+    Text spans are [start, end) in characters; parts outside the text are ignored.
     """
-    held = {
+    clipped = {
         name: [(max(0, start), min(len(text), end)) for start, end in found]
         for name, found in spans.items()
     }
-    held = {name: [span for span in found if span[0] < span[1]] for name, found in held.items()}
-    cuts = sorted({0, len(text), *(place for found in held.values() for s in found for place in s)})
+    clipped = {
+        name: [span for span in found if span[0] < span[1]] for name, found in clipped.items()
+    }
+    cuts = sorted(
+        {0, len(text), *(place for found in clipped.values() for s in found for place in s)}
+    )
     pieces = []
     for start, end in pairwise(cuts):
         pieces.append(
-            Segment(
+            TextSegment(
                 text[start:end],
-                tuple(n for n in held if any(s <= start and end <= e for s, e in held[n])),
-                tuple(n for n in held if any(s == start for s, _ in held[n])),
-                tuple(n for n in held if any(e == end for _, e in held[n])),
+                tuple(n for n in clipped if any(s <= start and end <= e for s, e in clipped[n])),
+                tuple(n for n in clipped if any(s == start for s, _ in clipped[n])),
+                tuple(n for n in clipped if any(e == end for _, e in clipped[n])),
             )
         )
     return pieces
 
 
 def has_level(head: Head) -> bool:
-    """Tests for a head of levels of what the counsellor expressed."""
+    """Whether the head gives levels of expressed empathy."""
     return head.dimension is Dimension.EXPRESSED and head.kind is HeadKind.LEVEL
 
 
 def _has_chip(head: Head) -> bool:
-    """Tests for a head whose label is told; earlier manifests have satisfaction for a client's."""
+    """Whether the head's label is shown. Satisfaction, a client head in old manifests, is not."""
     of_turn = head.dimension in (Dimension.EXPRESSED, Dimension.CLIENT)
     return of_turn and not has_level(head) and head.name != SATISFACTION
 
 
-def _levels(score: ScoreOfTurn, heads: Sequence[Head]) -> list[LevelShown]:
+def _levels(score: ScoreOfTurn, heads: Sequence[Head]) -> list[LevelView]:
     found = []
     for head in filter(has_level, heads):
         given = score.expressed[head.name]
         if head.name in score.abstained:
             found.append(
-                LevelShown(head.name, head.title, head.badge, None, "abstained", None, marked=False)
+                LevelView(head.name, head.title, head.badge, None, "abstained", None, marked=False)
             )
             continue
         level = given["level"]
         found.append(
-            LevelShown(
+            LevelView(
                 head.name,
                 head.title,
                 head.badge,
@@ -217,17 +223,17 @@ def _chips(score: ScoreOfTurn, heads: Sequence[Head]) -> list[Chip]:
     for head in filter(_has_chip, heads):
         labels = score.expressed.get(head.name) or score.client[head.name]
         label = max(labels, key=lambda key: labels[key])
-        if head.name not in score.abstained and label not in NOTHING:
+        if head.name not in score.abstained and label not in NEGATIVE_LABELS:
             found.append(Chip(head.title, head.label(label), labels[label]))
     return found
 
 
-def _is_silent(score: ScoreOfTurn, head: Head) -> bool:
+def _has_abstained_chip(score: ScoreOfTurn, head: Head) -> bool:
     return _has_chip(head) and head.name in score.abstained
 
 
 def _bars(score: ScoreOfTurn, heads: Sequence[Head], groups: Sequence[PerceivedGroup]) -> list[Bar]:
-    """One for each group, then one for each head that is in none."""
+    """One bar per group, then one per head without a group."""
     grouped = {name for group in groups for name in group.members}
     shown = [(g.name, g.shown, tuple(g.validity)) for g in groups if g.shown in score.perceived]
     shown += [

@@ -1,4 +1,4 @@
-"""The page with the feedback after a session, and the partial that other pages show it with."""
+"""The page with feedback after a session."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
@@ -17,7 +17,7 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
 def turn_address(session_id: str, seq: int) -> str:
-    """Where a turn stands on its session's page.
+    """The address of a turn on its session's page.
 
     >>> turn_address("a/b", 205)
     '/sessions/a%2Fb?page=1#turn-205'
@@ -32,11 +32,11 @@ templates.env.globals["turn_address"] = turn_address
 def feedback_page(
     request: Request, session_id: Identifier, services: ServicesDep, person: Reader
 ) -> Response:
-    """Feedback once the session is over; until then the page says so."""
-    early, told = "", []
+    """Show feedback if the session has ended, otherwise a note that it is still open."""
+    early, feedbacks = "", []
     with as_http_errors():
         try:
-            told = loading.of_session(services.store, person, session_id)
+            feedbacks = loading.session_feedback(services.store, person, session_id)
         except TooEarly as problem:
             early = str(problem)
     return render(
@@ -44,6 +44,6 @@ def feedback_page(
         "feedback_page.html",
         person,
         session_id=session_id,
-        feedbacks=told,
+        feedbacks=feedbacks,
         early=early,
     )

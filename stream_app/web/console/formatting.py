@@ -1,4 +1,4 @@
-"""How the console says what the wire abbreviates."""
+"""Formats values and names for people."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ SHORT_PSEUDONYM: Final = 8
 
 
 def plain(name: str) -> str:
-    """A head, measure or rule in words, by its name alone.
+    """The display name of a head, measure or rule.
 
     >>> plain("reflection_to_question"), plain("talk_type")
     ('Reflections to questions', 'talk')
@@ -25,12 +25,12 @@ def plain(name: str) -> str:
 
 
 def pseudonym(speaker: str) -> str:
-    """As much of a pseudonym as tells the people of one team apart."""
+    """Shorten a pseudonym; it stays unique within a team in practice."""
     return speaker[:SHORT_PSEUDONYM]
 
 
 def number(value: float | None) -> str:
-    """Two decimals; a dash where there is none.
+    """Format with two decimals; a dash for None.
 
     >>> number(0.338), number(None)
     ('0.34', '–')
@@ -39,7 +39,7 @@ def number(value: float | None) -> str:
 
 
 def validity(found: Validity) -> str:
-    """A validity coefficient with its interval and what it was measured on.
+    """Format a validity coefficient with its interval and the ratings it was measured on.
 
     >>> validity(Validity("ESConv empathy", "the seeker's rating", 0.17, 0.107, 0.234, 851, 851))
     "r = 0.17 (0.11 to 0.23) with the seeker's rating: ESConv empathy, 851 ratings of 851 sessions"
@@ -51,7 +51,7 @@ def validity(found: Validity) -> str:
 
 
 def count(value: float | None) -> str:
-    """One decimal, as of an expected number; a dash where there is none.
+    """Format an expected count with one decimal; a dash for None.
 
     >>> count(6.13), count(None)
     ('6.1', '–')
@@ -60,7 +60,7 @@ def count(value: float | None) -> str:
 
 
 def measured(value: float | None, name: str) -> str:
-    """A measure of the MITI: shares in per cent, ratios to one.
+    """Format a MITI measure: shares in per cent, ratios as ``x : 1``.
 
     >>> measured(0.4, "open_question_share"), measured(1.25, "reflection_to_question")
     ('40 %', '1.25 : 1')
@@ -75,7 +75,7 @@ def measured(value: float | None, name: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """The largest unit that says it.
+    """Format a duration in its largest units.
 
     >>> duration(42), duration(250), duration(4000), duration(7200), duration(200_000)
     ('42 s', '4 min', '1 h 6 min', '2 h', '2 d')

@@ -1,4 +1,4 @@
-"""The alert inbox: what calls, why, and what people did about it. Works without JavaScript."""
+"""The alert inbox: alerts, their reasons, and people's actions. Works without JavaScript."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,12 +22,12 @@ from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import page_of
 from stream_app.web.services import Services, ServicesDep
 
-A_PAGE: Final = 30
-COUNTED: Final = 100
-"""A tab says how many there are up to here."""
+PAGE_SIZE: Final = 30
+MAX_COUNT: Final = 100
+"""Tabs show exact counts up to this number."""
 REASONS: Final = {
-    Reason.JUSTIFIED: "It was right, and somebody looks after it",
-    Reason.JUSTIFIED_HANDLED: "It was right, and is taken care of",
+    Reason.JUSTIFIED: "Justified; someone is handling it",
+    Reason.JUSTIFIED_HANDLED: "Justified; already handled",
     Reason.FALSE_ALARM: "False alarm",
     Reason.NOT_NOW: "Not now (does not count)",
 }
@@ -37,7 +37,7 @@ router = APIRouter(prefix="/alerts", default_response_class=HTMLResponse, includ
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One state's list; ``count`` is None where there are more than are counted."""
+    """The list of one state; ``count`` is None if it exceeds ``MAX_COUNT``."""
 
     name: str
     states: frozenset[ShownState]
@@ -61,35 +61,35 @@ def inbox(
     state: Annotated[str, Query(max_length=20)] = "firing",
     cursor: Annotated[str | None, Query(max_length=2000)] = None,
 ) -> Response:
-    """Alerts of one state, the newest first."""
+    """List alerts of one state, newest first."""
     chosen = next((tab for tab in TABS if tab.name == state), None)
     if chosen is None:
         raise HTTPException(404)
     position = services.hub.position
     page = alerts.find(
-        services.store, person.scope, AlertFilter(states=chosen.states), cursor, A_PAGE
+        services.store, person.scope, AlertFilter(states=chosen.states), cursor, PAGE_SIZE
     )
     return render(
         request,
         "inbox.html",
         person,
-        tabs=[_counted(services, person, tab) for tab in TABS],
+        tabs=[_with_count(services, person, tab) for tab in TABS],
         state=state,
         found=page.items,
         next_cursor=page.next_cursor,
-        **_around(services, person, position),
+        **_page_context(services, person, position),
     )
 
 
 @router.get("/{episode_id}")
-def one(
+def alert_page(
     request: Request, episode_id: EpisodeId, services: ServicesDep, person: Supervisor
 ) -> Response:
-    """One alert, as a notification links to it."""
+    """Show one alert; notifications link to this page."""
     position = services.hub.position
     alert = _alert(services, person, episode_id)
     return render(
-        request, "alert_page.html", person, alert=alert, **_around(services, person, position)
+        request, "alert_page.html", person, alert=alert, **_page_context(services, person, position)
     )
 
 
@@ -102,7 +102,7 @@ def acknowledge(
     note: Annotated[str, Form()] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
-    """Say that somebody looks after it, and whether it was right to call."""
+    """Acknowledge an alert, with a judgement of whether it was justified."""
     acknowledgement = alerts_api.Acknowledgement(reason=reason, note=_note(note))
     alerts_api.acknowledge(services, person, episode_id, acknowledgement)
     return RedirectResponse(local_path(to), status_code=303)
@@ -117,7 +117,7 @@ def resolve(
     note: Annotated[str, Form()] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
-    """Close it by hand."""
+    """Resolve an alert manually."""
     resolution = alerts_api.Resolution(reason=reason or None, note=_note(note))
     alerts_api.resolve(services, person, episode_id, resolution)
     return RedirectResponse(local_path(to), status_code=303)
@@ -131,7 +131,7 @@ def note(
     note: Annotated[str, Form(min_length=1)],
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
-    """Leave a note."""
+    """Add a note to an alert."""
     alerts_api.note(services, person, episode_id, alerts_api.NewNote(note=_note(note) or "–"))
     return RedirectResponse(local_path(to), status_code=303)
 
@@ -146,16 +146,16 @@ def mute(
     reason: Annotated[str, Form(max_length=200)] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
-    """Keep this rule quiet in this session, in the team, or everything in this session."""
+    """Mute this rule in the session or the team, or everything in the session."""
     alert = _alert(services, person, episode_id)
-    about: dict[str, dict[str, Any]] = {
+    targets: dict[str, dict[str, Any]] = {
         "rule-session": {"rule": alert.rule, "session_id": alert.session_id},
         "session": {"session_id": alert.session_id},
         "rule-team": {"rule": alert.rule, "team": alert.team},
     }
-    if what not in about:
+    if what not in targets:
         raise HTTPException(422)
-    new = mutes_api.NewMute(**about[what], minutes=minutes, reason=reason.strip() or None)
+    new = mutes_api.NewMute(**targets[what], minutes=minutes, reason=reason.strip() or None)
     mutes_api.mute(services, person, new)
     return RedirectResponse(local_path(to), status_code=303)
 
@@ -167,13 +167,13 @@ def end_mute(
     person: Supervisor,
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
-    """Let alerts call again."""
+    """End a mute before its time."""
     alert_actions.end_mute(services.store, person.scope, mute_id)
     return RedirectResponse(local_path(to), status_code=303)
 
 
-def _around(services: Services, person: Person, position: str) -> dict[str, Any]:
-    """What stands beside the alerts."""
+def _page_context(services: Services, person: Person, position: str) -> dict[str, Any]:
+    """Context shared by the inbox and the page of one alert."""
     return {
         "reasons": REASONS,
         "minutes": [
@@ -188,8 +188,10 @@ def _around(services: Services, person: Person, position: str) -> dict[str, Any]
     }
 
 
-def _counted(services: Services, person: Person, tab: Tab) -> Tab:
-    found = alerts.find(services.store, person.scope, AlertFilter(states=tab.states), limit=COUNTED)
+def _with_count(services: Services, person: Person, tab: Tab) -> Tab:
+    found = alerts.find(
+        services.store, person.scope, AlertFilter(states=tab.states), limit=MAX_COUNT
+    )
     return Tab(tab.name, tab.states, None if found.next_cursor else len(found.items))
 
 

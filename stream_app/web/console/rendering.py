@@ -1,4 +1,4 @@
-"""The frame of every page: templates, how times and names are written, light or dark."""
+"""Renders the Jinja templates, with filters for times, names and numbers."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ APPEARANCE: Final = "rapport-appearance"
 APPEARANCES: Final = ("auto", "light", "dark")
 
 
-def _frame(request: Request) -> dict[str, Any]:
+def _page_context(request: Request) -> dict[str, Any]:
     chosen = request.cookies.get(APPEARANCE, "auto")
     return {
         "appearance": chosen if chosen in APPEARANCES else "auto",
@@ -35,12 +35,12 @@ def _frame(request: Request) -> dict[str, Any]:
 
 
 def address_of(request: Request) -> str:
-    """Path and query as they came: decoded, an id could not be told from what surrounds it."""
+    """Path and query as sent: in the decoded path, ids with slashes would be ambiguous."""
     path = request.scope["raw_path"].decode("latin-1")
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
-templates = Jinja2Templates(FOLDER / "templates", context_processors=[_frame])
+templates = Jinja2Templates(FOLDER / "templates", context_processors=[_page_context])
 
 
 def render(
@@ -50,20 +50,20 @@ def render(
     status: int = 200,
     **context: Any,
 ) -> Response:
-    """A page; ``person`` is who looks at it, and decides what the navigation offers."""
+    """Render a page for ``person``, whose role determines the navigation."""
     return templates.TemplateResponse(
         request, template, {"person": person, **context}, status_code=status
     )
 
 
 def live_address(**conditions: str) -> str:
-    """The stream of what happens under these conditions; empty ones do not count."""
+    """The address of the live stream with these query parameters; empty values are left out."""
     chosen = urlencode({name: value for name, value in conditions.items() if value})
     return f"/api/v1/live?{chosen}" if chosen else "/api/v1/live"
 
 
 def clock(moment: datetime | None) -> Markup | str:
-    """A time of day in UTC; ``times.js`` turns it into the reader's zone."""
+    """A time of day in UTC; ``times.js`` converts it to the reader's time zone."""
     if moment is None:
         return "–"
     return Markup('<time datetime="{}" data-clock>{}</time>').format(
@@ -72,7 +72,7 @@ def clock(moment: datetime | None) -> Markup | str:
 
 
 def day(moment: datetime | None) -> Markup | str:
-    """Date and time in UTC; ``times.js`` turns them into the reader's zone."""
+    """Date and time in UTC; ``times.js`` converts it to the reader's time zone."""
     if moment is None:
         return "–"
     return Markup('<time datetime="{}" data-day>{}</time>').format(
@@ -81,7 +81,7 @@ def day(moment: datetime | None) -> Markup | str:
 
 
 def since(moment: datetime | None, now: datetime) -> Markup | str:
-    """How long ago; ``times.js`` keeps it right."""
+    """Time elapsed since ``moment``; ``times.js`` keeps it up to date."""
     if moment is None:
         return "–"
     return Markup('<time datetime="{}" data-since>{}</time>').format(
@@ -91,7 +91,7 @@ def since(moment: datetime | None, now: datetime) -> Markup | str:
 
 templates.env.filters.update(
     variable=variable_words.in_words,
-    told=lambda value, name: variable_words.told(name, value),
+    variable_value=lambda value, name: variable_words.told(name, value),
     clock=clock,
     day=day,
     since=since,

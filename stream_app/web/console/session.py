@@ -1,4 +1,4 @@
-"""One session: its risk, its alerts, its transcript with the evidence for every score."""
+"""The page of one session: risk, alerts, and transcript with the evidence for every score."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +20,7 @@ from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, reviews
-from stream_app.web.console.charts import AlertSpan, risk_curve
+from stream_app.web.console.charts import AlertLane, risk_curve
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import Feedback
@@ -28,16 +28,16 @@ from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
 PAGE_TURNS: Final = 200
-"""A page holds the turns k * 200 to k * 200 + 199."""
+"""Page k has the turns with seq k * 200 to k * 200 + 199."""
 LINKS_AROUND: Final = 5
 MAX_ALERTS: Final = 50
-_OVER: Final = (ShownState.RESOLVED, ShownState.LAPSED)
+_CLOSED_STATES: Final = (ShownState.RESOLVED, ShownState.LAPSED)
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)
-class SessionShown:
-    """What stands above a transcript. ``page``, ``pages``: blocks of ``PAGE_TURNS`` turns."""
+class SessionView:
+    """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns."""
 
     card: SessionCard
     facts: BundleFacts
@@ -47,46 +47,48 @@ class SessionShown:
 
     @property
     def live(self) -> bool:
-        """Whether more turns may come."""
+        """Whether more turns may arrive."""
         return self.card.status is not SessionStatus.CLOSED
 
     @property
     def at_risk(self) -> bool:
-        """Whether the risk stands at or above the bundle's threshold."""
+        """Whether the risk is at or above the bundle's threshold."""
         risk, enter = self.card.low_empathy_risk, self.facts.enter
         return risk is not None and enter is not None and risk >= enter
 
     @property
     def marked(self) -> list[tuple[str, str]]:
-        """Title and letters of the heads whose words are marked in the transcript."""
+        """Title and badge of the heads whose rationales are marked in the transcript."""
         heads = [head for head in self.facts.heads if evidence.has_level(head)]
         found = [(head.title, head.badge) for head in heads]
         return found or [(title_of(name), badge_of(name)) for name in MECHANISMS]
 
     @property
     def last_seq(self) -> int:
-        """The last turn that is known."""
+        """Seq of the last known turn."""
         return last_seq(self.card)
 
     @property
     def links(self) -> list[int]:
-        """Pages to choose from: the first, those around this one, the last."""
+        """Page numbers to link: the first, those around this page, the last."""
         around = range(self.page - LINKS_AROUND, self.page + LINKS_AROUND + 1)
         wanted = {0, self.pages - 1, *around}
         return sorted(page for page in wanted if 0 <= page < self.pages)
 
     @property
     def curve(self) -> Markup:
-        """The risk curve with the alerts under it."""
-        spans = [
-            _span(alert) for alert in reversed(self.alerts) if alert.transitions[0].seq is not None
+        """The risk curve with the alerts below it."""
+        lanes = [
+            _alert_lane(alert)
+            for alert in reversed(self.alerts)
+            if alert.transitions[0].seq is not None
         ]
         return risk_curve(
-            self.card.risk_by_turn, self.facts.enter, spans, self.last_seq, self.address_of
+            self.card.risk_by_turn, self.facts.enter, lanes, self.last_seq, self.address_of
         )
 
     def address_of(self, seq: int) -> str:
-        """Where a turn stands: on this page, or on another."""
+        """The address of a turn, on this page or another."""
         page = page_of(seq)
         anchor = f"#turn-{seq}"
         return anchor if page == self.page else f"?page={page}{anchor}"
@@ -100,7 +102,7 @@ def session(
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
 ) -> Response:
-    """The page. It reads, and leaves a trace in the audit trail; the session feels nothing."""
+    """Show the session. The read is audited and has no effect on the session."""
     position = services.hub.position
     top = _session(services, person, session_id, page)
     audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id)
@@ -115,7 +117,7 @@ def session(
     )
     seqs = [turn.seq for turn in turns]
     shown = [
-        evidence.shown(turn, top.card.bundle, seqs, facts)
+        evidence.turn_view(turn, top.card.bundle, seqs, facts)
         for turn in turns
         if first <= turn.seq < first + PAGE_TURNS
     ]
@@ -125,7 +127,7 @@ def session(
         person,
         top=top,
         turns=shown,
-        judged=reviews.of_session(services.store, person, session_id),
+        reviews=reviews.of_session(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
         agreements=agreement.of_bundle(services.store, top.card.bundle),
         dispute_counts=disputes.counts(services.store, top.card.bundle),
@@ -144,7 +146,7 @@ def now(
     person: Reader,
     page: int | None = Query(None, ge=0, le=10_000_000),
 ) -> Response:
-    """What stands above the transcript, anew."""
+    """Render the part above the transcript again, for live updates."""
     top = _session(services, person, session_id, page)
     return render(request, "session_now.html", person, top=top)
 
@@ -153,7 +155,7 @@ def now(
 def turn(
     request: Request, session_id: Identifier, seq: Seq, services: ServicesDep, person: Reader
 ) -> Response:
-    """One turn, when it has come or its final score has."""
+    """Render one turn, for live updates."""
     top = _session(services, person, session_id, None)
     audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}")
     facts = top.facts
@@ -167,30 +169,30 @@ def turn(
     found = next((turn for turn in around if turn.seq == seq), None)
     if found is None:
         raise HTTPException(404)
-    shown = evidence.shown(found, top.card.bundle, [turn.seq for turn in around], facts)
-    judged = reviews.of_session(services.store, person, session_id)
-    return render(request, "turn.html", person, shown=shown, judged=judged)
+    shown = evidence.turn_view(found, top.card.bundle, [turn.seq for turn in around], facts)
+    own_reviews = reviews.of_session(services.store, person, session_id)
+    return render(request, "turn.html", person, shown=shown, reviews=own_reviews)
 
 
 def page_of(seq: int) -> int:
-    """The page that a turn stands on."""
+    """The page that has a turn."""
     return seq // PAGE_TURNS
 
 
 def last_seq(card: SessionCard) -> int:
-    """The last turn of which a card knows; gaps in the numbers count."""
+    """Seq of the last turn known to a card, also when seqs have gaps."""
     last_scored = card.risk_by_turn[-1][0] if card.risk_by_turn else 0
     return max(card.turns - 1, last_scored, 0)
 
 
-def _feedback(services: Services, person: Person, top: SessionShown) -> list[Feedback]:
-    """Once the session is over, on the first page."""
+def _feedback(services: Services, person: Person, top: SessionView) -> list[Feedback]:
+    """Feedback for the first page of an ended session, otherwise none."""
     if top.card.status is SessionStatus.OPEN or top.page:
         return []
-    return loading.of_session(services.store, person, top.card.session_id)
+    return loading.session_feedback(services.store, person, top.card.session_id)
 
 
-def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionShown:
+def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
@@ -200,7 +202,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
     last = page_of(last_seq(card))
     if page is None:
         page = 0 if card.status is SessionStatus.CLOSED else last
-    return SessionShown(
+    return SessionView(
         card,
         facts,
         [alert for alert in found if alert.bundle == card.bundle],
@@ -209,9 +211,9 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
     )
 
 
-def _span(alert: AlertRead) -> AlertSpan:
-    over = alert.state in _OVER
+def _alert_lane(alert: AlertRead) -> AlertLane:
+    over = alert.state in _CLOSED_STATES
     last = next((s.seq for s in reversed(alert.transitions) if s.seq is not None), None)
-    return AlertSpan(
+    return AlertLane(
         alert.rule, alert.state.value, alert.transitions[0].seq or 0, last if over else None
     )

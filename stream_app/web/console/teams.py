@@ -1,4 +1,4 @@
-"""Teams by domain, for analysts and supervisors; small cells are hidden."""
+"""The page with teams by domain, for analysts and supervisors; small cells are suppressed."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -22,7 +22,7 @@ WEEKS: Final = 8
 def teams(
     request: Request, services: ServicesDep, person: ReportReader, bundle: Identifier | None = None
 ) -> Response:
-    """One model at a time: means of two models are not comparable."""
+    """Show one model at a time, because means of different models are not comparable."""
     known = sorted(bundle_facts.read(services.store), reverse=True)
     chosen = bundle if bundle in known else next(iter(known), None)
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)

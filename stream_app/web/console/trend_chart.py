@@ -1,7 +1,7 @@
-"""A counsellor's trend as SVG: means with their intervals; the line breaks with gaps and models.
+"""A counsellor's trend as SVG: weekly means with intervals.
 
-Positions are percentages across and pixels down, as in ``charts``. The table beside it says the
-same in numbers.
+The line breaks at missing weeks and where the model changes. As in ``charts``, x positions are
+percentages and y positions pixels. A table next to the chart has the same numbers.
 """
 
 from datetime import date
@@ -21,14 +21,14 @@ LEFT, RIGHT = 5.0, 97.0
 
 
 def chart(trend: Trend) -> Markup:
-    """The chart; only weeks with enough sessions have a mean to draw."""
+    """Draw the chart; weeks with too few sessions have no mean and are not drawn."""
     shown = [week for week in trend.weeks if week.mean is not None]
     first = min((week.begins for week in trend.weeks), default=date.min)
     last = max((week.begins for week in trend.weeks), default=date.min)
 
     def x(week: Week) -> str:
-        span = (last - first).days
-        share = (week.begins - first).days / span if span else 0.5
+        days = (last - first).days
+        share = (week.begins - first).days / days if days else 0.5
         return f"{LEFT + (RIGHT - LEFT) * share:.2f}%"
 
     parts = [_scale()]
@@ -49,14 +49,18 @@ def chart(trend: Trend) -> Markup:
 
 
 def in_words(trend: Trend) -> str:
-    """What the chart shows, for those who do not see it."""
+    """A text alternative to the chart."""
     shown = [week for week in trend.weeks if week.mean is not None]
     name = plain(trend.mechanism)
     if not shown:
         return f"{name}: no week has enough sessions for a mean"
     latest = shown[-1]
     models = len({week.bundle for week in trend.weeks})
-    broken = f", scored by {models} models, between which the line breaks" if models > 1 else ""
+    broken = (
+        f", scored by {models} models; the line breaks where the model changes"
+        if models > 1
+        else ""
+    )
     return (
         f"{name}, mean level by week over {len(shown)} weeks with enough sessions{broken}; "
         f"in the week of {latest.begins:%d %b %Y} {number(latest.mean)}, interval "

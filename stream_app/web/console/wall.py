@@ -1,4 +1,4 @@
-"""The live wall: one card a session, worst first."""
+"""The wall of live sessions: one card per session, highest risk first."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -22,7 +22,7 @@ from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
 MAX_CARDS: Final = 500
-_ALIVE: Final = frozenset({ShownState.PENDING, ShownState.FIRING, ShownState.ACKNOWLEDGED})
+_OPEN_STATES: Final = frozenset({ShownState.PENDING, ShownState.FIRING, ShownState.ACKNOWLEDGED})
 _URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED, ShownState.PENDING)
 Chosen = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
@@ -30,7 +30,7 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class WallCard:
-    """A session on the wall; ``alert`` is its most urgent one that is not over."""
+    """A session on the wall; ``alert`` is its most urgent open alert."""
 
     session: SessionCard
     enter: float | None
@@ -38,33 +38,33 @@ class WallCard:
 
     @property
     def at_risk(self) -> bool:
-        """Whether the risk stands at or above the bundle's threshold."""
+        """Whether the risk is at or above the bundle's threshold."""
         risk = self.session.low_empathy_risk
         return risk is not None and self.enter is not None and risk >= self.enter
 
     @property
-    def calls(self) -> bool:
-        """Whether an alert fires that nobody has answered."""
+    def is_unanswered(self) -> bool:
+        """Whether an unmuted alert is firing and has not been acknowledged."""
         alert = self.alert
         return alert is not None and alert.state is ShownState.FIRING and not alert.muted
 
     @property
     def line(self) -> Markup:
-        """The risk since the start."""
+        """The risk since the start, as a sparkline."""
         return sparkline(self.session.risk_by_turn, self.enter)
 
     @property
-    def place(self) -> tuple[bool, float, str]:
-        """Sorts the worst first: unanswered alerts, then by risk."""
+    def sort_key(self) -> tuple[bool, float, str]:
+        """Sorts cards with unanswered alerts first, then by descending risk."""
         risk = self.session.low_empathy_risk
-        return not self.calls, -(-1.0 if risk is None else risk), self.session.session_id
+        return not self.is_unanswered, -(-1.0 if risk is None else risk), self.session.session_id
 
 
 @router.get("/")
 def wall(
     request: Request, services: ServicesDep, person: Member, team: Chosen = "", domain: Chosen = ""
 ) -> Response:
-    """Live sessions, worst first."""
+    """Show live sessions, most urgent first."""
     position = services.hub.position
     chosen = sessions.SessionFilter(SessionStatus.OPEN, team or None, domain or None)
     page = sessions.find(services.store, person.scope, chosen, limit=MAX_CARDS)
@@ -89,7 +89,7 @@ def wall(
 def card(
     request: Request, session_id: Identifier, services: ServicesDep, person: Member
 ) -> Response:
-    """One card, for a session that has just begun; nothing for one that is over by now."""
+    """Render one card, for a session that has just begun; 204 if it has already ended."""
     found = sessions.one(services.store, person.scope, session_id)
     if found is None:
         raise HTTPException(404)
@@ -101,9 +101,9 @@ def card(
 def _cards(services: Services, person: Person, found: list[SessionCard]) -> list[WallCard]:
     facts = bundle_facts.read(services.store)
     urgent: dict[str, AlertRead] = {}
-    alone = found[0].session_id if len(found) == 1 else None
-    alive = AlertFilter(states=_ALIVE, session_id=alone)
-    for alert in alerts.find(services.store, person.scope, alive, limit=MAX_CARDS).items:
+    only_session = found[0].session_id if len(found) == 1 else None
+    open_alerts = AlertFilter(states=_OPEN_STATES, session_id=only_session)
+    for alert in alerts.find(services.store, person.scope, open_alerts, limit=MAX_CARDS).items:
         other = urgent.get(alert.session_id)
         if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):
             urgent[alert.session_id] = alert
@@ -116,4 +116,4 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
         )
         for session in found
     ]
-    return sorted(cards, key=lambda card: card.place)
+    return sorted(cards, key=lambda card: card.sort_key)

@@ -1,4 +1,4 @@
-"""The columns of the two tables that are exported, with their types and what they mean."""
+"""Columns of the exported session and turn tables, with types and meanings."""
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 class ColumnKind(Enum):
-    """``json``: an object or list; JSON text in CSV and Parquet."""
+    """Type of a column. ``json`` is an object or list, exported as JSON text in CSV and Parquet."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -26,7 +26,7 @@ class ColumnKind(Enum):
 
 
 class Column(Struct, frozen=True):
-    """One column."""
+    """One column of an exported table."""
 
     name: str
     kind: ColumnKind
@@ -37,29 +37,37 @@ def _columns(*rows: tuple[str, ColumnKind, str]) -> list[Column]:
     return [Column(*row) for row in rows]
 
 
-_FACTS: Final = _columns(
-    ("team", ColumnKind.TEXT, "As the events carry it"),
+_SESSION_FACTS: Final = _columns(
+    ("team", ColumnKind.TEXT, "From the events"),
     ("domain", ColumnKind.TEXT, "counselling, peer-support or customer-service"),
-    ("channel", ColumnKind.TEXT, "As the events carry it"),
+    ("channel", ColumnKind.TEXT, "From the events"),
 )
 SESSIONS: Final = [
     *_columns(
-        ("session_id", ColumnKind.TEXT, "As the events carry it"),
-        ("bundle", ColumnKind.TEXT, "The bundle that scored it last; compare within one bundle"),
+        ("session_id", ColumnKind.TEXT, "From the events"),
+        (
+            "bundle",
+            ColumnKind.TEXT,
+            "The bundle that last scored it; compare only within one bundle",
+        ),
         ("status", ColumnKind.TEXT, "open, idle or closed"),
     ),
-    *_FACTS,
+    *_SESSION_FACTS,
     *_columns(
         ("lang", ColumnKind.TEXT, "BCP 47 tag"),
         ("started_at", ColumnKind.TIME, "Time of the first turn, UTC"),
         ("last_activity_at", ColumnKind.TIME, "Time of the last turn, UTC"),
         ("ended_at", ColumnKind.TIME, "Time of the session's end, UTC"),
-        ("end_reason", ColumnKind.TEXT, "As the event carries it"),
-        ("counsellors", ColumnKind.INTEGER, "How many counsellors spoke"),
-        ("turns", ColumnKind.INTEGER, "Turns that were scored"),
-        ("counsellor_turns", ColumnKind.INTEGER, "Of them the counsellor's"),
-        ("late_turns", ColumnKind.INTEGER, "Turns that came out of order, too late"),
-        ("withheld_turns", ColumnKind.INTEGER, "Turns not scored for want of consent"),
+        ("end_reason", ColumnKind.TEXT, "From the event"),
+        ("counsellors", ColumnKind.INTEGER, "Number of counsellors"),
+        ("turns", ColumnKind.INTEGER, "Number of scored turns"),
+        ("counsellor_turns", ColumnKind.INTEGER, "Of these, counsellor turns"),
+        (
+            "late_turns",
+            ColumnKind.INTEGER,
+            "Turns that arrived out of order, too late to be put in order",
+        ),
+        ("withheld_turns", ColumnKind.INTEGER, "Turns not scored for lack of consent"),
         ("low_empathy_risk", ColumnKind.NUMBER, "0-1"),
         ("empathy_index", ColumnKind.NUMBER, "0-1"),
         (
@@ -70,7 +78,7 @@ SESSIONS: Final = [
         ("answered_share", ColumnKind.NUMBER, "0-1, of the empathic opportunities"),
         ("empathy_total_mean", ColumnKind.NUMBER, "0-6, mean over counsellor turns"),
         ("talk_share", ColumnKind.NUMBER, "0-1, the counsellor's share of the words"),
-        ("reflection_to_question", ColumnKind.NUMBER, "Reflections for each question"),
+        ("reflection_to_question", ColumnKind.NUMBER, "Reflections per question"),
         ("complex_reflection_share", ColumnKind.NUMBER, "0-1, of reflections"),
         ("open_question_share", ColumnKind.NUMBER, "0-1, of questions"),
     ),
@@ -79,7 +87,7 @@ SESSIONS: Final = [
         for mechanism in MECHANISMS
         for part, meaning in (
             ("mean", "0-2, mean level over counsellor turns"),
-            ("recent_mean", "0-2, over the last five"),
+            ("recent_mean", "0-2, mean level over the last five counsellor turns"),
             ("share", "0-1, share of turns with a level above 0"),
         )
     ],
@@ -87,12 +95,12 @@ SESSIONS: Final = [
         (
             "miti_volleys",
             ColumnKind.INTEGER,
-            "Volleys counted; empty unless motivational interviewing",
+            "Number of volleys; empty unless motivational interviewing",
         ),
         (
             "miti_reflection_to_question",
             ColumnKind.NUMBER,
-            "Expected reflections for each question",
+            "Expected reflections per question",
         ),
         ("miti_complex_reflection_share", ColumnKind.NUMBER, "0-1, of expected reflections"),
         ("miti_open_question_share", ColumnKind.NUMBER, "0-1, of expected questions"),
@@ -101,40 +109,42 @@ SESSIONS: Final = [
         ("miti_counts", ColumnKind.JSON, "Expected number of volleys with a code, by code"),
     ),
 ]
-_TEXT: Final = Column("text", ColumnKind.TEXT, "Redacted; for roles that may read transcripts")
+_TEXT: Final = Column(
+    "text", ColumnKind.TEXT, "Redacted text; only for roles that may read transcripts"
+)
 _BEFORE_TEXT: Final = _columns(
-    ("session_id", ColumnKind.TEXT, "As the events carry it"),
+    ("session_id", ColumnKind.TEXT, "From the events"),
     ("seq", ColumnKind.INTEGER, "Place in the session, from 0"),
-    ("turn_id", ColumnKind.TEXT, "As the event carries it"),
-    ("speaker", ColumnKind.TEXT, "Role and number within the session"),
+    ("turn_id", ColumnKind.TEXT, "From the event"),
+    ("speaker", ColumnKind.TEXT, "Role and number, unique within the session"),
     ("role", ColumnKind.TEXT, "client or counsellor"),
     ("occurred_at", ColumnKind.TIME, "UTC"),
 )
 _BEFORE_SCORES: Final = _columns(
-    ("late", ColumnKind.BOOLEAN, "It came out of order, too late for its place"),
-    ("bundle", ColumnKind.TEXT, "The bundle that scored the session last"),
-    ("stage", ColumnKind.TEXT, "final, or provisional where there is no final score"),
+    ("late", ColumnKind.BOOLEAN, "Arrived out of order, too late to be put in order"),
+    ("bundle", ColumnKind.TEXT, "The bundle that last scored the session"),
+    ("stage", ColumnKind.TEXT, "final, or provisional if there is no final score"),
     ("truncated", ColumnKind.BOOLEAN, "The text was longer than the encoder reads"),
 )
-_WHOLE: Final = _columns(
+_TURN_TOTALS: Final = _columns(
     ("empathy_total", ColumnKind.INTEGER, "0-6, sum of the mechanisms' levels"),
     ("confidence", ColumnKind.NUMBER, "0-1, mean top probability of the heads"),
     ("low_empathy_risk", ColumnKind.NUMBER, "0-1, the session's risk after this counsellor turn"),
 )
-_PARTS: Final = _columns(
+_JSON_PARTS: Final = _columns(
     ("abstained", ColumnKind.JSON, "Heads whose confidence is too low to use"),
     ("expressed", ColumnKind.JSON, "All expressed heads, with rationale spans [start, end)"),
     ("client", ColumnKind.JSON, "Heads of the client's turns"),
 )
-_LEVEL: Final = "Level 0-2; empty: abstained or client"
+_LEVEL: Final = "Level 0-2; empty for client turns and abstentions"
 _PROBABILITY: Final = "0-1, probability"
 
 
 def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
-    """The table of turns where bundles with these heads have scored.
+    """Columns of the turn table if bundles with these heads have scored.
 
-    Every mechanism has a column, and so have the bundles' other heads of levels
-    (``expressed_NAME``) and their perceived heads (``perceived_NAME``).
+    Each mechanism, each other level head (``expressed_NAME``) and each perceived head
+    (``perceived_NAME``) has a column.
     """
     levels, perceived = [], []
     for head in heads:
@@ -145,24 +155,24 @@ def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
     return [
         *_BEFORE_TEXT,
         *([_TEXT] if with_text else []),
-        *_FACTS,
+        *_SESSION_FACTS,
         *_BEFORE_SCORES,
         *(Column(name, ColumnKind.INTEGER, _LEVEL) for name in MECHANISMS),
         *levels,
-        *_WHOLE,
+        *_TURN_TOTALS,
         *perceived,
-        *_PARTS,
+        *_JSON_PARTS,
     ]
 
 
 def _has_column(head: Head) -> bool:
-    """Tests for a head of levels beside the mechanisms."""
+    """Whether the head has levels and is not a mechanism, which always has a column."""
     of_levels = head.dimension is Dimension.EXPRESSED and head.kind is HeadKind.LEVEL
     return of_levels and head.name not in MECHANISMS
 
 
 def session_row(card: SessionCard) -> Row:
-    """A session as a row of ``SESSIONS``."""
+    """Convert a session to a row of ``SESSIONS``."""
     row: Row = {column.name: getattr(card, column.name, None) for column in SESSIONS}
     row["status"] = card.status.value
     row["counsellors"] = len(card.counsellors)
@@ -185,7 +195,7 @@ def _miti(card: SessionCard) -> Row:
 
 
 def turn_row(card: SessionCard, turn: TurnRead, speaker: str) -> Row:
-    """A turn as a row of ``turn_columns``, under the bundle that scored its session last."""
+    """Convert a turn to a row of ``turn_columns``, with scores of the session's latest bundle."""
     score = turn.score(card.bundle)
     row: Row = {
         "session_id": turn.session_id,
@@ -228,8 +238,8 @@ def _level(score: ScoreOfTurn, name: str) -> int | None:
     return part.get("level") if shown else None
 
 
-def numbered() -> Callable[[TurnRead], str]:
-    """Names speakers of one session by role and number: ``client-1``, ``counsellor-1``."""
+def speaker_numbering() -> Callable[[TurnRead], str]:
+    """Make a function that names the speakers of one session ``client-1``, ``counsellor-1`` etc."""
     names: dict[tuple[str, str], str] = {}
 
     def name(turn: TurnRead) -> str:
@@ -242,6 +252,6 @@ def numbered() -> Callable[[TurnRead], str]:
     return name
 
 
-def in_order(columns: list[Column], row: Row) -> Iterator[Any]:
-    """The row's values, column by column."""
+def values_in_order(columns: list[Column], row: Row) -> Iterator[Any]:
+    """The row's values in the order of the columns."""
     return (row.get(column.name) for column in columns)

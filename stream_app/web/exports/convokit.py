@@ -1,7 +1,7 @@
-"""A ConvoKit corpus as a zip of its folder, written while it is read.
+"""Exports a ConvoKit corpus as a streamed zip of its folder.
 
-``utterances.jsonl``, ``speakers.json``, ``conversations.json``, ``corpus.json``, ``index.json``;
-scores stand in ``meta``. ``rapport score FOLDER`` reads it again.
+The folder has ``utterances.jsonl``, ``speakers.json``, ``conversations.json``, ``corpus.json`` and
+``index.json``, with scores in ``meta``. ``rapport score FOLDER`` can read it.
 """
 
 import tempfile
@@ -22,8 +22,8 @@ from stream_app.web.exports.columns import (
     SESSIONS,
     Column,
     ColumnKind,
-    numbered,
     session_row,
+    speaker_numbering,
     turn_columns,
     turn_row,
 )
@@ -32,7 +32,7 @@ from stream_app.web.exports.paging import cards, turns
 
 FOLDER: Final = "rapport-corpus"
 IN_MEMORY: Final = 4 * 1024 * 1024
-"""Bytes of speakers and conversations kept in memory before they go to a file."""
+"""Bytes of speakers or conversations kept in memory before they are spooled to a file."""
 _NOT_META: Final = ("session_id", "turn_id", "speaker", "text", "occurred_at")
 _TYPES: Final = {
     ColumnKind.TEXT: "<class 'str'>",
@@ -44,8 +44,8 @@ _TYPES: Final = {
 }
 
 
-class _Objects:
-    """A JSON object that is written entry by entry."""
+class _JsonObjectWriter:
+    """Writes a JSON object entry by entry."""
 
     def __init__(self, sink: IO[bytes]) -> None:
         self.sink = sink
@@ -66,48 +66,48 @@ class _Objects:
 def corpus(
     store: Store, person: Person, chosen: SessionFilter, *, with_text: bool
 ) -> Iterator[bytes]:
-    """The zip, piece by piece."""
+    """Yield the zip in chunks."""
     buffer = Buffer()
     columns = turn_columns(bundle_facts.heads(store), with_text=False)
     meta = [column for column in columns if column.name not in _NOT_META]
     with ExitStack() as stack:
         spooled = [
-            _Objects(stack.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY)))
+            _JsonObjectWriter(stack.enter_context(tempfile.SpooledTemporaryFile(IN_MEMORY)))
             for _ in range(2)
         ]
         speakers, conversations = spooled
         archive = stack.enter_context(zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED))
         with archive.open(f"{FOLDER}/utterances.jsonl", "w", force_zip64=True) as sink:
-            traced = "export to ConvoKit" if with_text else None
-            for page in cards(store, person, chosen, traced):
+            audit_detail = "export to ConvoKit" if with_text else None
+            for page in cards(store, person, chosen, audit_detail):
                 for card in page:
                     conversations.add(card.session_id, {"meta": _meta_of_session(card)})
                     for piece in _utterances(
                         store, person, card, speakers, meta, with_text=with_text
                     ):
                         sink.write(piece)
-                        if part := buffer.drained():
+                        if part := buffer.drain():
                             yield part
         for name, objects in (("speakers", speakers), ("conversations", conversations)):
             with archive.open(f"{FOLDER}/{name}.json", "w", force_zip64=True) as target:
                 objects.copy_to(target)
-            yield buffer.drained()
+            yield buffer.drain()
         about = {"source": f"rapport {__version__}", "text": with_text}
         archive.writestr(f"{FOLDER}/corpus.json", msgspec.json.encode(about))
         archive.writestr(f"{FOLDER}/index.json", msgspec.json.encode(_index(meta)))
-    yield buffer.drained()
+    yield buffer.drain()
 
 
 def _utterances(
     store: Store,
     person: Person,
     card: SessionCard,
-    speakers: _Objects,
+    speakers: _JsonObjectWriter,
     meta: list[Column],
     *,
     with_text: bool,
 ) -> Iterator[bytes]:
-    name = numbered()
+    name = speaker_numbering()
     known: set[str] = set()
     before: str | None = None
     for page in turns(store, person, card.session_id, with_text=with_text):
@@ -146,7 +146,7 @@ def _id(turn: TurnRead) -> str:
 
 
 def _meta_of_session(card: SessionCard) -> dict[str, Any]:
-    """A field that a reader takes for an event's is left out where it is empty."""
+    """Leave out empty fields, because readers would take them for fields of an event."""
     row = {key: value for key, value in session_row(card).items() if value is not None}
     return {**row, "consent": card.consent} if card.consent is not None else row
 

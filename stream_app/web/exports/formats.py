@@ -1,4 +1,4 @@
-"""Rows as CSV, Parquet and JSON lines, written to whatever takes bytes."""
+"""Encodes rows as CSV, Parquet or JSON lines."""
 
 import csv
 import io
@@ -10,10 +10,10 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
-from stream_app.web.exports.columns import Column, ColumnKind, Row, in_order
+from stream_app.web.exports.columns import Column, ColumnKind, Row, values_in_order
 
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins so for a formula; it gets an apostrophe before it."""
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets run text that starts with these as a formula; CSV text gets an apostrophe first."""
 _ARROW: Final = {
     ColumnKind.TEXT: pa.string(),
     ColumnKind.INTEGER: pa.int64(),
@@ -25,7 +25,7 @@ _ARROW: Final = {
 
 
 class Format(Enum):
-    """``csv`` and ``jsonl`` in UTF-8; Parquet with zstd."""
+    """File format: ``csv`` and ``jsonl`` are UTF-8, Parquet uses zstd."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -40,75 +40,75 @@ MEDIA_TYPES: Final = {
 
 
 class Buffer(io.RawIOBase):
-    """Takes bytes, gives them out; never seeks, never keeps."""
+    """A write-only stream whose contents are drained after each page; not seekable."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._written = 0
 
     def writable(self) -> bool:
-        """It is."""
+        """Always True."""
         return True
 
     def write(self, data: Any) -> int:
-        """Take bytes."""
+        """Append bytes."""
         part = bytes(data)
         self._parts.append(part)
         self._written += len(part)
         return len(part)
 
     def tell(self) -> int:
-        """Bytes written so far."""
+        """Number of bytes written so far."""
         return self._written
 
-    def drained(self) -> bytes:
-        """What was written since the last call."""
+    def drain(self) -> bytes:
+        """Remove and return the bytes written since the last call."""
         found, self._parts = b"".join(self._parts), []
         return found
 
 
 class Writer(Protocol):
-    """Writes pages of rows."""
+    """Writes rows page by page."""
 
-    def page(self, rows: Sequence[Row]) -> None:
-        """One page."""
+    def write_page(self, rows: Sequence[Row]) -> None:
+        """Write one page of rows."""
 
     def close(self) -> None:
-        """The end of the file."""
+        """Finish the file."""
 
 
-def encoded(
+def encode(
     chosen: Format, columns: list[Column], pages: Iterator[Sequence[Row]]
 ) -> Iterator[bytes]:
-    """The file, page by page."""
+    """Encode pages of rows; yields the file in chunks."""
     buffer = Buffer()
     writer = _WRITERS[chosen](buffer, columns)
     for page in pages:
-        writer.page(page)
-        if part := buffer.drained():
+        writer.write_page(page)
+        if part := buffer.drain():
             yield part
     writer.close()
-    yield buffer.drained()
+    yield buffer.drain()
 
 
 class CsvWriter:
-    """RFC 4180 with a line of names; times as RFC 3339."""
+    """CSV (RFC 4180) with a header row; times as RFC 3339."""
 
     def __init__(self, sink: Buffer, columns: list[Column]) -> None:
         self._sink = sink
         self._columns = columns
         self._write([[column.name for column in columns]])
 
-    def page(self, rows: Sequence[Row]) -> None:
-        """One page."""
+    def write_page(self, rows: Sequence[Row]) -> None:
+        """Write one page of rows."""
         columns = self._columns
         self._write(
-            [_cell(*pair) for pair in zip(columns, in_order(columns, row), strict=True)]
+            [_cell(*pair) for pair in zip(columns, values_in_order(columns, row), strict=True)]
             for row in rows
         )
 
     def close(self) -> None:
-        """Nothing follows the last line."""
+        """Do nothing: the format has no footer."""
 
     def _write(self, lines: Iterable[list[Any]]) -> None:
         text = io.StringIO(newline="")
@@ -126,14 +126,14 @@ def _cell(column: Column, value: Any) -> Any:
             return "true" if value else "false"
         case ColumnKind.JSON, _:
             return msgspec.json.encode(value).decode()
-        case ColumnKind.TEXT, str() if value.startswith(FORMULA):
+        case ColumnKind.TEXT, str() if value.startswith(FORMULA_STARTS):
             return f"'{value}"
         case _:
             return value
 
 
 class ParquetWriter:
-    """A row group for each page."""
+    """Parquet with one row group per page."""
 
     def __init__(self, sink: Buffer, columns: list[Column]) -> None:
         self._columns = columns
@@ -146,47 +146,49 @@ class ParquetWriter:
         self._file = pa.PythonFile(sink, mode="w")
         self._writer = parquet.ParquetWriter(self._file, self._schema, compression="zstd")
 
-    def page(self, rows: Sequence[Row]) -> None:
-        """One page."""
+    def write_page(self, rows: Sequence[Row]) -> None:
+        """Write one page of rows."""
         if not rows:
             return
         arrays = [
-            pa.array([_plain(column, row.get(column.name)) for row in rows], field.type)
+            pa.array([_without_json(column, row.get(column.name)) for row in rows], field.type)
             for column, field in zip(self._columns, self._schema, strict=True)
         ]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
-        """The footer."""
+        """Write the footer."""
         self._writer.close()
 
 
-def _plain(column: Column, value: Any) -> Any:
+def _without_json(column: Column, value: Any) -> Any:
     if column.kind is ColumnKind.JSON and value is not None:
         return msgspec.json.encode(value).decode()
     return value
 
 
 class JsonLinesWriter:
-    """One object a line; objects and lists as they are."""
+    """JSON lines, one object per row."""
 
     def __init__(self, sink: Buffer, columns: list[Column]) -> None:
         self._sink = sink
         self._columns = columns
 
-    def page(self, rows: Sequence[Row]) -> None:
-        """One page."""
+    def write_page(self, rows: Sequence[Row]) -> None:
+        """Write one page of rows."""
         names = [column.name for column in self._columns]
         self._sink.write(
             b"".join(
-                msgspec.json.encode(dict(zip(names, in_order(self._columns, row), strict=True)))
+                msgspec.json.encode(
+                    dict(zip(names, values_in_order(self._columns, row), strict=True))
+                )
                 + b"\n"
                 for row in rows
             )
         )
 
     def close(self) -> None:
-        """Nothing follows the last line."""
+        """Do nothing: the format has no footer."""
 
 
 _WRITERS: Final[dict[Format, Callable[[Buffer, list[Column]], Writer]]] = {

@@ -1,4 +1,4 @@
-"""Reads what is exported, a bounded number of sessions and turns at a time."""
+"""Reads sessions and turns for exports page by page, with bounded memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,22 +11,25 @@ from stream_app.store.reading import sessions, transcripts
 from stream_app.store.reading.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.reading.transcripts import TurnRead
 from stream_app.store.repository import Store
-from stream_app.web.exports.columns import Row, numbered, session_row, turn_row
+from stream_app.web.exports.columns import Row, session_row, speaker_numbering, turn_row
 
-SESSIONS_AT_ONCE: Final = 200
-TURNS_AT_ONCE: Final = 500
+SESSIONS_PER_PAGE: Final = 200
+TURNS_PER_PAGE: Final = 500
 
 
 def cards(
-    store: Store, person: Person, chosen: SessionFilter, traced: str | None = None
+    store: Store, person: Person, chosen: SessionFilter, audit_detail: str | None = None
 ) -> Iterator[list[SessionCard]]:
-    """Sessions by id, page by page. ``traced``: the reads of their text are audited with this."""
+    """Yield pages of sessions, ordered by id.
+
+    If ``audit_detail`` is given, records with it that the text of these sessions was read.
+    """
     cursor: str | None = None
     while True:
-        page = sessions.find(store, person.scope, chosen, Order.ID, cursor, SESSIONS_AT_ONCE)
-        if traced is not None:
+        page = sessions.find(store, person.scope, chosen, Order.ID, cursor, SESSIONS_PER_PAGE)
+        if audit_detail is not None:
             ids = [card.session_id for card in page.items]
-            audit.record_all(store, person.name, Audited.READ_TRANSCRIPT, ids, traced)
+            audit.record_all(store, person.name, Audited.READ_TRANSCRIPT, ids, audit_detail)
         yield page.items
         cursor = page.next_cursor
         if cursor is None:
@@ -36,17 +39,17 @@ def cards(
 def turns(
     store: Store, person: Person, session_id: str, *, with_text: bool
 ) -> Iterator[list[TurnRead]]:
-    """A session's turns, page by page."""
+    """Yield pages of a session's turns."""
     after = -1
     while found := transcripts.read(
-        store, person.scope, session_id, after_seq=after, limit=TURNS_AT_ONCE
+        store, person.scope, session_id, after_seq=after, limit=TURNS_PER_PAGE
     ):
         after = found[-1].seq
         yield found if with_text else [replace(turn, text=None) for turn in found]
 
 
 def session_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterator[Sequence[Row]]:
-    """Rows of sessions."""
+    """Yield pages of session rows."""
     for page in cards(store, person, chosen):
         yield [session_row(card) for card in page]
 
@@ -54,14 +57,14 @@ def session_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterato
 def turn_rows(
     store: Store, person: Person, chosen: SessionFilter, *, with_text: bool
 ) -> Iterator[Sequence[Row]]:
-    """Rows of turns, some sessions together while they are short."""
+    """Yield pages of turn rows; short sessions share a page."""
     rows: list[Row] = []
     for page in cards(store, person, chosen, "export of turns" if with_text else None):
         for card in page:
-            name = numbered()
+            name = speaker_numbering()
             for found in turns(store, person, card.session_id, with_text=with_text):
                 rows += [turn_row(card, turn, name(turn)) for turn in found]
-                if len(rows) >= TURNS_AT_ONCE:
+                if len(rows) >= TURNS_PER_PAGE:
                     yield rows
                     rows = []
     yield rows

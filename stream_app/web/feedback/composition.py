@@ -1,17 +1,17 @@
-"""Feedback to the counsellor after a session, in sentences made from the scores.
+"""Feedback to the counsellor after a session, composed from the scores.
 
-The pattern is that of Sharma et al. 2020, appendix D: for each of EPITOME's mechanisms what was
-there and in which words, what is missing, and how it typically sounds. The sentences are this
-project's own (``words``). What is chosen as the strength and as the suggestion follows
-the rule in ``points``; the same turns always give the same feedback.
+Follows Sharma et al. 2020, appendix D: for each EPITOME mechanism, what was expressed and in which
+words, what is missing, and a typical example. The sentences are this project's own
+(``sentences``). ``choose_points`` defines how the strength and the suggestion are chosen. The same
+turns always give the same feedback.
 
-A head that abstained on a turn is not spoken about for that turn. A late turn is left out: it was
-scored without its full place in the conversation.
+Turns on which a mechanism's head abstained do not count for that mechanism. Late turns are left
+out, because they were scored with incomplete context.
 
-Interpretations are shown or not shown, nothing in between: a weak one counts as shown, and no
-sentence says that it was brief or specific. The model separates none from some there, but hardly
-ever finds the weak ones that annotators found (F1 near 0, ``docs/evaluation.md``). Counted as
-missing, they would tell counsellors that something was not heard where the model did hear it.
+Interpretations are either present or absent: levels 1 and 2 count the same, and no sentence calls
+an interpretation brief or specific. The model separates none from some, but hardly ever detects
+the weak interpretations that annotators marked (F1 near 0, ``docs/evaluation.md``). If level 1
+counted as missing, counsellors would be told that the model found nothing when it did.
 """
 
 from collections.abc import Sequence
@@ -25,24 +25,24 @@ from stream_app.errors import RapportError
 from stream_app.web.feedback import sentences
 
 MIN_TURNS: Final = 3
-"""With fewer judged turns no strength and no suggestion is named."""
+"""A mechanism with fewer scored turns is not chosen as strength or suggestion."""
 MAX_QUOTES: Final = 2
 MAX_QUOTE: Final = 160
 MAX_TURNS_NAMED: Final = 3
 GRADED: Final = frozenset({"emotional_reactions", "explorations"})
-"""Mechanisms whose levels 1 and 2 are told apart; for the others any level above 0 is the same."""
+"""Mechanisms for which levels 1 and 2 differ; for the others any level above 0 counts the same."""
 
 
 class TooEarly(RapportError):
-    """The session goes on; feedback comes when it is closed or idle."""
+    """The session is still open; feedback is available once it is closed or idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounsellorTurn:
     """A counsellor turn with its best score under one bundle.
 
-    ``text``: redacted, None once it was erased or not read. ``levels``: by mechanism.
-    ``client_said``: how much the client said since the counsellor turn before it, in characters.
+    ``text``: redacted; None if it was erased or not loaded. ``levels``: by mechanism.
+    ``client_said``: characters of client text since the previous counsellor turn.
     """
 
     session_id: str
@@ -56,7 +56,7 @@ class CounsellorTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnRef:
-    """Which turn is meant."""
+    """Reference to a turn."""
 
     session_id: str
     seq: int
@@ -64,7 +64,7 @@ class TurnRef:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a turn: ``[start, end)`` in characters of its text."""
+    """Quoted words of a turn; ``[start, end)`` in characters of its text."""
 
     turn: TurnRef
     start: int
@@ -74,9 +74,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class MechanismFeedback:
-    """One mechanism over the judged turns; ``missing`` is empty where nothing is.
+    """Feedback on one mechanism; ``missing`` is empty if nothing is missing.
 
-    ``turns``: where it was not heard although the client had said most.
+    ``judged`` counts the turns on which the head did not abstain. ``turns``: turns without the
+    mechanism that follow the longest client text.
     """
 
     mechanism: str
@@ -92,7 +93,7 @@ class MechanismFeedback:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A strength or a suggestion, and the turn that shows it."""
+    """A strength or a suggestion, with the turn that exemplifies it."""
 
     mechanism: str
     text: str
@@ -102,7 +103,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """One strength, one suggestion; ``notes`` say why one is not named."""
+    """One strength and one suggestion; ``notes`` say why either is missing."""
 
     strength: Point | None
     suggestion: Point | None
@@ -111,9 +112,9 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """Feedback on one session to one counsellor (a pseudonym).
+    """Feedback to one counsellor (a pseudonym) on one session.
 
-    Private to them and their own supervisor.
+    Private to the counsellor and their supervisor.
     """
 
     session_id: str
@@ -125,8 +126,8 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """A turn on which a mechanism's head did not abstain."""
+class _ScoredTurn:
+    """A turn and its level of one mechanism, on which the head did not abstain."""
 
     turn: CounsellorTurn
     level: Level
@@ -136,11 +137,11 @@ class _Judged:
         return TurnRef(self.turn.session_id, self.turn.seq)
 
     @property
-    def place(self) -> tuple[str, int]:
+    def key(self) -> tuple[str, int]:
         return self.turn.session_id, self.turn.seq
 
 
-def of_session(
+def compose(
     session_id: str,
     counsellor: str,
     status: SessionStatus,
@@ -148,15 +149,17 @@ def of_session(
     domain: Domain | None = None,
     withheld: int = 0,
 ) -> Feedback:
-    """Feedback on the turns of one counsellor; ``withheld``: turns without the client's consent.
+    """Compose feedback on one counsellor's turns.
+
+    ``withheld`` is the number of turns without the client's consent.
 
     Raises:
         TooEarly: the session is still open.
     """
     if status is SessionStatus.OPEN:
-        raise TooEarly("feedback comes after the session: it is still open")
+        raise TooEarly("feedback is available after the session, which is still open")
     judged = _by_mechanism(turns)
-    chosen = points(turns, domain)
+    chosen = choose_points(turns, domain)
     late = sum(turn.late for turn in turns)
     notes = [sentences.late(late)] if late else []
     if withheld:
@@ -166,28 +169,28 @@ def of_session(
     return Feedback(
         session_id=session_id,
         counsellor=counsellor,
-        judged_turns=len({item.place for items in judged.values() for item in items}),
+        judged_turns=len({item.key for items in judged.values() for item in items}),
         mechanisms=[_mechanism(name, items, domain) for name, items in judged.items()],
         points=chosen,
         notes=notes,
     )
 
 
-def points(turns: Sequence[CounsellorTurn], domain: Domain | None = None) -> Points:
-    """One strength and one suggestion over the turns of one or more sessions.
+def choose_points(turns: Sequence[CounsellorTurn], domain: Domain | None = None) -> Points:
+    """Choose one strength and one suggestion from the turns of one or more sessions.
 
-    Counted is, for each mechanism, the share of its judged turns with a level above 0.
+    The share of a mechanism is the share of its scored turns with a level above 0.
 
-    - Strength: the mechanism with the largest share above 0 (then the larger share of level 2,
-      which only a graded mechanism has, then the order of ``MECHANISMS``); shown by the turn with
-      the highest level, of these the one that the model is surest of, of these the first.
-    - Suggestion: of the other mechanisms (of all, if only one was judged) the one with the smallest
-      share. Under one half it is missing: shown by the turn with level 0 before which the client
-      had said most. Otherwise, of the graded mechanisms whose level is 1 in at least half of the
-      turns that have it, the one where that is so most often: shown by the turn of level 1 before
-      which the client had said most. Otherwise none.
+    - Strength: the mechanism with the largest share, if above 0 (ties: the larger share of level 2
+      among graded mechanisms, then the order of ``MECHANISMS``). The example is the turn with the
+      highest level (ties: the highest probability, then the earliest).
+    - Suggestion: among the other mechanisms (or all, if only one was scored), the one with the
+      smallest share. Below one half it counts as missing; the example is the turn with level 0
+      that follows the longest client text. Otherwise, among graded mechanisms with level 1 in at
+      least half of their turns above 0, the one with the largest such share; the example is the
+      turn with level 1 that follows the longest client text. Otherwise there is no suggestion.
 
-    With fewer than three judged turns of a mechanism it is not chosen.
+    A mechanism with fewer than three scored turns is not chosen.
     """
     judged = {
         name: items for name, items in _by_mechanism(turns).items() if len(items) >= MIN_TURNS
@@ -206,12 +209,12 @@ def points(turns: Sequence[CounsellorTurn], domain: Domain | None = None) -> Poi
     return Points(strength, suggestion, notes)
 
 
-def _by_mechanism(turns: Sequence[CounsellorTurn]) -> dict[str, list[_Judged]]:
-    """Judged turns in their order; a mechanism without any is left out."""
+def _by_mechanism(turns: Sequence[CounsellorTurn]) -> dict[str, list[_ScoredTurn]]:
+    """Scored turns in order, by mechanism; mechanisms without scored turns are left out."""
     ordered = sorted(turns, key=lambda turn: (turn.session_id, turn.seq))
     found = {
         name: [
-            _Judged(turn, turn.levels[name])
+            _ScoredTurn(turn, turn.levels[name])
             for turn in ordered
             if not turn.late and name in turn.levels and name not in turn.abstained
         ]
@@ -220,7 +223,7 @@ def _by_mechanism(turns: Sequence[CounsellorTurn]) -> dict[str, list[_Judged]]:
     return {name: items for name, items in found.items() if items}
 
 
-def _strength(judged: dict[str, list[_Judged]]) -> Point | None:
+def _strength(judged: dict[str, list[_ScoredTurn]]) -> Point | None:
     def weight(name: str) -> tuple[float, float, int]:
         items = judged[name]
         full = _share(items, 2) if name in GRADED else 0.0
@@ -236,14 +239,14 @@ def _strength(judged: dict[str, list[_Judged]]) -> Point | None:
     return Point(name, text, best.ref, _quote(best))
 
 
-def _suggestion(judged: dict[str, list[_Judged]], domain: Domain | None) -> Point | None:
+def _suggestion(judged: dict[str, list[_ScoredTurn]], domain: Domain | None) -> Point | None:
     def rarest(name: str) -> tuple[float, int]:
         return _share(judged[name], 1), MECHANISMS.index(name)
 
     name = min(judged, key=rarest)
     items = judged[name]
     if _share(items, 1) < 0.5:
-        where = _after_most(items, 0)[0]
+        where = _after_longest_client_text(items, 0)[0]
         text = sentences.missing_suggestion(name, len(items) - _count(items, 1), len(items), domain)
         return Point(name, text, where.ref)
 
@@ -254,15 +257,15 @@ def _suggestion(judged: dict[str, list[_Judged]], domain: Domain | None) -> Poin
     if not mostly_brief:
         return None
     name = max(mostly_brief, key=lambda name: (brief(name), -MECHANISMS.index(name)))
-    where = _after_most(judged[name], 1)[0]
+    where = _after_longest_client_text(judged[name], 1)[0]
     return Point(name, sentences.fuller_suggestion(name, domain), where.ref, _quote(where))
 
 
-def _mechanism(name: str, items: list[_Judged], domain: Domain | None) -> MechanismFeedback:
+def _mechanism(name: str, items: list[_ScoredTurn], domain: Domain | None) -> MechanismFeedback:
     present = _count(items, 1)
     strong = _count(items, 2) if name in GRADED else None
     quotes = [quote for item in _clearest(name, items) if (quote := _quote(item)) is not None]
-    absent = _after_most(items, 0)[:MAX_TURNS_NAMED]
+    absent = _after_longest_client_text(items, 0)[:MAX_TURNS_NAMED]
     return MechanismFeedback(
         mechanism=name,
         title=title_of(name),
@@ -271,38 +274,38 @@ def _mechanism(name: str, items: list[_Judged], domain: Domain | None) -> Mechan
         found=sentences.found(name, present, strong, len(items)),
         quotes=quotes[:MAX_QUOTES],
         missing=sentences.missing(len(items) - present, present, strong),
-        turns=[item.ref for item in sorted(absent, key=lambda item: item.place)],
+        turns=[item.ref for item in sorted(absent, key=lambda item: item.key)],
         typical=sentences.typical(name, domain),
     )
 
 
-def _count(items: list[_Judged], lowest: int) -> int:
+def _count(items: list[_ScoredTurn], lowest: int) -> int:
     return sum(item.level.level >= lowest for item in items)
 
 
-def _share(items: list[_Judged], lowest: int) -> float:
+def _share(items: list[_ScoredTurn], lowest: int) -> float:
     return _count(items, lowest) / len(items)
 
 
-def _clearest(name: str, items: list[_Judged]) -> list[_Judged]:
-    """Turns that have the mechanism: highest level (if graded), then the surest, then the first."""
+def _clearest(name: str, items: list[_ScoredTurn]) -> list[_ScoredTurn]:
+    """Turns above level 0, ordered by level (if graded), then probability, then time."""
 
-    def order(item: _Judged) -> tuple[int, float, tuple[str, int]]:
+    def order(item: _ScoredTurn) -> tuple[int, float, tuple[str, int]]:
         if name in GRADED:
-            return -item.level.level, -max(item.level.probabilities), item.place
-        return 0, item.level.probabilities[0], item.place
+            return -item.level.level, -max(item.level.probabilities), item.key
+        return 0, item.level.probabilities[0], item.key
 
     return sorted((item for item in items if item.level.level > 0), key=order)
 
 
-def _after_most(items: list[_Judged], level: int) -> list[_Judged]:
-    """Turns of this level, those first before which the client had said most."""
+def _after_longest_client_text(items: list[_ScoredTurn], level: int) -> list[_ScoredTurn]:
+    """Turns of this level, ordered by the length of the client text before them, longest first."""
     found = [item for item in items if item.level.level == level]
-    return sorted(found, key=lambda item: (-item.turn.client_said, item.place))
+    return sorted(found, key=lambda item: (-item.turn.client_said, item.key))
 
 
-def _quote(item: _Judged) -> Quote | None:
-    """The longest rationale, as far as the text still has it."""
+def _quote(item: _ScoredTurn) -> Quote | None:
+    """Quote the longest rationale span within the text; None if there is none."""
     text = item.turn.text
     if text is None:
         return None

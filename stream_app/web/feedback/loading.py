@@ -1,4 +1,4 @@
-"""Feedback from the database: of one session with its words, and over recent sessions without."""
+"""Loads turns for feedback: one session with its text, or recent sessions without text."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,39 +20,39 @@ from stream_app.store.repository import Store
 from stream_app.web.feedback import composition
 from stream_app.web.feedback.composition import CounsellorTurn, Feedback, Points, TooEarly
 
-AT_ONCE: Final = 1000
+PAGE_TURNS: Final = 1000
 RECENT_SESSIONS: Final = 10
 
 
-def of_session(store: Store, person: Person, session_id: str) -> list[Feedback]:
-    """Feedback for each counsellor of a session; a counsellor gets the own one only.
+def session_feedback(store: Store, person: Person, session_id: str) -> list[Feedback]:
+    """Feedback for each counsellor of a session; counsellors get only their own.
 
-    The transcript is read for it, which leaves a trace in the audit trail.
+    This reads the transcript, so it is audited.
 
     Raises:
-        NotThere: there is no such session that the person may see.
+        NotThere: the session does not exist, or this person may not see it.
         TooEarly: the session is still open.
     """
     card = sessions.one(store, person.scope, session_id)
     if card is None:
-        raise NotThere("there is no such session")
+        raise NotThere("no such session")
     if card.status is SessionStatus.OPEN:
-        raise TooEarly("feedback comes after the session: it is still open")
+        raise TooEarly("feedback is available after the session, which is still open")
     audit.record(store, person.name, Audited.READ_TRANSCRIPT, session_id, "feedback")
-    spoken = _turns(_read(store, person.scope, session_id), card.bundle)
+    by_counsellor = _turns(_read(store, person.scope, session_id), card.bundle)
     if person.role is PersonRole.COUNSELLOR:
-        spoken = {name: turns for name, turns in spoken.items() if name == person.speaker}
+        by_counsellor = {
+            name: turns for name, turns in by_counsellor.items() if name == person.speaker
+        }
     domain = Domain(card.domain) if card.domain else None
     return [
-        composition.of_session(
-            session_id, counsellor, card.status, turns, domain, card.withheld_turns
-        )
-        for counsellor, turns in sorted(spoken.items())
+        composition.compose(session_id, counsellor, card.status, turns, domain, card.withheld_turns)
+        for counsellor, turns in sorted(by_counsellor.items())
     ]
 
 
-def of_recent(levels: Sequence[LevelsOfTurn]) -> tuple[int, Points]:
-    """How many sessions were looked at, and one strength and one suggestion over them."""
+def recent_points(levels: Sequence[LevelsOfTurn]) -> tuple[int, Points]:
+    """The number of recent sessions used, and one strength and one suggestion from them."""
     recent = list(dict.fromkeys(turn.session_id for turn in levels))[-RECENT_SESSIONS:]
     turns = [
         CounsellorTurn(
@@ -66,11 +66,11 @@ def of_recent(levels: Sequence[LevelsOfTurn]) -> tuple[int, Points]:
         for turn in levels
         if turn.session_id in recent
     ]
-    return len(recent), composition.points(turns)
+    return len(recent), composition.choose_points(turns)
 
 
 def levels_of(expressed: Mapping[str, Any]) -> dict[str, Level]:
-    """The mechanisms in a stored score."""
+    """Levels of the mechanisms in a stored score."""
     return {
         name: msgspec.convert(expressed[name], Level) for name in MECHANISMS if name in expressed
     }
@@ -78,21 +78,21 @@ def levels_of(expressed: Mapping[str, Any]) -> dict[str, Level]:
 
 def _read(store: Store, scope: Scope, session_id: str) -> Iterator[TurnRead]:
     last = -1
-    while found := transcripts.read(store, scope, session_id, after_seq=last, limit=AT_ONCE):
+    while found := transcripts.read(store, scope, session_id, after_seq=last, limit=PAGE_TURNS):
         yield from found
         last = found[-1].seq
 
 
 def _turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTurn]]:
-    """Counsellor turns by who spoke them."""
-    spoken: dict[str, list[CounsellorTurn]] = defaultdict(list)
+    """Group counsellor turns by speaker."""
+    by_counsellor: dict[str, list[CounsellorTurn]] = defaultdict(list)
     client_said = 0
     for turn in read:
         if turn.role is Role.CLIENT:
             client_said += len(turn.text or "")
             continue
         score = turn.score(bundle)
-        spoken[turn.speaker].append(
+        by_counsellor[turn.speaker].append(
             CounsellorTurn(
                 session_id=turn.session_id,
                 seq=turn.seq,
@@ -104,4 +104,4 @@ def _turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTu
             )
         )
         client_said = 0
-    return spoken
+    return by_counsellor

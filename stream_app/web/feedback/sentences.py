@@ -1,26 +1,26 @@
-"""The sentences of the feedback. They describe and never rate: no level is called good or bad."""
+"""Sentences of the feedback. They describe and do not rate: no level is called good or bad."""
 
 from typing import Final
 
 from stream_app.contracts.events import Domain
 
-_WHAT: Final = {
+_DESCRIPTIONS: Final = {
     "emotional_reactions": "warmth, concern or compassion of your own",
-    "interpretations": "your own words for what the client feels or goes through",
-    "explorations": "an opening towards what the client has not said yet",
+    "interpretations": "your own understanding of what the client feels or goes through",
+    "explorations": "interest in what the client has not said yet",
 }
-_HOW: Final = {
-    "emotional_reactions": "say what it stirs in you, before anything else",
-    "interpretations": "say back what you have understood, feeling first, and let them correct it",
-    "explorations": "ask about one thing that they touched on, and leave the answer open",
+_ADVICE: Final = {
+    "emotional_reactions": "first say what you feel when you read this",
+    "interpretations": "say what you have understood, feelings first, and let them correct you",
+    "explorations": "ask an open question about one thing that they mentioned",
 }
-_FULLER: Final = {
+_SPECIFIC_ADVICE: Final = {
     "emotional_reactions": "name the feeling: a sentence about what moves you says more than "
     "a general kind word",
-    "explorations": "ask about the very thing that they named: a particular question says more "
-    "than a general one",
+    "explorations": "ask about exactly what they mentioned: a specific question says more than "
+    "a general one",
 }
-_TYPICAL: Final = {
+_EXAMPLES: Final = {
     "emotional_reactions": (
         "It makes me sad to hear how alone you were with this.",
         "I am really glad that you are telling me.",
@@ -34,7 +34,7 @@ _TYPICAL: Final = {
         "You said “again”: what happened the other time?",
     ),
 }
-_TYPICAL_SERVICE: Final = {
+_SERVICE_EXAMPLES: Final = {
     "emotional_reactions": (
         "I am sorry that you stayed at home all morning for nothing.",
         "I would be worried in your place, too.",
@@ -50,80 +50,82 @@ _TYPICAL_SERVICE: Final = {
 }
 ERASED: Final = "The text of some turns has been erased, so their words are not quoted."
 NO_STRENGTH: Final = (
-    "None of the three mechanisms was heard in the turns that were judged; the model listens to "
-    "words only and may have missed what was there."
+    "The model found none of the three mechanisms in the analysed turns. It reads only words and "
+    "may have missed what was there."
 )
-NO_SUGGESTION: Final = "Nothing stands out that would be a suggestion."
+NO_SUGGESTION: Final = "Nothing stands out as a suggestion."
 
 
 def found(mechanism: str, present: int, strong: int | None, judged: int) -> str:
-    """What was there; ``strong`` is None where the levels above 0 are not told apart."""
-    what = _WHAT[mechanism]
+    """How often a mechanism was expressed; ``strong`` is None if it is not graded."""
+    what = _DESCRIPTIONS[mechanism]
     if present == 0:
-        return f"In {_turns(judged)} that {_was(judged)} judged, the model did not hear {what}."
+        return f"In {_turns(judged)} that {_was(judged)} analysed, the model did not find {what}."
     extent = ""
     if strong == present:
         extent = ", each time in specific words" if present > 1 else ", in specific words"
     elif strong:
         extent = f", in {strong} of them in specific words"
-    return f"In {present} of {_turns(judged)} that {_was(judged)} judged there was {what}{extent}."
+    return (
+        f"In {present} of {_turns(judged)} that {_was(judged)} analysed there was {what}{extent}."
+    )
 
 
 def missing(absent: int, present: int, strong: int | None) -> str:
-    """What is missing, empty if nothing is; ``strong`` as for ``found``."""
+    """What is missing; empty if nothing is. ``strong`` as in ``found``."""
     sentences = []
     if present and absent:
-        sentences.append(f"In {_turns(absent)} it was not heard.")
+        sentences.append(f"In {_turns(absent)} the model did not find it.")
     if strong is not None and present - strong > strong:
-        sentences.append("Where it was heard, it was mostly brief or general.")
+        sentences.append("Where it was present, it was mostly brief or general.")
     return " ".join(sentences)
 
 
 def typical(mechanism: str, domain: Domain | None) -> str:
-    """How it typically sounds."""
+    """Two examples of the mechanism."""
     first, second = _examples(mechanism, domain)
     return f"It typically sounds like “{first}” or “{second}”"
 
 
 def strength(mechanism: str, present: int, judged: int) -> str:
-    """The strength."""
-    return f"What came through most, in {present} of {_turns(judged)}: {_WHAT[mechanism]}."
+    """The mechanism that was expressed most often."""
+    return f"Expressed most often, in {present} of {_turns(judged)}: {_DESCRIPTIONS[mechanism]}."
 
 
 def missing_suggestion(mechanism: str, absent: int, judged: int, domain: Domain | None) -> str:
-    """The suggestion where a mechanism was mostly absent."""
+    """The suggestion for a mechanism that was mostly absent."""
     return (
-        f"In {absent} of {_turns(judged)} the model did not hear {_WHAT[mechanism]}. "
-        f"Something to try: {_HOW[mechanism]}, for example “{_examples(mechanism, domain)[0]}”"
+        f"In {absent} of {_turns(judged)} the model did not find {_DESCRIPTIONS[mechanism]}. "
+        f"Something to try: {_ADVICE[mechanism]}, for example “{_examples(mechanism, domain)[0]}”"
     )
 
 
 def fuller_suggestion(mechanism: str, domain: Domain | None) -> str:
-    """The suggestion where a mechanism was there, in general words."""
+    """The suggestion for a mechanism that was mostly expressed in general words."""
     return (
-        f"There was {_WHAT[mechanism]}, mostly brief or general. "
-        f"Something to try: {_FULLER[mechanism]}, for example "
+        f"There was {_DESCRIPTIONS[mechanism]}, mostly brief or general. "
+        f"Something to try: {_SPECIFIC_ADVICE[mechanism]}, for example "
         f"“{_examples(mechanism, domain)[1]}”"
     )
 
 
 def too_few(fewest: int) -> str:
-    """Why neither is named."""
-    return f"Fewer than {fewest} turns could be judged, so no strength and no suggestion is named."
+    """Why no strength and no suggestion is given."""
+    return f"Fewer than {fewest} turns could be analysed, so no strength or suggestion is given."
 
 
 def late(count: int) -> str:
-    """Late turns are left out."""
+    """Number of late turns, which are left out."""
     return f"{_turns(count).capitalize()} that arrived late {_was(count)} left out."
 
 
 def withheld(count: int) -> str:
-    """Turns that nobody may look at."""
-    return f"{_turns(count).capitalize()} without the client's consent {_was(count)} not looked at."
+    """Number of turns without consent, which are not analysed."""
+    return f"{_turns(count).capitalize()} without the client's consent {_was(count)} not analysed."
 
 
 def _examples(mechanism: str, domain: Domain | None) -> tuple[str, str]:
-    examples = _TYPICAL_SERVICE if domain is Domain.CUSTOMER_SERVICE else _TYPICAL
+    examples = _SERVICE_EXAMPLES if domain is Domain.CUSTOMER_SERVICE else _EXAMPLES
     return examples[mechanism]
 
 

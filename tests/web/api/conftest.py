@@ -15,7 +15,7 @@ WORDS = "zanzibar"
 
 
 def filled(web: Web) -> Web:
-    """Two sessions of the north, one of them Cleo's, one of the south; alerts in all of them."""
+    """Add two sessions of team north, one of them Cleo's, and one of south, all with alerts."""
     facts = {"domain": "counselling", "channel": "web-chat", "lang": "en"}
     for session_id, team, counsellor, closed in (
         ("north-1", "north", "joan@example.org", True),
@@ -39,7 +39,7 @@ def filled(web: Web) -> Web:
 
 @pytest.fixture(scope="module")
 def changes(request: pytest.FixtureRequest) -> Callable[[], dict[str, Any]]:
-    """Settings of a new installation: with ``--services``, on PostgreSQL."""
+    """Settings for a new database, on PostgreSQL with ``--services``."""
     if not request.config.getoption("--services"):
         return dict
     server = request.getfixturevalue("server")
@@ -47,8 +47,8 @@ def changes(request: pytest.FixtureRequest) -> Callable[[], dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def log_of_its_own(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    """A broker and the settings for topics that nobody else uses; Kafka with ``--services``."""
+def own_topics(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """A broker, and settings for topics that no other test uses; Kafka with ``--services``."""
     real = request.config.getoption("--services")
     where = request.getfixturevalue("cluster").address if real else None
     return where or request.getfixturevalue("embedded_broker"), own_names()
@@ -58,7 +58,7 @@ def log_of_its_own(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]
 def web(
     tmp_path_factory: pytest.TempPathFactory, changes: Callable[[], dict[str, Any]]
 ) -> Iterator[Web]:
-    """The application in this process over a filled database; it has no broker."""
+    """The application in the test process, with a filled database and no broker."""
     running = filled(InProcessWeb(tmp_path_factory.mktemp("web"), changes=changes()))
     try:
         running.start()

@@ -1,4 +1,4 @@
-"""Schemathesis against a running web process, about half a minute of it."""
+"""Runs Schemathesis against a web process, for about half a minute."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ SECONDS = 240
 
 
 def fuzz(web: Web, name: str, folder: Path, phases: str, *which: str) -> None:
-    """As this person; fails on a 5xx and on an answer that breaks its schema."""
+    """Fuzz as this person; fails on 5xx and on responses that do not match their schema."""
     done = subprocess.run(
         [
             sys.executable,

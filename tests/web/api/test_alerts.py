@@ -1,4 +1,4 @@
-"""The inbox over HTTP: states, what people do, precision, mutes."""
+"""Alerts over HTTP: states, actions, precision, mutes."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ def new_alert(web: Web, session_id: str) -> str:
     return web.commit(*log).alerts[0].episode_id
 
 
-def test_an_alert_tells_how_it_came_about(web: Web, nora: httpx.Client) -> None:
+def test_an_alert_has_its_reason_turns_and_transitions(web: Web, nora: httpx.Client) -> None:
     episode = new_alert(web, "told")
     alert = nora.get(f"/alerts/{episode}").json()
     assert alert["state"] == "firing"
@@ -36,14 +36,14 @@ def test_an_alert_tells_how_it_came_about(web: Web, nora: httpx.Client) -> None:
 
 def test_acknowledged_then_resolved_with_reason_and_note(web: Web, nora: httpx.Client) -> None:
     episode = new_alert(web, "handled")
-    note = {"reason": "justified", "note": "I am listening in"}
+    note = {"reason": "justified", "note": "I am following this session"}
     assert nora.post(f"/alerts/{episode}/acknowledge", json=note).json()["state"] == "acknowledged"
     assert nora.post(f"/alerts/{episode}/note", json={"note": "calmer now"}).status_code == 200
     alert = nora.post(f"/alerts/{episode}/resolve", json={"reason": "justified-handled"}).json()
     assert alert["state"] == "resolved"
     assert [act["kind"] for act in alert["actions"]] == ["acknowledge", "note", "resolve"]
     assert {act["person"] for act in alert["actions"]} == {"nora"}
-    assert alert["actions"][0]["note"] == "I am listening in"
+    assert alert["actions"][0]["note"] == "I am following this session"
     listed = nora.get("/alerts", params={"state": ["resolved"], "session": "handled"}).json()
     assert [each["episode_id"] for each in listed["items"]] == [episode]
     firing = nora.get("/alerts", params={"state": ["firing"], "session": "handled"}).json()
@@ -54,7 +54,7 @@ def test_acknowledged_then_resolved_with_reason_and_note(web: Web, nora: httpx.C
     ("name", "note", "person"),
     [("ana", None, "withheld"), ("ada", None, "nora"), ("cleo", None, "nora")],
 )
-def test_notes_are_between_supervisors(
+def test_only_supervisors_see_notes(
     web: Web, nora: httpx.Client, name: str, note: Any, person: str
 ) -> None:
     episode = new_alert(web, f"noted-{name}")
@@ -73,7 +73,7 @@ def test_an_acknowledgement_needs_one_of_the_reasons(web: Web, nora: httpx.Clien
         assert nora.post(f"/alerts/{episode}/acknowledge", json=body).status_code == 422
 
 
-def test_precision_comes_from_the_last_reason_of_each_alert(web: Web, nora: httpx.Client) -> None:
+def test_precision_uses_the_last_reason_of_each_alert(web: Web, nora: httpx.Client) -> None:
     with web.client("sam") as sam:
         assert sam.get("/alerts/precision").json() == []
         reasons = ("justified", "false-alarm", "justified-handled", "not-now")
@@ -89,7 +89,7 @@ def test_precision_comes_from_the_last_reason_of_each_alert(web: Web, nora: http
     assert row["high"] == pytest.approx(0.8500, abs=1e-3)
 
 
-def test_a_mute_keeps_its_alerts_quiet_until_it_ends(web: Web, nora: httpx.Client) -> None:
+def test_alerts_are_muted_until_the_mute_ends(web: Web, nora: httpx.Client) -> None:
     episode = new_alert(web, "muted")
     made = nora.post("/mutes", json={"session_id": "muted", "minutes": 5, "reason": "a drill"})
     assert made.status_code == 201
@@ -104,7 +104,9 @@ def test_a_mute_keeps_its_alerts_quiet_until_it_ends(web: Web, nora: httpx.Clien
     assert nora.delete(f"/mutes/{mute['mute_id']}").status_code == 404
 
 
-def test_a_supervisors_mute_of_a_rule_is_for_the_own_team(web: Web, nora: httpx.Client) -> None:
+def test_a_team_supervisors_mute_of_a_rule_applies_to_the_own_team(
+    web: Web, nora: httpx.Client
+) -> None:
     made = nora.post("/mutes", json={"rule": "some-rule", "minutes": 5}).json()
     assert made["team"] == "north"
     with web.client("sue") as sue:
@@ -128,12 +130,12 @@ def test_a_supervisors_mute_of_a_rule_is_for_the_own_team(web: Web, nora: httpx.
         {"rule": "r\u0000", "minutes": 5},
     ],
 )
-def test_a_mute_says_what_and_how_long(nora: httpx.Client, body: Any) -> None:
+def test_a_mute_needs_a_target_and_a_duration(nora: httpx.Client, body: Any) -> None:
     answer = nora.post("/mutes", json=body)
     assert answer.status_code == 422, answer.text
 
 
-def test_a_mute_may_end_at_a_time(nora: httpx.Client) -> None:
+def test_a_mute_accepts_an_end_time(nora: httpx.Client) -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).replace(microsecond=0)
     made = nora.post("/mutes", json={"team": "north", "until": until.isoformat()}).json()
     assert datetime.fromisoformat(made["until"]) == until

@@ -1,4 +1,4 @@
-"""The commands in docs/api.md run as they stand."""
+"""The commands in docs/api.md run as written."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def test_the_commands_of_the_page_run(tmp_path: Path, embedded_broker: str) -> None:
+def test_the_commands_in_the_docs_run(tmp_path: Path, embedded_broker: str) -> None:
     if not (shutil.which("curl") and shutil.which("jq")):
         _missing("the page's commands need curl and jq")
     web = filled(Web(tmp_path, embedded_broker, own_names()))

@@ -1,4 +1,4 @@
-"""Events over HTTP into Kafka: each validated by itself, and what is told of each."""
+"""Sending events over HTTP to Kafka: validation and results of each event."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ from tests.web.server import Web
 
 
 @pytest.fixture(scope="module")
-def taking(
+def web_with_broker(
     tmp_path_factory: pytest.TempPathFactory,
-    log_of_its_own: tuple[str, dict[str, Any]],
+    own_topics: tuple[str, dict[str, Any]],
     changes: Callable[[], dict[str, Any]],
 ) -> Iterator[Web]:
-    address, topics = log_of_its_own
-    web = Web(tmp_path_factory.mktemp("taking"), address, {**topics, **changes()})
+    address, topics = own_topics
+    web = Web(tmp_path_factory.mktemp("web_with_broker"), address, {**topics, **changes()})
     asyncio.run(declare_topics(web.settings))
     try:
         web.start()
@@ -44,12 +44,12 @@ def sent(web: Web, *events: bytes, name: str = "pump", **options: Any) -> httpx.
 
 
 def log_of(web: Web) -> dict[tuple[int, int], tuple[bytes, bytes]]:
-    """Key and value of everything in the topic of turns, by partition and offset."""
+    """Keys and values of all records in the topic of turns, by partition and offset."""
     found = topic_log.records(web.settings, web.settings.turns_topic)
     return {(r.partition, r.offset): (r.key, r.value) for r in found}
 
 
-def test_events_stand_in_the_log_byte_by_byte_where_the_answer_says(taking: Web) -> None:
+def test_events_are_in_the_log_unchanged_at_the_returned_offsets(web_with_broker: Web) -> None:
     batch = [
         turn(0, session_id="a", text="Grüße, \u2028 and a  space"),
         turn(0, session_id="b"),
@@ -57,25 +57,25 @@ def test_events_stand_in_the_log_byte_by_byte_where_the_answer_says(taking: Web)
         outcome(session_id="b"),
         end(session_id="a"),
     ]
-    answer = sent(taking, *batch)
+    answer = sent(web_with_broker, *batch)
     assert answer.status_code == 202, answer.text
     told = answer.json()
     assert (told["accepted"], told["refused"]) == (5, 0)
-    stored_at = log_of(taking)
+    stored_at = log_of(web_with_broker)
     for result, value in zip(told["results"], batch, strict=True):
         key, stored = stored_at[result["partition"], result["offset"]]
         assert stored == value
         assert key.decode() == json.loads(value)["session_id"]
-        assert result["topic"] == taking.settings.turns_topic
+        assert result["topic"] == web_with_broker.settings.turns_topic
     of_a = [told["results"][place] for place in (0, 2, 4)]
     assert len({result["partition"] for result in of_a}) == 1
     assert [r["offset"] for r in of_a] == sorted(r["offset"] for r in of_a)
 
 
-def test_what_breaks_the_contract_is_refused_with_a_reason_and_the_rest_is_taken(
-    taking: Web,
+def test_invalid_events_are_refused_with_a_reason_and_the_others_accepted(
+    web_with_broker: Web,
 ) -> None:
-    before = len(log_of(taking))
+    before = len(log_of(web_with_broker))
     bad = {
         1: (b'{"type":"turn"}', "schema"),
         2: (turn(text=" "), "empty-text"),
@@ -86,7 +86,7 @@ def test_what_breaks_the_contract_is_refused_with_a_reason_and_the_rest_is_taken
         7: (b'{"type":"zanzibar","session_id":"s"}', "schema"),
     }
     batch = [turn(0, session_id="good"), *(raw for raw, _ in bad.values()), end(session_id="good")]
-    answer = sent(taking, *batch)
+    answer = sent(web_with_broker, *batch)
     assert answer.status_code == 202
     results = answer.json()["results"]
     assert [result["index"] for result in results] == list(range(9))
@@ -95,12 +95,12 @@ def test_what_breaks_the_contract_is_refused_with_a_reason_and_the_rest_is_taken
         assert results[place]["code"] == code
         assert results[place]["detail"]
     assert "zanzibar" not in answer.text
-    assert len(log_of(taking)) == before + 2
+    assert len(log_of(web_with_broker)) == before + 2
 
 
-def test_json_lines_are_taken_too(taking: Web) -> None:
+def test_json_lines_are_accepted(web_with_broker: Web) -> None:
     body = b"\n".join([turn(0, session_id="lines"), b"", b"{", turn(1, session_id="lines"), b""])
-    with taking.client("pump") as client:
+    with web_with_broker.client("pump") as client:
         headers = {"Content-Type": "application/x-ndjson; charset=utf-8"}
         results = client.post("/events", content=body, headers=headers).json()["results"]
     assert [result["accepted"] for result in results] == [True, False, True]
@@ -121,31 +121,31 @@ def test_json_lines_are_taken_too(taking: Web) -> None:
         (b"[" + b" " * MAX_BYTES + b"]", "application/json", 413),
     ],
 )
-def test_a_body_that_is_no_batch_is_a_problem(
-    taking: Web, body: bytes, content_type: str, status: int
+def test_an_invalid_batch_is_a_problem(
+    web_with_broker: Web, body: bytes, content_type: str, status: int
 ) -> None:
-    with taking.client("pump") as client:
+    with web_with_broker.client("pump") as client:
         answer = client.post("/events", content=body, headers={"Content-Type": content_type})
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_a_full_batch_is_taken(taking: Web) -> None:
+def test_a_batch_of_maximum_size_is_accepted(web_with_broker: Web) -> None:
     batch = [turn(seq, session_id=f"many-{seq % 20}") for seq in range(MAX_EVENTS)]
-    assert sent(taking, *batch).json()["accepted"] == MAX_EVENTS
+    assert sent(web_with_broker, *batch).json()["accepted"] == MAX_EVENTS
 
 
-def test_a_time_that_cannot_be_true_is_refused_at_once(taking: Web) -> None:
-    answer = sent(taking, turn(occurred_at="9999-12-31T23:59:30Z"), turn())
+def test_an_implausible_time_is_refused(web_with_broker: Web) -> None:
+    answer = sent(web_with_broker, turn(occurred_at="9999-12-31T23:59:30Z"), turn())
     assert [result["code"] for result in answer.json()["results"]] == ["implausible-time", None]
 
 
 @pytest.mark.slow
-def test_fuzzing_finds_no_mistake(taking: Web, tmp_path: Path) -> None:
-    fuzz(taking, "pump", tmp_path, "examples,coverage,fuzzing", "--include-path=/events")
+def test_fuzzing_finds_no_error(web_with_broker: Web, tmp_path: Path) -> None:
+    fuzz(web_with_broker, "pump", tmp_path, "examples,coverage,fuzzing", "--include-path=/events")
 
 
-def test_without_a_broker_nothing_is_taken_and_the_answer_says_when_to_try_again(
+def test_without_a_broker_events_are_refused_with_retry_after(
     tmp_path: Path,
 ) -> None:
     port = broker.free_port()
@@ -157,7 +157,7 @@ def test_without_a_broker_nothing_is_taken_and_the_answer_says_when_to_try_again
         assert answer.json()["type"] == "urn:rapport:problem:broker-away"
         assert int(answer.headers["retry-after"]) > 0
         refused = sent(web, b"{}")
-        assert refused.status_code == 202  # nothing had to be sent
+        assert refused.status_code == 202  # no event had to be sent
         with broker.running(port):
             asyncio.run(declare_topics(web.settings))
             assert sent(web, turn()).json()["accepted"] == 1

@@ -1,4 +1,4 @@
-"""Exports are read back: CSV, Parquet, JSON lines, and ConvoKit through ``rapport score``."""
+"""Exports can be read back: CSV, Parquet, JSON lines, and ConvoKit by ``rapport score``."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ from stream_app.store.people import Person, PersonRole
 from stream_app.store.reading.sessions import SessionFilter
 from stream_app.web.exports import columns, formats, paging
 from stream_app.web.exports.columns import SESSIONS, Column, ColumnKind, turn_columns
-from stream_app.web.exports.formats import FORMULA, Format
+from stream_app.web.exports.formats import FORMULA_STARTS, Format
 from tests.store.batches import turn
 from tests.web.api.conftest import WORDS
 from tests.web.server import Web
@@ -25,7 +25,7 @@ from tests.web.server import Web
 Rows = list[dict[str, Any]]
 
 
-def taken(web: Web, name: str, path: str, **params: Any) -> bytes:
+def download(web: Web, name: str, path: str, **params: Any) -> bytes:
     with web.client(name) as client:
         answer = client.get(f"/exports/{path}", params=params)
         assert answer.status_code == 200, answer.text
@@ -44,8 +44,8 @@ def read(chosen: str, raw: bytes) -> Rows:
 
 
 @pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
-def test_a_row_a_session(web: Web, chosen: str) -> None:
-    rows = read(chosen, taken(web, "sue", "sessions", format=chosen))
+def test_session_exports_have_one_row_per_session(web: Web, chosen: str) -> None:
+    rows = read(chosen, download(web, "sue", "sessions", format=chosen))
     by_id = {row["session_id"]: row for row in rows}
     assert {"north-1", "north-2", "south-1"} <= by_id.keys()
     assert len(by_id) == len(rows)
@@ -61,10 +61,10 @@ def test_a_row_a_session(web: Web, chosen: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
-def test_the_miti_summary_has_columns_of_its_own(web: Web, chosen: str) -> None:
+def test_the_miti_summary_has_columns(web: Web, chosen: str) -> None:
     facts = {"session_id": "mi", "team": "mi", "approach": "motivational-interviewing"}
     web.commit(*(turn(seq, occurred_at="2026-01-06T10:00:00Z", **facts) for seq in range(24)))
-    rows = read(chosen, taken(web, "sue", "sessions", format=chosen))
+    rows = read(chosen, download(web, "sue", "sessions", format=chosen))
     by_id = {row["session_id"]: row for row in rows}
     with web.client() as sue:
         miti = sue.get("/sessions/mi").json()["miti"]
@@ -80,8 +80,8 @@ def test_the_miti_summary_has_columns_of_its_own(web: Web, chosen: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
-def test_a_row_a_turn_with_its_final_score(web: Web, chosen: str) -> None:
-    rows = read(chosen, taken(web, "nora", "turns", format=chosen, status="closed"))
+def test_turn_exports_have_one_row_per_turn_with_its_final_score(web: Web, chosen: str) -> None:
+    rows = read(chosen, download(web, "nora", "turns", format=chosen, status="closed"))
     assert [(row["session_id"], int(row["seq"])) for row in rows] == [
         ("north-1", seq) for seq in range(6)
     ]
@@ -101,71 +101,71 @@ def test_a_row_a_turn_with_its_final_score(web: Web, chosen: str) -> None:
     assert {row["speaker"] for row in rows} == {"client-1", "counsellor-1"}
 
 
-def test_no_format_holds_text_unless_it_is_asked_for_by_who_may_read_it(web: Web) -> None:
+def test_exports_contain_text_only_on_request_of_an_authorised_role(web: Web) -> None:
     for name in ("sue", "ana", "cleo"):
         for path in ("sessions", "turns"):
             for chosen in ("csv", "jsonl"):
-                assert WORDS.encode() not in taken(web, name, path, format=chosen)
-        table = read("parquet", taken(web, name, "turns", format="parquet"))
+                assert WORDS.encode() not in download(web, name, path, format=chosen)
+        table = read("parquet", download(web, name, "turns", format="parquet"))
         assert "text" not in table[0]
     with web.client("ana") as ana:
         for path in ("turns", "convokit"):
             assert ana.get(f"/exports/{path}", params={"text": True}).status_code == 403
     for name, sessions in (("nora", {"north-1", "north-2"}), ("cleo", {"north-2"})):
         for chosen in ("csv", "parquet", "jsonl"):
-            raw = taken(web, name, "turns", format=chosen, text=True, domain="counselling")
+            raw = download(web, name, "turns", format=chosen, text=True, domain="counselling")
             rows = read(chosen, raw)
             assert {row["session_id"] for row in rows} == sessions
             assert all(WORDS in row["text"] for row in rows)
 
 
-def test_exports_and_the_reads_in_them_are_audited(web: Web) -> None:
+def test_exports_and_their_transcript_reads_are_audited(web: Web) -> None:
     def trail(**params: str) -> Rows:
         with web.client("ada") as ada:
             return list(ada.get("/audit", params=params).json()["items"])
 
-    taken(web, "sam", "turns", format="csv", text=True, domain="counselling")
+    download(web, "sam", "turns", format="csv", text=True, domain="counselling")
     assert trail(by="sam", action="export")[0]["detail"] == "turns as csv with text"
     reads = trail(by="sam", action="read transcript")
     assert [(row["session_id"], row["detail"]) for row in reads] == [("south-1", "export of turns")]
     before = len(trail(action="read transcript"))
-    taken(web, "ana", "turns", format="csv")
+    download(web, "ana", "turns", format="csv")
     assert trail(by="ana", action="export")[0]["detail"] == "turns as csv"
     assert len(trail(action="read transcript")) == before
 
 
-@pytest.mark.parametrize("start", FORMULA)
-def test_a_cell_that_a_spreadsheet_would_run_is_made_harmless(start: str) -> None:
+@pytest.mark.parametrize("start", FORMULA_STARTS)
+def test_csv_text_that_looks_like_a_formula_is_escaped(start: str) -> None:
     column = [Column("text", ColumnKind.TEXT, ""), Column("number", ColumnKind.NUMBER, "")]
     rows = [{"text": f"{start}HYPERLINK(1)", "number": -1.5}]
-    raw = b"".join(formats.encoded(Format.CSV, column, iter([rows])))
+    raw = b"".join(formats.encode(Format.CSV, column, iter([rows])))
     [read_back] = read("csv", raw)
     assert read_back == {"text": f"'{start}HYPERLINK(1)", "number": "-1.5"}
 
 
-def test_a_formula_in_a_session_id_reaches_the_file_harmless(web: Web) -> None:
+def test_a_formula_in_a_session_id_is_escaped(web: Web) -> None:
     web.commit(turn(session_id="=cmd|' /C calc'!A0", team="west"))
-    rows = read("csv", taken(web, "sue", "sessions", format="csv", team="west"))
+    rows = read("csv", download(web, "sue", "sessions", format="csv", team="west"))
     assert [row["session_id"] for row in rows] == ["'=cmd|' /C calc'!A0"]
 
 
 @pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
-def test_an_empty_export_is_a_file_that_can_be_read(web: Web, chosen: str) -> None:
-    assert read(chosen, taken(web, "sue", "turns", format=chosen, team="nobody")) == []
+def test_an_empty_export_is_a_valid_file(web: Web, chosen: str) -> None:
+    assert read(chosen, download(web, "sue", "turns", format=chosen, team="nobody")) == []
 
 
-def test_text_with_quotes_and_lines_comes_back_as_it_was(web: Web) -> None:
+def test_text_with_quotes_and_line_breaks_is_preserved(web: Web) -> None:
     text = 'a "quoted", line\r\nand another\nعربي 𝄞 ; \u2028 end'
     web.commit(turn(session_id="odd", team="odd", text=text))
     for chosen in ("csv", "parquet", "jsonl"):
-        [row] = read(chosen, taken(web, "sue", "turns", format=chosen, text=True, team="odd"))
+        [row] = read(chosen, download(web, "sue", "turns", format=chosen, text=True, team="odd"))
         assert row["text"] == text, chosen
 
 
-def test_memory_stays_bounded_by_pages(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More sessions and turns than fit a page come in several pages, each of them small."""
-    monkeypatch.setattr(paging, "SESSIONS_AT_ONCE", 2)
-    monkeypatch.setattr(paging, "TURNS_AT_ONCE", 4)
+def test_rows_are_read_in_small_pages(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions and turns that do not fit on one page are read in several small pages."""
+    monkeypatch.setattr(paging, "SESSIONS_PER_PAGE", 2)
+    monkeypatch.setattr(paging, "TURNS_PER_PAGE", 4)
     sue = Person("sue", PersonRole.SUPERVISOR)
     chosen = SessionFilter(domain="counselling")
     pages = list(paging.turn_rows(web.store, sue, chosen, with_text=False))
@@ -176,8 +176,8 @@ def test_memory_stays_bounded_by_pages(web: Web, monkeypatch: pytest.MonkeyPatch
     assert len(found) == len(set(found)) == 18
 
 
-def test_a_convokit_corpus_is_scored_again_to_the_same_rows(web: Web, tmp_path: Path) -> None:
-    raw = taken(web, "nora", "convokit", domain="counselling")
+def test_scoring_an_exported_convokit_corpus_gives_the_same_rows(web: Web, tmp_path: Path) -> None:
+    raw = download(web, "nora", "convokit", domain="counselling")
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         assert archive.testzip() is None
         archive.extractall(tmp_path)
@@ -216,8 +216,8 @@ def test_a_convokit_corpus_is_scored_again_to_the_same_rows(web: Web, tmp_path: 
     }
 
 
-def test_a_convokit_corpus_for_an_analyst_has_scores_and_no_words(web: Web) -> None:
-    raw = taken(web, "ana", "convokit", domain="counselling")
+def test_a_convokit_corpus_for_an_analyst_has_scores_but_no_text(web: Web) -> None:
+    raw = download(web, "ana", "convokit", domain="counselling")
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         everything = b"".join(archive.read(name) for name in archive.namelist())
         lines = archive.read("rapport-corpus/utterances.jsonl").splitlines()
@@ -227,7 +227,7 @@ def test_a_convokit_corpus_for_an_analyst_has_scores_and_no_words(web: Web) -> N
     assert {json.loads(line)["text"] for line in lines} == {""}
 
 
-def test_every_column_says_what_it_means() -> None:
+def test_every_column_has_a_description() -> None:
     heads = load().manifest.heads
     for table in (columns.SESSIONS, turn_columns(heads, with_text=True)):
         names = [column.name for column in table]

@@ -1,6 +1,6 @@
-"""Times at the ends of the calendar, as an earlier release stored them: every answer is one.
+"""Times at the ends of the calendar, as earlier releases stored them, are readable everywhere.
 
-PostgreSQL's own time zone is another than UTC: `server` runs in Auckland.
+PostgreSQL's time zone is not UTC here: `server` runs in Auckland.
 """
 
 import io
@@ -52,7 +52,7 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("name", TIMES)
-def test_the_api_tells_the_times(old: Web, name: str) -> None:
+def test_the_api_returns_extreme_times(old: Web, name: str) -> None:
     with old.client() as sue:
         for order in ("risk", "activity", "start", "id"):
             found = sue.get("/sessions", params={"order": order}).json()["items"]
@@ -67,17 +67,17 @@ def test_the_api_tells_the_times(old: Web, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["sessions", "turns"])
 @pytest.mark.parametrize("chosen", ["csv", "parquet", "jsonl"])
-def test_exports_hold_them(old: Web, chosen: str, path: str) -> None:
+def test_exports_contain_extreme_times(old: Web, chosen: str, path: str) -> None:
     with old.client() as sue:
         answer = sue.get(f"/exports/{path}", params={"format": chosen})
     assert answer.status_code == 200
     for row in read(chosen, answer.content):
-        told = row["started_at" if path == "sessions" else "occurred_at"]
-        told = datetime.fromisoformat(told) if isinstance(told, str) else told
-        assert told == at(row["session_id"])
+        time = row["started_at" if path == "sessions" else "occurred_at"]
+        time = datetime.fromisoformat(time) if isinstance(time, str) else time
+        assert time == at(row["session_id"])
 
 
-def test_convokit_holds_them(old: Web) -> None:
+def test_convokit_exports_contain_extreme_times(old: Web) -> None:
     with old.client() as sue:
         answer = sue.get("/exports/convokit")
     assert answer.status_code == 200
@@ -86,7 +86,7 @@ def test_convokit_holds_them(old: Web) -> None:
         assert len(corpus.read(name).splitlines()) == 4 * len(TIMES)
 
 
-def test_pages_show_them(old: Web) -> None:
+def test_pages_render_with_extreme_times(old: Web) -> None:
     with old.client() as sue:
         for page in PAGES:
             answer = sue.get(f"{old.url}{page}")

@@ -1,4 +1,4 @@
-"""Live events: replay after Last-Event-ID, resync, a broker that comes and goes, slow clients."""
+"""Live events: replay after Last-Event-ID, resync, broker outages, slow clients."""
 
 import asyncio
 import json
@@ -27,17 +27,17 @@ PATIENCE = 30.0
 
 
 @dataclass
-class Told:
+class Received:
     id: str | None
     event: str | None
     data: Any
 
 
 class Stream:
-    """An open stream; a thread reads it."""
+    """An open stream that is read in a thread."""
 
     def __init__(self, response: httpx.Response) -> None:
-        self._found: queue.Queue[Told] = queue.Queue()
+        self._found: queue.Queue[Received] = queue.Queue()
         self.comments = 0
         threading.Thread(target=self._read, args=(response,), daemon=True).start()
         self.first_id = self.take().id
@@ -53,23 +53,23 @@ class Stream:
                     fields[name] = value
                 elif fields:
                     data = json.loads(fields["data"]) if "data" in fields else None
-                    self._found.put(Told(fields.get("id"), fields.get("event"), data))
+                    self._found.put(Received(fields.get("id"), fields.get("event"), data))
                     fields = {}
         except (httpx.TransportError, httpx.StreamError):
             return
 
-    def take(self) -> Told:
+    def take(self) -> Received:
         return self._found.get(timeout=PATIENCE)
 
-    def until(self, wanted: Callable[[Told], bool]) -> list[Told]:
-        """Events up to the one that is wanted."""
+    def until(self, wanted: Callable[[Received], bool]) -> list[Received]:
+        """Events up to the first that matches."""
         found = [self.take()]
         while not wanted(found[-1]):
             found.append(self.take())
         return found
 
     def sessions(self, wanted: set[str]) -> set[str]:
-        """Sessions told of until all that are wanted were, and a second longer."""
+        """Sessions of events until all expected ones were seen, and for a second after."""
         seen: set[str] = set()
         while not wanted <= seen:
             seen.add(self.take().data["session_id"])
@@ -80,11 +80,11 @@ class Stream:
 
     def nothing_for(self, seconds: float) -> None:
         with pytest.raises(queue.Empty):
-            pytest.fail(f"told {self._found.get(timeout=seconds)}")
+            pytest.fail(f"received {self._found.get(timeout=seconds)}")
 
 
 @contextmanager
-def listening(
+def open_stream(
     web: Web, name: str = "sue", last_id: str | None = None, **params: str
 ) -> Iterator[Stream]:
     headers = {"Last-Event-ID": last_id} if last_id else {}
@@ -96,12 +96,12 @@ def listening(
         yield Stream(response)
 
 
-def is_(kind: str) -> Callable[[Told], bool]:
-    return lambda told: told.event == kind
+def is_(kind: str) -> Callable[[Received], bool]:
+    return lambda event: event.event == kind
 
 
-def about(session_id: str) -> Callable[[Told], bool]:
-    return lambda told: bool(told.data) and told.data.get("session_id") == session_id
+def about(session_id: str) -> Callable[[Received], bool]:
+    return lambda event: bool(event.data) and event.data.get("session_id") == session_id
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> None:
@@ -114,10 +114,10 @@ def wait_for(condition: Callable[[], Any], what: str) -> None:
 @pytest.fixture(scope="module")
 def live(
     tmp_path_factory: pytest.TempPathFactory,
-    log_of_its_own: tuple[str, dict[str, Any]],
+    own_topics: tuple[str, dict[str, Any]],
     changes: Callable[[], dict[str, Any]],
 ) -> Iterator[Web]:
-    address, topics = log_of_its_own
+    address, topics = own_topics
     web = Web(tmp_path_factory.mktemp("live"), address, {**topics, **changes()})
     asyncio.run(declare_topics(web.settings))
     try:
@@ -130,17 +130,17 @@ def live(
 
 
 def session_of(web: Web, session_id: str, turns: int = 2, **facts: Any) -> BatchResult:
-    """A session in the database, not told of yet."""
+    """Commit a session to the database without publishing it."""
     return web.commit(*[turn(seq, session_id=session_id, **facts) for seq in range(turns)])
 
 
-def test_scores_and_alerts_are_told_with_where_they_belong(live: Web) -> None:
-    with listening(live, session="told") as stream:
-        live.publish(session_of(live, "told", team="north", domain="counselling"))
+def test_scores_and_alerts_are_streamed_with_team_and_domain(live: Web) -> None:
+    with open_stream(live, session="routed") as stream:
+        live.publish(session_of(live, "routed", team="north", domain="counselling"))
         found: dict[str | None, Any] = {}
         while {"session", "turn", "alert"} - found.keys():
-            told = stream.take()
-            found[told.event] = told.data
+            event = stream.take()
+            found[event.event] = event.data
     assert found["session"]["team"] == "north"
     assert found["session"]["domain"] == "counselling"
     assert found["session"]["type"] == "session_score"
@@ -150,13 +150,15 @@ def test_scores_and_alerts_are_told_with_where_they_belong(live: Web) -> None:
     assert "That must have been hard" not in json.dumps(found)
 
 
-def test_nobody_is_told_of_what_is_outside_the_scope_or_the_filter(live: Web) -> None:
+def test_streams_contain_only_events_within_the_scope_and_filter(live: Web) -> None:
     cleo = "cleo@example.org"
     with ExitStack() as stack:
         streams = {
-            name: stack.enter_context(listening(live, name)) for name in ("sam", "nora", "cleo")
+            name: stack.enter_context(open_stream(live, name)) for name in ("sam", "nora", "cleo")
         }
-        filtered = stack.enter_context(listening(live, "sue", team="south", domain="peer-support"))
+        filtered = stack.enter_context(
+            open_stream(live, "sue", team="south", domain="peer-support")
+        )
         live.publish(session_of(live, "of-north", team="north", domain="peer-support"))
         live.publish(session_of(live, "of-south", team="south", domain="counselling"))
         live.publish(
@@ -173,55 +175,55 @@ def test_nobody_is_told_of_what_is_outside_the_scope_or_the_filter(live: Web) ->
         assert filtered.sessions({"of-cleo"}) == {"of-cleo"}
 
 
-def test_a_stream_that_was_told_of_batches_stays_whole(live: Web) -> None:
-    """The embedded broker's ends of the log lie before what was read of it; that is no loss."""
-    with listening(live) as stream:
+def test_a_stream_stays_live_after_batches(live: Web) -> None:
+    """The embedded broker reports end offsets below the position; that is not a lost log."""
+    with open_stream(live) as stream:
         for number in range(3):
             live.publish(session_of(live, f"batch-{number}", turns=20))
         assert stream.sessions({f"batch-{number}" for number in range(3)})
         stream.nothing_for(2.5 * CHECK_SECONDS)
 
 
-def test_an_analyst_is_told_no_pseudonyms(live: Web) -> None:
-    with listening(live, "ana", session="plain") as stream:
+def test_an_analysts_stream_has_no_pseudonyms(live: Web) -> None:
+    with open_stream(live, "ana", session="plain") as stream:
         live.publish(session_of(live, "plain", team="north"))
-        told = stream.until(is_("session"))[-1]
-    assert told.data["counsellors"] == []
+        event = stream.until(is_("session"))[-1]
+    assert event.data["counsellors"] == []
 
 
-def test_a_program_that_only_sends_events_hears_nothing(live: Web) -> None:
+def test_the_ingest_role_may_not_open_a_stream(live: Web) -> None:
     with live.client("pump") as client:
         assert client.get("/live").status_code == 403
 
 
-def test_what_was_missed_is_told_after_last_event_id(live: Web) -> None:
-    with listening(live, session="missed") as stream:
+def test_missed_events_are_replayed_after_last_event_id(live: Web) -> None:
+    with open_stream(live, session="missed") as stream:
         first = session_of(live, "missed", turns=2)
         live.publish(first)
         before = [stream.take() for _ in range(3)]
-    with listening(live, session="missed", last_id=before[0].id) as again:
-        assert [again.take().id for _ in range(2)] == [told.id for told in before[1:]]
-    with listening(live, session="missed", after=str(before[1].id)) as page:
+    with open_stream(live, session="missed", last_id=before[0].id) as again:
+        assert [again.take().id for _ in range(2)] == [event.id for event in before[1:]]
+    with open_stream(live, session="missed", after=str(before[1].id)) as page:
         assert page.take().id == before[2].id
 
 
-def test_a_stream_that_was_told_nothing_yet_has_an_id_to_go_on_from(live: Web) -> None:
-    with listening(live, session="quiet-start") as stream:
+def test_an_idle_stream_starts_with_an_id_to_resume_from(live: Web) -> None:
+    with open_stream(live, session="quiet-start") as stream:
         start = stream.first_id
     live.publish(session_of(live, "quiet-start"))
-    with listening(live, session="quiet-start", last_id=start) as again:
+    with open_stream(live, session="quiet-start", last_id=start) as again:
         assert again.take().data["session_id"] == "quiet-start"
 
 
 @pytest.mark.parametrize("last_id", ["0badf00d-3", "nonsense", "-", "٣-٣", "9" * 90])
-def test_an_id_that_is_not_known_asks_for_a_resync(live: Web, last_id: str) -> None:
+def test_an_unknown_last_event_id_gets_a_resync(live: Web, last_id: str) -> None:
     quoted = httpx.QueryParams({"after": last_id})
-    with listening(live, **dict(quoted)) as stream:
-        told = stream.take()
-    assert (told.event, told.data) == ("resync", {})
+    with open_stream(live, **dict(quoted)) as stream:
+        event = stream.take()
+    assert (event.event, event.data) == ("resync", {})
 
 
-def test_an_action_is_told_in_every_web_process(live: Web) -> None:
+def test_an_action_is_streamed_by_every_web_process(live: Web) -> None:
     episode = session_of(live, "acted", team="north").alerts[0].episode_id
     other = Web(live.folder, live.broker, live.changes)
     try:
@@ -229,34 +231,34 @@ def test_an_action_is_told_in_every_web_process(live: Web) -> None:
         with other.client() as client:
             wait_for(lambda: client.get("/me").json()["live"], "the second process reads")
         with (
-            listening(live, "nora", session="acted") as here,
-            listening(other, "nora", session="acted") as there,
-            listening(live, "sam", session="acted") as not_here,
+            open_stream(live, "nora", session="acted") as here,
+            open_stream(other, "nora", session="acted") as there,
+            open_stream(live, "sam", session="acted") as not_here,
             live.client("nora") as client,
         ):
             body = {"reason": "false-alarm", "note": "she was only tired"}
             answer = client.post(f"/alerts/{episode}/acknowledge", json=body)
             assert answer.status_code == 200, answer.text
             for stream in (here, there):
-                told = stream.until(is_("alert-action"))[-1]
-                assert told.data["episode_id"] == episode
-                assert told.data["kind"] == "acknowledge"
-                assert told.data["person"] == "nora"
-                assert told.data["state"] == answer.json()["state"]
-                assert "tired" not in json.dumps(told.data)
+                event = stream.until(is_("alert-action"))[-1]
+                assert event.data["episode_id"] == episode
+                assert event.data["kind"] == "acknowledge"
+                assert event.data["person"] == "nora"
+                assert event.data["state"] == answer.json()["state"]
+                assert "tired" not in json.dumps(event.data)
             here.nothing_for(1.0)
             not_here.nothing_for(0.1)
     finally:
         other.stop()
 
 
-def test_a_slow_client_is_told_to_load_anew_and_costs_no_more_memory(live: Web) -> None:
-    """It reads nothing while far more is told than the sockets and its queue hold."""
+def test_a_slow_client_gets_a_resync_and_memory_stays_bounded(live: Web) -> None:
+    """It reads nothing while more events are sent than the sockets and its queue can buffer."""
     narrow = httpx.HTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)])
     with live.client(transport=narrow) as client, client.stream("GET", "/live") as response:
         scores = session_of(live, "flood", turns=30).turn_scores
         live.publish(BatchResult(turn_scores=scores * 250))
-        with listening(live, session="after-flood") as quick:
+        with open_stream(live, session="after-flood") as quick:
             live.publish(session_of(live, "after-flood"))
             quick.take()
         stream = Stream(response)
@@ -266,7 +268,7 @@ def test_a_slow_client_is_told_to_load_anew_and_costs_no_more_memory(live: Web) 
     assert len(seen) < 250 * len(scores)
 
 
-def test_pages_are_served_while_the_broker_is_away_and_clients_hear_when_it_is_back(
+def test_pages_work_without_the_broker_and_streams_recover_when_it_returns(
     tmp_path: Path,
 ) -> None:
     port = broker.free_port()
@@ -274,10 +276,10 @@ def test_pages_are_served_while_the_broker_is_away_and_clients_hear_when_it_is_b
     session_of(web, "early", team="north")
     try:
         web.start()
-        with web.client() as client, listening(web) as stream:
+        with web.client() as client, open_stream(web) as stream:
             assert client.get("/alerts").json()["items"]
             assert client.get("/me").json()["live"] is False
-            for name in ("one", "two"):  # it comes, goes with all that it held, comes again
+            for name in ("one", "two"):  # it starts, stops and loses its log, and starts again
                 with broker.running(port):
                     asyncio.run(declare_topics(web.settings))
                     assert stream.until(is_("resync"))[-1].data == {}
@@ -290,10 +292,10 @@ def test_pages_are_served_while_the_broker_is_away_and_clients_hear_when_it_is_b
         web.stop()
 
 
-def test_open_streams_do_not_keep_the_process_from_stopping(tmp_path: Path) -> None:
+def test_the_process_stops_despite_open_streams(tmp_path: Path) -> None:
     web = Web(tmp_path)
     web.start()
-    with listening(web):
+    with open_stream(web):
         began = time.monotonic()
         web.stop()
     assert time.monotonic() - began < 14  # the process is killed after 15

@@ -1,4 +1,4 @@
-"""Pages by cursor while sessions are added: nothing comes twice, nothing that was there is lost."""
+"""Cursor paging while sessions are added: no item is repeated or skipped."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ MINUTES = st.lists(st.integers(0, 59), min_size=0, max_size=7)
     limit=st.integers(1, 3),
     order=st.sampled_from(["risk", "activity", "start", "id"]),
 )
-def test_pages_hold_each_session_once_while_others_are_added(
+def test_pages_contain_each_session_once_while_others_are_added(
     opened: tuple[Store, Ask],
     before: list[int],
     between: list[list[int]],

@@ -1,4 +1,4 @@
-"""What a failure of ours looks like from outside: when to try again, and nothing of the inside."""
+"""Errors of the service: status, ``Retry-After``, and no internal details."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, problem: Exception) -> Iterator[Non
         yield
 
 
-def test_a_database_that_is_away_is_503_and_says_when_to_try_again(
+def test_an_unavailable_database_is_503_with_retry_after(
     get: Get, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with failing(monkeypatch, StoreUnavailable("the database does not answer: refused")):
@@ -64,7 +64,7 @@ def test_a_database_that_is_away_is_503_and_says_when_to_try_again(
 @pytest.mark.parametrize(
     "problem", [ValueError("zanzibar"), StoreError("zanzibar"), KeyError("zanzibar")]
 )
-def test_a_mistake_of_ours_is_500_and_tells_nothing_of_the_inside(
+def test_an_internal_error_is_500_without_details(
     get: Get, monkeypatch: pytest.MonkeyPatch, problem: Exception
 ) -> None:
     with failing(monkeypatch, problem):
@@ -76,7 +76,7 @@ def test_a_mistake_of_ours_is_500_and_tells_nothing_of_the_inside(
     assert "Traceback" not in answer.text
 
 
-def test_no_place_for_another_stream_is_503(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_streams_is_503(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise TooManyClients("too many live streams are open; try again later")
 
@@ -86,7 +86,7 @@ def test_no_place_for_another_stream_is_503(get: Get, monkeypatch: pytest.Monkey
     assert answer.json()["type"] == "urn:rapport:problem:too-many-streams"
 
 
-def test_pages_keep_their_own_errors(get: Get) -> None:
+def test_pages_have_html_errors(get: Get) -> None:
     answer = get("/nowhere")
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")

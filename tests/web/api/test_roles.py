@@ -1,4 +1,4 @@
-"""Every route and every role: what is answered. A route that is missing here fails."""
+"""The status of every route for every role; fails if a route is missing here."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -67,8 +67,8 @@ def clients(web: Web) -> Iterator[dict[str, httpx.Client]]:
         client.close()
 
 
-def asked(client: httpx.Client, method: str, path: str) -> httpx.Response:
-    """Only the head of the answer: the live stream has no end."""
+def head_of(client: httpx.Client, method: str, path: str) -> httpx.Response:
+    """Request only the headers, because the live stream is endless."""
     filled = path.format_map(
         {name: PARTS.get(name, "0" * 32) for name in ("place", "session_id")}
         | {name: "0" * 32 for name in path.replace("}", "{").split("{")[1::2] if name not in PARTS}
@@ -80,8 +80,8 @@ def asked(client: httpx.Client, method: str, path: str) -> httpx.Response:
         return response
 
 
-def test_the_table_names_every_route(web: Web) -> None:
-    document = web.visitor().get("/api/v1/openapi.json").json()
+def test_the_table_covers_every_route(web: Web) -> None:
+    document = web.anonymous_client().get("/api/v1/openapi.json").json()
     found = {(method, path) for path, each in document["paths"].items() for method in each}
     assert found == TABLE.keys()
 
@@ -89,7 +89,7 @@ def test_the_table_names_every_route(web: Web) -> None:
 @pytest.mark.parametrize(("method", "path"), TABLE)
 def test_roles(clients: dict[str, httpx.Client], method: str, path: str) -> None:
     for role, letter in zip(ROLES, TABLE[method, path], strict=True):
-        response = asked(clients[role], method, path)
+        response = head_of(clients[role], method, path)
         if letter == "-":
             assert response.status_code == 403, role
             assert response.json()["title"] == "Forbidden"
@@ -99,16 +99,16 @@ def test_roles(clients: dict[str, httpx.Client], method: str, path: str) -> None
 
 
 @pytest.mark.parametrize(("method", "path"), TABLE)
-def test_nobody_gets_in_without_a_good_token(web: Web, method: str, path: str) -> None:
+def test_requests_without_a_valid_token_are_rejected(web: Web, method: str, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer rapport_made-up"}):
-        with web.visitor(path="/api/v1", headers=headers) as nobody:
-            response = asked(nobody, method, path)
+        with web.anonymous_client(path="/api/v1", headers=headers) as nobody:
+            response = head_of(nobody, method, path)
             assert response.status_code == 401
             assert response.headers["www-authenticate"] == "Bearer"
             assert response.json()["status"] == 401
 
 
-def test_every_role_is_in_the_table() -> None:
+def test_the_table_covers_every_role() -> None:
     assert {person.role.value for person in PERSONS} == set(ROLES)
 
 
@@ -123,7 +123,7 @@ def test_every_role_is_in_the_table() -> None:
         ("ada", {"north-1", "north-2", "south-1"}),
     ],
 )
-def test_what_is_outside_the_scope_does_not_exist(web: Web, name: str, seen: set[str]) -> None:
+def test_anything_outside_the_scope_is_404(web: Web, name: str, seen: set[str]) -> None:
     everything = {"north-1", "north-2", "south-1"}
     with web.client("sue") as sue:
         episodes = {a["episode_id"]: a["session_id"] for a in sue.get("/alerts").json()["items"]}
@@ -157,7 +157,7 @@ def test_what_is_outside_the_scope_does_not_exist(web: Web, name: str, seen: set
             assert found == {one for one, session_id in speakers.items() if session_id in seen}
 
 
-def test_a_team_of_another_supervisor_stays_shut_by_filter_and_by_action(web: Web) -> None:
+def test_another_supervisors_team_is_inaccessible_by_filters_and_actions(web: Web) -> None:
     with web.client("sue") as sue, web.client("nora") as nora:
         found = sue.get("/alerts", params={"session": "south-1"}).json()["items"]
         assert nora.get("/sessions", params={"team": "south"}).json()["items"] == []

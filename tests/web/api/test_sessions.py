@@ -1,4 +1,4 @@
-"""Sessions, turns, history, counsellors, bundles, the audit trail: what is in the answers."""
+"""Contents of sessions, turns, history, counsellors, bundles and the audit trail."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def test_sessions_are_sorted_and_filtered(web: Web) -> None:
         ] == ["north-2"]
 
 
-def test_a_session_comes_with_its_index_and_what_it_rests_on(web: Web) -> None:
+def test_a_session_has_its_empathy_index_and_opportunities(web: Web) -> None:
     at = "2026-01-06T10:00:00Z"
     facts = {"session_id": "helped", "team": "helpers", "domain": "peer-support"}
     [scored] = web.commit(*(turn(seq, occurred_at=at, **facts) for seq in range(30))).session_scores
@@ -63,7 +63,7 @@ def test_a_session_comes_with_its_index_and_what_it_rests_on(web: Web) -> None:
     assert counselled["outcome_risks"] == {}
 
 
-def test_a_session_of_motivational_interviewing_comes_with_its_miti_summary(web: Web) -> None:
+def test_a_session_of_motivational_interviewing_has_a_miti_summary(web: Web) -> None:
     at = "2026-01-06T10:00:00Z"
     facts = {"session_id": "mi", "team": "mi", "approach": "motivational-interviewing"}
     [scored] = web.commit(*(turn(seq, occurred_at=at, **facts) for seq in range(24))).session_scores
@@ -77,7 +77,7 @@ def test_a_session_of_motivational_interviewing_comes_with_its_miti_summary(web:
     assert measure["standing"] in ("below", "fair", "good")
 
 
-def test_turns_come_with_all_scores_and_evidence(web: Web) -> None:
+def test_turns_have_all_scores_and_evidence(web: Web) -> None:
     with web.client("nora") as nora:
         items = nora.get("/sessions/north-1/turns").json()["items"]
     assert [turn["seq"] for turn in items] == list(range(6))
@@ -91,7 +91,7 @@ def test_turns_come_with_all_scores_and_evidence(web: Web) -> None:
             assert 0 <= start < stop <= len(spoken["text"])
 
 
-def test_turns_come_page_by_page(web: Web) -> None:
+def test_turns_are_paged(web: Web) -> None:
     seqs: list[int] = []
     cursor: str | None = None
     with web.client() as sue:
@@ -117,7 +117,7 @@ def test_roles_without_transcripts_get_scores_without_text(web: Web, name: str) 
     assert len(trail(web, session="north-1")) == before
 
 
-def test_an_analyst_finds_no_pseudonym_anywhere(web: Web) -> None:
+def test_no_response_to_an_analyst_has_a_pseudonym(web: Web) -> None:
     with web.client() as sue, web.client("ana") as ana:
         pseudonyms = {
             c for card in sue.get("/sessions").json()["items"] for c in card["counsellors"]
@@ -140,7 +140,7 @@ def test_an_analyst_finds_no_pseudonym_anywhere(web: Web) -> None:
         assert asked.status_code == 403
 
 
-def test_each_read_of_a_transcript_is_in_the_audit_trail(web: Web) -> None:
+def test_every_transcript_read_is_audited(web: Web) -> None:
     before = len(trail(web, session="south-1", by="sam"))
     with web.client("sam") as sam:
         sam.get("/sessions/south-1/turns")
@@ -151,7 +151,7 @@ def test_each_read_of_a_transcript_is_in_the_audit_trail(web: Web) -> None:
     assert not trail(web, session="north-1", by="sam")
 
 
-def test_the_trail_comes_page_by_page(web: Web) -> None:
+def test_the_audit_trail_is_paged(web: Web) -> None:
     for _ in range(3):
         with web.client("sam") as sam:
             sam.get("/sessions/south-1/turns")
@@ -162,7 +162,7 @@ def test_the_trail_comes_page_by_page(web: Web) -> None:
     assert [*first["items"], *rest["items"]] == everything
 
 
-def test_history_has_a_point_a_counsellor_turn_and_a_point_a_session(web: Web) -> None:
+def test_history_has_one_point_per_counsellor_turn_or_session(web: Web) -> None:
     with web.client() as sue:
         points = sue.get("/sessions/north-1/history").json()["items"]
         assert [(point["seq"], point["stage"]) for point in points] == [
@@ -184,7 +184,7 @@ def test_history_has_a_point_a_counsellor_turn_and_a_point_a_session(web: Web) -
     assert over_time[0]["empathy_index"] is not None
 
 
-def test_a_counsellors_trend_has_n_and_hides_the_mean_of_few_sessions(web: Web) -> None:
+def test_a_counsellors_trend_has_no_mean_for_weeks_with_few_sessions(web: Web) -> None:
     with web.client("cleo") as cleo, web.client() as sue:
         me = cleo.get("/me").json()["speaker"]
         own = cleo.get(f"/speakers/{me}").json()
@@ -201,7 +201,7 @@ def test_a_counsellors_trend_has_n_and_hides_the_mean_of_few_sessions(web: Web) 
     assert trail(web, by="sue", action="read counsellor")
 
 
-def test_a_bundle_explains_itself(web: Web) -> None:
+def test_a_bundle_has_its_manifest_and_model_card(web: Web) -> None:
     manifest = json.loads((DEFAULT_BUNDLE / MANIFEST).read_text("utf-8"))
     shipped = f"{manifest['name']}-{manifest['version']}-{manifest['profile']}"
     web.store.prepare(shipped, "1" * 64, manifest, redact=True)
@@ -240,7 +240,7 @@ def test_errors_are_problem_details(web: Web, path: str, status: int, slug: str)
     assert "content-security-policy" in answer.headers
 
 
-def test_what_was_sent_is_not_repeated_in_errors(web: Web) -> None:
+def test_errors_do_not_repeat_submitted_values(web: Web) -> None:
     with web.client() as sue:
         bad = sue.post("/mutes", json={"minutes": WORDS, WORDS * 2: 1, "reason": WORDS * 100})
     assert bad.status_code == 422
@@ -248,17 +248,17 @@ def test_what_was_sent_is_not_repeated_in_errors(web: Web) -> None:
     assert f'"{WORDS}"' not in bad.text
 
 
-def test_the_wrong_method_is_a_problem_too(web: Web) -> None:
+def test_a_wrong_method_is_a_problem(web: Web) -> None:
     with web.client() as sue:
         answer = sue.put("/sessions")
     assert answer.status_code == 405
     assert answer.json()["type"] == "urn:rapport:problem:method-not-allowed"
 
 
-def test_a_browser_that_another_site_led_here_changes_nothing(web: Web) -> None:
-    """A cookie is not a token: what changes something must come from the console itself."""
+def test_cross_site_requests_with_a_cookie_change_nothing(web: Web) -> None:
+    """With a cookie, requests that change something must come from the console's own pages."""
     People(web.store).set_password("sue", hash_password("long enough to pass"))
-    with web.visitor() as browser:
+    with web.anonymous_client() as browser:
         form = {"name": "sue", "password": "long enough to pass"}
         assert browser.post("/sign-in", data=form).status_code == 303
         assert browser.get("/api/v1/me").json()["name"] == "sue"
@@ -271,7 +271,7 @@ def test_a_browser_that_another_site_led_here_changes_nothing(web: Web) -> None:
         assert own.status_code == 201
 
 
-def test_a_session_id_may_hold_a_slash(web: Web) -> None:
+def test_a_session_id_may_contain_a_slash(web: Web) -> None:
     web.commit(turn(session_id="a/b/turns of it", team="slashes"))
     with web.client() as sue:
         assert sue.get("/sessions/a%2Fb%2Fturns of it").json()["session_id"] == "a/b/turns of it"

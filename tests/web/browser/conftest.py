@@ -1,4 +1,4 @@
-"""Headless Chromium before a real web process."""
+"""Headless Chromium with a real web process."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import _missing
-from tests.web.browser.stage import PASSWORD, Stage
+from tests.web.browser.scored_web import PASSWORD, ScoredWeb
 
 try:
     from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -25,7 +25,7 @@ PHONE = {"width": 390, "height": 844}
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator["Browser"]:
-    """Not for the whole session: as long as it runs, no other test has an event loop."""
+    """Module scope, because other tests cannot run an event loop while it is open."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if sync_playwright is None or path is None:
         _missing("playwright and Debian's chromium are needed to drive the console")
@@ -38,20 +38,20 @@ def chromium() -> Iterator["Browser"]:
 
 @pytest.fixture(scope="package")
 def live_broker(embedded_broker: str) -> str:
-    """Stages keep apart by their topics' prefix."""
+    """The broker shared by all web processes, which use different topic prefixes."""
     return embedded_broker
 
 
 @dataclass
-class Sitting:
-    """Somebody at a browser; ``complaints``: errors on its console, CSP violations among them."""
+class Tab:
+    """A browser tab; ``console_errors`` includes CSP violations."""
 
     page: "Page"
-    stage: Stage
-    complaints: list[str] = field(default_factory=list)
+    web: ScoredWeb
+    console_errors: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> "Page":
-        self.page.goto(self.stage.url + path)
+        self.page.goto(self.web.url + path)
         return self.page
 
     def sign_in(self, name: str, to: str = "/") -> "Page":
@@ -59,59 +59,59 @@ class Sitting:
         self.page.fill("[name=name]", name)
         self.page.fill("[name=password]", PASSWORD)
         self.page.click("main button")
-        self.page.wait_for_url(self.stage.url + to)
+        self.page.wait_for_url(self.web.url + to)
         return self.page
 
-    def is_live(self) -> None:
+    def wait_until_live(self) -> None:
         self.page.wait_for_selector("#stream[data-state=live]")
 
 
-NewStage = Callable[..., Stage]
-Sit = Callable[..., Sitting]
+NewWeb = Callable[..., ScoredWeb]
+OpenTab = Callable[..., Tab]
 
 
 @pytest.fixture(scope="module")
-def new_stage(chromium: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewStage]:
-    """Makes stages that are stopped after the module."""
+def new_web(chromium: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewWeb]:
+    """Make web processes that are stopped at the end of the module."""
     with ExitStack() as stack:
 
-        def new(**changes: Any) -> Stage:
-            folder: Path = tmp_path_factory.mktemp("stage")
-            with ThreadPoolExecutor(1) as aside:  # Playwright holds this thread's event loop
-                stage = aside.submit(Stage, folder, **changes).result()
-            stack.callback(stage.stop)
-            return stage
+        def new(**changes: Any) -> ScoredWeb:
+            folder: Path = tmp_path_factory.mktemp("web")
+            with ThreadPoolExecutor(1) as thread:  # Playwright holds this thread's event loop
+                web = thread.submit(ScoredWeb, folder, **changes).result()
+            stack.callback(web.stop)
+            return web
 
         yield new
 
 
 @pytest.fixture
-def sit(chromium: "Browser") -> Iterator[Sit]:
-    """Seats somebody before a stage; fails if the browser's console complained meanwhile."""
-    sittings: list[Sitting] = []
+def open_tab(chromium: "Browser") -> Iterator[OpenTab]:
+    """Open tabs, signed in as ``name``; fails if the browser's console has errors at the end."""
+    tabs: list[Tab] = []
     with ExitStack() as stack:
 
-        def new(stage: Stage, name: str | None = "sue", to: str = "/", **options: Any) -> Sitting:
-            known = stage.signed_in.get(name)
+        def new(web: ScoredWeb, name: str | None = "sue", to: str = "/", **options: Any) -> Tab:
+            known = web.signed_in.get(name)
             if known:
                 options["storage_state"] = known
             context = chromium.new_context(**{"viewport": WIDE, **options})
             stack.callback(context.close)
-            sitting = Sitting(context.new_page(), stage)
-            sitting.page.set_default_timeout(PATIENCE_MS)
-            sitting.page.on(
+            tab = Tab(context.new_page(), web)
+            tab.page.set_default_timeout(PATIENCE_MS)
+            tab.page.on(
                 "console",
-                lambda said: sitting.complaints.append(said.text) if said.type == "error" else None,
+                lambda said: tab.console_errors.append(said.text) if said.type == "error" else None,
             )
-            sitting.page.on("pageerror", lambda error: sitting.complaints.append(str(error)))
-            sittings.append(sitting)
+            tab.page.on("pageerror", lambda error: tab.console_errors.append(str(error)))
+            tabs.append(tab)
             if known:
-                sitting.open(to)
+                tab.open(to)
             elif name is not None:
-                sitting.sign_in(name, to)
-                stage.signed_in[name] = context.storage_state()
-            return sitting
+                tab.sign_in(name, to)
+                web.signed_in[name] = context.storage_state()
+            return tab
 
         yield new
-    for sitting in sittings:
-        assert sitting.complaints == []
+    for tab in tabs:
+        assert tab.console_errors == []

@@ -1,6 +1,6 @@
-"""Five hundred live sessions on one wall: all there, in order, and the page stays usable.
+"""Five hundred live sessions on one wall: all shown, in order, and the page stays usable.
 
-How smooth it is depends on the machine, so times are printed and not judged.
+Smoothness depends on the machine, so times are only printed.
 """
 
 import time
@@ -13,8 +13,8 @@ from playwright.sync_api import expect
 
 from stream_app.contracts.scores import SessionScore, SessionStatus
 from stream_app.store.tables import session_scores, session_speakers, sessions, turn_scores
-from tests.web.browser.conftest import NewStage, Sit
-from tests.web.browser.stage import Stage, scorer
+from tests.web.browser.conftest import NewWeb, OpenTab
+from tests.web.browser.scored_web import ScoredWeb, scorer
 
 SESSIONS = 500
 TURNS = 40
@@ -34,24 +34,24 @@ WATCH = """() => {
 
 
 @pytest.fixture(scope="module")
-def stage(new_stage: NewStage, live_broker: str) -> Stage:
-    stage = new_stage(broker=live_broker, changes={"topic_prefix": "busy"})
-    _fill(stage)
-    stage.go_live()
-    return stage
+def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
+    web = new_web(broker=live_broker, changes={"topic_prefix": "busy"})
+    _fill(web)
+    web.start_live()
+    return web
 
 
 def risk_of(number: int, turn: int) -> float:
-    """Differs between sessions and between turns, below the threshold of the bundle."""
+    """A risk that differs by session and turn, below the bundle's threshold."""
     return ((number * 7919 + turn * 104729) % 3000) / 10_000
 
 
-def _fill(stage: Stage) -> None:
-    """Rows as a worker leaves them; scoring twenty thousand turns would take minutes."""
+def _fill(web: ScoredWeb) -> None:
+    """Insert rows directly, as scoring twenty thousand turns would take minutes."""
     now = datetime.now(UTC)
     facts = {"domain": "counselling", "team": "north", "started_at": now, "last_activity_at": now}
     names = [name_of(number) for number in range(SESSIONS)]
-    with stage.store.transaction() as connection:
+    with web.store.transaction() as connection:
         connection.execute(sa.insert(sessions), [{"session_id": name, **facts} for name in names])
         connection.execute(
             sa.insert(session_speakers),
@@ -61,11 +61,11 @@ def _fill(stage: Stage) -> None:
             ],
         )
     for seq in range(1, TURNS, 2):
-        commit(stage, [news(number, seq) for number in range(SESSIONS)])
+        commit(web, [score_after(number, seq) for number in range(SESSIONS)])
 
 
-def commit(stage: Stage, messages: list[SessionScore]) -> None:
-    """Into the database, as it is before the topics tell of it."""
+def commit(web: ScoredWeb, messages: list[SessionScore]) -> None:
+    """Write scores to the database, as workers do before publishing."""
     columns = set(session_scores.c.keys())
     rows = [msgspec.structs.asdict(message) for message in messages]
     points = [
@@ -92,17 +92,17 @@ def commit(stage: Stage, messages: list[SessionScore]) -> None:
         {name: value for name, value in row.items() if name in columns} | {"status": "open"}
         for row in rows
     ]
-    with stage.store.transaction() as connection:
-        stage.store.upsert(connection, session_scores, kept, keep=False)
-        stage.store.upsert(connection, turn_scores, points, keep=False)
+    with web.store.transaction() as connection:
+        web.store.upsert(connection, session_scores, kept, keep=False)
+        web.store.upsert(connection, turn_scores, points, keep=False)
 
 
 def name_of(number: int) -> str:
     return f"live-{number:03}"
 
 
-def news(number: int, seq: int) -> SessionScore:
-    """What is published after a counsellor's turn."""
+def score_after(number: int, seq: int) -> SessionScore:
+    """The message published after a counsellor turn."""
     now = datetime.now(UTC)
     return SessionScore(
         session_id=name_of(number),
@@ -132,20 +132,18 @@ def news(number: int, seq: int) -> SessionScore:
     )
 
 
-def test_five_hundred_sessions_are_all_there_in_order_while_all_of_them_move(
-    stage: Stage, sit: Sit
-) -> None:
-    sitting = sit(stage)
-    page = sitting.page
+def test_five_hundred_active_sessions_are_shown_in_order(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web)
+    page = tab.page
     expect(page.locator("#cards > .card")).to_have_count(SESSIONS)
     loaded = page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart")
-    sitting.is_live()
+    tab.wait_until_live()
     page.evaluate(WATCH)
     began = time.monotonic()
     for round_ in range(ROUNDS):
-        messages = [news(number, TURNS + 2 * round_ + 1) for number in range(SESSIONS)]
-        commit(stage, messages)
-        stage.tell(messages)
+        messages = [score_after(number, TURNS + 2 * round_ + 1) for number in range(SESSIONS)]
+        commit(web, messages)
+        web.publish_scores(messages)
     last = name_of(SESSIONS - 1)
     turns = str(TURNS + 2 * ROUNDS)
     expect(page.locator(f"[data-session={last}] .turns")).to_have_text(turns, timeout=60_000)
@@ -164,7 +162,7 @@ def test_five_hundred_sessions_are_all_there_in_order_while_all_of_them_move(
           (card, place) => card.dataset.session === wanted[place])""",
         arg=wanted,
     )
-    # Whoever is slow loses events and loads the wall anew; no point of any line stays lost.
+    # A slow page loses events and reloads the wall; no point of any line stays missing.
     page.wait_for_function(
         """(wanted) => [...document.querySelectorAll("#cards > .card")].every(
           (card) => JSON.parse(card.dataset.points).length === wanted)""",

@@ -1,4 +1,4 @@
-"""What holds for every page: axe, the policy, the keyboard, light and dark, a phone's width."""
+"""Checks of every page: axe, CSP, keyboard, light and dark, phone width."""
 
 import re
 import statistics
@@ -9,8 +9,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.web.browser.conftest import PHONE, WIDE, NewStage, Sit
-from tests.web.browser.stage import PASSWORD, Stage, turn
+from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
+from tests.web.browser.scored_web import PASSWORD, ScoredWeb, turn
 
 HALF = timedelta(minutes=10)
 PAGES = (
@@ -34,12 +34,12 @@ LOOKS = {
 
 
 @pytest.fixture(scope="module")
-def stage(new_stage: NewStage, live_broker: str) -> Stage:
-    stage = new_stage(broker=live_broker, changes={"topic_prefix": "pages"})
-    stage.play("customer-service-02", "bad", ago=HALF, until=12)
-    stage.play("counselling-04", "marked", ago=HALF, until=20)
-    stage.play("peer-support-08", "over", ago=timedelta(hours=1))
-    stage.commit(
+def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
+    web = new_web(broker=live_broker, changes={"topic_prefix": "pages"})
+    web.play_sample("customer-service-02", "bad", ago=HALF, until=12)
+    web.play_sample("counselling-04", "marked", ago=HALF, until=20)
+    web.play_sample("peer-support-08", "over", ago=timedelta(hours=1))
+    web.commit(
         turn("hostile", 0, "<script>alert(1)</script>"),
         turn("hostile", 1, "I am so sorry. That sounds hard. What happened? " * 60),
         turn("hostile", 2, "מה אני אמור לעשות " * 400),
@@ -48,16 +48,16 @@ def stage(new_stage: NewStage, live_broker: str) -> Stage:
             for seq in range(4)
         ),
     )
-    stage.go_live()
-    return stage
+    web.start_live()
+    return web
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_axe_finds_nothing_serious(stage: Stage, sit: Sit, look: str) -> None:
-    sitting = sit(stage, **LOOKS[look])
+def test_axe_finds_nothing_serious(web: ScoredWeb, open_tab: OpenTab, look: str) -> None:
+    tab = open_tab(web, **LOOKS[look])
     found = []
     for path in PAGES:
-        page = sitting.open(path)
+        page = tab.open(path)
         page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
         answer = Axe().run(page).response
         assert "color-contrast" in {rule["id"] for rule in answer["passes"]}, path
@@ -71,28 +71,28 @@ def test_axe_finds_nothing_serious(stage: Stage, sit: Sit, look: str) -> None:
     assert found == []
 
 
-def test_the_measures_of_an_interview_are_a_table(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, **LOOKS["light"]).open("/sessions/interview")
+def test_miti_measures_are_a_table(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, **LOOKS["light"]).open("/sessions/interview")
     table = page.get_by_role("region", name="MITI measures")
     expect(table.get_by_role("rowheader")).to_have_count(5)
     expect(table.get_by_role("columnheader", name="Good from")).to_be_visible()
 
 
 @pytest.mark.parametrize("look", ["light", "phone"])
-def test_no_page_is_wider_than_the_window(stage: Stage, sit: Sit, look: str) -> None:
-    sitting = sit(stage, **LOOKS[look])
+def test_no_page_is_wider_than_the_window(web: ScoredWeb, open_tab: OpenTab, look: str) -> None:
+    tab = open_tab(web, **LOOKS[look])
     widths = {}
     for path in PAGES:
-        page = sitting.open(path)
+        page = tab.open(path)
         widths[path] = page.evaluate("document.documentElement.scrollWidth")
     assert set(widths.values()) == {LOOKS[look]["viewport"]["width"]}, widths
 
 
-def test_every_page_has_its_landmarks_one_first_heading_and_a_title(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage)
+def test_every_page_has_landmarks_one_h1_and_a_title(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web)
     titles = []
     for path in PAGES:
-        page = sitting.open(path)
+        page = tab.open(path)
         for role in ("banner", "main", "contentinfo"):
             expect(page.get_by_role(role)).to_have_count(1)
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -115,17 +115,17 @@ def focused(page: Page) -> dict[str, Any]:
     return found
 
 
-def test_everything_can_be_done_with_the_keyboard(stage: Stage, sit: Sit) -> None:
-    """Sign in, skip to the content, open the worst session, go to its alert, acknowledge it."""
-    sitting = sit(stage, None)
-    page = sitting.open("/sign-in")
+def test_everything_can_be_done_with_the_keyboard(web: ScoredWeb, open_tab: OpenTab) -> None:
+    """Sign in, skip to content, open the most urgent session, open its alert, acknowledge it."""
+    tab = open_tab(web, None)
+    page = tab.open("/sign-in")
     page.keyboard.type("sue")
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
-    page.wait_for_url(stage.url + "/")
+    page.wait_for_url(web.url + "/")
     page.keyboard.press("Tab")
-    assert focused(page)["words"] == "Skip to the content"
+    assert focused(page)["words"] == "Skip to content"
     expect(page.locator(".skip")).to_be_in_viewport()
     page.keyboard.press("Enter")
     seen = []
@@ -138,13 +138,13 @@ def test_everything_can_be_done_with_the_keyboard(stage: Stage, sit: Sit) -> Non
             break
     assert seen[-1] == "bad", seen
     page.keyboard.press("Enter")
-    page.wait_for_url(stage.url + "/sessions/bad")
+    page.wait_for_url(web.url + "/sessions/bad")
     for _ in range(40):
         page.keyboard.press("Tab")
-        if focused(page)["words"] == "in the inbox":
+        if focused(page)["words"] == "open in the inbox":
             break
     page.keyboard.press("Enter")
-    page.wait_for_url(stage.url + "/alerts/*")
+    page.wait_for_url(web.url + "/alerts/*")
     for _ in range(30):
         page.keyboard.press("Tab")
         if focused(page)["words"] == "Acknowledge":
@@ -162,24 +162,24 @@ def test_everything_can_be_done_with_the_keyboard(stage: Stage, sit: Sit) -> Non
 
 
 def brightness(page: Page) -> float:
-    """Of the page's ground, 0-255."""
+    """Brightness of the page's background, 0-255."""
     colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
     return statistics.fmean(int(part) for part in re.findall(r"\d+", colour))
 
 
 def choose(page: Page, appearance: str) -> None:
-    """The page is loaded anew; the old one must be gone before anybody looks."""
+    """Choose an appearance and wait until the page has been reloaded."""
     page.get_by_role("button", name=appearance).click()
     expect(page.locator("html")).to_have_attribute("data-appearance", appearance.lower())
     page.wait_for_load_state()
 
 
-def test_light_and_dark_follow_the_system_until_somebody_chooses(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, color_scheme="dark", java_script_enabled=False)
-    page = sitting.page
+def test_the_appearance_follows_the_system_until_chosen(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, color_scheme="dark", java_script_enabled=False)
+    page = tab.page
     assert brightness(page) < 60
     choose(page, "Light")
-    expect(page).to_have_url(stage.url + "/")
+    expect(page).to_have_url(web.url + "/")
     assert brightness(page) > 200
     page.emulate_media(color_scheme="light")
     choose(page, "Dark")
@@ -188,45 +188,47 @@ def test_light_and_dark_follow_the_system_until_somebody_chooses(stage: Stage, s
     assert brightness(page) > 200
 
 
-def test_a_page_that_is_not_there_says_so(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage)
+def test_missing_pages_show_not_found(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web)
     for path in ("/nothing", "/sessions/nothing", "/alerts/nothing", "/alerts?state=nothing"):
-        page = sitting.open(path)
-        expect(page.get_by_role("heading", level=1)).to_have_text("Nothing here")
+        page = tab.open(path)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
         expect(page.get_by_role("link", name="Live sessions")).to_be_visible()
-    sitting.complaints.clear()
+    tab.console_errors.clear()
 
 
-def test_whoever_is_not_signed_in_is_led_to_the_form_and_back(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, None)
-    page = sitting.open("/alerts?state=resolved")
+def test_the_sign_in_form_leads_back_to_the_requested_page(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    tab = open_tab(web, None)
+    page = tab.open("/alerts?state=resolved")
     assert "/sign-in?to=" in page.url
     page.fill("[name=name]", "sue")
     page.fill("[name=password]", "wrong, and long enough")
     page.click("main button")
-    expect(page.get_by_role("alert")).to_have_text("The name or the password is not right.")
+    expect(page.get_by_role("alert")).to_have_text("Wrong name or password.")
     page.fill("[name=name]", "sue")
     page.fill("[name=password]", PASSWORD)
     page.click("main button")
-    page.wait_for_url(stage.url + "/alerts?state=resolved")
+    page.wait_for_url(web.url + "/alerts?state=resolved")
     page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(stage.url + "/sign-in")
-    assert "/sign-in" in sitting.open("/").url
-    sitting.complaints.clear()  # the browser notes the 401
+    page.wait_for_url(web.url + "/sign-in")
+    assert "/sign-in" in tab.open("/").url
+    tab.console_errors.clear()  # the browser notes the 401
 
 
-def test_nobody_is_sent_to_another_site_after_signing_in(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, None)
+def test_signing_in_does_not_redirect_to_other_sites(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, None)
     for elsewhere in ("//example.org/", "https://example.org/", "/\\example.org"):
-        page = sitting.open(f"/sign-in?to={elsewhere}")
+        page = tab.open(f"/sign-in?to={elsewhere}")
         page.fill("[name=name]", "sue")
         page.fill("[name=password]", PASSWORD)
         page.click("main button")
-        page.wait_for_url(stage.url + "/")
+        page.wait_for_url(web.url + "/")
 
 
-def test_what_was_lost_during_a_load_is_loaded_by_another_one(stage: Stage, sit: Sit) -> None:
-    page = sit(stage).page
+def test_a_request_during_a_load_causes_another_load(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web).page
     loads = page.evaluate("""async () => {
       const { oneAtATime } = await import("/static/reload.js");
       const loads = [];

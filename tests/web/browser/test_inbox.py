@@ -1,4 +1,4 @@
-"""The alert inbox: why it fired, what to do about it, with and without JavaScript."""
+"""The alert inbox: reasons and actions, with and without JavaScript."""
 
 import re
 from datetime import timedelta
@@ -6,31 +6,31 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.browser.conftest import NewStage, Sit
-from tests.web.browser.stage import Stage, sample_turns
+from tests.web.browser.conftest import NewWeb, OpenTab
+from tests.web.browser.scored_web import ScoredWeb, sample_session_events
 
 BAD = "customer-service-02"
 HALF = timedelta(minutes=10)
 
 
 @pytest.fixture(scope="module")
-def stage(new_stage: NewStage, live_broker: str) -> Stage:
-    stage = new_stage(broker=live_broker, changes={"topic_prefix": "inbox"})
+def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
+    web = new_web(broker=live_broker, changes={"topic_prefix": "inbox"})
     for name in ("first", "second", "third", "fourth", "fifth"):
-        stage.play(BAD, name, ago=HALF, until=12)
-    stage.play("peer-support-08", "over", ago=timedelta(hours=1))
-    stage.go_live()
-    return stage
+        web.play_sample(BAD, name, ago=HALF, until=12)
+    web.play_sample("peer-support-08", "over", ago=timedelta(hours=1))
+    web.start_live()
+    return web
 
 
 def alert_of(session: str) -> str:
     return f".alert:has(.where bdi:text-is('{session}'))"
 
 
-def test_an_alert_says_why_in_words_and_numbers_and_leads_to_its_turns(
-    stage: Stage, sit: Sit
+def test_an_alert_shows_its_reason_and_numbers_and_links_its_turns(
+    web: ScoredWeb, open_tab: OpenTab
 ) -> None:
-    page = sit(stage, to="/alerts?state=firing").page
+    page = open_tab(web, to="/alerts?state=firing").page
     alert = page.locator(alert_of("first"))
     expect(alert.locator(".reason")).to_have_text(
         re.compile(r"^Little empathy lately \(risk 0\.\d\d\): .*usual")
@@ -46,8 +46,8 @@ def test_an_alert_says_why_in_words_and_numbers_and_leads_to_its_turns(
     expect(page.locator(f"#turn-{seq}")).to_be_in_viewport()
 
 
-def test_states_are_lists_of_their_own_with_counts(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/alerts?state=firing").page
+def test_each_state_has_a_list_and_a_count(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/alerts?state=firing").page
     count = int(page.locator(".tabs a[aria-current] .count").inner_text())
     assert page.locator(".alert").count() == count
     page.locator(".tabs a", has_text="Resolved").click()
@@ -57,14 +57,16 @@ def test_states_are_lists_of_their_own_with_counts(stage: Stage, sit: Sit) -> No
     )
 
 
-def test_acknowledging_works_without_javascript_and_needs_a_reason(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/alerts?state=firing", java_script_enabled=False).page
+def test_acknowledging_works_without_javascript_and_needs_a_reason(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/alerts?state=firing", java_script_enabled=False).page
     alert = page.locator(alert_of("first"))
     alert.locator("summary", has_text="Acknowledge").click()
     send = alert.get_by_role("button", name="Acknowledge", exact=True)
     send.click()
     expect(page.locator(alert_of("first"))).to_have_count(1)
-    alert.get_by_label("It was right, and somebody looks after it").check()
+    alert.get_by_label("Justified; someone is handling it").check()
     alert.get_by_label("Note, for colleagues").first.fill("called <b>the desk</b>")
     send.click()
     expect(page).to_have_url(re.compile(r"/alerts\?state=firing$"))
@@ -75,8 +77,10 @@ def test_acknowledging_works_without_javascript_and_needs_a_reason(stage: Stage,
     expect(acted.locator(".noted")).to_have_text("called <b>the desk</b>")
 
 
-def test_precision_comes_from_the_reasons_with_n_and_interval(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/alerts?state=firing").page
+def test_precision_is_computed_from_reasons_with_n_and_interval(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/alerts?state=firing").page
     alert = page.locator(alert_of("second"))
     alert.locator("summary", has_text="Resolve").click()
     alert.locator("details[open] [value=false-alarm]").check()
@@ -88,8 +92,8 @@ def test_precision_comes_from_the_reasons_with_n_and_interval(stage: Stage, sit:
     expect(row).to_contain_text("9–91 %")
 
 
-def test_a_mute_is_shown_and_can_be_ended(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/alerts?state=firing").page
+def test_a_mute_is_shown_and_can_be_ended(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/alerts?state=firing").page
     alert = page.locator(alert_of("third"))
     alert.locator("summary", has_text="Mute").click()
     alert.locator("details[open] [name=minutes]").select_option("60")
@@ -103,8 +107,8 @@ def test_a_mute_is_shown_and_can_be_ended(stage: Stage, sit: Sit) -> None:
     expect(page.get_by_role("region", name="Muted")).to_contain_text("Nothing is muted")
 
 
-def test_a_note_is_kept_with_who_wrote_it(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/alerts?state=firing").page
+def test_a_note_is_shown_with_its_author(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/alerts?state=firing").page
     alert = page.locator(alert_of("fourth"))
     alert.locator("summary", has_text="Note").click()
     alert.locator("details[open] textarea").fill("second time this week")
@@ -112,35 +116,35 @@ def test_a_note_is_kept_with_who_wrote_it(stage: Stage, sit: Sit) -> None:
     expect(page.locator(alert_of("fourth")).locator(".actions")).to_contain_text("sue noted")
 
 
-def test_a_new_alert_comes_by_itself_and_is_read_out(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, to="/alerts?state=firing")
-    sitting.is_live()
-    page = sitting.page
-    stage.commit_and_tell(*sample_turns(BAD, "newest", stage.now() - HALF)[:13])
+def test_a_new_alert_appears_and_is_announced(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, to="/alerts?state=firing")
+    tab.wait_until_live()
+    page = tab.page
+    web.commit_and_publish(*sample_session_events(BAD, "newest", web.now() - HALF)[:13])
     expect(page.locator(alert_of("newest"))).to_be_visible()
-    expect(page.locator("#announcer")).to_contain_text("fires in session newest")
+    expect(page.locator("#announcer")).to_contain_text("is firing in session newest")
 
 
-def test_a_form_that_is_being_filled_in_is_left_alone(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, to="/alerts?state=firing")
-    sitting.is_live()
-    page = sitting.page
+def test_an_open_form_is_not_replaced(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, to="/alerts?state=firing")
+    tab.wait_until_live()
+    page = tab.page
     alert = page.locator(alert_of("fifth"))
     alert.locator("summary", has_text="Note").click()
     alert.locator("details[open] textarea").fill("half a sentence")
-    stage.commit_and_tell(*sample_turns(BAD, "later", stage.now() - HALF)[:13])
+    web.commit_and_publish(*sample_session_events(BAD, "later", web.now() - HALF)[:13])
     expect(page.locator("#changed")).to_be_visible()
     expect(alert.locator("details[open] textarea")).to_have_value("half a sentence")
     page.click("#changed")
     expect(page.locator(alert_of("later"))).to_be_visible()
 
 
-def test_what_a_colleague_does_is_seen_at_once(stage: Stage, sit: Sit) -> None:
-    mine = sit(stage, to="/alerts?state=firing")
-    mine.is_live()
-    stage.commit_and_tell(*sample_turns(BAD, "shared", stage.now() - HALF)[:13])
+def test_a_colleagues_action_appears_immediately(web: ScoredWeb, open_tab: OpenTab) -> None:
+    mine = open_tab(web, to="/alerts?state=firing")
+    mine.wait_until_live()
+    web.commit_and_publish(*sample_session_events(BAD, "shared", web.now() - HALF)[:13])
     expect(mine.page.locator(alert_of("shared"))).to_be_visible()
-    theirs = sit(stage, to="/alerts?state=firing").page
+    theirs = open_tab(web, to="/alerts?state=firing").page
     alert = theirs.locator(alert_of("shared"))
     alert.locator("summary", has_text="Acknowledge").click()
     alert.locator("details[open] [value=not-now]").check()
@@ -148,8 +152,8 @@ def test_what_a_colleague_does_is_seen_at_once(stage: Stage, sit: Sit) -> None:
     expect(mine.page.locator(alert_of("shared"))).to_have_count(0)
 
 
-def test_the_inbox_is_not_open_to_a_counsellor(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, "cleo")
-    page = sitting.open("/alerts")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Not open to you")
-    sitting.complaints.clear()  # the browser notes the 403
+def test_counsellors_may_not_open_the_inbox(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, "cleo")
+    page = tab.open("/alerts")
+    expect(page.get_by_role("heading", level=1)).to_have_text("You do not have access")
+    tab.console_errors.clear()  # the browser notes the 403

@@ -1,6 +1,6 @@
-"""The README's pictures, taken from the real pages: RAPPORT_SCREENSHOTS=docs/images takes them.
+"""Takes the screenshots of the README and docs if RAPPORT_SCREENSHOTS=docs/images is set.
 
-Without it the same pages are opened and nothing is written.
+Otherwise the same pages are opened, but nothing is written.
 """
 
 import os
@@ -16,8 +16,8 @@ from stream_app.store.alert_actions import Reason
 from stream_app.store.reading import alerts
 from stream_app.store.reading.alerts import ActionKind, AlertFilter
 from stream_app.store.reading.scope import EVERYTHING
-from tests.web.browser.conftest import NewStage, Sit
-from tests.web.browser.stage import Stage
+from tests.web.browser.conftest import NewWeb, OpenTab
+from tests.web.browser.scored_web import ScoredWeb
 
 pytestmark = pytest.mark.slow
 FOLDER = os.environ.get("RAPPORT_SCREENSHOTS")
@@ -45,24 +45,24 @@ OVER = (("peer-support-03", "peer-2189"), ("peer-support-08", "peer-2191"))
 
 
 @pytest.fixture(scope="module")
-def stage(new_stage: NewStage, live_broker: str) -> Stage:
-    stage = new_stage(broker=live_broker, changes={"topic_prefix": "pictures"})
+def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
+    web = new_web(broker=live_broker, changes={"topic_prefix": "pictures"})
     for place, (sample, session, until) in enumerate(OPEN):
-        stage.play(sample, session, ago=timedelta(minutes=9 + place % 4), until=until)
+        web.play_sample(sample, session, ago=timedelta(minutes=9 + place % 4), until=until)
     for sample, session in OVER:
-        stage.play(sample, session, ago=timedelta(hours=2))
-    _judge(stage)
-    stage.go_live()
-    return stage
+        web.play_sample(sample, session, ago=timedelta(hours=2))
+    _handle_alerts(web)
+    web.start_live()
+    return web
 
 
-def _judge(stage: Stage) -> None:
-    """Somebody has looked at the older alerts."""
+def _handle_alerts(web: ScoredWeb) -> None:
+    """Acknowledge and resolve the older alerts."""
     reasons = (Reason.JUSTIFIED_HANDLED, Reason.JUSTIFIED, Reason.FALSE_ALARM)
     over = AlertFilter(states=frozenset({alerts.ShownState.RESOLVED}))
-    for place, alert in enumerate(alerts.find(stage.store, EVERYTHING, over).items):
+    for place, alert in enumerate(alerts.find(web.store, EVERYTHING, over).items):
         alert_actions.act(
-            stage.store,
+            web.store,
             EVERYTHING,
             alert.episode_id,
             ActionKind.ACKNOWLEDGE,
@@ -80,22 +80,22 @@ def keep(page: Page, name: str) -> None:
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
-def test_pages_look_as_the_readme_shows_them(stage: Stage, sit: Sit, look: str) -> None:
-    sitting = sit(stage, viewport=SIZE, color_scheme=look, timezone_id="UTC")
-    sitting.is_live()
-    page = sitting.page
-    expect(page.locator(".card.calls").first).to_be_visible()
+def test_screenshots_of_pages(web: ScoredWeb, open_tab: OpenTab, look: str) -> None:
+    tab = open_tab(web, viewport=SIZE, color_scheme=look, timezone_id="UTC")
+    tab.wait_until_live()
+    page = tab.page
+    expect(page.locator(".card.unanswered").first).to_be_visible()
     keep(page, f"wall-{look}")
-    sitting.open("/sessions/peer-2198")
-    sitting.is_live()
+    tab.open("/sessions/peer-2198")
+    tab.wait_until_live()
     page.evaluate("scrollTo(0, document.getElementById('turn-21').offsetTop - 320)")
     page.locator("#turn-21 .window").hover()
     expect(page.locator("#turn-20")).to_have_class(re.compile("in-window"))
     keep(page, f"session-{look}")
-    sitting.open("/sessions/service-4127")
-    sitting.is_live()
+    tab.open("/sessions/service-4127")
+    tab.wait_until_live()
     keep(page, f"risk-{look}")
-    sitting.open("/alerts?state=firing")
-    sitting.is_live()
+    tab.open("/alerts?state=firing")
+    tab.wait_until_live()
     page.locator(".alert summary", has_text="Acknowledge").first.click()
     keep(page, f"inbox-{look}")

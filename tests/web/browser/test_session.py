@@ -1,4 +1,4 @@
-"""A session's page: evidence, windows, the curve, live turns, hostile text."""
+"""The session page: evidence, context windows, the curve, live turns, hostile text."""
 
 import re
 from datetime import timedelta
@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 
 from stream_app.store import audit
 from stream_app.store.audit import Audited
-from tests.web.browser.conftest import NewStage, Sit
-from tests.web.browser.stage import Stage, scorer, turn
+from tests.web.browser.conftest import NewWeb, OpenTab
+from tests.web.browser.scored_web import ScoredWeb, scorer, turn
 
 HALF = timedelta(minutes=10)
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)> & \"quotes\" 'too'"
@@ -17,27 +17,27 @@ ARABIC = "لا أعرف ماذا أفعل الآن "
 
 
 @pytest.fixture(scope="module")
-def stage(new_stage: NewStage, live_broker: str) -> Stage:
-    stage = new_stage(broker=live_broker, changes={"topic_prefix": "session"})
-    stage.play("counselling-04", "warm", ago=HALF, until=20)
-    stage.play("customer-service-02", "bad", ago=HALF, until=12)
-    stage.play("peer-support-06", "over", ago=timedelta(hours=1))
+def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
+    web = new_web(broker=live_broker, changes={"topic_prefix": "session"})
+    web.play_sample("counselling-04", "warm", ago=HALF, until=20)
+    web.play_sample("customer-service-02", "bad", ago=HALF, until=12)
+    web.play_sample("peer-support-06", "over", ago=timedelta(hours=1))
     long = (ARABIC * 3000)[:25_000]
     assert len(long.encode()) > 40_000
-    stage.commit(
+    web.commit(
         turn("hostile", 0, SCRIPT),
         turn("hostile", 1, f"I am sorry. {SCRIPT}"),
         turn("hostile", 2, long),
         turn("hostile", 3, "W" * 3000),
         turn("hostile", 4, "first line\n\n    indented <b>third</b>"),
     )
-    stage.commit(*[turn("endless", seq, f"This is what I say at {seq}.") for seq in range(450)])
-    stage.go_live()
-    return stage
+    web.commit(*[turn("endless", seq, f"This is what I say at {seq}.") for seq in range(450)])
+    web.start_live()
+    return web
 
 
 def text_of(page: Page, seq: int) -> str:
-    """A turn's words as they are shown, without the letters of its marks."""
+    """A turn's text as shown, without the badges of its marks."""
     found: str = page.locator(f"#turn-{seq} .text").evaluate(
         """text => { const copy = text.cloneNode(true);
           copy.querySelectorAll(".badge").forEach(badge => badge.remove());
@@ -46,8 +46,8 @@ def text_of(page: Page, seq: int) -> str:
     return found
 
 
-def test_a_rationale_is_marked_in_the_text_by_line_and_letters(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_a_rationale_is_marked_by_line_style_and_letters(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     marked = page.locator("mark.ex").first
     style = marked.evaluate("mark => getComputedStyle(mark).textDecorationStyle")
     assert style == "dotted"
@@ -60,16 +60,16 @@ def test_a_rationale_is_marked_in_the_text_by_line_and_letters(stage: Stage, sit
     expect(page.locator(".text:has(mark.ex) .badge.ex").first).to_have_text("EX")
 
 
-def test_a_head_that_abstained_shows_no_number(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_a_head_that_abstained_shows_no_number(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     abstained = page.locator(".level:has(.abstained) dd")
     assert abstained.count() > 0
     for words in abstained.all_text_contents():
         assert words.strip() == "abstained"
 
 
-def test_expressed_and_perceived_stand_apart(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_expressed_and_perceived_scores_are_separate(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     scored = page.locator("#turn-9")
     expect(scored.get_by_role("region", name="Expressed")).to_be_visible()
     perceived = scored.get_by_role("region", name="Perceived")
@@ -85,8 +85,8 @@ def test_expressed_and_perceived_stand_apart(stage: Stage, sit: Sit) -> None:
         assert re.fullmatch(r"[01]\.\d\d", words)
 
 
-def test_the_window_shows_under_the_pointer_and_at_the_focus(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_the_window_is_highlighted_on_hover_and_focus(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     expect(page.locator("#window-9")).to_have_text("turns 6, 7, 8 before; 10, 11, 12 after")
     page.locator("#turn-9 .window").hover()
     lit = "turns => turns.map(turn => Number(turn.dataset.seq))"
@@ -97,22 +97,24 @@ def test_the_window_shows_under_the_pointer_and_at_the_focus(stage: Stage, sit: 
     assert page.eval_on_selector_all(".in-window", lit) == [8, 9, 10, 12, 13, 14]
 
 
-def test_a_provisional_score_sees_nothing_after_it(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_a_provisional_score_has_no_following_turns_in_its_window(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     newest = page.locator(".turn.counsellor").last
     expect(newest.locator(".stage")).to_have_text("provisional")
     expect(newest.locator(".window-words")).not_to_have_text(re.compile("after"))
 
 
-def test_a_point_of_the_curve_leads_to_its_turn(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_a_point_of_the_curve_links_to_its_turn(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     page.locator(".curve a[data-seq='13']").click()
     expect(page).to_have_url(re.compile("#turn-13$"))
     expect(page.locator("#turn-13")).to_be_in_viewport()
 
 
-def test_the_curve_is_one_stop_and_arrows_walk_it(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_the_curve_is_one_tab_stop_with_arrow_keys(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     assert page.locator(".curve a[data-seq][tabindex='0']").count() == 1
     page.locator(".curve a[data-seq][tabindex='0']").focus()
     page.keyboard.press("Home")
@@ -123,8 +125,8 @@ def test_the_curve_is_one_stop_and_arrows_walk_it(stage: Stage, sit: Sit) -> Non
     expect(page.locator("#turn-5")).to_be_in_viewport()
 
 
-def test_alerts_stand_on_the_curves_axis(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/bad").page
+def test_alerts_share_the_curves_axis(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/bad").page
     span = page.locator(".alert-span[aria-label^='low-empathy,']")
     assert "low-empathy, firing: from turn" in (span.get_attribute("aria-label") or "")
     began = int(re.findall(r"from turn (\d+)", span.get_attribute("aria-label") or "")[0])
@@ -133,17 +135,17 @@ def test_alerts_stand_on_the_curves_axis(stage: Stage, sit: Sit) -> None:
     assert begins == pytest.approx(float((point.get_attribute("cx") or "0").rstrip("%")))
 
 
-def test_turns_come_and_final_scores_replace_provisional_ones_in_place(
-    stage: Stage, sit: Sit
+def test_new_turns_appear_and_final_scores_replace_provisional_ones(
+    web: ScoredWeb, open_tab: OpenTab
 ) -> None:
-    sitting = sit(stage, to="/sessions/bad")
-    sitting.is_live()
-    page = sitting.page
-    stage.commit_and_tell(turn("bad", 13, "I hear how upsetting this is.", team="help-desk-b"))
+    tab = open_tab(web, to="/sessions/bad")
+    tab.wait_until_live()
+    page = tab.page
+    web.commit_and_publish(turn("bad", 13, "I hear how upsetting this is.", team="help-desk-b"))
     expect(page.locator("#turn-13 .stage")).to_have_text("provisional")
     expect(page.locator("#turns > li")).to_have_count(14)
     for seq in (14, 15, 16):
-        stage.commit_and_tell(turn("bad", seq, "Thank you.", team="help-desk-b"))
+        web.commit_and_publish(turn("bad", seq, "Thank you.", team="help-desk-b"))
     expect(page.locator("#turn-13 .stage")).to_have_text("final")
     expect(page.locator("#turn-16")).to_have_count(1)
     seqs = page.eval_on_selector_all(
@@ -156,36 +158,34 @@ def test_turns_come_and_final_scores_replace_provisional_ones_in_place(
     assert page.locator("#turn-13").evaluate("turn => turn.innerText") == live
 
 
-def test_focus_stays_where_it_was_when_a_turn_is_replaced(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, to="/sessions/bad")
-    sitting.is_live()
-    page = sitting.page
+def test_focus_is_kept_when_a_turn_is_replaced(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, to="/sessions/bad")
+    tab.wait_until_live()
+    page = tab.page
     page.locator("#turn-15 .window").focus()
     for seq in (17, 18):
-        stage.commit_and_tell(turn("bad", seq, "And then?", team="help-desk-b"))
+        web.commit_and_publish(turn("bad", seq, "And then?", team="help-desk-b"))
     expect(page.locator("#turn-15 .stage")).to_have_text("final")
     assert page.evaluate("document.activeElement.closest('.turn').id") == "turn-15"
 
 
-def test_a_script_is_shown_as_text(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, to="/sessions/hostile")
-    page = sitting.page
+def test_a_script_in_a_turn_is_escaped(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, to="/sessions/hostile")
+    page = tab.page
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: dialogs.append(dialog.message) or dialog.dismiss())  # type: ignore[func-returns-value]
     assert text_of(page, 0) == SCRIPT
     assert text_of(page, 1).endswith(SCRIPT)
     assert text_of(page, 4) == "first line\n\n    indented <b>third</b>"
-    sitting.is_live()
-    stage.commit_and_tell(turn("hostile", 5, f"Sorry. {SCRIPT}"))
+    tab.wait_until_live()
+    web.commit_and_publish(turn("hostile", 5, f"Sorry. {SCRIPT}"))
     expect(page.locator("#turn-5")).to_be_visible()
     assert text_of(page, 5) == f"Sorry. {SCRIPT}"
     assert dialogs == []
 
 
-def test_a_very_long_right_to_left_text_is_shown_in_part_and_on_request_in_full(
-    stage: Stage, sit: Sit
-) -> None:
-    page = sit(stage, to="/sessions/hostile").page
+def test_a_very_long_right_to_left_text_is_collapsed(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/hostile").page
     text = page.locator("#turn-2 .text")
     assert text.evaluate("text => getComputedStyle(text).direction") == "rtl"
     folded = page.locator("#turn-2").evaluate("turn => turn.offsetHeight")
@@ -202,9 +202,9 @@ def test_a_very_long_right_to_left_text_is_shown_in_part_and_on_request_in_full(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_long_session_comes_in_pages(stage: Stage, sit: Sit) -> None:
-    page = sit(stage, to="/sessions/endless").page
-    assert page.locator("#turns > li").count() == 50, "an open session opens at its end"
+def test_a_long_session_is_paged(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/endless").page
+    assert page.locator("#turns > li").count() == 50, "an open session is shown at its last page"
     page.locator(".pages a", has_text="turns 0–199").first.click()
     expect(page.locator("#turns > li")).to_have_count(200)
     page.locator(".curve a[data-seq='449']").dispatch_event("click")
@@ -215,38 +215,38 @@ def test_a_long_session_comes_in_pages(stage: Stage, sit: Sit) -> None:
     )
 
 
-def test_reading_leaves_a_trace_in_the_audit_trail(stage: Stage, sit: Sit) -> None:
-    sit(stage, "nora", to="/sessions/warm")
-    newest = audit.trail(stage.store, "warm")[0]
+def test_opening_a_session_is_audited(web: ScoredWeb, open_tab: OpenTab) -> None:
+    open_tab(web, "nora", to="/sessions/warm")
+    newest = audit.trail(web.store, "warm")[0]
     assert (newest.person, newest.action) == ("nora", Audited.READ_TRANSCRIPT.value)
 
 
-def test_a_session_of_another_team_is_not_there(stage: Stage, sit: Sit) -> None:
-    sitting = sit(stage, "nora")
-    page = sitting.open("/sessions/bad")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing here")
-    sitting.complaints.clear()  # the browser notes the 404
+def test_a_session_of_another_team_is_not_found(web: ScoredWeb, open_tab: OpenTab) -> None:
+    tab = open_tab(web, "nora")
+    page = tab.open("/sessions/bad")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    tab.console_errors.clear()  # the browser notes the 404
 
 
-def test_the_page_says_what_the_scores_are_not_and_which_model_gave_them(
-    stage: Stage, sit: Sit
-) -> None:
-    page = sit(stage, to="/sessions/warm").page
+def test_the_page_has_the_disclaimer_and_the_model(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/warm").page
     expect(page.locator("footer")).to_contain_text(
         "not a diagnosis, risk assessment or performance rating"
     )
     expect(page.locator(".model")).to_have_text(f"scored by {scorer().bundle_id}")
 
 
-def test_new_turns_below_are_offered_until_they_are_seen(stage: Stage, sit: Sit) -> None:
-    stage.play("counselling-05", "growing", ago=HALF, until=8)
-    sitting = sit(stage, to="/sessions/growing")
-    sitting.is_live()
-    page = sitting.page
-    stage.commit_and_tell(turn("growing", 9, "What would help you most tonight?"))
+def test_the_new_turns_button_is_shown_until_they_are_in_view(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    web.play_sample("counselling-05", "growing", ago=HALF, until=8)
+    tab = open_tab(web, to="/sessions/growing")
+    tab.wait_until_live()
+    page = tab.page
+    web.commit_and_publish(turn("growing", 9, "What would help you most tonight?"))
     expect(page.locator("#new-below")).to_be_visible()
     page.locator("#turns > li").last.scroll_into_view_if_needed()
     expect(page.locator("#new-below")).to_be_hidden()
-    stage.commit_and_tell(turn("growing", 10, "i do not know"))
+    web.commit_and_publish(turn("growing", 10, "i do not know"))
     expect(page.locator("#turn-10")).to_be_in_viewport()
     expect(page.locator("#new-below")).to_be_hidden()

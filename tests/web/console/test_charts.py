@@ -1,4 +1,4 @@
-"""Charts are well-formed, say in words what they show, and keep their marks inside."""
+"""Charts are well-formed, have text alternatives, and keep their marks inside."""
 
 import re
 from xml.etree import ElementTree as ET
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.web.console.charts import AlertSpan, risk_curve, sparkline
+from stream_app.web.console.charts import AlertLane, risk_curve, sparkline
 
 points = st.lists(
     st.tuples(st.integers(0, 3000), st.floats(0, 1)), max_size=30, unique_by=lambda point: point[0]
@@ -15,7 +15,7 @@ points = st.lists(
 seqs = st.integers(0, 3000)
 spans = st.lists(
     st.builds(
-        AlertSpan,
+        AlertLane,
         label=st.text(max_size=20),
         state=st.sampled_from(["firing", "pending", "resolved"]),
         first=seqs,
@@ -39,7 +39,7 @@ def test_a_sparkline_stays_in_its_box(line: list[tuple[int, float]], enter: floa
 
 @given(points, st.none() | st.floats(0, 1), spans)
 def test_a_curve_is_well_formed_whatever_its_labels(
-    line: list[tuple[int, float]], enter: float | None, alerts: list[AlertSpan]
+    line: list[tuple[int, float]], enter: float | None, alerts: list[AlertLane]
 ) -> None:
     last = line[-1][0] if line else 0
     svg = str(risk_curve(line, enter, alerts, last, lambda seq: f"#turn-{seq}"))
@@ -49,16 +49,16 @@ def test_a_curve_is_well_formed_whatever_its_labels(
     assert len([link for link in root.iter("a") if not link.get("data-seq")]) == len(alerts)
 
 
-def test_a_session_without_risk_says_so() -> None:
+def test_a_session_without_risk_has_a_text_alternative() -> None:
     assert 'aria-label="No risk yet"' in sparkline([], 0.3)
 
 
 def test_a_label_is_escaped() -> None:
-    alert = AlertSpan("<b>&", "firing", 1, None)
+    alert = AlertLane("<b>&", "firing", 1, None)
     assert "<b>" not in risk_curve([(1, 0.5)], 0.3, [alert], 8, lambda _: "#")
 
 
-def test_points_above_the_threshold_differ_in_shape_too() -> None:
+def test_points_above_the_threshold_differ_in_size() -> None:
     svg = str(risk_curve([(1, 0.2), (3, 0.4)], 0.3, [], 8, str))
     radii = [float(found) for found in re.findall(r'<circle[^>]* r="([\d.]+)"', svg)]
     assert radii == sorted(radii)
@@ -66,6 +66,6 @@ def test_points_above_the_threshold_differ_in_shape_too() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_turns_are_counted_in_words(count: int) -> None:
+def test_the_text_alternative_counts_turns(count: int) -> None:
     line = [(2 * number + 1, 0.5) for number in range(count)]
     assert f"{count} counsellor turn{'s' if count > 1 else ''}:" in sparkline(line, None)

@@ -1,4 +1,4 @@
-"""People get a page whatever goes wrong, and its headers are as strict as those of any other."""
+"""Every error is shown as a page with the same security headers as other pages."""
 
 from collections.abc import AsyncIterator
 
@@ -43,14 +43,14 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 @pytest.mark.parametrize(
     ("path", "status", "title"),
     [
-        ("/breaks", 500, "This should not have happened"),
-        ("/forbidden", 403, "Not open to you"),
-        ("/away", 503, "The database does not answer"),
-        ("/nothing", 404, "Nothing here"),
-        ("/number?n=x", 422, "Something is missing"),
+        ("/breaks", 500, "Something went wrong"),
+        ("/forbidden", 403, "You do not have access"),
+        ("/away", 503, "The database is unavailable"),
+        ("/nothing", 404, "Not found"),
+        ("/number?n=x", 422, "Invalid input"),
     ],
 )
-async def test_each_refusal_is_a_page_with_all_headers(
+async def test_each_error_is_a_page_with_all_headers(
     client: httpx.AsyncClient, path: str, status: int, title: str
 ) -> None:
     answer = await client.get(path)
@@ -60,7 +60,9 @@ async def test_each_refusal_is_a_page_with_all_headers(
         assert answer.headers[name] == value
 
 
-async def test_a_refusal_says_why_where_that_helps_and_no_secret(client: httpx.AsyncClient) -> None:
+async def test_an_error_page_shows_helpful_details_but_no_secrets(
+    client: httpx.AsyncClient,
+) -> None:
     assert "not allowed for the role analyst" in (await client.get("/forbidden")).text
     assert "secret" not in (await client.get("/breaks")).text
     assert "db.internal" not in (await client.get("/away")).text

@@ -1,4 +1,4 @@
-"""Marks in a text, and what a turn says when the model abstained."""
+"""Marked text and scores of a turn, also when the model abstained."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.perceived import PerceivedGroup, Validity
 from stream_app.store.reading.bundle_facts import BundleFacts
 from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
-from stream_app.web.console.evidence import Bar, Chip, segments, shown
+from stream_app.web.console.evidence import Bar, Chip, segments, turn_view
 
 ER, IP, EX = MECHANISMS
 FACTS = BundleFacts(3, 3)
@@ -22,7 +22,7 @@ spans = st.dictionaries(
 
 
 @given(st.text(max_size=40), spans)
-def test_segments_are_the_text_and_carry_exactly_their_marks(
+def test_segments_cover_the_text_and_have_exactly_their_marks(
     text: str, found: dict[str, list[tuple[int, int]]]
 ) -> None:
     pieces = segments(text, found)
@@ -37,14 +37,14 @@ def test_segments_are_the_text_and_carry_exactly_their_marks(
 
 
 @given(st.text(min_size=1, max_size=40), spans)
-def test_every_mark_begins_where_it_is_and_only_there(
+def test_every_mark_begins_and_ends_once(
     text: str, found: dict[str, list[tuple[int, int]]]
 ) -> None:
     for piece in segments(text, found):
         assert set(piece.begins) <= set(piece.marks)
 
 
-def test_overlapping_marks_are_cut_where_they_meet() -> None:
+def test_overlapping_marks_are_split() -> None:
     """::
 
     I am so sorry, what happened
@@ -81,8 +81,8 @@ def score(stage: Stage = Stage.FINAL, abstained: tuple[str, ...] = ()) -> ScoreO
     )
 
 
-def test_a_head_that_abstained_has_no_number_no_mark_and_no_chip() -> None:
-    found = shown(turn(score(abstained=(ER, "strategy", "sympathy"))), "b", [], FACTS)
+def test_an_abstained_head_has_no_number_mark_or_chip() -> None:
+    found = turn_view(turn(score(abstained=(ER, "strategy", "sympathy"))), "b", [], FACTS)
     assert (found.levels[0].word, found.levels[0].level, found.levels[0].confidence) == (
         "abstained",
         None,
@@ -105,30 +105,30 @@ def listened(abstained: tuple[str, ...] = (), **perceived: float) -> TurnRead:
     return turn(replace(score(abstained=abstained), perceived=perceived))
 
 
-def test_heads_of_one_group_are_one_bar_with_its_validity_and_others_stand_alone() -> None:
+def test_a_group_of_heads_is_one_bar_with_its_validity() -> None:
     told = listened(engagement=0.2, understanding=0.4, sympathy=0.6, helpfulness=0.8)
-    assert shown(told, "b", [], GROUPED).perceived == [
+    assert turn_view(told, "b", [], GROUPED).perceived == [
         Bar("Understanding and sympathy", 0.6, (RATED,)),
         Bar("Engagement", 0.2),
         Bar("Helpfulness", 0.8),
     ]
 
 
-def test_a_bundle_without_groups_has_a_bar_for_each_head() -> None:
+def test_without_groups_each_head_has_a_bar() -> None:
     told = listened(understanding=0.4, sympathy=0.6)
-    found = shown(told, "b", [], FACTS).perceived
+    found = turn_view(told, "b", [], FACTS).perceived
     assert found == [Bar("Understanding", 0.4), Bar("Sympathy", 0.6)]
 
 
-def test_a_group_abstains_with_the_head_that_it_shows() -> None:
+def test_a_group_abstains_if_its_shown_head_does() -> None:
     told = listened(abstained=("understanding",), understanding=0.4, sympathy=0.6)
-    assert [b.probability for b in shown(told, "b", [], GROUPED).perceived] == [0.6]
+    assert [b.probability for b in turn_view(told, "b", [], GROUPED).perceived] == [0.6]
     told = listened(abstained=("sympathy",), understanding=0.4, sympathy=0.6)
-    assert [b.probability for b in shown(told, "b", [], GROUPED).perceived] == [None]
+    assert [b.probability for b in turn_view(told, "b", [], GROUPED).perceived] == [None]
 
 
-def test_a_group_whose_head_was_not_scored_has_no_bar() -> None:
-    assert shown(listened(understanding=0.4), "b", [], GROUPED).perceived == []
+def test_a_group_without_a_score_has_no_bar() -> None:
+    assert turn_view(listened(understanding=0.4), "b", [], GROUPED).perceived == []
 
 
 def client_turn(**client: dict[str, float]) -> TurnRead:
@@ -140,32 +140,32 @@ def client_turn(**client: dict[str, float]) -> TurnRead:
 def test_a_client_turn_has_chips_for_talk_and_distress_and_none_for_satisfaction() -> None:
     talk, distress = {"change": 0.7, "neutral": 0.3}, {"no": 0.1, "yes": 0.9}
     told = client_turn(talk_type=talk, distress=distress, satisfaction={"no": 0.9, "yes": 0.1})
-    found = shown(told, "b", [], FACTS)
+    found = turn_view(told, "b", [], FACTS)
     assert found.chips == [Chip("talk", "change", 0.7), Chip("distress", "yes", 0.9)]
 
 
-def test_what_a_head_did_not_find_gets_no_chip() -> None:
+def test_a_negative_label_gets_no_chip() -> None:
     told = client_turn(distress={"no": 0.9, "yes": 0.1}, talk_type={"none": 0.8, "change": 0.2})
-    assert shown(told, "b", [], FACTS).chips == []
+    assert turn_view(told, "b", [], FACTS).chips == []
 
 
-def test_a_head_that_is_not_shown_is_not_told_to_abstain_either() -> None:
+def test_a_hidden_head_is_not_listed_as_abstained() -> None:
     said = client_turn(satisfaction={"no": 0.5, "yes": 0.5}, talk_type={"change": 1.0})
     [only] = said.scores
     unsure = replace(said, scores=[replace(only, abstained=["satisfaction", "talk_type"])])
-    found = shown(unsure, "b", [], FACTS)
+    found = turn_view(unsure, "b", [], FACTS)
     assert (found.chips, found.abstained) == ([], ["talk"])
 
 
-def test_the_window_is_what_the_stage_could_see() -> None:
+def test_the_window_depends_on_the_stage() -> None:
     around = [0, 1, 2, 3, 4, 5, 6, 7]
-    final = shown(turn(score()), "b", around, BundleFacts(2, 3))
+    final = turn_view(turn(score()), "b", around, BundleFacts(2, 3))
     assert (final.before, final.after) == ([1, 2], [4, 5, 6])
-    provisional = shown(turn(score(Stage.PROVISIONAL)), "b", around, BundleFacts(2, 3))
+    provisional = turn_view(turn(score(Stage.PROVISIONAL)), "b", around, BundleFacts(2, 3))
     assert (provisional.before, provisional.after) == ([1, 2], [])
 
 
 def test_scores_of_another_bundle_are_not_shown() -> None:
-    found = shown(turn(score()), "other", [2, 4], FACTS)
+    found = turn_view(turn(score()), "other", [2, 4], FACTS)
     assert found.score is None
     assert (found.levels, found.chips, found.perceived, found.before) == ([], [], [], [])

@@ -1,4 +1,4 @@
-"""What the counsellor is told after a session."""
+"""Feedback to the counsellor after a session."""
 
 import re
 
@@ -36,7 +36,7 @@ def turn(
 
 
 def of(*turns: CounsellorTurn, status: SessionStatus = SessionStatus.CLOSED) -> Feedback:
-    return composition.of_session("s", "h", status, turns)
+    return composition.compose("s", "h", status, turns)
 
 
 levels = st.builds(
@@ -68,10 +68,10 @@ def sentences(given: Feedback) -> list[str]:
 
 
 @given(counsellor_turns, st.none() | st.sampled_from(Domain), st.integers(0, 3))
-def test_says_nothing_that_the_scores_do_not_hold(
+def test_feedback_is_supported_by_the_scores(
     turns: list[CounsellorTurn], domain: Domain | None, withheld: int
 ) -> None:
-    told = composition.of_session("s", "h", SessionStatus.IDLE, turns, domain, withheld)
+    feedback = composition.compose("s", "h", SessionStatus.IDLE, turns, domain, withheld)
     by_seq = {item.seq: item for item in turns}
 
     def judged(name: str, seq: int) -> Level:
@@ -80,19 +80,19 @@ def test_says_nothing_that_the_scores_do_not_hold(
         assert not item.late
         return item.levels[name]
 
-    for part in told.mechanisms:
+    for part in feedback.mechanisms:
         assert 0 <= part.present <= part.judged
         for quote in part.quotes:
             assert judged(part.mechanism, quote.turn.seq).level > 0
         for ref in part.turns:
             assert judged(part.mechanism, ref.seq).level == 0
-    strength, suggestion = told.points.strength, told.points.suggestion
+    strength, suggestion = feedback.points.strength, feedback.points.suggestion
     if strength:
         assert judged(strength.mechanism, strength.turn.seq).level > 0
     if suggestion:
         assert judged(suggestion.mechanism, suggestion.turn.seq).level < 2
     points = [p for p in (strength, suggestion) if p]
-    for quote in [q for m in told.mechanisms for q in m.quotes] + [
+    for quote in [q for m in feedback.mechanisms for q in m.quotes] + [
         p.quote for p in points if p.quote
     ]:
         text = by_seq[quote.turn.seq].text
@@ -103,57 +103,57 @@ def test_says_nothing_that_the_scores_do_not_hold(
 
 
 @given(counsellor_turns, st.none() | st.sampled_from(Domain), st.randoms())
-def test_is_the_same_whatever_the_order_of_the_turns(
+def test_feedback_does_not_depend_on_the_order_of_turns(
     turns: list[CounsellorTurn], domain: Domain | None, random: object
 ) -> None:
     shuffled = list(turns)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    once = composition.of_session("s", "h", SessionStatus.CLOSED, turns, domain)
-    assert once == composition.of_session("s", "h", SessionStatus.CLOSED, shuffled, domain)
+    once = composition.compose("s", "h", SessionStatus.CLOSED, turns, domain)
+    assert once == composition.compose("s", "h", SessionStatus.CLOSED, shuffled, domain)
 
 
 @given(counsellor_turns, st.none() | st.sampled_from(Domain))
-def test_no_sentence_rates_and_all_are_short(
+def test_sentences_are_short_and_do_not_rate(
     turns: list[CounsellorTurn], domain: Domain | None
 ) -> None:
-    told = composition.of_session("s", "h", SessionStatus.CLOSED, turns, domain)
-    for sentence in sentences(told):
+    feedback = composition.compose("s", "h", SessionStatus.CLOSED, turns, domain)
+    for sentence in sentences(feedback):
         assert not RATING_WORDS.search(sentence), sentence
         assert len(sentence) < 320
         assert "None" not in sentence.replace("None of the three", "")
 
 
-def test_comes_after_the_session_only() -> None:
+def test_an_open_session_has_no_feedback() -> None:
     with pytest.raises(composition.TooEarly):
         of(turn(1), status=SessionStatus.OPEN)
 
 
-def test_strength_is_what_came_through_in_most_turns_and_the_suggestion_what_came_least() -> None:
-    told = of(turn(1, er=1, ip=2), turn(3, er=1, ip=1), turn(5), turn(7, ip=1, ex=1))
-    strength, suggestion = told.points.strength, told.points.suggestion
+def test_the_most_frequent_mechanism_is_the_strength_and_the_rarest_the_suggestion() -> None:
+    feedback = of(turn(1, er=1, ip=2), turn(3, er=1, ip=1), turn(5), turn(7, ip=1, ex=1))
+    strength, suggestion = feedback.points.strength, feedback.points.suggestion
     assert strength
     assert (strength.mechanism, strength.turn) == (IP, TurnRef("s", 1))
     assert suggestion
     assert suggestion.mechanism == EX
 
 
-def test_the_suggestion_shows_the_turn_before_which_the_client_had_said_most() -> None:
-    told = of(
+def test_the_suggestion_refers_to_the_turn_after_the_longest_client_text() -> None:
+    feedback = of(
         turn(1, er=2, client_said=0), turn(3, er=2, client_said=60), turn(5, er=2, client_said=9)
     )
-    assert told.points.suggestion
-    assert told.points.suggestion.turn == TurnRef("s", 3)
+    assert feedback.points.suggestion
+    assert feedback.points.suggestion.turn == TurnRef("s", 3)
 
 
-def test_general_words_lead_to_a_suggestion_to_be_specific() -> None:
-    told = of(*(turn(seq, er=2, ip=2, ex=1) for seq in (1, 3, 5)))
-    assert told.points.suggestion
-    assert told.points.suggestion.mechanism == EX
-    assert "brief or general" in told.points.suggestion.text
+def test_mostly_general_words_give_a_suggestion_to_be_specific() -> None:
+    feedback = of(*(turn(seq, er=2, ip=2, ex=1) for seq in (1, 3, 5)))
+    assert feedback.points.suggestion
+    assert feedback.points.suggestion.mechanism == EX
+    assert "brief or general" in feedback.points.suggestion.text
 
 
-def test_a_weak_interpretation_is_spoken_of_as_any_other() -> None:
-    """The model hardly ever finds weak ones, so nothing is said about how full they were."""
+def test_weak_and_strong_interpretations_get_the_same_feedback() -> None:
+    """The model hardly ever detects weak interpretations, so their level is not mentioned."""
     weak = of(*(turn(seq, er=2, ip=1, ex=2) for seq in (1, 3, 5)))
     strong = of(*(turn(seq, er=2, ip=2, ex=2) for seq in (1, 3, 5)))
     assert sentences(weak) == sentences(strong)
@@ -162,54 +162,54 @@ def test_a_weak_interpretation_is_spoken_of_as_any_other() -> None:
     assert not re.search("brief|general|specific", weak.mechanisms[1].found)
 
 
-def test_a_level_between_wins_no_tie_for_interpretations() -> None:
-    told = of(*(turn(seq, er=1, ip=2, ex=2) for seq in (1, 3, 5)))
-    assert told.points.strength
-    assert told.points.strength.mechanism == EX
+def test_level_two_does_not_break_ties_for_interpretations() -> None:
+    feedback = of(*(turn(seq, er=1, ip=2, ex=2) for seq in (1, 3, 5)))
+    assert feedback.points.strength
+    assert feedback.points.strength.mechanism == EX
 
 
-def test_the_interpretation_shown_is_the_one_whose_presence_is_surest() -> None:
+def test_the_most_probable_interpretation_is_quoted_first() -> None:
     levels = [Level(2, [0.3, 0.1, 0.6], [(0, 5)]), Level(1, [0.1, 0.5, 0.4], [(0, 5)])]
     turns = [CounsellorTurn("s", seq, "x" * 9, {IP: own}) for seq, own in enumerate(levels)]
     shown = [quote.turn.seq for quote in of(*turns).mechanisms[0].quotes]
     assert shown == [1, 0]
 
 
-def test_where_everything_was_there_in_specific_words_nothing_is_suggested() -> None:
-    told = of(*(turn(seq, er=2, ip=2, ex=2) for seq in (1, 3, 5)))
-    assert told.points.suggestion is None
-    assert "Nothing stands out" in told.points.notes[0]
+def test_only_specific_words_give_no_suggestion() -> None:
+    feedback = of(*(turn(seq, er=2, ip=2, ex=2) for seq in (1, 3, 5)))
+    assert feedback.points.suggestion is None
+    assert "Nothing stands out" in feedback.points.notes[0]
 
 
-def test_two_turns_are_too_few_for_a_strength() -> None:
-    told = of(turn(1, er=2), turn(3, er=2))
-    assert (told.points.strength, told.points.suggestion) == (None, None)
-    assert "Fewer than 3 turns" in told.points.notes[0]
+def test_two_turns_give_no_strength() -> None:
+    feedback = of(turn(1, er=2), turn(3, er=2))
+    assert (feedback.points.strength, feedback.points.suggestion) == (None, None)
+    assert "Fewer than 3 turns" in feedback.points.notes[0]
 
 
-def test_a_mechanism_whose_head_abstained_everywhere_is_not_spoken_about() -> None:
-    told = of(*(turn(seq, er=2, abstained=[ER]) for seq in (1, 3, 5)))
-    assert [part.mechanism for part in told.mechanisms] == [IP, EX]
-    assert not any("warmth" in sentence for sentence in sentences(told))
+def test_a_mechanism_that_always_abstained_is_not_mentioned() -> None:
+    feedback = of(*(turn(seq, er=2, abstained=[ER]) for seq in (1, 3, 5)))
+    assert [part.mechanism for part in feedback.mechanisms] == [IP, EX]
+    assert not any("warmth" in sentence for sentence in sentences(feedback))
 
 
-def test_late_and_withheld_turns_are_counted_and_left_out() -> None:
+def test_late_and_withheld_turns_are_left_out_and_counted() -> None:
     late = [turn(seq, er=2, late=True) for seq in (1, 3, 5)]
-    told = composition.of_session("s", "h", SessionStatus.CLOSED, late, withheld=1)
-    assert told.mechanisms == []
-    assert told.notes == [
+    feedback = composition.compose("s", "h", SessionStatus.CLOSED, late, withheld=1)
+    assert feedback.mechanisms == []
+    assert feedback.notes == [
         "3 turns that arrived late were left out.",
-        "1 turn without the client's consent was not looked at.",
+        "1 turn without the client's consent was not analysed.",
     ]
 
 
 def test_erased_text_is_not_quoted() -> None:
-    told = of(*(turn(seq, er=2, text=None) for seq in (1, 3, 5)))
-    assert all(not part.quotes for part in told.mechanisms)
-    assert "erased" in told.notes[0]
+    feedback = of(*(turn(seq, er=2, text=None) for seq in (1, 3, 5)))
+    assert all(not part.quotes for part in feedback.mechanisms)
+    assert "erased" in feedback.notes[0]
 
 
-def test_a_long_rationale_is_quoted_up_to_a_word() -> None:
+def test_a_long_rationale_is_cut_at_a_word() -> None:
     text = "I hear you. " * 40
     long = CounsellorTurn("s", 1, text, {ER: level(2, (0, len(text)))})
     [quote] = of(long).mechanisms[0].quotes
@@ -218,6 +218,6 @@ def test_a_long_rationale_is_quoted_up_to_a_word() -> None:
 
 def test_a_service_conversation_gets_its_own_examples() -> None:
     turns = [turn(seq) for seq in (1, 3, 5)]
-    plain = composition.of_session("s", "h", SessionStatus.CLOSED, turns)
-    service = composition.of_session("s", "h", SessionStatus.CLOSED, turns, Domain.CUSTOMER_SERVICE)
+    plain = composition.compose("s", "h", SessionStatus.CLOSED, turns)
+    service = composition.compose("s", "h", SessionStatus.CLOSED, turns, Domain.CUSTOMER_SERVICE)
     assert plain.mechanisms[0].typical != service.mechanisms[0].typical

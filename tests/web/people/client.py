@@ -1,4 +1,4 @@
-"""Requests to the application in this process: no port, no broker."""
+"""A synchronous client of the application in the test process, without a port or a broker."""
 
 import asyncio
 from typing import Any
@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 
 class Client:
-    """Asks as whoever the token stands for."""
+    """Sends requests with a person's token."""
 
     def __init__(self, app: FastAPI, token: str) -> None:
         self._app = app

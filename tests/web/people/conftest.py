@@ -19,7 +19,7 @@ As = Callable[[str], Client]
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[Store]:
-    """Sessions of two teams, and people of every role."""
+    """A store with sessions of two teams and people of every role."""
     file = tmp_path / "rapport.db"
     file.write_bytes(_filled())
     store = prepare(open_store(databases.sqlite(file)))
@@ -29,7 +29,7 @@ def filled(tmp_path: Path) -> Iterator[Store]:
 
 @cache
 def _filled() -> bytes:
-    """Their database, filled once in a process."""
+    """The database file, filled once per test process."""
     with tempfile.TemporaryDirectory(prefix="rapport-filled-") as folder:
         return _fill(Path(folder, "rapport.db"))
 
@@ -50,7 +50,7 @@ def _fill(file: Path) -> bytes:
 
 @pytest.fixture
 def as_(filled: Store, tmp_path: Path) -> As:
-    """A client that asks as this person; nobody for an empty name."""
+    """Make clients signed in as a person; an empty name makes an anonymous one."""
     url = SecretStr(f"sqlite:///{tmp_path}/rapport.db")
     app = bootstrap.web(Settings().model_copy(update={"database_url": url}))
 

@@ -1,4 +1,4 @@
-"""Ratings, disputes, samples, agreement and feedback over HTTP: roles, scopes, refusals."""
+"""Ratings, disputes, calibration samples, agreement and feedback over HTTP."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ LEVELS = dict.fromkeys(MECHANISMS, 1)
 
 
 def level(as_: As) -> int:
-    """What the model said of turn 1, as a dispute tells."""
+    """The model's level of turn 1, taken from a dispute."""
     return int(as_("noor").post("/api/v1/disputes", json=DISPUTE).json()["value"])
 
 
@@ -34,7 +34,7 @@ def level(as_: As) -> int:
         ("", 401),
     ],
 )
-def test_who_rates_and_lists_ratings(as_: As, name: str, status: int) -> None:
+def test_roles_that_may_rate_and_list_ratings(as_: As, name: str, status: int) -> None:
     client = as_(name)
     answer = client.post("/api/v1/ratings", json=RATING)
     assert answer.status_code == status
@@ -58,13 +58,13 @@ def test_who_rates_and_lists_ratings(as_: As, name: str, status: int) -> None:
         {"extra": 1},
     ],
 )
-def test_what_is_no_rating_is_refused_in_words(as_: As, change: dict[str, Any]) -> None:
+def test_invalid_ratings_are_refused_with_a_reason(as_: As, change: dict[str, Any]) -> None:
     answer = as_("sue").post("/api/v1/ratings", json=RATING | change)
     assert answer.status_code == 422
     assert answer.json()["detail"]
 
 
-def test_an_own_rating_is_taken_back(as_: As) -> None:
+def test_a_person_can_delete_their_rating(as_: As) -> None:
     made = as_("sue").post("/api/v1/ratings", json=RATING).json()
     address = f"/api/v1/ratings/{made['rating_id']}"
     assert as_("ben").delete(address).status_code == 404
@@ -93,7 +93,7 @@ def test_only_the_counsellor_of_a_turn_disputes_it(as_: As, name: str, status: i
     assert as_(name).post("/api/v1/disputes", json=DISPUTE).status_code == status
 
 
-def test_agreement_is_told_with_n_even_where_there_is_none(as_: As) -> None:
+def test_agreement_has_n_even_without_a_kappa(as_: As) -> None:
     as_("sue").post("/api/v1/ratings", json=RATING)
     told = as_("noor").get("/api/v1/agreement", params={"bundle": BUNDLE}).json()["agreement"]
     assert [(a["head"], a["sides"]) for a in told][:2] == [
@@ -104,7 +104,7 @@ def test_agreement_is_told_with_n_even_where_there_is_none(as_: As) -> None:
     assert told[0]["weights"] == "quadratic"
 
 
-def test_feedback_goes_to_the_counsellor_and_the_own_supervisor_and_is_audited(
+def test_the_counsellor_and_their_supervisor_read_feedback_and_reads_are_audited(
     as_: As, filled: Store
 ) -> None:
     address = "/api/v1/sessions/north-0/feedback"
@@ -120,7 +120,7 @@ def test_feedback_goes_to_the_counsellor_and_the_own_supervisor_and_is_audited(
     }
 
 
-def test_feedback_waits_for_the_end_of_the_session(as_: As, filled: Store) -> None:
+def test_feedback_is_unavailable_until_the_session_ends(as_: As, filled: Store) -> None:
     events = [batches.turn(seq, session_id="open", team="north") for seq in range(4)]
     filled.commit(batches.process(events))
     answer = as_("sue").get("/api/v1/sessions/open/feedback")
@@ -149,7 +149,7 @@ def test_a_sample_from_drawing_to_report(as_: As, filled: Store) -> None:
     told = as_("ben").get(f"{address}/report").json()
     other = as_("sue").get(f"{address}/report").json()["you"]
     assert told["raters"] == ["A", "B"]
-    assert {told["you"], other} == {"A", "B"}  # drawn, not by the alphabet
+    assert {told["you"], other} == {"A", "B"}  # assigned at random, not alphabetically
     assert [c["kappa"]["n"] for c in told["comparisons"]] == [6] * 9
     assert told["comparisons"][0]["counts"] == [[0, 0, 0], [0, 6, 0], [0, 0, 0]]
     assert as_("ana").get(f"{address}/report").json()["you"] is None
@@ -159,7 +159,7 @@ def test_a_sample_from_drawing_to_report(as_: As, filled: Store) -> None:
     assert len({t.session_id for t in reads}) > 1
 
 
-def test_a_rater_sees_nothing_but_words(as_: As) -> None:
+def test_a_rater_sees_only_roles_and_text(as_: As) -> None:
     sample = draw(as_)
     address = f"/api/v1/samples/{sample['sample_id']}/turns/1"
     as_("ben").post(address, json={**LEVELS, ER: 2})
@@ -173,7 +173,7 @@ def test_a_rater_sees_nothing_but_words(as_: As) -> None:
 @pytest.mark.parametrize(
     ("name", "status"), [("sam", 404), ("noor", 403), ("ana", 403), ("ada", 403)]
 )
-def test_who_may_not_see_a_samples_turns(as_: As, name: str, status: int) -> None:
+def test_roles_that_may_not_read_turns_of_a_sample(as_: As, name: str, status: int) -> None:
     sample = draw(as_)
     address = f"/api/v1/samples/{sample['sample_id']}/turns/1"
     assert as_(name).get(address).status_code == status
@@ -188,7 +188,7 @@ def test_a_turn_of_a_sample_needs_one_level_for_each_mechanism(
     assert as_("sue").post(address, json=values).status_code == 422
 
 
-def test_a_supervisor_draws_from_the_own_team(as_: As, filled: Store) -> None:
+def test_a_team_supervisor_draws_only_from_the_own_team(as_: As, filled: Store) -> None:
     other = {"title": "t", "bundle": BUNDLE, "team": "south"}
     assert as_("sue").post("/api/v1/samples", json=other).status_code == 403
     assert draw(as_)["team"] == "north"
@@ -199,7 +199,7 @@ def test_a_supervisor_draws_from_the_own_team(as_: As, filled: Store) -> None:
     assert [s["sample_id"] for s in as_("sam").get("/api/v1/samples").json()] == []
 
 
-def test_agreement_is_told_anew_as_soon_as_somebody_rates(as_: As) -> None:
+def test_agreement_is_recomputed_after_a_rating(as_: As) -> None:
     def pairs() -> int:
         told = as_("ana").get("/api/v1/agreement", params={"bundle": BUNDLE}).json()["agreement"]
         return int(told[0]["kappa"]["n"])

@@ -1,4 +1,4 @@
-"""The pages about people: who sees what, in plain HTML that the policy lets through."""
+"""Counsellor, dispute and calibration pages: contents by role, and HTML that the CSP allows."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ ONES = dict.fromkeys(MECHANISMS, 1)
 def recent(
     store: Store, name: str, days: float, text: str | None = None, team: str = "north"
 ) -> None:
-    """A closed session of Noor's that began so many days ago."""
+    """A closed session of Noor's that began this many days ago."""
     start = datetime.now(UTC) - timedelta(days=days)
     changes = {"text": text} if text else {}
     events = [
@@ -52,7 +52,7 @@ def noor(store: Store) -> str:
 
 
 def proper(answer: httpx.Response, status: int = 200) -> str:
-    """The page, if it is one that the content-security policy lets work whole."""
+    """The page's text, after checking that the content security policy blocks nothing in it."""
     assert answer.status_code == status, answer.text[:500]
     page = answer.text
     assert not re.search(r"<[^>]*\s(style|on\w+)=", page)
@@ -73,7 +73,9 @@ def proper(answer: httpx.Response, status: int = 200) -> str:
         ("/disputes", {"sue", "pat", "sam"}),
     ],
 )
-def test_who_opens_which_page(as_: As, filled: Store, path: str, open_to: set[str]) -> None:
+def test_pages_are_open_to_these_roles(
+    as_: As, filled: Store, path: str, open_to: set[str]
+) -> None:
     address = path.format(noor=noor(filled))
     for name in ("sue", "pat", "sam", "noor", "olu", "ana", "ada"):
         answer = as_(name).get(address)
@@ -83,7 +85,7 @@ def test_who_opens_which_page(as_: As, filled: Store, path: str, open_to: set[st
     assert as_("").get(address).status_code == 303
 
 
-def test_the_own_page_shows_nobody_else(as_: As, filled: Store) -> None:
+def test_a_counsellors_page_shows_no_one_else(as_: As, filled: Store) -> None:
     recent(filled, "mine", 3)
     page = proper(as_("noor").get("/me"))
     assert "mine" in page
@@ -92,7 +94,7 @@ def test_the_own_page_shows_nobody_else(as_: As, filled: Store) -> None:
     assert filled.privacy.pseudonym("olu@example.org")[:8] not in page
 
 
-def test_a_supervisor_sees_sessions_of_the_own_team_only_and_leaves_a_trace(
+def test_a_supervisor_sees_only_the_own_teams_sessions_and_is_audited(
     as_: As, filled: Store
 ) -> None:
     recent(filled, "elsewhere", 3, team="south")
@@ -103,9 +105,7 @@ def test_a_supervisor_sees_sessions_of_the_own_team_only_and_leaves_a_trace(
     assert (trace.person, trace.detail) == ("sue", f"counsellor {noor(filled)}")
 
 
-def test_a_week_with_too_few_sessions_says_so_and_others_have_n_and_interval(
-    as_: As, filled: Store
-) -> None:
+def test_weeks_have_n_and_interval_or_too_few_sessions(as_: As, filled: Store) -> None:
     monday = datetime.now(UTC) - timedelta(days=datetime.now(UTC).weekday() + 7)
     back = (datetime.now(UTC) - monday).total_seconds() / 86400
     for number in range(4):
@@ -120,13 +120,13 @@ def test_a_week_with_too_few_sessions_says_so_and_others_have_n_and_interval(
     assert "Over the last 5 sessions" in page
 
 
-def test_without_recent_sessions_the_page_says_so(as_: As) -> None:
+def test_the_page_says_when_no_session_is_recent(as_: As) -> None:
     page = proper(as_("olu").get("/me"))
-    assert "No session of the last 26 weeks is over yet." in page
+    assert "No session has ended in the last 26 weeks." in page
     assert page.count("Nothing to show yet.") == 3
 
 
-def test_feedback_quotes_words_as_text(as_: As, filled: Store) -> None:
+def test_feedback_quotes_are_escaped(as_: As, filled: Store) -> None:
     recent(filled, "hostile", 1, HOSTILE)
     page = proper(as_("noor").get("/sessions/hostile/feedback"))
     assert "&lt;script&gt;" in page
@@ -134,15 +134,15 @@ def test_feedback_quotes_words_as_text(as_: As, filled: Store) -> None:
     assert "One suggestion" in page or "Strength" in page
 
 
-def test_a_sessions_page_says_how_far_people_agree_with_its_scores(as_: As) -> None:
+def test_a_sessions_page_shows_agreement_with_its_scores(as_: As) -> None:
     given = {"session_id": "north-0", "seq": 1, "head": ER, "value": 2}
     as_("sue").post("/api/v1/ratings", json=given)
     page = proper(as_("noor").get("/sessions/north-0"))
-    assert "Agreement of people and model" in page
+    assert "Agreement between people and the model" in page
     assert "not enough ratings yet: 1" in page
 
 
-def test_feedback_of_an_open_session_is_not_there_yet(as_: As, filled: Store) -> None:
+def test_an_open_session_has_no_feedback_yet(as_: As, filled: Store) -> None:
     events = [batches.turn(seq, session_id="open", team="north") for seq in range(4)]
     filled.commit(batches.process(events))
     page = proper(as_("sue").get("/sessions/open/feedback"))
@@ -193,7 +193,7 @@ def test_a_sample_is_drawn_rated_blind_and_reported_without_javascript(
     assert len(reads) == 10
 
 
-def test_the_turns_that_raters_differ_on_are_shown_after_both_have_rated(
+def test_turns_with_differences_are_shown_after_both_raters_finished(
     as_: As, filled: Store
 ) -> None:
     form = {"title": "t", "bundle": BUNDLE, "size": 5}
@@ -210,7 +210,7 @@ def test_the_turns_that_raters_differ_on_are_shown_after_both_have_rated(
     assert "Model" in page
 
 
-def test_a_turn_without_all_three_levels_is_not_kept(as_: As, filled: Store) -> None:
+def test_a_rating_without_all_three_levels_is_not_stored(as_: As, filled: Store) -> None:
     form = {"title": "t", "bundle": BUNDLE, "size": 5}
     address = as_("sue").post("/calibration", data=form).headers["location"]
     for given in ({}, {ER: 1}, {**ONES, ER: 3}, {**ONES, ER: "x"}):
@@ -218,13 +218,13 @@ def test_a_turn_without_all_three_levels_is_not_kept(as_: As, filled: Store) -> 
     assert rows(filled, tables.ratings) == []
 
 
-def test_a_draw_from_nothing_says_so_above_the_form(as_: As) -> None:
+def test_drawing_without_turns_shows_an_error_above_the_form(as_: As) -> None:
     form = {"title": "t", "bundle": "another", "size": 5}
     page = proper(as_("sue").post("/calibration", data=form), 409)
     assert "no turns with final scores" in page
 
 
-def test_an_erased_turn_is_passed_over(as_: As, filled: Store) -> None:
+def test_an_erased_turn_is_skipped(as_: As, filled: Store) -> None:
     form = {"title": "t", "bundle": BUNDLE, "size": 5}
     address = as_("sue").post("/calibration", data=form).headers["location"]
     person = People(filled).find("sue")
@@ -241,7 +241,7 @@ def test_an_erased_turn_is_passed_over(as_: As, filled: Store) -> None:
 
 
 def summary_of(page: str, label: str) -> str:
-    """The words of one part of a session's page."""
+    """The text of one part of a session's page."""
     found = re.search(
         rf'<section class="summary" aria-label="{label}">(.*?)</section>', page, re.DOTALL
     )
@@ -249,7 +249,7 @@ def summary_of(page: str, label: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", "", words).split())
 
 
-def test_a_session_says_its_index_and_what_was_missed(as_: As, filled: Store) -> None:
+def test_a_session_shows_its_index_and_missed_opportunities(as_: As, filled: Store) -> None:
     log = [
         batches.turn(seq, session_id="helped", team="north", domain="peer-support")
         for seq in range(30)
@@ -312,10 +312,10 @@ def test_a_session_of_motivational_interviewing_shows_measures_and_the_manuals_t
     assert "global ratings are not computed" in told
     general = summary_of(page, "Expressed so far")
     assert "Open questions" not in general
-    assert "a question" not in general
+    assert "per question" not in general
 
 
-def test_too_early_in_a_session_no_threshold_is_applied(as_: As, filled: Store) -> None:
+def test_early_in_a_session_no_threshold_is_applied(as_: As, filled: Store) -> None:
     filled.commit(
         batches.process(
             [batches.turn(seq, session_id="mi", team="north", approach=MI) for seq in range(2)]
@@ -334,9 +334,7 @@ def test_a_session_of_another_approach_shows_no_miti(as_: As, filled: Store) -> 
     assert "Open questions" in summary_of(page, "Expressed so far")
 
 
-def test_a_session_without_an_index_or_a_model_of_outcomes_says_nothing_of_them(
-    as_: As, filled: Store
-) -> None:
+def test_a_session_without_index_or_outcome_model_shows_neither(as_: As, filled: Store) -> None:
     filled.commit(batches.process([batches.turn(session_id="begun", team="north")]))
     page = proper(as_("sue").get("/sessions/begun"))
     assert "Empathy index" not in page
@@ -344,7 +342,7 @@ def test_a_session_without_an_index_or_a_model_of_outcomes_says_nothing_of_them(
     assert "Predicted outcomes" not in page
 
 
-def test_the_threshold_of_a_bundle_is_drawn_where_its_alert_begins(as_: As, filled: Store) -> None:
+def test_the_curve_shows_the_bundles_threshold(as_: As, filled: Store) -> None:
     filled.commit(batches.process([batches.turn(seq, team="north") for seq in range(12)]))
     assert THRESHOLD not in proper(as_("sue").get("/sessions/s"))
     manifest = {"name": "fake", "empathy": msgspec.to_builtins(FakeScorer.empathy)}
@@ -364,9 +362,7 @@ def perceived_groups() -> dict[str, object]:
     return {"protocol": "made up", "groups": [group]}
 
 
-def test_a_transcript_shows_heads_that_are_one_value_once_and_no_satisfaction(
-    as_: As, filled: Store
-) -> None:
+def test_a_transcript_shows_grouped_heads_once_and_no_satisfaction(as_: As, filled: Store) -> None:
     """Scores keep all heads; the page shows the group with its coefficient, and client turns
     without the satisfaction that one sentence cannot say."""
     recent(filled, "listened", 1)

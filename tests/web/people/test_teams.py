@@ -1,4 +1,4 @@
-"""Cohort figures hide what is about too few people."""
+"""Cohort tables suppress cells about too few people."""
 
 import re
 from datetime import UTC, datetime
@@ -43,8 +43,8 @@ def test_large_cells_are_shown_with_n_mean_and_interval() -> None:
 
 
 @pytest.mark.parametrize(("clients", "counsellors"), [(10, 5), (30, 4)])
-def test_a_small_cell_takes_others_with_it(clients: int, counsellors: int) -> None:
-    """a/x is small: its row, its column and one more cell go, or subtraction would give it."""
+def test_a_small_cell_causes_further_suppression(clients: int, counsellors: int) -> None:
+    """a/x is small: further cells are suppressed, or subtraction would give its value."""
     found = table(
         sessions("a", "x", clients, counsellors)
         + sessions("a", "y", 40, 6)
@@ -62,11 +62,11 @@ def test_a_small_cell_takes_others_with_it(clients: int, counsellors: int) -> No
     assert cell(found, ALL, ALL).sessions == 120 + clients
 
 
-def test_nobody_at_all_is_an_empty_table() -> None:
+def test_no_sessions_give_an_empty_table() -> None:
     assert table([]).cells == [[Cell(0, {})]]
 
 
-def test_the_page_hides_small_teams_and_names_nobody(as_: As, filled: Store) -> None:
+def test_the_page_hides_small_teams_and_names_no_one(as_: As, filled: Store) -> None:
     with filled.transaction() as connection:
         connection.execute(sa.update(tables.session_scores).values(started_at=datetime.now(UTC)))
     page = as_("ana").get("/teams").text

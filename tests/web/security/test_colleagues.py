@@ -1,4 +1,4 @@
-"""Two counsellors in one session: what one learns of the other; and who is no member at all."""
+"""Two counsellors of one session do not see each other's ratings; the ingest role sees nothing."""
 
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store
@@ -6,7 +6,7 @@ from tests.store import batches, judging
 from tests.web.people.conftest import As
 
 
-def test_ratings_of_a_colleague_and_by_one_stay_with_them(filled: Store, as_: As) -> None:
+def test_counsellors_do_not_see_ratings_of_or_by_colleagues(filled: Store, as_: As) -> None:
     speakers = {1: judging.NOOR, 3: "olu@example.org"}
     log = [
         batches.turn(seq, session_id="shared", team="north", speaker_id=speakers.get(seq, "cl"))
@@ -31,7 +31,7 @@ def test_ratings_of_a_colleague_and_by_one_stay_with_them(filled: Store, as_: As
     assert page.count("sue: ") == 1
 
 
-def test_a_token_that_sends_events_opens_no_page(filled: Store, as_: As) -> None:
+def test_an_ingest_token_opens_no_page(filled: Store, as_: As) -> None:
     People(filled).add(Person("pump", PersonRole.INGEST), None)
     for path in ("/", "/me", "/sessions/north-0", "/sessions/north-0/card", "/alerts", "/teams"):
         assert as_("pump").get(path).status_code == 403

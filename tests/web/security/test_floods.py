@@ -1,4 +1,4 @@
-"""Requests and sessions that are larger than any that people make."""
+"""Requests and sessions larger than any legitimate one."""
 
 from contextlib import ExitStack
 
@@ -20,7 +20,7 @@ from tests.web.people.conftest import As
         ("/appearance", {"data": {"chosen": "x" * MAX_BODY_BYTES}}),
     ],
 )
-def test_nobody_can_send_a_body_without_end(
+def test_long_bodies_are_rejected(
     filled: Store,
     as_: As,
     path: str,
@@ -33,7 +33,7 @@ def test_nobody_can_send_a_body_without_end(
     )
 
 
-def test_a_page_of_a_session_with_huge_numbers_stays_small(filled: Store, as_: As) -> None:
+def test_a_page_of_a_session_with_huge_seqs_stays_small(filled: Store, as_: As) -> None:
     last = 2**31 - 1
     turns = [batches.turn(seq, session_id="gap", role="counsellor") for seq in (0, 1, last)]
     filled.commit(batches.process([*turns, batches.end(session_id="gap")]))
@@ -44,7 +44,7 @@ def test_a_page_of_a_session_with_huge_numbers_stays_small(filled: Store, as_: A
     assert len(as_("pat").get("/sessions/gap?page=10000000").content) < 100_000
 
 
-def test_one_person_cannot_take_all_live_streams() -> None:
+def test_one_person_cannot_use_up_all_live_streams() -> None:
     hub = Hub()
     with ExitStack() as stack:
         for _ in range(MAX_CLIENTS_PER_PERSON):

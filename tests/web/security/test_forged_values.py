@@ -1,4 +1,4 @@
-"""Values that no page gives out are refused, and never end in an error of the service."""
+"""Forged values are rejected and never cause an internal error."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What people write about alerts, and where it stays."""
+"""Notes and reasons that people write about alerts are redacted and stay inside the service."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ def test_notes_and_reasons_are_redacted_as_turns_are(filled: Store, as_: As) -> 
         assert words == "write to ••••••••••••••••••"
 
 
-def test_why_something_was_muted_does_not_reach_deliveries(filled: Store, as_: As) -> None:
+def test_the_reason_of_a_mute_is_not_in_deliveries(filled: Store, as_: As) -> None:
     pat = as_("pat")
     alert = pat.get("/api/v1/alerts").json()["items"][0]
     mute = {"session_id": alert["session_id"], "minutes": 5, "reason": "she told me in private"}

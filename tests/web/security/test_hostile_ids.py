@@ -1,4 +1,4 @@
-"""Session ids are whatever a platform sends: each has its pages, its links and its API."""
+"""Session ids may be any text: pages, links and API routes work for all of them."""
 
 import html
 import re
@@ -56,7 +56,9 @@ def test_every_page_and_link_of_a_session_works(filled: Store, as_: As, session_
 
 
 @pytest.mark.parametrize("session_id", IDS)
-def test_signing_in_leads_back_to_the_session(filled: Store, as_: As, session_id: str) -> None:
+def test_signing_in_redirects_to_the_requested_session(
+    filled: Store, as_: As, session_id: str
+) -> None:
     address = f"/sessions/{quote(session_id, safe='')}"
     sent = as_("").get(address)
     assert sent.status_code == 303

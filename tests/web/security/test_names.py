@@ -1,4 +1,4 @@
-"""Whom an analyst or a colleague may not recognise."""
+"""Analysts and colleagues cannot identify people."""
 
 from stream_app.store import samples
 from stream_app.store.people import People
@@ -23,7 +23,7 @@ def test_the_wall_shows_an_analyst_no_pseudonym(filled: Store, as_: As) -> None:
         assert noor[:8] not in shown
 
 
-def test_an_analyst_is_not_told_who_drew_a_sample(filled: Store, as_: As) -> None:
+def test_an_analyst_does_not_see_who_drew_a_sample(filled: Store, as_: As) -> None:
     sue = People(filled).find("sue")
     assert sue is not None
     sample = samples.draw(filled, sue, NewSample("t", batches.BUNDLE, "north", 5, 1))
@@ -36,7 +36,7 @@ def test_an_analyst_is_not_told_who_drew_a_sample(filled: Store, as_: As) -> Non
     assert "sue" in as_("ben").get(f"/calibration/{sample.sample_id}").text
 
 
-def test_letters_of_raters_do_not_follow_the_alphabet(filled: Store) -> None:
+def test_raters_letters_do_not_follow_their_names(filled: Store) -> None:
     raters = [judging.supervisor(filled, name) for name in ("abe", "bea", "cid", "dot")]
     orders = set()
     for seed in range(6):
@@ -45,7 +45,7 @@ def test_letters_of_raters_do_not_follow_the_alphabet(filled: Store) -> None:
             for place in range(1, sample.size + 1):
                 levels = dict.fromkeys(calibration_report.MECHANISMS, 1)
                 blind_rating.rate_turn(filled, rater, sample.sample_id, place, levels)
-        letters = [calibration_report.report(filled, rater, sample).you for rater in raters]
+        letters = [calibration_report.build_report(filled, rater, sample).you for rater in raters]
         assert sorted(map(str, letters)) == ["A", "B", "C", "D"]
         orders.add(tuple(letters))
     assert len(orders) > 1

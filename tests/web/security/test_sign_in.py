@@ -1,4 +1,4 @@
-"""What a copied cookie is worth, and what another site can do to a browser."""
+"""Sign-in: cookies, tokens, cross-site requests and password guessing."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ PASSWORD = "long enough to pass"
 
 
 def signed_in_cookie(store: Store, as_: As) -> dict[str, str]:
-    """The cookie of a browser in which Pat signed in."""
+    """Sign in as Pat and return the cookie."""
     People(store).set_password("pat", hash_password(PASSWORD))
     answer = as_("").post("/sign-in", data={"name": "pat", "password": PASSWORD})
     assert answer.status_code == 303
@@ -43,7 +43,7 @@ def reads(as_: As, cookie: dict[str, str]) -> int:
     return as_("").get("/api/v1/me", headers=cookie).status_code
 
 
-def test_a_copied_cookie_is_worth_nothing_after_signing_out(filled: Store, as_: As) -> None:
+def test_signing_out_invalidates_copies_of_the_cookie(filled: Store, as_: As) -> None:
     cookie = signed_in_cookie(filled, as_)
     other = {
         "Cookie": "rapport="
@@ -51,10 +51,13 @@ def test_a_copied_cookie_is_worth_nothing_after_signing_out(filled: Store, as_: 
     }
     assert (reads(as_, cookie), reads(as_, other)) == (200, 200)
     assert as_("").post("/sign-out", headers=cookie).status_code == 303
-    assert (reads(as_, cookie), reads(as_, other)) == (401, 200)  # the other browser stays
+    assert (reads(as_, cookie), reads(as_, other)) == (
+        401,
+        200,
+    )  # the other browser stays signed in
 
 
-def test_a_new_password_signs_every_browser_out_and_keeps_tokens(filled: Store, as_: As) -> None:
+def test_a_new_password_ends_all_sign_ins_but_no_tokens(filled: Store, as_: As) -> None:
     cookie, program = signed_in_cookie(filled, as_), as_("pat")
     People(filled).set_password("pat", hash_password("another long one"))
     assert reads(as_, cookie) == 401
@@ -67,7 +70,7 @@ def test_a_disabled_account_is_signed_out_at_once(filled: Store, as_: As) -> Non
     assert reads(as_, cookie) == 401
 
 
-def test_a_lost_token_can_be_made_worthless(filled: Store, tmp_path: Path) -> None:
+def test_a_lost_token_can_be_revoked(filled: Store, tmp_path: Path) -> None:
     people = People(filled)
     lost, other = people.new_token("pat", "laptop"), people.new_token("pat", "shift report")
     environment = {**os.environ, "RAPPORT_DATABASE_URL": f"sqlite:///{tmp_path}/rapport.db"}
@@ -80,7 +83,7 @@ def test_a_lost_token_can_be_made_worthless(filled: Store, tmp_path: Path) -> No
     assert b"pat has no token with the label laptop" in again.stderr + again.stdout
 
 
-def test_changes_of_accounts_stand_in_the_audit_trail(filled: Store, as_: As) -> None:
+def test_account_changes_are_audited(filled: Store, as_: As) -> None:
     url = SecretStr(filled.engine.url.render_as_string())
     settings = Settings().model_copy(update={"database_url": url})
     accounts.add(settings, "eve", PersonRole.ADMIN, None, None, PASSWORD)
@@ -99,7 +102,7 @@ def test_changes_of_accounts_stand_in_the_audit_trail(filled: Store, as_: As) ->
     assert token not in str(trail)
 
 
-def test_signing_in_sweeps_away_what_is_over(filled: Store, as_: As) -> None:
+def test_signing_in_deletes_expired_tokens(filled: Store, as_: As) -> None:
     people, now = People(filled), datetime.now(UTC)
     over = people.sign_in("pat", now - timedelta(seconds=1))
     good = people.sign_in("pat", now + timedelta(hours=1))
@@ -112,7 +115,7 @@ def test_signing_in_sweeps_away_what_is_over(filled: Store, as_: As) -> None:
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/appearance", "/alerts/x/note"])
-def test_another_site_can_post_none_of_the_forms(filled: Store, as_: As, path: str) -> None:
+def test_cross_site_form_posts_are_rejected(filled: Store, as_: As, path: str) -> None:
     cookie = signed_in_cookie(filled, as_)
     form = {"name": "pat", "password": PASSWORD, "chosen": "dark", "note": "n"}
     for origin in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
@@ -122,13 +125,13 @@ def test_another_site_can_post_none_of_the_forms(filled: Store, as_: As, path: s
     assert reads(as_, cookie) == 200
 
 
-def test_guesses_at_the_same_time_count_like_one_after_the_other(filled: Store, as_: As) -> None:
+def test_concurrent_guesses_count_like_sequential_ones(filled: Store, as_: As) -> None:
     People(filled).set_password("pat", hash_password(PASSWORD))
     browser, form = as_(""), {"name": "pat", "password": "wrong"}
     with ThreadPoolExecutor(20) as pool:
         asked = [pool.submit(browser.post, "/sign-in", data=form) for _ in range(20)]
         found = Counter(each.result().status_code for each in asked)
-    assert found[401] <= 6  # one wait of a second may pass meanwhile
+    assert found[401] <= 6  # one delay of a second may expire meanwhile
     assert found[401] + found[429] + found[503] == 20
 
 
@@ -136,8 +139,8 @@ def sign_in(as_: As, name: str, password: str = "wrong") -> int:
     return as_("").post("/sign-in", data={"name": name, "password": password}).status_code
 
 
-def test_wrong_names_from_an_address_lock_nobody_out_there(filled: Store, as_: As) -> None:
-    """Everybody in a house may share one address; Pat has mistyped nothing."""
+def test_unknown_names_from_an_address_do_not_lock_out_others_there(filled: Store, as_: As) -> None:
+    """Many people may share an address, and Pat has entered no wrong password."""
     People(filled).set_password("pat", hash_password(PASSWORD))
     attempts = Attempts(filled)
     for number in range(150):
@@ -145,7 +148,7 @@ def test_wrong_names_from_an_address_lock_nobody_out_there(filled: Store, as_: A
     assert sign_in(as_, "pat", PASSWORD) == 303
 
 
-def test_wrong_passwords_from_elsewhere_lock_nobody_out_who_was_here(
+def test_wrong_passwords_from_elsewhere_do_not_lock_out_known_addresses(
     filled: Store, as_: As
 ) -> None:
     People(filled).set_password("pat", hash_password(PASSWORD))
@@ -159,7 +162,7 @@ def test_wrong_passwords_from_elsewhere_lock_nobody_out_who_was_here(
     assert sign_in(as_, "pat", PASSWORD) == 303
 
 
-def test_a_full_queue_is_said_at_once(filled: Store, as_: As, tmp_path: Path) -> None:
+def test_a_full_queue_is_rejected_immediately(filled: Store, as_: As, tmp_path: Path) -> None:
     app = as_("")._app
     services = app.state.services
     going_on = threading.Event()
@@ -183,11 +186,11 @@ def test_a_full_queue_is_said_at_once(filled: Store, as_: As, tmp_path: Path) ->
     answer = asyncio.run(ask())
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0
-    assert "Too many at once" in answer.text
-    assert sign_in(as_, "pat") == 401, "and there is room again"
+    assert "Too many people are signing in" in answer.text
+    assert sign_in(as_, "pat") == 401, "the queue accepts sign-ins again"
 
 
-def test_a_flood_of_wrong_passwords_leaves_health_and_pages_alone(tmp_path: Path) -> None:
+def test_a_flood_of_wrong_passwords_does_not_block_health_or_pages(tmp_path: Path) -> None:
     with serving(tmp_path) as web, ThreadPoolExecutor(120) as pool, httpx.Client() as probe:
         token = {"Authorization": f"Bearer {web.tokens['sue']}"}
 
@@ -206,4 +209,4 @@ def test_a_flood_of_wrong_passwords_leaves_health_and_pages_alone(tmp_path: Path
         found = Counter(each.result() for each in asked)
     assert found.keys() <= {401, 503}
     assert found[503] > 0
-    assert slowest < 5.0, "it was 27 s"
+    assert slowest < 5.0, "it was 27 s without the queue"

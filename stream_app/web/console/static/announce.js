@@ -1,8 +1,8 @@
-// Says alerts, and nothing else, to those who listen to the page.
+// Announces alerts to screen readers.
 
 const region = document.getElementById("announcer");
 
-/** Read a sentence out when the reader is next free. */
+/** Announce a sentence politely. */
 export function announce(sentence) {
   if (!region) return;
   const line = document.createElement("p");
@@ -10,9 +10,9 @@ export function announce(sentence) {
   region.replaceChildren(line);
 }
 
-/** What an alert's message is in a sentence; empty where nobody needs to hear it. */
+/** The announcement for an alert message; empty if none is needed. */
 export function sentenceOf(alert) {
-  if (alert.state === "firing") return `Alert: ${alert.rule} fires in session ${alert.session_id}. ${alert.reason}`;
+  if (alert.state === "firing") return `Alert: ${alert.rule} is firing in session ${alert.session_id}. ${alert.reason}`;
   if (alert.state === "resolved") return `Alert resolved: ${alert.rule} in session ${alert.session_id}.`;
   return "";
 }

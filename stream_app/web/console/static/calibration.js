@@ -1,4 +1,4 @@
-// Keys 0, 1, 2 answer the question in which the focus is (else the first open one) and move on.
+// Keys 0, 1, 2 answer the focused question (otherwise the first unanswered one) and focus the next.
 
 const form = document.getElementById("rating");
 const questions = form ? [...form.querySelectorAll("fieldset")] : [];

@@ -1,15 +1,15 @@
-// One card of the wall, and what a message changes on it.
+// Updates one card of the wall from a message.
 
 import { redraw } from "./sparkline.js";
 import { sinceElement } from "./times.js";
 
-/** As much of a pseudonym as the server shows, see formatting.py. */
+/** Characters of a pseudonym that are shown, as in formatting.py. */
 const SHORT_PSEUDONYM = 8;
 
-/** Whether one card stands before another: unanswered alerts first, then by risk. */
+/** Sort cards with unanswered alerts first, then by descending risk. */
 export function compare(one, other) {
-  const calls = other.classList.contains("calls") - one.classList.contains("calls");
-  return calls || riskOf(other) - riskOf(one) || (one.dataset.session < other.dataset.session ? -1 : 1);
+  const unanswered = other.classList.contains("unanswered") - one.classList.contains("unanswered");
+  return unanswered || riskOf(other) - riskOf(one) || (one.dataset.session < other.dataset.session ? -1 : 1);
 }
 
 function riskOf(card) {
@@ -17,10 +17,10 @@ function riskOf(card) {
 }
 
 /**
- * Write what is new on a card.
+ * Update a card.
  * @param {HTMLElement} card
  * @param {Object} score the newest message
- * @param {Array<[number, number]>} news points of the risk line since the card was last drawn
+ * @param {Array<[number, number]>} news new points of the risk line
  */
 export function update(card, score, news) {
   const points = merged(JSON.parse(card.dataset.points), news);
@@ -54,7 +54,7 @@ function showStanding(card, risk, atRisk, moment) {
   else words.replaceChildren();
 }
 
-/** A card that was drawn before the counsellor's first turn does not know who it is. */
+/** A card rendered before the counsellor's first turn has no counsellor yet. */
 function showCounsellors(who, names) {
   const shown = [...who.children].map((one) => one.title);
   if (!names.length || shown.join() === names.join()) return;

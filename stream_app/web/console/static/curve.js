@@ -1,4 +1,4 @@
-// The points of the risk curve are one stop for the Tab key; arrows go from point to point.
+// Keyboard navigation of the risk curve: Tab focuses one point, arrow keys move between points.
 
 const STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
@@ -6,14 +6,14 @@ function points() {
   return [...document.querySelectorAll(".curve a[data-seq]")];
 }
 
-/** Make the newest point the one that Tab reaches, or the one that has this turn. */
+/** Make the point of this turn (default: the newest) the tab stop. */
 export function setStop(seq) {
   const all = points();
   const stop = all.find((point) => point.dataset.seq === seq) ?? all.at(-1);
   for (const point of all) point.setAttribute("tabindex", point === stop ? "0" : "-1");
 }
 
-/** Move between points with the keyboard; works for curves that come later too. */
+/** Handle arrow keys in the container, also for curves that replace the current one. */
 export function watchCurve(container) {
   setStop();
   container.addEventListener("keydown", (event) => {

@@ -1,8 +1,8 @@
-// Pieces of pages that the server has rendered.
+// Loads fragments of pages rendered by the server.
 
 import { localise } from "./times.js";
 
-/** The document that the server answers; null where it has nothing to show. */
+/** Load a document; null if the response is an error or a redirect. */
 export async function load(address) {
   const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
   if (!answer.ok || answer.redirected) return null;
@@ -11,7 +11,7 @@ export async function load(address) {
   return parsed;
 }
 
-/** One element of it. */
+/** Load one element of a document; null if it does not exist. */
 export async function loadElement(address, selector) {
   const parsed = await load(address);
   const found = parsed?.querySelector(selector);

@@ -1,4 +1,4 @@
-// Keeps the inbox right; a list that somebody is working in is not changed under their hands.
+// Keeps the inbox up to date, but does not replace the list while the reader is using it.
 
 import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
@@ -6,7 +6,7 @@ import { loadElement } from "./fragment.js";
 import { follow } from "./stream.js";
 
 const changed = document.getElementById("changed");
-const WITHIN = 500;
+const DELAY = 500;
 let due = 0;
 let pressed = false;
 
@@ -14,21 +14,21 @@ function isInUse(inbox) {
   return inbox.querySelector("details[open]") || inbox.contains(document.activeElement);
 }
 
-function news() {
+function scheduleUpdate() {
   due ||= setTimeout(() => {
     due = 0;
     if (isInUse(document.getElementById("inbox"))) changed.hidden = false;
     else show();
-  }, WITHIN);
+  }, DELAY);
 }
 
 const show = oneAtATime(async () => {
   const fresh = await loadElement(location.href, "#inbox");
   if (!fresh) return false;
   const inbox = document.getElementById("inbox");
-  const held = isInUse(inbox) && !pressed;
-  if (!held) inbox.replaceWith(fresh);
-  changed.hidden = !held;
+  const postponed = isInUse(inbox) && !pressed;
+  if (!postponed) inbox.replaceWith(fresh);
+  changed.hidden = !postponed;
   return true;
 });
 
@@ -43,8 +43,8 @@ follow({
   alert(alert) {
     const sentence = sentenceOf(alert);
     if (sentence) announce(sentence);
-    news();
+    scheduleUpdate();
   },
-  "alert-action": news,
-  resync: news,
+  "alert-action": scheduleUpdate,
+  resync: scheduleUpdate,
 });

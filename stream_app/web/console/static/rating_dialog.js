@@ -1,41 +1,41 @@
-// Rating a turn beside the model, disputing a score: the API keeps both.
+// The dialog for rating a turn and disputing a score, which sends both to the API.
 
-const dialog = document.getElementById("judge");
-const said = document.getElementById("judge-said");
+const dialog = document.getElementById("rating-dialog");
+const status = document.getElementById("rating-status");
 let turn = null;
 
-/** Show the buttons; `session` is whose turns they are about. */
-export function watchJudging(session) {
+/** Open the dialog when a rating button is clicked; `session` is the id of the session. */
+export function watchRatingButtons(session) {
   document.getElementById("turns").addEventListener("click", (event) => {
-    const button = event.target.closest("button.judge");
+    const button = event.target.closest("button.rate");
     if (button) open(button.closest(".turn"));
   });
-  onSubmit("rate", "Saved; it stands beside the model's score.", (form) => [
+  onSubmit("rate", "Saved. The model's score does not change.", (form) => [
     "/api/v1/ratings",
     { session_id: session, seq: turn, head: form.get("head"), value: Number(form.get("value")) },
   ]);
-  onSubmit("dispute", "Sent. The score stays as it is until somebody has answered.", (form) => [
+  onSubmit("dispute", "Sent. The score does not change; a supervisor will answer.", (form) => [
     "/api/v1/disputes",
     { session_id: session, seq: turn, head: form.get("head"), proposed: form.get("proposed") === "" ? null : Number(form.get("proposed")), note: form.get("note") },
   ]);
 }
 
-/** Buttons do nothing without this script, so they are shown by it. */
-export function offerJudging(root) {
-  for (const button of root.querySelectorAll("button.judge")) button.hidden = !dialog;
+/** Show the rating buttons, which are hidden without JavaScript. */
+export function showRatingButtons(root) {
+  for (const button of root.querySelectorAll("button.rate")) button.hidden = !dialog;
 }
 
 function open(element) {
   turn = Number(element.dataset.seq);
-  document.getElementById("judge-seq").textContent = String(turn);
-  said.textContent = "";
+  document.getElementById("rating-seq").textContent = String(turn);
+  status.textContent = "";
   for (const form of dialog.querySelectorAll("form[id]")) form.reset();
-  offerDispute(element);
+  prepareDispute(element);
   dialog.showModal();
 }
 
-/** Where the model abstained there is no score to dispute. */
-function offerDispute(element) {
+/** Offer only heads with a score; heads that abstained have none to dispute. */
+function prepareDispute(element) {
   const form = document.getElementById("dispute");
   if (!form) return;
   const heads = form.elements.head;
@@ -45,7 +45,7 @@ function offerDispute(element) {
   if (scored) heads.value = scored.value;
 }
 
-function onSubmit(id, thanks, request) {
+function onSubmit(id, confirmation, request) {
   const element = document.getElementById(id);
   element?.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -53,19 +53,19 @@ function onSubmit(id, thanks, request) {
     button.disabled = true;
     const problem = await post(...request(new FormData(element)));
     button.disabled = false;
-    said.textContent = problem ? `Not saved: ${problem}` : thanks;
-    if (!problem) document.dispatchEvent(new CustomEvent("judged", { detail: { seq: turn } }));
+    status.textContent = problem ? `Not saved: ${problem}` : confirmation;
+    if (!problem) document.dispatchEvent(new CustomEvent("reviewed", { detail: { seq: turn } }));
   });
 }
 
-/** What went wrong, in words; empty if nothing did. */
+/** Post a body; returns an error message, empty on success. */
 async function post(address, body) {
   try {
     const answer = await fetch(address, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
     if (answer.ok) return "";
     const problem = await answer.json().catch(() => ({}));
-    return problem.detail ?? `the service answered ${answer.status}`;
+    return problem.detail ?? `the service returned status ${answer.status}`;
   } catch {
-    return "the service does not answer. Try again.";
+    return "the service cannot be reached. Try again.";
   }
 }

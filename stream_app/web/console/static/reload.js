@@ -1,32 +1,32 @@
-// Loading a page's state anew, when events were lost to it.
+// Reloads the page's state after events were lost.
 
 const FIRST_WAIT = 1_000;
-const LONGEST_WAIT = 30_000;
+const MAX_WAIT = 30_000;
 
 /**
- * One load at a time. Whoever asks during a load gets another after it, because what the first one
- * read may be older than what was lost; a load that failed is tried again.
- * @param {function(): Promise<boolean>} load true if the state is on the page
- * @returns {function(): Promise<void>} asks for a load; kept when nothing is left to do
+ * Run one load at a time. A request during a load causes another load after it, because the first
+ * may have read older state. Failed loads are retried with backoff.
+ * @param {function(): Promise<boolean>} load resolves to true if the state was loaded
+ * @returns {function(): Promise<void>} requests a load; resolves when no load is pending
  */
 export function oneAtATime(load) {
-  let asked = false;
+  let requested = false;
   let running = null;
 
   async function work() {
     let wait = FIRST_WAIT;
-    while (asked) {
-      asked = false;
+    while (requested) {
+      requested = false;
       if (await load().catch(() => false)) continue;
-      asked = true;
+      requested = true;
       await new Promise((wake) => setTimeout(wake, wait));
-      wait = Math.min(2 * wait, LONGEST_WAIT);
+      wait = Math.min(2 * wait, MAX_WAIT);
     }
     running = null;
   }
 
-  return function ask() {
-    asked = true;
+  return function request() {
+    requested = true;
     running ??= work();
     return running;
   };

@@ -1,11 +1,11 @@
-// Keeps one session's page right: turns as they come, final scores in the place of provisional
-// ones, the curve and the alerts above them.
+// Keeps a session's page up to date: new turns, final scores replacing provisional ones, the curve
+// and the alerts.
 
 import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
 import { setStop, watchCurve } from "./curve.js";
 import { load, loadElement } from "./fragment.js";
-import { offerJudging, watchJudging } from "./rating_dialog.js";
+import { showRatingButtons, watchRatingButtons } from "./rating_dialog.js";
 import { follow } from "./stream.js";
 import { watchWindows } from "./window.js";
 
@@ -15,7 +15,7 @@ const newBelow = document.getElementById("new-below");
 const { session, page, lastPage, pageTurns } = top.dataset;
 const address = `/sessions/${encodeURIComponent(session)}`;
 const NEAR_END = 240;
-const REFRESH_WITHIN = 700;
+const REFRESH_DELAY = 700;
 const waiting = new Set();
 let working = false;
 let refreshing = 0;
@@ -39,7 +39,7 @@ async function work() {
 
 function put(seq, turn) {
   document.getElementById("no-turns")?.remove();
-  offerJudging(turn);
+  showRatingButtons(turn);
   const old = document.getElementById(`turn-${seq}`);
   if (old) return replace(old, turn);
   const atEnd = endsInView();
@@ -50,18 +50,18 @@ function put(seq, turn) {
   else newBelow.hidden = false;
 }
 
-/** Whether who reads is at the transcript's end; other things stand below it. */
+/** Whether the end of the transcript is in view; it is not the end of the page. */
 function endsInView() {
   return turns.getBoundingClientRect().bottom < innerHeight + NEAR_END;
 }
 
 function replace(old, turn) {
-  if (old.dataset.stage === "final" && turn.dataset.stage !== "final") return; // older than what stands
-  const held = old.contains(document.activeElement) ? document.activeElement : null;
+  if (old.dataset.stage === "final" && turn.dataset.stage !== "final") return; // older than the one shown
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
   if (old.querySelector(".all[open]")) turn.querySelector(".all")?.setAttribute("open", "");
   old.replaceWith(turn);
-  if (!held) return;
-  const same = held.className ? turn.querySelector(`.${held.classList[0]}`) : turn.querySelector("article");
+  if (!focused) return;
+  const same = focused.className ? turn.querySelector(`.${focused.classList[0]}`) : turn.querySelector("article");
   same?.focus({ preventScroll: true });
 }
 
@@ -70,24 +70,24 @@ function refresh() {
     const fresh = await loadElement(`${address}/now?page=${page}`, "#now-fresh").catch(() => null);
     refreshing = 0;
     if (fresh) showTop(fresh);
-  }, REFRESH_WITHIN);
+  }, REFRESH_DELAY);
 }
 
 function showTop(fresh) {
-  const held = top.contains(document.activeElement) ? document.activeElement : null;
+  const focused = top.contains(document.activeElement) ? document.activeElement : null;
   const seq = top.querySelector(".curve a[tabindex='0']")?.dataset.seq;
   const wasLast = seq === [...top.querySelectorAll(".curve a[data-seq]")].at(-1)?.dataset.seq;
   if (top.querySelector(".as-table[open]")) fresh.querySelector(".as-table")?.setAttribute("open", "");
   top.replaceChildren(...fresh.childNodes);
-  setStop(wasLast && !held ? undefined : seq);
-  if (!held) return;
-  const label = held.getAttribute("aria-label");
-  const heldAddress = held.getAttribute("href");
-  const same = [...top.querySelectorAll("a, summary")].find((one) => one.getAttribute("href") === heldAddress && one.getAttribute("aria-label") === label);
+  setStop(wasLast && !focused ? undefined : seq);
+  if (!focused) return;
+  const label = focused.getAttribute("aria-label");
+  const focusedAddress = focused.getAttribute("href");
+  const same = [...top.querySelectorAll("a, summary")].find((one) => one.getAttribute("href") === focusedAddress && one.getAttribute("aria-label") === label);
   same?.focus({ preventScroll: true });
 }
 
-const loadAnew = oneAtATime(async () => {
+const reload = oneAtATime(async () => {
   const fresh = await load(location.href);
   if (!fresh) return false;
   for (const turn of fresh.querySelectorAll("li.turn")) put(Number(turn.dataset.seq), document.adoptNode(turn));
@@ -109,15 +109,15 @@ addEventListener(
   },
   { passive: true },
 );
-document.addEventListener("judged", ({ detail }) => {
+document.addEventListener("reviewed", ({ detail }) => {
   waiting.add(detail.seq);
   work();
 });
 
 watchCurve(top);
 watchWindows();
-watchJudging(session);
-offerJudging(document);
+watchRatingButtons(session);
+showRatingButtons(document);
 follow(
   {
     turn({ seq }) {
@@ -132,7 +132,7 @@ follow(
       refresh();
     },
     "alert-action": refresh,
-    resync: loadAnew,
+    resync: reload,
   },
   { pauseHidden: true },
 );

@@ -1,10 +1,10 @@
-// Draws a card's risk line anew, as `charts.sparkline` drew it at first.
+// Redraws a card's sparkline in the same way as `charts.sparkline` on the server.
 
 const MIN_TURNS = 8;
 
 /**
- * @param {SVGElement} svg of the card
- * @param {Array<[number, number]>} points turn and risk
+ * @param {SVGElement} the card's sparkline
+ * @param {Array<[number, number]>} points (seq, risk) pairs
  */
 export function redraw(svg, points) {
   const last = points.reduce((most, [seq]) => Math.max(most, seq), MIN_TURNS);
@@ -23,6 +23,6 @@ export function redraw(svg, points) {
 function inWords(points) {
   const risks = points.map(([, risk]) => risk);
   const turns = risks.length === 1 ? "1 counsellor turn" : `${risks.length} counsellor turns`;
-  const said = (risk) => risk.toFixed(2);
-  return `Risk after ${turns}: began at ${said(risks[0])}, highest ${said(Math.max(...risks))}, now ${said(risks.at(-1))}`;
+  const format = (risk) => risk.toFixed(2);
+  return `Risk after ${turns}: began at ${format(risks[0])}, highest ${format(Math.max(...risks))}, now ${format(risks.at(-1))}`;
 }

@@ -1,34 +1,34 @@
-// The live stream of this page: server-sent events read with fetch, so that keep-alives are seen
-// too and silence is told from quiet. What breaks is taken up again where it broke.
+// The page's live stream: server-sent events read with fetch, so that keep-alive comments are seen
+// and a dead connection can be distinguished from an idle one. Reconnects resume after the last event.
 
 import { clockOf, now } from "./times.js";
 
 const SILENT_AFTER = 25_000;
 const FIRST_WAIT = 1_000;
-const LONGEST_WAIT = 15_000;
+const MAX_WAIT = 15_000;
 
 /**
- * Follow the stream that the page names.
- * @param {Object<string, function(Object)>} handlers by event; `resync` must load the state anew
- * @param {{pauseHidden?: boolean}} options let go of the connection while nobody looks
+ * Follow the stream whose address is on the page.
+ * @param {Object<string, function(Object)>} handlers by event; `resync` must reload the state
+ * @param {{pauseHidden?: boolean}} options disconnect while the page is hidden
  */
 export function follow(handlers, { pauseHidden = false } = {}) {
-  const shown = document.getElementById("stream");
-  if (!shown) return;
-  new Follower(shown, handlers, pauseHidden).start();
+  const status = document.getElementById("stream");
+  if (!status) return;
+  new Follower(status, handlers, pauseHidden).start();
 }
 
 class Follower {
-  constructor(shown, handlers, pauseHidden) {
-    this.shown = shown;
-    this.words = document.getElementById("stream-words");
-    this.address = shown.dataset.address;
-    this.position = shown.dataset.position;
-    this.brokerAway = shown.dataset.broker === "away";
+  constructor(status, handlers, pauseHidden) {
+    this.status = status;
+    this.statusText = document.getElementById("stream-words");
+    this.address = status.dataset.address;
+    this.position = status.dataset.position;
+    this.brokerAway = status.dataset.broker === "away";
     this.handlers = handlers;
     this.pauseHidden = pauseHidden;
     this.wait = FIRST_WAIT;
-    this.heard = now();
+    this.lastHeard = now();
     this.connection = null;
   }
 
@@ -47,15 +47,15 @@ class Follower {
 
   async run() {
     for (;;) {
-      const ended = await this.once();
-      if (ended) return this.tell("stale", "Signed out. Load the page to sign in.");
+      const ended = await this.connect();
+      if (ended) return this.setStatus("stale", "Signed out. Reload the page to sign in.");
       this.stale();
       await this.pause();
     }
   }
 
-  /** One connection; true if it makes no sense to try again. */
-  async once() {
+  /** Open one connection and read it to its end; true if reconnecting is pointless. */
+  async connect() {
     this.connection = new AbortController();
     try {
       const headers = { Accept: "text/event-stream" };
@@ -65,7 +65,7 @@ class Follower {
       if (!answer.ok) return false;
       await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
     } catch {
-      // refused, cut or given up: all the same to who looks at the page
+      // refused, broken or aborted: handled alike by reconnecting
     }
     return false;
   }
@@ -78,11 +78,11 @@ class Follower {
       this.alive();
       const blocks = (rest + value).split(/\r\n\r\n|\n\n|\r\r/);
       rest = blocks.pop();
-      for (const block of blocks) this.take(block);
+      for (const block of blocks) this.dispatch(block);
     }
   }
 
-  take(block) {
+  dispatch(block) {
     let kind = "message";
     const data = [];
     for (const line of block.split(/\r\n|\n|\r/)) {
@@ -98,40 +98,40 @@ class Follower {
     const message = JSON.parse(data.join("\n"));
     if (kind === "stale") this.brokerAway = Date.parse(message.since) || now();
     if (kind === "resync") this.brokerAway = false;
-    this.say();
+    this.showStatus();
     this.handlers[kind]?.(message);
   }
 
   alive() {
-    this.heard = now();
+    this.lastHeard = now();
     this.wait = FIRST_WAIT;
-    this.say();
+    this.showStatus();
   }
 
-  say() {
+  showStatus() {
     if (this.brokerAway) this.stale(this.brokerAway === true ? undefined : this.brokerAway);
-    else this.tell("live", "Live");
+    else this.setStatus("live", "Live");
   }
 
   watch() {
-    if (this.shown.dataset.state === "live" && now() - this.heard > SILENT_AFTER) {
+    if (this.status.dataset.state === "live" && now() - this.lastHeard > SILENT_AFTER) {
       this.stale();
       this.connection?.abort();
     }
   }
 
-  stale(since = this.heard) {
-    this.tell("stale", `Stale since ${clockOf(since)}`);
+  stale(since = this.lastHeard) {
+    this.setStatus("stale", `Stale since ${clockOf(since)}`);
   }
 
-  tell(state, words) {
-    if (this.shown.dataset.state !== state) this.shown.dataset.state = state;
-    if (this.words.textContent !== words) this.words.textContent = words;
+  setStatus(state, words) {
+    if (this.status.dataset.state !== state) this.status.dataset.state = state;
+    if (this.statusText.textContent !== words) this.statusText.textContent = words;
   }
 
   async pause() {
     const until = document.hidden && this.pauseHidden ? 2 ** 30 : this.wait * (0.75 + Math.random() / 2);
-    this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
+    this.wait = Math.min(this.wait * 2, MAX_WAIT);
     await new Promise((wake) => {
       this.wake = wake;
       setTimeout(wake, until);

@@ -1,4 +1,4 @@
-// Times in the reader's zone, and durations that stay right while the page is open.
+// Shows times in the reader's time zone and keeps elapsed times up to date.
 
 const serverAhead = Date.parse(document.body.dataset.now) - Date.now();
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
@@ -10,7 +10,7 @@ export function now() {
   return Date.now() + serverAhead;
 }
 
-/** As `words.duration` says it. */
+/** Format a duration as `formatting.duration` does. */
 export function duration(milliseconds) {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   const minutes = Math.floor(seconds / 60);
@@ -26,7 +26,7 @@ export function clockOf(milliseconds) {
   return clock.format(new Date(milliseconds));
 }
 
-/** A `time` element that tells how long ago it is, and goes on doing so. */
+/** A `time` element with the time elapsed since `moment`, which is kept up to date. */
 export function sinceElement(moment) {
   const element = document.createElement("time");
   element.dateTime = moment;
@@ -35,7 +35,7 @@ export function sinceElement(moment) {
   return element;
 }
 
-/** Put the times below an element into the reader's zone. */
+/** Convert the times below an element to the reader's time zone. */
 export function localise(root = document) {
   for (const element of root.querySelectorAll("time[data-clock]")) write(element, clock.format(new Date(element.dateTime)));
   for (const element of root.querySelectorAll("time[data-day]")) write(element, day.format(new Date(element.dateTime)));

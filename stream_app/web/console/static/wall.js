@@ -1,5 +1,6 @@
-// Keeps the wall of live sessions right: what changed is drawn twice a second at most, numbers and
-// order in one frame; the order never changes under a focus or a pointer that was just moved.
+// Keeps the wall of live sessions up to date. Changes are drawn at most twice a second, numbers and
+// order in one frame. The order does not change while a card has the focus or the pointer has just
+// moved over the list.
 
 import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
@@ -13,30 +14,30 @@ const quiet = document.getElementById("quiet");
 const resort = document.getElementById("resort");
 const title = document.title;
 const cards = new Map([...list.children].map((card) => [card.dataset.session, card]));
-const news = new Map();
-const wanted = new Set();
+const updates = new Map();
+const toLoad = new Set();
 const sentences = new Map();
 const DRAW_EVERY = 500;
 const REORDER_EVERY = 1_000;
-/** A pointer that lies still for longer does not hold the order: nobody is about to click. */
-const POINTER_RESTS_AFTER = 5_000;
-const CARDS_A_FRAME = 60;
-const LOADS_AT_ONCE = 4;
+/** A pointer that has not moved for longer does not prevent reordering. */
+const POINTER_IDLE_AFTER = 5_000;
+const CARDS_PER_FRAME = 60;
+const CONCURRENT_LOADS = 4;
 let due = 0;
 let frame = 0;
 let drawnAt = -Infinity;
 let loading = 0;
 let outOfOrder = false;
 let pointed = -Infinity;
-/** Cards that the server is drawing: what comes meanwhile is kept, and drawn upon the new card. */
-const loaded = new Set();
+/** Sessions whose cards are being loaded; messages are kept until the new card is here. */
+const pending = new Set();
 let loadingAll = false;
 
-function note(score) {
-  const fresh = news.get(score.session_id) ?? { points: [] };
+function queueUpdate(score) {
+  const fresh = updates.get(score.session_id) ?? { points: [] };
   fresh.score = score;
   fresh.points.push(...score.risk_by_turn);
-  news.set(score.session_id, fresh);
+  updates.set(score.session_id, fresh);
   schedule();
 }
 
@@ -52,10 +53,10 @@ function draw() {
   frame = 0;
   if (loadingAll) return;
   let drawn = 0;
-  for (const [session, fresh] of news) {
-    if (loaded.has(session)) continue;
-    if (++drawn > CARDS_A_FRAME) return void (frame = requestAnimationFrame(draw));
-    news.delete(session);
+  for (const [session, fresh] of updates) {
+    if (pending.has(session)) continue;
+    if (++drawn > CARDS_PER_FRAME) return void (frame = requestAnimationFrame(draw));
+    updates.delete(session);
     const card = cards.get(session);
     if (!card) continue;
     update(card, fresh.score, fresh.points);
@@ -67,14 +68,14 @@ function draw() {
 }
 
 function tally() {
-  const calling = list.querySelectorAll(".calls").length;
+  const unanswered = list.querySelectorAll(".unanswered").length;
   count.textContent = String(cards.size);
   quiet.hidden = cards.size > 0;
-  document.title = calling ? `(${calling}) ${title}` : title;
+  document.title = unanswered ? `(${unanswered}) ${title}` : title;
 }
 
 function isInUse() {
-  const pointing = list.matches(":hover") && performance.now() - pointed < POINTER_RESTS_AFTER;
+  const pointing = list.matches(":hover") && performance.now() - pointed < POINTER_IDLE_AFTER;
   return pointing || list.contains(document.activeElement);
 }
 
@@ -112,59 +113,59 @@ function arrange(order) {
 
 function remove(session) {
   const card = cards.get(session);
-  wanted.delete(session);
+  toLoad.delete(session);
   if (!card) return;
-  const held = card.contains(document.activeElement);
+  const hadFocus = card.contains(document.activeElement);
   const next = card.nextElementSibling ?? card.previousElementSibling;
   cards.delete(session);
-  news.delete(session);
+  updates.delete(session);
   card.remove();
-  if (held) (next?.querySelector("a") ?? document.getElementById("main")).focus();
+  if (hadFocus) (next?.querySelector("a") ?? document.getElementById("main")).focus();
   tally();
 }
 
-/** A card as the server draws it: of a session that began just now, or whose alerts moved. */
-function want(session) {
-  wanted.add(session);
+/** Load a card from the server: for a new session, or one whose alerts have changed. */
+function requestCard(session) {
+  toLoad.add(session);
   loadNext();
 }
 
 async function loadNext() {
-  if (!wanted.size || loadingAll || loading >= LOADS_AT_ONCE) return;
-  const [session] = wanted;
-  wanted.delete(session);
+  if (!toLoad.size || loadingAll || loading >= CONCURRENT_LOADS) return;
+  const [session] = toLoad;
+  toLoad.delete(session);
   loading += 1;
-  loaded.add(session);
+  pending.add(session);
   const card = await loadElement(`/sessions/${encodeURIComponent(session)}/card`, "li.card").catch(() => null);
   loading -= 1;
-  loaded.delete(session);
+  pending.delete(session);
   if (card) {
     put(session, card);
     reorder();
   }
   schedule();
-  tell(session);
+  announceAlert(session);
   loadNext();
 }
 
 function put(session, card) {
   const old = cards.get(session);
-  const held = old?.contains(document.activeElement);
+  const hadFocus = old?.contains(document.activeElement);
   if (old) old.replaceWith(card);
   else list.append(card);
-  if (held) card.querySelector("a")?.focus();
+  if (hadFocus) card.querySelector("a")?.focus();
   cards.set(session, card);
   outOfOrder = true;
 }
 
-/** Read out what an alert did, unless the alert is muted. */
-function tell(session) {
+/** Announce an alert's change, unless the alert is muted. */
+function announceAlert(session) {
   const sentence = sentences.get(session);
   sentences.delete(session);
   if (sentence && !cards.get(session)?.querySelector(".alert-badge.muted")) announce(sentence);
 }
 
-const loadAnew = oneAtATime(async () => {
+const reload = oneAtATime(async () => {
   loadingAll = true;
   const fresh = await loadElement(location.href, "#cards").catch(() => null);
   if (fresh) await replaceAll([...fresh.children]);
@@ -178,7 +179,7 @@ async function replaceAll(fresh) {
   const kept = new Set(fresh.map((card) => card.dataset.session));
   for (const session of [...cards.keys()]) if (!kept.has(session)) remove(session);
   for (const [place, card] of fresh.entries()) {
-    if (place % CARDS_A_FRAME === 0) await new Promise(requestAnimationFrame);
+    if (place % CARDS_PER_FRAME === 0) await new Promise(requestAnimationFrame);
     put(card.dataset.session, card);
   }
 }
@@ -194,16 +195,16 @@ tally();
 follow({
   session(score) {
     if (score.status !== "open") remove(score.session_id);
-    else if (cards.has(score.session_id)) note(score);
-    else want(score.session_id);
+    else if (cards.has(score.session_id)) queueUpdate(score);
+    else requestCard(score.session_id);
   },
   alert(alert) {
     const sentence = sentenceOf(alert);
     if (sentence) sentences.set(alert.session_id, sentence);
-    want(alert.session_id);
+    requestCard(alert.session_id);
   },
   "alert-action"(action) {
-    want(action.session_id);
+    requestCard(action.session_id);
   },
-  resync: loadAnew,
+  resync: reload,
 });

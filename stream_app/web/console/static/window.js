@@ -1,7 +1,7 @@
-// Shows which turns a score has seen: under the pointer, at the focus, or held by its button.
+// Highlights the context window of a turn on hover and focus, or permanently with its button.
 
 const turns = document.getElementById("turns");
-let held = null;
+let pinned = null;
 
 function show(turn) {
   for (const lit of turns.querySelectorAll(".in-window, .of-window")) lit.classList.remove("in-window", "of-window");
@@ -14,19 +14,19 @@ function turnOf(event) {
   return event.target.closest?.(".turn.counsellor") ?? null;
 }
 
-/** Light up windows as the reader moves about. */
+/** Highlight windows on hover, focus and click. */
 export function watchWindows() {
-  turns.addEventListener("pointerover", (event) => show(turnOf(event) ?? held));
-  turns.addEventListener("pointerleave", () => show(held));
-  turns.addEventListener("focusin", (event) => show(turnOf(event) ?? held));
-  turns.addEventListener("focusout", () => show(held));
+  turns.addEventListener("pointerover", (event) => show(turnOf(event) ?? pinned));
+  turns.addEventListener("pointerleave", () => show(pinned));
+  turns.addEventListener("focusin", (event) => show(turnOf(event) ?? pinned));
+  turns.addEventListener("focusout", () => show(pinned));
   turns.addEventListener("click", (event) => {
     const button = event.target.closest(".window");
     if (!button) return;
     const turn = turnOf(event);
-    held = held === turn ? null : turn;
+    pinned = pinned === turn ? null : turn;
     for (const other of turns.querySelectorAll(".window[aria-pressed=true]")) other.setAttribute("aria-pressed", "false");
-    button.setAttribute("aria-pressed", String(held === turn));
-    show(held ?? turn);
+    button.setAttribute("aria-pressed", String(pinned === turn));
+    show(pinned ?? turn);
   });
 }

@@ -1,4 +1,4 @@
-"""A web process over sessions that the real pipeline has scored with the shipped bundle."""
+"""A web process with sessions scored by the real pipeline and the shipped bundle."""
 
 import asyncio
 import json
@@ -40,8 +40,8 @@ def _hash() -> str:
     return hash_password(PASSWORD)
 
 
-class Stage(Web):
-    """One web process with a database of its own; ``sue`` sees all teams, ``nora`` the north."""
+class ScoredWeb(Web):
+    """A web process with its own database; ``sue`` sees all teams, ``nora`` only north."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,28 +53,28 @@ class Stage(Web):
             People(self.store).set_password(person, _hash())
 
     def commit(self, *events: bytes) -> BatchResult:
-        """Events through the real core into the database."""
+        """Score events and commit the result to the database."""
         batch = [receive(Source("t", 0, i), raw) for i, raw in enumerate(events)]
         result = self.pipeline.process(batch, self.states)
         self.store.commit(result)
         self.states.update(result.sessions)
         return result
 
-    def go_live(self) -> None:
-        """Topics first: the web process reads them from where it finds them."""
-        self._aside(lambda: asyncio.run(declare_topics(self.settings)))
+    def start_live(self) -> None:
+        """Create the topics, then start: the process reads only new records."""
+        self._in_thread(lambda: asyncio.run(declare_topics(self.settings)))
         self.start()
 
-    def commit_and_tell(self, *events: bytes) -> None:
-        """As a worker does: into the database, then to the topics."""
+    def commit_and_publish(self, *events: bytes) -> None:
+        """Commit, then publish, as a worker does."""
         result = self.commit(*events)
-        self._aside(lambda: self.publish(result))
+        self._in_thread(lambda: self.publish(result))
 
-    def tell(self, messages: list[SessionScore]) -> None:
-        """To the topics only."""
-        self._aside(lambda: asyncio.run(self._tell(messages)))
+    def publish_scores(self, messages: list[SessionScore]) -> None:
+        """Publish session scores without committing them."""
+        self._in_thread(lambda: asyncio.run(self._publish_scores(messages)))
 
-    async def _tell(self, messages: list[SessionScore]) -> None:
+    async def _publish_scores(self, messages: list[SessionScore]) -> None:
         producer = AIOKafkaProducer(**client_options(self.settings), linger_ms=5)
         await producer.start()
         try:
@@ -83,34 +83,34 @@ class Stage(Web):
                 topic = self.settings.session_score_topic
                 await producer.send(topic, scores.encode(message), key=key)
         finally:
-            await producer.stop()  # sends what waits
+            await producer.stop()  # flushes
 
-    def break_off(self) -> None:
-        """The web process dies at once."""
+    def kill(self) -> None:
+        """Kill the web process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
-    def hold(self) -> None:
-        """The web process stands still; its connections stay open."""
+    def pause(self) -> None:
+        """Suspend the web process; its connections stay open."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        """It moves again."""
+    def resume(self) -> None:
+        """Resume the web process."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
     def now(self) -> datetime:
-        """Of this machine."""
+        """The current time."""
         return datetime.now(UTC)
 
-    def _aside(self, work: Callable[[], None]) -> None:
-        """In another thread: Playwright holds the event loop of this one."""
+    def _in_thread(self, work: Callable[[], None]) -> None:
+        """Run in another thread, because Playwright occupies this thread's event loop."""
         with ThreadPoolExecutor(1) as other:
             other.submit(work).result()
 
-    def play(
+    def play_sample(
         self,
         sample: str,
         session: str,
@@ -119,18 +119,20 @@ class Stage(Web):
         until: int | None = None,
         **changes: Any,
     ) -> list[bytes]:
-        """Commit a sample that began so long ago, up to the turn ``until``; returns what is left.
+        """Commit a sample session that began ``ago``, up to turn ``until``; return later events.
 
-        The session stays open unless all of it is played.
+        The session stays open unless all its events are committed.
         """
-        events = sample_turns(sample, session, datetime.now(UTC) - ago, **changes)
+        events = sample_session_events(sample, session, datetime.now(UTC) - ago, **changes)
         place = len(events) if until is None else until + 1
         self.commit(*events[:place])
         return events[place:]
 
 
-def sample_turns(sample: str, session: str, start: datetime, **changes: Any) -> list[bytes]:
-    """The events of a shipped sample under another session id."""
+def sample_session_events(
+    sample: str, session: str, start: datetime, **changes: Any
+) -> list[bytes]:
+    """Events of a shipped sample session, with another session id."""
     path = next(Path(SAMPLE_FOLDER).glob(f"{sample}*.jsonl"))
     found = []
     for event in sample_events(path, session, start, 1.0):
@@ -145,7 +147,7 @@ def sample_turns(sample: str, session: str, start: datetime, **changes: Any) -> 
 
 
 def turn(session: str, seq: int, text: str, **changes: Any) -> bytes:
-    """One turn; the client speaks at even places."""
+    """One turn; even seqs are the client's."""
     role = "counsellor" if seq % 2 else "client"
     body = {
         "type": "turn",
