@@ -30,7 +30,7 @@ def test_every_rapport_variable_is_a_setting(compose: dict[str, Any]) -> None:
     assert used <= known
 
 
-def test_images_are_pinned_and_long_running_services_are_looked_after(
+def test_images_are_pinned_and_long_running_services_have_health_checks(
     compose: dict[str, Any],
 ) -> None:
     for name, service in compose["services"].items():
@@ -42,7 +42,7 @@ def test_images_are_pinned_and_long_running_services_are_looked_after(
             assert service["deploy"]["resources"]["limits"]["memory"], name
 
 
-def test_passwords_must_be_given(compose: dict[str, Any]) -> None:
+def test_passwords_have_no_default(compose: dict[str, Any]) -> None:
     text = (ROOT / "docker-compose.yml").read_text("utf-8")
     assert re.search(r"PASSWORD:-", text) is None
     assert (
@@ -57,13 +57,13 @@ def test_workers_start_after_the_migration(compose: dict[str, Any]) -> None:
     assert needs["kafka"] == {"condition": "service_healthy"}
 
 
-def test_kafka_is_the_one_that_the_tests_run(compose: dict[str, Any]) -> None:
+def test_kafka_has_the_version_of_the_tests(compose: dict[str, Any]) -> None:
     pom = (ROOT / "servers" / "pom.xml").read_text("utf-8")
     version = compose["services"]["kafka"]["image"].partition(":")[2]
     assert f"<artifactId>kafka_2.13</artifactId>\n      <version>{version}</version>" in pom
 
 
-def test_the_notifier_reads_the_file_that_is_mounted(compose: dict[str, Any]) -> None:
+def test_the_notifier_reads_the_mounted_file(compose: dict[str, Any]) -> None:
     notifier = compose["services"]["notifier"]
     [mounted] = notifier["volumes"]
     assert notifier["profiles"] == ["notifications"]
@@ -71,7 +71,7 @@ def test_the_notifier_reads_the_file_that_is_mounted(compose: dict[str, Any]) ->
     assert mounted["read_only"]
 
 
-def test_the_consoles_proxy_is_trusted_at_the_address_that_it_has(compose: dict[str, Any]) -> None:
+def test_the_consoles_proxy_is_trusted_at_its_address(compose: dict[str, Any]) -> None:
     [network] = compose["networks"]["default"]["ipam"]["config"]
     assert ip_address(network["gateway"]) in ip_network(network["subnet"])
     web = compose["services"]["web"]

@@ -11,14 +11,14 @@ from stream_app.errors import RapportError
 BRANCHES: Final = "│├└─ "
 
 
-def test_the_drawing_shows_every_error_below_its_base_and_with_its_module() -> None:
+def test_the_tree_has_every_error_below_its_base_with_its_module() -> None:
     for module in pkgutil.walk_packages(stream_app.__path__, "stream_app."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     assert _drawn(errors.__doc__ or "") == _defined(RapportError)
 
 
-def test_the_drawing_is_read_with_its_branches() -> None:
+def test_the_tree_is_parsed_with_its_branches() -> None:
     drawn = _drawn("Words.\n\nTop\n├── One  what it says\n│   └── Two  more [a.b]\n└── Three x\n")
     assert drawn == {
         ("One", "Top", "stream_app.errors"),

@@ -158,7 +158,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         web.stop()
 
 
-def test_a_score_has_the_new_heads_and_comes_back_as_it_was(told: Told) -> None:
+def test_a_score_with_new_heads_round_trips(told: Told) -> None:
     said = [score for score in told.result.turn_scores if score.role is Role.COUNSELLOR]
     for score in said:
         warmth, reactions = (score.expressed.levels[name] for name in ("warmth", MECHANISMS[0]))
@@ -174,13 +174,13 @@ def test_a_score_has_the_new_heads_and_comes_back_as_it_was(told: Told) -> None:
     )
 
 
-def test_the_total_is_that_of_the_three_mechanisms_alone(told: Told) -> None:
+def test_the_total_includes_only_the_three_mechanisms(told: Told) -> None:
     for score in told.result.turn_scores:
         levels = [score.expressed.levels[name].level for name in MECHANISMS if score.expressed]
         assert score.expressed.total == (sum(levels) if levels else None)
 
 
-def test_the_new_heads_stand_in_the_rows_of_the_store(told: Told) -> None:
+def test_the_new_heads_are_stored(told: Told) -> None:
     row = told.row(1)
     assert row["expressed"]["warmth"]["level"] in (0, 1, 2)
     assert sum(row["expressed"]["tone"].values()) == pytest.approx(1.0)
@@ -188,7 +188,7 @@ def test_the_new_heads_stand_in_the_rows_of_the_store(told: Told) -> None:
     assert sum(told.row(0)["client"]["mood"].values()) == pytest.approx(1.0)
 
 
-def test_the_api_tells_of_them(told: Told) -> None:
+def test_the_api_returns_the_new_heads(told: Told) -> None:
     with told.web.client("sue") as sue:
         items = sue.get("/sessions/s/turns").raise_for_status().json()["items"]
         manifest = sue.get(f"/bundles/{told.bundle}").raise_for_status().json()["manifest"]
@@ -199,14 +199,14 @@ def test_the_api_tells_of_them(told: Told) -> None:
     assert heads["warmth"]["words"]["title"] == "Warmth"
 
 
-def test_the_console_shows_them_in_their_own_words(told: Told) -> None:
+def test_the_console_shows_the_new_heads_with_their_display_words(told: Told) -> None:
     page = told.page("/sessions/s")
     for words in ("Warmth", ">WM</b>", "Trust in the counsellor", "Emotional reactions", "mood"):
         assert words in page
     assert {"lukewarm", "cold", "warm"} & set(page.replace("<", " ").replace(">", " ").split())
 
 
-def test_exports_have_columns_for_them(told: Told) -> None:
+def test_exports_have_columns_for_the_new_heads(told: Told) -> None:
     rows = list(csv.DictReader(io.StringIO(told.export("turns?format=csv").decode())))
     row = told.row(1)
     assert rows[1]["expressed_warmth"] == str(row["expressed"]["warmth"]["level"])
@@ -220,7 +220,7 @@ def test_exports_have_columns_for_them(told: Told) -> None:
     assert json.loads(lines[1])["meta"]["perceived_trust"] == row["perceived"]["trust"]
 
 
-def test_a_rule_may_use_what_the_manifest_names_as_evidence(told: Told) -> None:
+def test_a_rule_may_use_the_manifests_evidence(told: Told) -> None:
     firing = [alert for alert in told.result.alerts if alert.rule == "warm"]
     assert firing, "the rule has not fired"
     first = firing[0]

@@ -57,7 +57,7 @@ def _trespasses(importer: str, imported: str) -> Iterator[str]:
             yield f"{importer} imports {package}.{name}"
 
 
-def test_no_module_imports_what_another_package_keeps_to_itself() -> None:
+def test_no_module_imports_a_private_module_of_another_package() -> None:
     files = [file for root in READERS for file in sorted((ROOT / root).rglob("*.py"))]
     found = {
         trespass
@@ -79,14 +79,14 @@ def test_no_module_imports_what_another_package_keeps_to_itself() -> None:
         ("models.train", "torch.nn", 0),
     ],
 )
-def test_an_import_is_judged_by_every_package_that_it_enters(
+def test_an_import_is_checked_against_every_package_it_enters(
     importer: str, imported: str, count: int
 ) -> None:
     assert len(list(_trespasses(importer, imported))) == count
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_name_of_a_surface_exists(package: str) -> None:
+def test_every_public_name_exists(package: str) -> None:
     folder, tree = _file(package).parent, _tree(_file(package))
     modules = {path.stem for path in folder.iterdir()}
     defined = {
@@ -97,7 +97,7 @@ def test_every_name_of_a_surface_exists(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if name.startswith("stream_app.")])
-def test_what_a_docstring_says_to_start_at_exists(package: str) -> None:
+def test_every_starting_point_in_a_docstring_exists(package: str) -> None:
     text = ast.get_docstring(_tree(_file(package))) or ""
     start = text.partition("Start at")[2].partition(";")[0]
     for name in re.findall(r"``([\w.]+)``", start):

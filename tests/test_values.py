@@ -22,7 +22,7 @@ def _dataclasses() -> dict[str, set[str]]:
     return found
 
 
-def test_dataclasses_are_for_what_the_api_and_the_pages_show() -> None:
+def test_dataclasses_are_only_in_store_and_web() -> None:
     places = _dataclasses()
     assert len(places) > 50
     outside = {p for p in places if not p.startswith(("stream_app/store/", "stream_app/web/"))}

@@ -8,14 +8,14 @@ from benchmarks.rounds import median, ratio
 
 
 @given(a=st.floats(1e-5, 1e-2), b=st.floats(1e-6, 1e-3))
-def test_a_line_without_noise_is_found_again(a: float, b: float) -> None:
+def test_a_noiseless_line_is_recovered(a: float, b: float) -> None:
     points = [Point(tokens, 1.0 / (a + b * tokens)) for tokens in (4, 8, 16, 32, 64, 128)]
     found = cost.fit(points)
     assert found.a == pytest.approx(a, abs=1e-7)
     assert found.b == pytest.approx(b, rel=1e-3, abs=1e-9)
 
 
-def test_every_length_counts_alike_however_short() -> None:
+def test_every_length_has_the_same_weight() -> None:
     """A tenth off at one end and a tenth off at the other give errors of the same size."""
     points = [Point(4, 1100.0), Point(100, 90.0)]
     found = cost.fit(points)
@@ -30,7 +30,7 @@ def test_an_encoder_of_half_the_operations_costs_half_a_token() -> None:
     assert half.giga_operations(10.0) == pytest.approx(found.giga_operations(20.0))
 
 
-def test_one_length_makes_no_line() -> None:
+def test_a_single_length_gives_no_line() -> None:
     with pytest.raises(ValueError, match="two lengths"):
         cost.fit([Point(4, 100.0), Point(4, 110.0)])
 

@@ -4,7 +4,7 @@ from benchmarks import operators
 from stream_app.inference import bundle as bundles
 
 
-def test_every_operator_of_both_graphs_has_its_time() -> None:
+def test_every_operator_of_both_graphs_is_timed() -> None:
     profile = operators.measure(bundles.find("nano"), turns=32, batch=8)
     assert profile.encoder["MatMulIntegerToFloat"] > 0
     assert profile.head > 0

@@ -100,20 +100,20 @@ def test_a_sum(name: str, what: float) -> None:
     assert rows()[name].what == pytest.approx(what, rel=1e-6)
 
 
-def test_ten_times_the_sessions_are_ten_deployments_of_the_same_size() -> None:
+def test_ten_times_the_sessions_need_ten_times_the_deployment() -> None:
     found = rows(structs.replace(SMALL, sessions=1_000_000))
     split = "Bottlenecks: deployments, each with its own sessions"
     assert found[split].what == 10
     assert found["Bottlenecks: sessions in each"].what == 100_000
 
 
-def test_the_scarcest_comes_first() -> None:
+def test_the_scarcest_resource_comes_first() -> None:
     slow = structs.replace(SIZES, read=500.0)
     names = [name for name in rows(size=slow) if name.startswith("Bottlenecks")]
     assert "web process" in names[0]
 
 
-def test_what_was_not_measured_is_not_made_up_and_neither_is_what_follows_from_it() -> None:
+def test_missing_measurements_leave_derived_figures_empty() -> None:
     found = rows(speed=Speeds(tokens=20.0))
     for name in (
         "Workers: one worker, one core, default bundle",
@@ -168,14 +168,14 @@ def test_speeds_come_from_the_results(tmp_path: Path) -> None:
     assert 15 < found.tokens < 30
 
 
-def test_the_published_plan_is_what_its_figures_give() -> None:
+def test_the_published_plan_follows_from_its_figures() -> None:
     text = plan.DOCUMENT.read_text("utf-8")
     assert plan.document(text, sizes.load(), plan.speeds(reports.RESULTS)) == text
     assert "not measured" not in plan.document(text, None, SPEEDS).split("<!-- plan -->")[0]
     assert "Not measured." in plan.document(text, None, SPEEDS)
 
 
-def test_turns_for_the_sizes_come_from_all_sessions_in_turn() -> None:
+def test_turns_for_the_sizes_alternate_between_all_sessions() -> None:
     turns = sizes.said(5, 4)
     assert [turn.session for turn in turns] == [*range(5)] * 4
     assert [turn.seq for turn in turns] == [n for n in range(4) for _ in range(5)]

@@ -27,7 +27,7 @@ def bed() -> testbed.Testbed:
         yield opened
 
 
-def test_a_burst_and_a_flow_through_a_real_worker(bed: testbed.Testbed) -> None:
+def test_a_burst_and_a_steady_flow_through_a_real_worker(bed: testbed.Testbed) -> None:
     with consumer_group.workers(bed.deployment()) as workers:
         burst = workers.burst("burst", workload.turns(60))
         flow = workers.flow("flow", workload.turns(20), schedule.even(10.0, 2.0))
@@ -41,7 +41,7 @@ def test_a_burst_and_a_flow_through_a_real_worker(bed: testbed.Testbed) -> None:
     assert memory > 50.0
 
 
-def test_the_sessions_alone_are_timed_on_the_calls_of_the_pipeline() -> None:
+def test_the_bare_onnx_sessions_are_timed_on_the_pipelines_calls() -> None:
     turns = workload.turns(40)
     calls = onnx_only.recorded(DEFAULT_BUNDLE, turns)
     encoded = sum(len(call.feeds["input_ids"]) for call in calls if "input_ids" in call.feeds)
@@ -54,7 +54,7 @@ def test_the_sessions_alone_are_timed_on_the_calls_of_the_pipeline() -> None:
     assert all(timed.seconds > 0.0 for timed in [*first, *second])
 
 
-def test_sessions_that_are_open_before_the_worker_starts_go_on_with_a_full_window(
+def test_sessions_open_before_the_start_continue_with_a_full_window(
     bed: testbed.Testbed,
 ) -> None:
     settings = bed.deployment()
@@ -65,7 +65,7 @@ def test_sessions_that_are_open_before_the_worker_starts_go_on_with_a_full_windo
     assert (burst.turns, again.turns) == (30, 20)
 
 
-def test_start_up() -> None:
+def test_start_up_time_is_measured() -> None:
     found = startup.measure(SMALLEST)
     assert 0.0 < found.listening[0] <= found.ready[0]
 
@@ -82,14 +82,14 @@ def test_the_cost_model_is_measured_on_short_and_long_turns() -> None:
     assert "µs a token" in length.table(found)
 
 
-def test_without_cuda_an_accelerator_is_not_measured_and_the_reason_is_said() -> None:
+def test_without_cuda_the_accelerator_is_skipped_with_a_reason() -> None:
     if CUDA in ort.get_available_providers():
         pytest.skip("this ONNX Runtime has CUDA in it")
     with pytest.raises(Unavailable, match=r"no CUDA provider.*nvidia-smi"):
         accelerator.measure(SMALLEST)
 
 
-def test_what_is_measured_on_an_accelerator_runs_on_the_cpu_too() -> None:
+def test_accelerator_benchmarks_also_run_on_the_cpu() -> None:
     """The same calls; the figures of a device are those of another core."""
     found = accelerator.measured(SMALLEST, Provider.CPU, "Device 1")
     (device,) = found.devices
@@ -99,7 +99,7 @@ def test_what_is_measured_on_an_accelerator_runs_on_the_cpu_too() -> None:
     assert found.worker[0] > 0.0
 
 
-def test_a_consumer_that_ends_is_reported_with_its_last_words(bed: testbed.Testbed) -> None:
+def test_a_consumer_that_exits_is_reported_with_the_end_of_its_log(bed: testbed.Testbed) -> None:
     command = [sys.executable, "-c", "raise SystemExit('no bundle here')"]
     with (
         pytest.raises(RapportError, match=r"(?s)a consumer ended with status 1.*no bundle here"),
@@ -108,7 +108,7 @@ def test_a_consumer_that_ends_is_reported_with_its_last_words(bed: testbed.Testb
         pass
 
 
-def test_commits_of_several_processes_are_read_once_and_only_whole_lines(tmp_path: Path) -> None:
+def test_commits_of_several_processes_are_read_once_by_complete_lines(tmp_path: Path) -> None:
     writer, reader = CommitWriter(tmp_path), CommitReader(tmp_path)
     writer.write([("run-1", 1.5)], 0.25)
     (tmp_path / "other.commits").write_bytes(b"[1.0,2.0,3.0,[]]\n[1.0,2.")

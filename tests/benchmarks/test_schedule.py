@@ -8,7 +8,7 @@ from benchmarks import schedule
 
 
 @given(rate=st.floats(50.0, 500.0), seed=st.integers(0, 1000))
-def test_arrivals_come_in_order_within_the_time_at_about_the_rate(rate: float, seed: int) -> None:
+def test_arrivals_are_ordered_and_have_about_the_rate(rate: float, seed: int) -> None:
     at = schedule.arrivals(rate, 20.0, seed)
     assert at == sorted(at)
     assert at[0] > 0.0
@@ -33,7 +33,7 @@ def test_equal_seeds_give_equal_times() -> None:
 @pytest.mark.parametrize(
     "make", [lambda: schedule.even(0.0, 1.0), lambda: schedule.arrivals(-1.0, 1.0, 1)]
 )
-def test_a_rate_is_above_zero(make) -> None:
+def test_a_rate_must_be_positive(make) -> None:
     with pytest.raises(ValueError, match="above 0"):
         make()
 
@@ -47,7 +47,7 @@ def test_time_that_a_turn_waited_for_a_late_sender_counts() -> None:
     assert found.turns == 10
 
 
-def test_the_backlog_is_what_was_due_and_is_not_done() -> None:
+def test_the_backlog_is_the_number_of_due_and_unfinished_turns() -> None:
     due = [float(second) for second in range(11)]
     keeping_up = [at + 0.5 for at in due]
     assert schedule.backlog(due, keeping_up) == [1] * 10

@@ -17,18 +17,20 @@ def flow(rate: float, backlog: list[int]) -> Flow:
 
 
 @given(level=st.integers(0, 5000), rate=st.floats(10.0, 2000.0))
-def test_a_backlog_that_stays_is_kept_up_with(level: int, rate: float) -> None:
+def test_a_constant_backlog_is_sustainable(level: int, rate: float) -> None:
     assert keeps_up(flow(rate, [level] * 10), SECONDS)
 
 
 @given(rate=st.floats(100.0, 2000.0), deficit=st.floats(0.05, 0.9))
-def test_a_backlog_that_grows_by_a_share_of_what_comes_is_not(rate: float, deficit: float) -> None:
+def test_a_backlog_that_grows_with_the_input_is_not_sustainable(
+    rate: float, deficit: float
+) -> None:
     """After a second of start-up, a share of the turns stays behind."""
     grows = [int(rate * deficit * second + 1) for second in range(1, 11)]
     assert not keeps_up(flow(rate, grows), SECONDS)
 
 
-def test_batches_that_come_and_go_do_not_count_as_growth() -> None:
+def test_fluctuations_by_batches_do_not_count_as_growth() -> None:
     assert keeps_up(flow(500.0, [0, 120, 30, 90, 10, 110, 60, 20, 130, 70]), SECONDS)
 
 

@@ -33,7 +33,7 @@ def report(part: str, result: object, quick: bool = False) -> reports.Report:
     return reports.report(reports.PARTS[part], "bundle-1", MACHINE, 3, quick, 1.0, result)
 
 
-def test_ratios_come_first_and_a_line_that_could_not_be_measured_says_why() -> None:
+def test_ratios_come_first_and_unmeasured_lines_have_a_reason() -> None:
     shown = alternatives.table(side_by_side())
     assert shown.index("| ours / bare | 0.95 | 0.9 |") < shown.index("| bare | sessions | 400.0 |")
     assert "| ours / peer | not measured |  |" in shown
@@ -41,7 +41,7 @@ def test_ratios_come_first_and_a_line_that_could_not_be_measured_says_why() -> N
     assert "| ours | worker | 380.0 | 180-390 | 150 | 100 |" in shown
 
 
-def test_a_report_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+def test_a_report_round_trips_through_its_file(tmp_path: Path) -> None:
     written = report("alternatives", side_by_side())
     assert reports.write(written, tmp_path).name == "alternatives.json"
     found = reports.read("alternatives", tmp_path)
@@ -49,7 +49,7 @@ def test_a_report_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
     assert reports.read("latency", tmp_path) is None
 
 
-def test_a_document_gets_the_tables_that_there_are_figures_for(tmp_path: Path) -> None:
+def test_a_document_gets_the_tables_that_have_figures(tmp_path: Path) -> None:
     reports.write(report("alternatives", side_by_side()), tmp_path)
     text = (
         "# Title\n<!-- alternatives -->\nold\n<!-- /alternatives -->\nwords\n"
@@ -65,25 +65,23 @@ def test_a_document_gets_the_tables_that_there_are_figures_for(tmp_path: Path) -
     assert reports.document(found, tmp_path) == found
 
 
-def test_a_quick_run_is_marked_as_worth_nothing() -> None:
+def test_a_quick_run_is_marked_as_not_meaningful() -> None:
     assert "mean nothing" in reports.shown(report("alternatives", side_by_side(), quick=True))
     assert "mean nothing" not in reports.shown(report("alternatives", side_by_side()))
 
 
-def test_markers_that_are_missing_are_an_error() -> None:
+def test_missing_markers_are_an_error() -> None:
     with pytest.raises(ValueError, match="<!-- alternatives -->"):
         markdown.replace("nothing", "alternatives", "table")
 
 
-def test_the_published_document_has_a_place_for_every_part_and_nothing_that_is_out_of_date() -> (
-    None
-):
+def test_the_published_document_is_complete_and_up_to_date() -> None:
     text = reports.DOCUMENT.read_text("utf-8")
     assert sorted(markdown.names(text)) == sorted(reports.PARTS)
     assert reports.document(text, reports.RESULTS) == text
 
 
-def test_published_figures_are_no_quick_ones() -> None:
+def test_published_figures_are_not_from_quick_runs() -> None:
     for name in reports.PARTS:
         found = reports.read(name, reports.RESULTS)
         assert found is None or (not found.quick and found.rounds >= 5)
@@ -98,7 +96,7 @@ def test_percentiles_are_medians_over_rounds() -> None:
     assert "| sqlite x1, 10% | 40.0 | 20 | 40 | 60 | 20 | 1.0 |" in shown
 
 
-def test_the_cost_model_is_tested_on_lengths_and_encoders_that_it_has_not_seen() -> None:
+def test_the_cost_model_is_tested_on_unseen_lengths_and_encoders() -> None:
     def measured(tokens: float, mixture: bool = False) -> Length:
         rate = 1 / (0.0002 + 0.0001 * tokens)
         return Length(tokens, mixture, [rate], [rate / 1.25], [100.0])
@@ -115,7 +113,7 @@ def test_the_cost_model_is_tested_on_lengths_and_encoders_that_it_has_not_seen()
     assert "error is at most 9.1 %; 15 % are allowed" in shown
 
 
-def test_an_accelerator_stands_beside_a_core_and_what_a_worker_lacks_is_said() -> None:
+def test_an_accelerator_is_compared_with_a_core_and_missing_figures_are_noted() -> None:
     devices = [
         Device("cuda", 100, [30_000.0, 20_000.0, 31_000.0], [90_000.0] * 3, 2e-4),
         Device("cpu", 10, [400.0] * 3, [9000.0] * 3, 0.0),
@@ -130,7 +128,7 @@ def test_an_accelerator_stands_beside_a_core_and_what_a_worker_lacks_is_said() -
     assert "at most 2.0e-04 on cuda (promised: 1e-04)" in shown
 
 
-def test_figures_are_json_that_other_programs_can_read(tmp_path: Path) -> None:
+def test_figures_are_valid_json(tmp_path: Path) -> None:
     path = reports.write(report("alternatives", side_by_side()), tmp_path)
     body = msgspec.json.decode(path.read_bytes())
     assert body["machine"]["cores"] == 2

@@ -16,12 +16,12 @@ def tokens_of(texts: list[str]) -> list[int]:
     return [len(found.ids) for found in tokenizer.tokenize(texts)]
 
 
-def test_a_turn_has_the_tokens_that_it_says() -> None:
+def test_a_turn_has_the_stated_number_of_tokens() -> None:
     turns = workload.turns(400)
     assert tokens_of([turn.text for turn in turns]) == [turn.tokens for turn in turns]
 
 
-def test_turns_are_as_long_as_in_the_corpora_however_few_there_are() -> None:
+def test_turn_lengths_are_distributed_as_in_the_corpora() -> None:
     found = lengths.load()
     wanted = sum(h.mean for corpus in found.values() for h in corpus.tokens.values()) / 4
     for count in (400, 4000):
@@ -29,12 +29,12 @@ def test_turns_are_as_long_as_in_the_corpora_however_few_there_are() -> None:
         assert sum(turn.tokens for turn in turns) / count == pytest.approx(wanted, rel=0.06)
 
 
-def test_equal_arguments_give_equal_turns_and_another_seed_gives_others() -> None:
+def test_turns_depend_only_on_arguments_and_seed() -> None:
     assert workload.turns(100) == workload.turns(100)
     assert workload.turns(100) != workload.turns(100, seed=2)
 
 
-def test_turns_of_a_session_come_in_order_and_so_many_sessions_are_open_at_a_time() -> None:
+def test_turns_are_in_order_and_the_number_of_open_sessions_is_constant() -> None:
     turns = workload.turns(2000, sessions=20)
     said: Counter[int] = Counter()
     for turn in turns:
@@ -53,7 +53,7 @@ def test_fixed_turns_have_one_length_and_alternate_in_role() -> None:
     assert [turn.role for turn in turns if turn.session == 0] == ["client", "counsellor"] * 2
 
 
-def test_a_turn_goes_over_the_wire_with_its_intended_time_to_the_microsecond() -> None:
+def test_a_turn_has_its_scheduled_time_to_the_microsecond() -> None:
     turn = workload.turns(1)[0]
     event = decode(workload.event(turn, "run", 1_700_000_000.123456, first_seq=8))
     assert isinstance(event, Turn)
@@ -62,7 +62,7 @@ def test_a_turn_goes_over_the_wire_with_its_intended_time_to_the_microsecond() -
     assert event.consent is True
 
 
-def test_the_histograms_are_those_of_the_corpora() -> None:
+def test_the_histograms_match_the_corpora() -> None:
     found = lengths.load()
     assert {name: sum(c.session_turns.counts) for name, c in found.items()} == {
         "annomi": 99,

@@ -18,7 +18,7 @@ def test_equal_seeds_give_equal_logs_and_plans() -> None:
 @pytest.mark.services
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_nothing_is_lost_doubled_or_wrong(seed: int) -> None:
+def test_no_row_is_lost_duplicated_or_wrong(seed: int) -> None:
     report = once(seed, SHORT)
     print(line(report))
     assert report.clean, report.examples

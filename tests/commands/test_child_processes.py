@@ -27,7 +27,7 @@ def test_a_process_that_does_not_stop_is_killed(
     assert process.returncode == -9
 
 
-def test_a_setting_that_is_taken_away_is_not_inherited(
+def test_a_removed_setting_is_not_inherited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAPPORT_HEALTH_PORT", "1")

@@ -32,7 +32,7 @@ def sessions(store: Store) -> list[str]:
     return [row["session_id"] for row in rows(store, tables.sessions)]
 
 
-def test_it_asks_first(store: Store) -> None:
+def test_erase_asks_for_confirmation(store: Store) -> None:
     said = run("--session", "north-0", answer="n\n")
     assert said.exit_code == 1
     assert "with 12 turns" in said.output
@@ -41,7 +41,7 @@ def test_it_asks_first(store: Store) -> None:
     assert sessions(store) == ["north-1", "south-0", "south-1"]
 
 
-def test_it_says_what_it_removed_what_it_did_not_and_never_a_word_of_it(store: Store) -> None:
+def test_erase_reports_what_it_removed_and_kept_without_text(store: Store) -> None:
     said = run("--speaker", judging.NOOR, "--session", "south-1", "--yes").output
     assert sessions(store) == ["south-0"]
     assert "3 sessions to erase; 3 of them are stored, with 36 turns" in said
@@ -50,19 +50,19 @@ def test_it_says_what_it_removed_what_it_did_not_and_never_a_word_of_it(store: S
     assert "hard" not in said
 
 
-def test_a_session_that_is_not_stored_is_kept_out_from_now_on(store: Store) -> None:
+def test_later_events_of_an_erased_unknown_session_are_ignored(store: Store) -> None:
     said = run("--session", "not-yet", "--yes")
     assert said.exit_code == 0
     assert "1 sessions to erase; 0 of them are stored" in said.output
     assert store.erased(["not-yet"]) == {"not-yet"}
 
 
-def test_something_must_be_named(store: Store) -> None:
+def test_erase_needs_a_session_or_a_speaker(store: Store) -> None:
     assert run("--yes").exit_code == 2
     assert len(sessions(store)) == 4
 
 
-def test_a_speaker_of_no_session_is_an_error_that_does_not_repeat_the_name(
+def test_a_speaker_without_sessions_is_an_error_without_the_name(
     store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["rapport", "erase", "--speaker", "joan@example.org", "--yes"]

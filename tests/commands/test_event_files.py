@@ -21,7 +21,7 @@ from tests.store.batches import turn
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
 
-def test_lines_come_as_they_are_and_blank_ones_keep_their_place(tmp_path: Path) -> None:
+def test_lines_are_unchanged_and_blank_ones_keep_their_number(tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     lines = [turn(), b'  {"odd": 1}  ', b"", b"\xff\x00 not json", turn(1)]
     file.write_bytes(b"\r\n".join(lines))
@@ -29,7 +29,7 @@ def test_lines_come_as_they_are_and_blank_ones_keep_their_place(tmp_path: Path) 
     assert [event.value for event in timed_events(file)] == [line for line in lines if line]
 
 
-def test_events_are_timed_by_what_they_say_and_never_go_back(tmp_path: Path) -> None:
+def test_events_are_timed_by_occurred_at_and_never_go_back(tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     times = ["10:00:00Z", "10:00:07Z", "10:00:03Z", "10:00:59", "12:00:09+02:00"]
     lines = [turn(occurred_at=f"2026-01-05T{time}") for time in times]
@@ -39,7 +39,7 @@ def test_events_are_timed_by_what_they_say_and_never_go_back(tmp_path: Path) -> 
     assert [event.key for event in events] == [b"s"] * 5 + [b""] * 2
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.jsonl"):
         list(raw_events(tmp_path / "gone.jsonl"))
 
@@ -54,7 +54,7 @@ def shipped(path: Path) -> list[Any]:
     return found
 
 
-def test_the_samples_show_enough_sessions_turns_and_domains() -> None:
+def test_the_sample_sessions_cover_enough_turns_and_domains() -> None:
     paths = sample_sessions()
     assert len(paths) >= 24
     turns = [event for path in paths for event in shipped(path) if isinstance(event, Turn)]
@@ -73,7 +73,7 @@ def test_every_shipped_session_decodes_and_ends_but_the_broken_one() -> None:
     assert {"schema", "not-json", "not-utf-8", "nul-byte", "empty-text"} <= reasons
 
 
-def test_speed_shortens_the_pauses_also_in_the_events() -> None:
+def test_speed_shortens_pauses_also_in_occurred_at() -> None:
     path = sample_sessions()[0]
     slow, fast = (sample_events(path, "id", NOW, speed) for speed in (1.0, 4.0))
     assert fast[-1].at == pytest.approx(slow[-1].at / 4)
@@ -140,13 +140,13 @@ def test_a_corpus_without_dates_has_plausible_times(
     assert decode(event).occurred_at == datetime.fromisoformat(at).replace(tzinfo=UTC)
 
 
-def test_an_utterances_own_role_counts_before_its_speakers(tmp_path: Path) -> None:
+def test_an_utterances_role_overrides_its_speakers(tmp_path: Path) -> None:
     folder = convokit(tmp_path, utterance(1, meta={"role": "therapist"}))
     [event] = raw_events(folder)
     assert json.loads(event)["role"] == "therapist"
 
 
-def test_older_corpora_leave_the_meta_wrapper_out(tmp_path: Path) -> None:
+def test_older_corpora_without_the_meta_wrapper_are_read(tmp_path: Path) -> None:
     folder = convokit(tmp_path, utterance(1), speakers={"joan": {"role": "patient"}})
     [event] = raw_events(folder)
     assert json.loads(event)["role"] == "patient"
@@ -163,13 +163,11 @@ def test_older_corpora_leave_the_meta_wrapper_out(tmp_path: Path) -> None:
         (utterance(2, timestamp="yesterday"), "utterance"),
     ],
 )
-def test_a_line_that_cannot_be_used_is_named_by_file_and_number(
-    tmp_path: Path, bad: Any, word: str
-) -> None:
+def test_an_invalid_line_is_named_by_file_and_number(tmp_path: Path, bad: Any, word: str) -> None:
     with pytest.raises(InputError, match=rf"utterances\.jsonl, line 2.*{word}"):
         list(raw_events(convokit(tmp_path, utterance(1), bad)))
 
 
-def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_corpus_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"speakers\.json"):
         list(raw_events(tmp_path))

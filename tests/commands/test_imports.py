@@ -14,14 +14,14 @@ print(json.dumps(sorted(sys.modules)))
 FORBIDDEN = {"torch", "transformers", "sklearn", "models", "export"}
 
 
-def test_no_command_imports_torch_or_our_training_code() -> None:
+def test_no_command_imports_torch_or_the_training_code() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
     loaded = set(json.loads(done.stdout))
     assert "stream_app.commands.up" in loaded
     assert not {name.partition(".")[0] for name in loaded} & FORBIDDEN
 
 
-def test_a_worker_needs_nothing_of_the_console() -> None:
+def test_a_worker_does_not_import_the_console() -> None:
     script = (
         "import json, sys; import stream_app.commands.worker; print(json.dumps(list(sys.modules)))"
     )

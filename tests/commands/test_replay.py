@@ -27,7 +27,7 @@ def shown(sessions: int, concurrent: int, speed: float = 1.0) -> list:
 
 
 @pytest.mark.parametrize("concurrent", [1, 3, 50])
-def test_all_sessions_are_shown_whole_and_in_time(concurrent: int) -> None:
+def test_all_sessions_are_complete_and_in_time_order(concurrent: int) -> None:
     events = shown(12, concurrent)
     assert all(one.at <= two.at for one, two in pairwise(events))
     for number, key in enumerate(KEYS):
@@ -42,7 +42,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("concurrent", [1, 3])
-def test_no_more_sessions_than_asked_for_are_under_way(concurrent: int) -> None:
+def test_the_number_of_concurrent_sessions_is_limited(concurrent: int) -> None:
     events = shown(12, concurrent)
     last = {event.key: place for place, event in enumerate(events)}
     under_way: set[bytes] = set()
@@ -55,13 +55,13 @@ def test_no_more_sessions_than_asked_for_are_under_way(concurrent: int) -> None:
     assert most == concurrent
 
 
-def test_speed_is_a_factor_on_the_whole_showing() -> None:
+def test_speed_scales_the_whole_stream() -> None:
     slow, fast = shown(6, 2), shown(6, 2, speed=5.0)
     assert [event.key for event in fast] == [event.key for event in slow]
     assert fast[-1].at == pytest.approx(slow[-1].at / 5)
 
 
-async def test_without_a_broker_sending_says_so() -> None:
+async def test_sending_without_a_broker_is_an_error() -> None:
     away = f"127.0.0.1:{free_port()}"
     settings = Settings().model_copy(update={"kafka_brokers": away})
     with pytest.raises(BrokerUnavailable, match=away):
@@ -94,20 +94,20 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "producer", producer)
 
 
-async def test_every_event_that_is_not_delivered_counts(refusing: None) -> None:
+async def test_every_undelivered_event_is_counted(refusing: None) -> None:
     events = [TimedEvent(0.0, b"", value) for value in (b"bad", b"good", b"bad", b"good")]
     with pytest.raises(RapportError, match=r"2 of 4 events .* TopicAuthorizationFailed"):
         await send(Settings(), events, 0.0)
     assert await send(Settings(), events[1:2], 0.0) == 1
 
 
-async def test_a_broker_that_goes_away_ends_it(refusing: None) -> None:
+async def test_a_lost_broker_ends_the_replay(refusing: None) -> None:
     events = [TimedEvent(0.0, b"", value) for value in (b"good", b"away", b"good")]
     with pytest.raises(BrokerUnavailable, match="after 1 events"):
         await send(Settings(), events, 0.0)
 
 
-async def test_an_event_that_is_too_large_for_the_producer_holds_up_no_other() -> None:
+async def test_a_too_large_event_does_not_block_others() -> None:
     with running() as address:
         settings = Settings().model_copy(update={"kafka_brokers": address})
         await declare_topics(settings)

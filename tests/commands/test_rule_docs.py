@@ -14,12 +14,12 @@ def test_the_table_of_variables_is_the_catalogue() -> None:
     assert variables() in TEXT, "paste what `rapport rules variables` prints"
 
 
-def test_the_examples_can_be_used() -> None:
+def test_the_documented_examples_are_valid() -> None:
     whole, condition = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
     assert parse(whole.encode(), "docs").names == {"long-silence"}
     head = HEAD + "  - name: a\n    summary: x\n    severity: info\n"
     assert parse((head + condition).encode(), "docs").names == {"a"}
 
 
-def test_the_faults_that_are_shown_are_told_so() -> None:
+def test_the_documented_error_messages_are_the_real_ones() -> None:
     assert "there is no variable or function `riks`; is `risk` meant?" in TEXT

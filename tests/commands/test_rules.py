@@ -25,14 +25,14 @@ def sessions(tmp_path: Path) -> Path:
     return file
 
 
-def test_check_shows_the_rules_of_a_file(rapport: Rapport) -> None:
+def test_check_prints_the_rules_of_a_file(rapport: Rapport) -> None:
     done = rapport("rules", "check", DEFAULT_RULES)
     assert done.returncode == 0, done.stderr
     assert "3 rules, digest " in done.stdout
     assert "low-empathy" in done.stdout
 
 
-def test_check_tells_each_fault_with_its_line(rapport: Rapport, tmp_path: Path) -> None:
+def test_check_reports_each_error_with_its_line(rapport: Rapport, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(HEAD + rule_text("a", when="riks > 0.5", severity="high"), "utf-8")
     done = rapport("rules", "check", file)
@@ -59,7 +59,7 @@ def test_the_shipped_rules_on_sample_sessions(rapport: Rapport, sessions: Path) 
     assert not [text for text in texts if text and len(text) > 20 and text in done.stdout]
 
 
-def test_ratings_give_false_alarms_and_what_was_detected(rapport: Rapport, tmp_path: Path) -> None:
+def test_ratings_determine_false_alarms_and_detections(rapport: Rapport, tmp_path: Path) -> None:
     """A rule for one team: it fires in one of two good and in one of one low session."""
     ratings = {"good-1": 5.0, "good-2": 4.0, "low": 1.0, "middling": 3.0}
     log = []
@@ -77,7 +77,7 @@ def test_ratings_give_false_alarms_and_what_was_detected(rapport: Rapport, tmp_p
     assert "low: 1 sessions rated 2 or less; good: 2 rated 4 or more" in done.stdout
 
 
-def test_a_session_that_stops_calls_somebody_only_as_if_live(
+def test_a_session_without_an_end_fires_time_rules_only_with_live(
     rapport: Rapport, tmp_path: Path
 ) -> None:
     (tmp_path / "log.jsonl").write_bytes(turn(0) + b"\n")

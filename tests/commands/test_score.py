@@ -62,9 +62,7 @@ def test_batch_size_changes_no_score_and_each_session_has_one_summary(
                 assert 0 <= start < end <= len(texts[row["session_id"], row["seq"]])
 
 
-def test_lines_that_were_set_aside_are_told_by_number_and_without_text(
-    rapport: Rapport, tmp_path: Path
-) -> None:
+def test_dead_letters_are_reported_by_line_without_text(rapport: Rapport, tmp_path: Path) -> None:
     bad = [b"", turn(text=f"{SECRET}\x00"), turn(), b"", SECRET.encode(), turn(1, role=SECRET)]
     done = rapport("score", write(tmp_path, bad))
     assert done.returncode == 0
@@ -91,7 +89,7 @@ def test_without_consent_nothing_is_scored_unless_it_was_given_elsewhere(
     assert {row["type"] for row in read(tmp_path / "out")} == {"turn_score", "session_score"}
 
 
-def test_input_and_output_that_cannot_be_used_are_a_line(rapport: Rapport, tmp_path: Path) -> None:
+def test_unusable_input_or_output_is_a_one_line_error(rapport: Rapport, tmp_path: Path) -> None:
     file = write(tmp_path, [turn()])
     before = file.read_bytes()
     for arguments in (

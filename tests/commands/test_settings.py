@@ -65,14 +65,14 @@ def test_config_masks_secrets(say, name: str, value: str) -> None:
     assert f"{name}=" in out
 
 
-def test_config_prints_what_is_in_force(say) -> None:
+def test_config_prints_the_settings_in_force(say) -> None:
     _, out, _ = say("config", RAPPORT_BATCH_MAX="17", RAPPORT_KAFKA_SECURITY="SASL_SSL")
     assert "RAPPORT_BATCH_MAX=17 " in out
     assert "RAPPORT_KAFKA_SECURITY=SASL_SSL\n" in out
     assert "RAPPORT_DATABASE_URL=sqlite:///rapport.db " in out
 
 
-def test_a_teams_approach_goes_before_its_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_teams_approach_overrides_its_domains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "RAPPORT_APPROACHES",
         '{"domain:counselling": "motivational-interviewing", "team:mi": '
@@ -100,7 +100,7 @@ def test_a_teams_approach_goes_before_its_domains(monkeypatch: pytest.MonkeyPatc
         ("RAPPORT_APPROACHES", '{"team:": "motivational-interviewing"}'),
     ],
 )
-def test_a_bad_value_is_one_line_that_names_the_variable(say, name: str, value: str) -> None:
+def test_an_invalid_value_is_one_line_that_names_the_variable(say, name: str, value: str) -> None:
     status, out, err = say("config", **{name: value})
     assert status == 2
     assert err.startswith(f"{name}: ")
@@ -108,7 +108,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(say, name: str, value: 
     assert len(err.splitlines()) == 1
 
 
-def test_a_file_of_rules_that_cannot_be_used_is_refused_with_its_lines(say, tmp_path: Path) -> None:
+def test_an_invalid_file_of_rules_is_refused_with_line_numbers(say, tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("", "utf-8")
     (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - name: a\n", "utf-8")
     status, _, err = say("score", "log.jsonl", RAPPORT_RULES="mine.yaml")
@@ -121,7 +121,7 @@ def test_a_file_of_rules_that_cannot_be_used_is_refused_with_its_lines(say, tmp_
     )
 
 
-def test_doctor_tells_what_is_wrong_with_the_rules(say, tmp_path: Path) -> None:
+def test_doctor_reports_errors_in_the_rules(say, tmp_path: Path) -> None:
     away = f"127.0.0.1:{broker.free_port()}"
     _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away)
     assert "low-empathy, sudden-drop, silence-after-distress" in out
@@ -131,7 +131,7 @@ def test_doctor_tells_what_is_wrong_with_the_rules(say, tmp_path: Path) -> None:
     assert "mine.yaml:3: unknown key `nme`" in out
 
 
-def test_baselines_of_an_empty_database_are_none(say) -> None:
+def test_an_empty_database_gives_no_baselines(say) -> None:
     assert say("db", "upgrade")[0] == 0
     status, out, _ = say("baselines", "refresh")
     assert status == 0
@@ -147,7 +147,7 @@ def test_upgrade_creates_the_tables_once(say, tmp_path: Path) -> None:
     assert before == after != "none"
 
 
-def test_an_error_of_ours_is_a_line_and_not_a_traceback(say) -> None:
+def test_a_rapport_error_is_one_line_without_a_traceback(say) -> None:
     away = f"postgresql://u:{SECRET}@127.0.0.1:{broker.free_port()}/db"
     status, _, err = say("db", "upgrade", RAPPORT_DATABASE_URL=away)
     assert status == 1
@@ -155,7 +155,7 @@ def test_an_error_of_ours_is_a_line_and_not_a_traceback(say) -> None:
     assert SECRET not in err
 
 
-def test_doctor_says_what_to_do(say) -> None:
+def test_doctor_suggests_what_to_do(say) -> None:
     status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=f"127.0.0.1:{broker.free_port()}")
     assert status == 1
     assert "run `rapport db upgrade`" in out
@@ -163,7 +163,7 @@ def test_doctor_says_what_to_do(say) -> None:
     assert "consent is required" in out
 
 
-def test_doctor_says_for_which_domains_the_bundle_has_an_index(say, tmp_path: Path) -> None:
+def test_doctor_lists_the_domains_with_an_index(say, tmp_path: Path) -> None:
     folder = shutil.copytree(DEFAULT_BUNDLE, tmp_path / "own")
     manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
     found = {}
@@ -177,7 +177,7 @@ def test_doctor_says_for_which_domains_the_bundle_has_an_index(say, tmp_path: Pa
     assert "WITHOUT" not in found["with"]
 
 
-def test_doctor_says_when_old_text_is_still_there(say, tmp_path: Path) -> None:
+def test_doctor_reports_text_older_than_its_retention_time(say, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/one.db"
     store = open_store(url)
     schema.upgrade(store)
@@ -200,7 +200,7 @@ def test_doctor_says_when_old_text_is_still_there(say, tmp_path: Path) -> None:
     assert "outdated.failed" not in out
 
 
-def test_doctor_makes_no_database(say, tmp_path: Path) -> None:
+def test_doctor_creates_no_database(say, tmp_path: Path) -> None:
     file = tmp_path / "deeper" / "there.db"
     away = f"127.0.0.1:{broker.free_port()}"
     _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_DATABASE_URL=f"sqlite:///{file}")
@@ -209,19 +209,19 @@ def test_doctor_makes_no_database(say, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["host:zanzibar", ""])
-def test_doctor_goes_on_after_an_address_that_is_none(say, bad: str) -> None:
+def test_doctor_continues_after_an_invalid_address(say, bad: str) -> None:
     status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=bad)
     assert status == 1
     assert "RAPPORT_KAFKA_BROKERS" in out
     assert "privacy" in out
 
 
-def test_doctor_shows_brackets_in_a_finding_as_they_are(say, tmp_path: Path) -> None:
+def test_doctor_prints_brackets_in_findings_literally(say, tmp_path: Path) -> None:
     _, out, _ = say("doctor", RAPPORT_BUNDLE=str(tmp_path / "[red]x"))
     assert "[red]x" in out
 
 
-def test_doctor_is_content_with_a_broker_and_an_upgraded_database(
+def test_doctor_succeeds_with_a_broker_and_an_upgraded_database(
     rapport: Rapport, embedded_broker: str
 ) -> None:
     new = {"RAPPORT_KAFKA_BROKERS": embedded_broker, "RAPPORT_TOPIC_PREFIX": "nobody-else"}
@@ -232,12 +232,12 @@ def test_doctor_is_content_with_a_broker_and_an_upgraded_database(
     assert "the first worker will create the topics" in done.stdout
 
 
-def test_a_bundle_is_set_by_its_name(say) -> None:
+def test_a_bundle_is_selected_by_name(say) -> None:
     _, out, _ = say("config", RAPPORT_BUNDLE="default")
     assert f"RAPPORT_BUNDLE={DEFAULT_BUNDLE} " in out
 
 
-def test_an_unknown_bundle_is_refused_with_the_names_there_are(say, tmp_path: Path) -> None:
+def test_an_unknown_bundle_is_refused_with_the_known_names(say, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b"")
     status, _, err = say("score", "in.jsonl", "--bundle", "nanno")
     assert status == 1

@@ -13,7 +13,7 @@ from tests.commands.conftest import Rapport
 pytestmark = pytest.mark.parametrize("name", bundles.shipped())
 
 
-def test_it_has_the_heads_the_window_and_the_references_of_the_default(name: str) -> None:
+def test_the_bundle_has_the_heads_window_and_references_of_the_default(name: str) -> None:
     own, known = bundles.load(bundles.find(name)).manifest, bundles.load().manifest
     assert (own.bundle_id == known.bundle_id) is (name == "default")
     assert own.window == known.window
@@ -34,7 +34,7 @@ def test_it_has_the_heads_the_window_and_the_references_of_the_default(name: str
     ]
 
 
-def test_its_card_says_what_it_is_for_and_a_distilled_one_what_it_loses(name: str) -> None:
+def test_the_card_states_the_purpose_and_the_loss_by_distillation(name: str) -> None:
     bundle = bundles.load(bundles.find(name))
     card = bundle.file("MODEL_CARD.md").read_text("utf-8")
     assert "not a diagnosis" in card
@@ -49,7 +49,7 @@ def test_its_card_says_what_it_is_for_and_a_distilled_one_what_it_loses(name: st
 
 
 @pytest.mark.parametrize("by_option", [True, False])
-def test_the_samples_are_scored_with_it_by_its_name(
+def test_the_sample_sessions_are_scored_with_the_named_bundle(
     rapport: Rapport, tmp_path: Path, name: str, by_option: bool
 ) -> None:
     sample = next(path for path in sample_sessions() if not path.stem.startswith("broken"))

@@ -67,7 +67,7 @@ def assert_nothing_is_left(output: Path, children: list[psutil.Process], folder:
     assert not (folder / "rapport-data").exists()
 
 
-def test_it_shows_scores_and_ends_after_the_time_given(start, output: Path, tmp_path: Path) -> None:
+def test_up_shows_scores_and_ends_after_the_given_time(start, output: Path, tmp_path: Path) -> None:
     process = start("--for", "20", "--speed", "50", "--weeks", "1")
     await_words(output, "worker pid")
     children = psutil.Process(process.pid).children()
@@ -81,7 +81,7 @@ def test_it_shows_scores_and_ends_after_the_time_given(start, output: Path, tmp_
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_middle_ends_it_cleanly(
+def test_a_signal_ends_up_cleanly(
     start, output: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     process = start("--speed", "50", "--weeks", "0")
@@ -95,7 +95,7 @@ def test_a_signal_in_the_middle_ends_it_cleanly(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels_and_does_not_come_up_in_whatever_runs(number: signal.Signals) -> None:
+def test_a_signal_cancels_and_is_not_raised_in_a_running_task(number: signal.Signals) -> None:
     seen: list[BaseException] = []
 
     async def struck() -> None:
@@ -114,7 +114,7 @@ def test_a_signal_cancels_and_does_not_come_up_in_whatever_runs(number: signal.S
     assert [type(problem) for problem in seen] == [asyncio.CancelledError]
 
 
-def test_a_worker_that_dies_ends_it_with_a_word(start, output: Path, tmp_path: Path) -> None:
+def test_a_dead_worker_ends_up_with_a_message(start, output: Path, tmp_path: Path) -> None:
     process = start("--speed", "50", "--weeks", "0")
     await_words(output, "ready: first score")
     [pid] = re.findall(r"worker pid (\d+)", output.read_text("utf-8"))

@@ -37,14 +37,14 @@ def seen(show: Callable[[Console], None]) -> str:
     return console.export_text()
 
 
-def test_the_worst_session_stands_first_and_unknown_risk_last() -> None:
+def test_the_highest_risk_is_first_and_unknown_risk_last() -> None:
     text = seen(lambda c: c.print(wall({"mild": 0.2, "none": None, "bad": 0.9})._sessions()))
     assert text.index("bad") < text.index("mild") < text.index("none")
     assert "0.90" in text
     assert "3 live sessions · 0 ended · 15 turn scores" in text
 
 
-def test_no_word_of_a_turn_is_shown() -> None:
+def test_no_text_of_a_turn_is_shown() -> None:
     filled = wall({"s": 0.5})
     text = seen(lambda console: console.print(filled.render()))
     assert "zanzibar" not in text
@@ -61,7 +61,7 @@ def test_sessions_that_ended_leave_the_wall_and_are_counted() -> None:
     assert "over" not in text
 
 
-def test_only_the_worst_rows_are_shown() -> None:
+def test_only_the_rows_of_highest_risk_are_shown() -> None:
     filled = wall({f"session-{n:02}": n / 20 for n in range(ROWS + 3)})
     text = seen(lambda console: console.print(filled._sessions()))
     assert "and 3 more" in text
@@ -73,13 +73,13 @@ def test_an_empty_wall_is_quiet() -> None:
     assert "all quiet" in seen(lambda console: console.print(Wall().render()))
 
 
-def test_a_session_id_that_looks_like_markup_is_shown_as_it_is() -> None:
+def test_a_session_id_that_looks_like_markup_is_shown_literally() -> None:
     filled = wall({HOSTILE: 0.5})
     assert HOSTILE in seen(lambda console: console.print(filled.render()))
 
 
 @pytest.mark.parametrize("session_id", ["s", HOSTILE])
-def test_plain_lines_tell_scores_alerts_and_ends(session_id: str) -> None:
+def test_plain_lines_report_scores_alerts_and_ends(session_id: str) -> None:
     def show(console: Console) -> None:
         for message in messages(session_id, ended=True):
             _print_line(console, message)
@@ -99,7 +99,7 @@ def test_idle_sessions_are_not_live() -> None:
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=60))
-def test_a_sparkline_has_a_bar_for_each_of_the_last_values(values: list[float]) -> None:
+def test_a_sparkline_has_one_bar_per_recent_value(values: list[float]) -> None:
     line = sparkline(values)
     assert len(line) == min(24, len(values))
     order = [BARS.index(bar) for bar in line]

@@ -30,7 +30,7 @@ def refusal(raw: bytes) -> ContractError:
     return caught.value
 
 
-def test_the_three_events_are_taken() -> None:
+def test_the_three_event_types_are_accepted() -> None:
     assert isinstance(decode(turn()), Turn)
     assert isinstance(decode(end()), SessionEnd)
     assert isinstance(decode(outcome()), Outcome)
@@ -47,7 +47,7 @@ def test_a_turn_may_name_its_approach() -> None:
     assert SECRET not in refused.detail
 
 
-def test_every_role_word_has_a_role() -> None:
+def test_every_role_alias_maps_to_a_role() -> None:
     assert {role.value for role in WireRole} == ROLE_ALIASES.keys()
     for word, role in ROLE_ALIASES.items():
         event = decode(turn(role=word))
@@ -104,7 +104,7 @@ def test_unknown_fields_are_ignored() -> None:
         (outcome(kind="zanzibar"), "schema"),
     ],
 )
-def test_bad_input_is_refused_with_its_reason(raw: bytes, code: str) -> None:
+def test_invalid_input_is_refused_with_its_reason(raw: bytes, code: str) -> None:
     problem = refusal(raw)
     assert problem.code == code
     assert problem.detail
@@ -117,7 +117,7 @@ def test_a_missing_field_is_named() -> None:
     assert "`text`" in refusal(json.dumps(body).encode()).detail
 
 
-def test_the_word_media_inside_the_text_is_fine() -> None:
+def test_the_word_media_inside_the_text_is_accepted() -> None:
     assert isinstance(decode(turn(text='He said "audio" to me.')), Turn)
 
 
@@ -126,7 +126,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | SECRETS, st.list
 
 
 @given(st.dictionaries(st.sampled_from([*json.loads(turn()), SECRET]), JSON))
-def test_no_refusal_quotes_what_was_sent(changes: dict[str, Any]) -> None:
+def test_no_error_quotes_the_input(changes: dict[str, Any]) -> None:
     body = {**json.loads(turn()), **changes}
     try:
         decode(json.dumps(body).encode())
@@ -143,7 +143,7 @@ def test_random_bytes_are_refused(raw: bytes) -> None:
 
 
 @given(st.data())
-def test_a_damaged_turn_is_taken_or_refused(data: st.DataObject) -> None:
+def test_a_mutated_turn_is_accepted_or_refused(data: st.DataObject) -> None:
     raw = bytearray(turn())
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -160,7 +160,7 @@ def headers(**changes: bytes | None) -> dict[str, bytes]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def test_a_cloud_event_that_agrees_with_its_data_is_taken() -> None:
+def test_a_cloud_event_that_agrees_with_its_data_is_accepted() -> None:
     assert cloudevents.is_cloud_event(headers())
     cloudevents.check(headers(), decode(turn()))
     assert not cloudevents.is_cloud_event({})

@@ -17,13 +17,13 @@ from tests.rule_texts import EAGER
 
 
 @pytest.mark.parametrize("name", schema.MESSAGES)
-def test_the_file_is_what_the_struct_says(name: str) -> None:
+def test_the_schema_file_matches_the_struct(name: str) -> None:
     path = schema.SCHEMA_DIR / f"{name}.v{schema.VERSION}.json"
     assert path.read_text("utf-8") == schema.text(name), "run `make schemas`"
 
 
 @pytest.mark.parametrize("name", schema.MESSAGES)
-def test_the_file_is_a_schema(name: str) -> None:
+def test_the_schema_file_is_a_valid_schema(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema.build(name))
 
 
@@ -57,7 +57,7 @@ def test_schema_and_decoder_agree(name: str, raw: bytes) -> None:
     assert jsonschema.Draft202012Validator(schema.build(name)).is_valid(json.loads(raw)) is taken
 
 
-def test_what_goes_out_fits_its_schema_and_comes_back_the_same() -> None:
+def test_outgoing_messages_match_their_schema_and_round_trip() -> None:
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
     log = [turn(seq=n) for n in range(8)] + [b"broken", end()]
     result = pipeline.process(received(log), {})

@@ -38,14 +38,14 @@ def test_means_shares_and_ratios() -> None:
     assert summary.open_question_share == 0.5
 
 
-def test_nothing_yet_is_none_and_not_zero() -> None:
+def test_empty_aggregates_are_none_and_not_zero() -> None:
     summary = Aggregates().summary()
     assert summary.mechanisms == {}
     assert summary.talk_share is summary.reflection_to_question is summary.empathy_total_mean
     assert summary.talk_share is None
 
 
-def test_the_recent_mean_looks_at_five_turns() -> None:
+def test_the_recent_mean_covers_five_turns() -> None:
     aggregates = Aggregates()
     for seq in range(20):
         aggregates.observe(contribution(seq, (2 if seq >= 20 - RECENT else 0, 0, 0)), AFTER)
@@ -54,7 +54,7 @@ def test_the_recent_mean_looks_at_five_turns() -> None:
 
 
 @given(st.lists(st.tuples(LEVELS, LEVELS), min_size=1, max_size=30))
-def test_replacing_provisional_by_final_leaves_what_finals_alone_leave(
+def test_replacing_provisional_scores_equals_adding_final_ones_only(
     turns: list[tuple[tuple[int, int, int], tuple[int, int, int]]],
 ) -> None:
     both, finals = Aggregates(), Aggregates()
@@ -69,7 +69,7 @@ def test_replacing_provisional_by_final_leaves_what_finals_alone_leave(
     assert both == finals
 
 
-def test_a_late_turn_counts_but_is_not_recent() -> None:
+def test_a_late_turn_counts_in_totals_but_not_as_recent() -> None:
     aggregates = Aggregates()
     for seq in (0, 1, 3, 4):
         aggregates.observe(contribution(seq), AFTER)
@@ -98,7 +98,7 @@ def test_risk_is_the_logistic_function_of_the_weighted_features() -> None:
 
 
 @given(st.floats(allow_nan=False))
-def test_risk_stays_a_probability(intercept: float) -> None:
+def test_risk_is_always_a_probability(intercept: float) -> None:
     model = OutcomeModel(intercept=intercept, weights={}, domain="a", min_counsellor_turns=0)
     found = outcome_risks({"it": model}, Aggregates().summary(), "a", None)
     assert 0.0 <= found["it"] <= 1.0

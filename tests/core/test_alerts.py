@@ -50,15 +50,15 @@ def states(rule: Rule, values: list[float | None]) -> list[str]:
     return seen(rule, values)[0]
 
 
-def test_a_risk_that_stays_high_fires_after_the_pending_turns() -> None:
+def test_a_persistent_high_risk_fires_after_the_pending_turns() -> None:
     assert states(RULE, [0.8, 0.8, 0.8]) == ["pending", "firing", "firing"]
 
 
-def test_a_rule_may_ask_for_more_turns() -> None:
+def test_a_rule_may_require_more_turns() -> None:
     assert states(one_rule(for_="4 turns"), [0.8] * 4) == ["pending"] * 3 + ["firing"]
 
 
-def test_a_rule_for_one_turn_fires_at_once_with_both_transitions() -> None:
+def test_a_rule_for_one_turn_fires_immediately_with_both_transitions() -> None:
     for least in ("1 turn", "0s"):
         found = observe(one_rule(for_=least), AlertStatus(), reading(0.9), moment())
         assert [a.state for a in found] == [AlertState.PENDING, AlertState.FIRING]
@@ -68,7 +68,7 @@ def test_a_single_peak_lapses() -> None:
     assert states(RULE, [0.8, 0.6, 0.8, 0.8]) == ["pending", "inactive", "pending", "firing"]
 
 
-def test_between_the_thresholds_a_firing_alert_goes_on() -> None:
+def test_between_the_thresholds_a_firing_alert_continues() -> None:
     found = states(RULE, [0.7, 0.7, 0.69, 0.5, 0.49])
     assert found == ["pending", "firing", "firing", "firing", "resolved"]
 
@@ -78,7 +78,7 @@ def test_without_a_clear_condition_it_ends_when_the_condition_does() -> None:
     assert states(rule, [0.7, 0.69]) == ["firing", "resolved"]
 
 
-def test_what_is_not_known_begins_nothing_and_ends_nothing() -> None:
+def test_unknown_values_neither_start_nor_end_alerts() -> None:
     assert states(RULE, [None, 0.8, None, 0.8, 0.8, None]) == [
         "inactive",
         "pending",
@@ -91,13 +91,13 @@ def test_what_is_not_known_begins_nothing_and_ends_nothing() -> None:
     assert states(rule, [0.8, None, 0.1]) == ["firing", "firing", "resolved"]
 
 
-def test_after_it_was_resolved_the_rule_rests_for_its_turns() -> None:
+def test_after_an_alert_the_rule_cools_down_for_its_turns() -> None:
     after = states(RULE, [0.8, 0.8, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9])
     assert after[2:] == ["resolved"] * 4 + ["pending", "firing"]
     assert states(one_rule(for_="1 turn", cooldown="0 turns"), [0.8, 0.1, 0.8])[-1] == "firing"
 
 
-def test_a_rule_may_rest_for_a_time() -> None:
+def test_a_cooldown_may_be_a_time() -> None:
     rule = one_rule(for_="1 turn", cooldown="25s")
     assert states(rule, [0.8, 0.1, 0.8, 0.8, 0.8]) == [
         "firing",
@@ -108,7 +108,7 @@ def test_a_rule_may_rest_for_a_time() -> None:
     ]
 
 
-def test_the_end_resolves_what_fires_and_drops_what_is_pending() -> None:
+def test_the_end_resolves_firing_and_drops_pending_alerts() -> None:
     firing, pending, quiet = AlertStatus(), AlertStatus(), AlertStatus()
     for seq in (1, 3):
         observe(RULE, firing, reading(0.8), moment(seq))
@@ -120,7 +120,7 @@ def test_the_end_resolves_what_fires_and_drops_what_is_pending() -> None:
     assert close(RULE, quiet, reading(0.8), at_end) == []
 
 
-def test_a_transition_says_what_why_and_where() -> None:
+def test_a_transition_has_rule_reason_and_turn() -> None:
     status = AlertStatus()
     observe(RULE, status, reading(0.75), moment(3))
     [alert] = observe(RULE, status, reading(0.8), moment(5))
@@ -130,7 +130,7 @@ def test_a_transition_says_what_why_and_where() -> None:
     assert alert.reason == "The risk is 0.80: not known."
 
 
-def test_a_reason_says_what_was_seen() -> None:
+def test_a_reason_has_the_evidence() -> None:
     exchanges = Exchanges()
     for seq, role in enumerate([Role.CLIENT, Role.COUNSELLOR] * 3):
         said = MILLION if role is Role.CLIENT or seq == 3 else 0
@@ -145,13 +145,13 @@ def test_a_reason_says_what_was_seen() -> None:
     )
 
 
-def test_a_rule_of_turns_does_not_look_at_client_turns() -> None:
+def test_a_rule_of_turns_ignores_client_turns() -> None:
     assert observe(RULE, AlertStatus(), reading(0.9), moment(counsellor=False)) == []
     by_time = one_rule(for_="30s")
     assert len(observe(by_time, AlertStatus(), reading(0.9), moment(counsellor=False))) == 1
 
 
-def test_a_rule_of_time_fires_at_its_time_and_not_when_that_is_seen() -> None:
+def test_a_time_rule_has_its_deadline_as_time() -> None:
     rule, status = one_rule(for_="30s"), AlertStatus()
     observe(rule, status, reading(0.9), moment(4, 0.0, counsellor=False))
     assert status.due_at == START + timedelta(seconds=30)
@@ -162,7 +162,7 @@ def test_a_rule_of_time_fires_at_its_time_and_not_when_that_is_seen() -> None:
     assert fire_overdue(rule, status, reading(0.9), moment(5, 501.0)) == []
 
 
-def test_a_rule_for_some_sessions_leaves_the_others_alone() -> None:
+def test_a_rule_fires_only_in_the_sessions_it_applies_to() -> None:
     rule = one_rule(for_="1 turn", teams="[west]", domains="[counselling, peer-support]")
     for facts, begins in (
         (Facts("counselling", None, "west"), True),
@@ -173,7 +173,7 @@ def test_a_rule_for_some_sessions_leaves_the_others_alone() -> None:
         assert bool(observe(rule, AlertStatus(), reading(0.9, facts), moment())) is begins
 
 
-def test_too_few_scored_turns_begin_nothing() -> None:
+def test_too_few_scored_turns_start_no_alert() -> None:
     rule = one_rule(for_="1 turn", min_scored_turns=3)
     few, enough = reading(0.9), reading(0.9)
     enough.aggregates.counsellor.turns = 3
@@ -181,7 +181,7 @@ def test_too_few_scored_turns_begin_nothing() -> None:
     assert len(observe(rule, AlertStatus(), enough, moment())) == 2
 
 
-def test_a_rule_that_is_gone_ends_what_it_began_and_keeps_its_count() -> None:
+def test_a_removed_rule_ends_its_alert_and_keeps_its_count() -> None:
     status = AlertStatus()
     for seq in (1, 3):
         observe(RULE, status, reading(0.8), moment(seq))
@@ -194,7 +194,7 @@ def test_a_rule_that_is_gone_ends_what_it_began_and_keeps_its_count() -> None:
     assert again.episode == 2
 
 
-def test_identities_are_the_same_every_time_and_differ_between_transitions() -> None:
+def test_alert_ids_are_deterministic_and_unique_per_transition() -> None:
     values: list[float | None] = [0.8, 0.8, 0.1, 0.1, 0.1, 0.1, 0.8, 0.8]
     one, other = seen(RULE, values)[1], seen(RULE, values)[1]
     assert one == other
@@ -203,7 +203,7 @@ def test_identities_are_the_same_every_time_and_differ_between_transitions() -> 
     assert len({a.episode_id for a in one}) == 2
 
 
-def test_two_bundles_do_not_share_an_identity() -> None:
+def test_alert_ids_differ_between_bundles() -> None:
     found = [
         observe(RULE, AlertStatus(), reading(0.8), Moment("s", bundle, 1, START, True))[0]
         for bundle in ("one", "two")
@@ -230,7 +230,7 @@ NEXT = {
 
 @pytest.mark.parametrize("rule", KINDS)
 @given(values=VALUES)
-def test_transitions_are_those_of_the_machine(rule: Rule, values: list[float | None]) -> None:
+def test_only_allowed_transitions_occur(rule: Rule, values: list[float | None]) -> None:
     """Each begins where the one before ended, moves as drawn, and never goes back in time."""
     found = seen(rule, values)[1]
     state = AlertState.INACTIVE
@@ -246,7 +246,7 @@ def test_transitions_are_those_of_the_machine(rule: Rule, values: list[float | N
 
 @pytest.mark.parametrize("rule", KINDS)
 @given(values=VALUES)
-def test_what_fires_has_held_for_as_long_as_was_asked(
+def test_a_firing_condition_has_held_for_its_duration(
     rule: Rule, values: list[float | None]
 ) -> None:
     for alert in seen(rule, values)[1]:
@@ -261,7 +261,7 @@ def test_what_fires_has_held_for_as_long_as_was_asked(
 
 
 @pytest.mark.parametrize("fields", [{"for_": "90s"}, {"for_": "0s", "cooldown": "24h"}])
-def test_a_time_at_the_end_of_the_calendar_is_no_error(fields: dict[str, str]) -> None:
+def test_a_deadline_beyond_the_calendar_is_no_error(fields: dict[str, str]) -> None:
     """Settings may let such events in; what is due then is never due."""
     rule, status = one_rule(**fields), AlertStatus()
     last = datetime.max.replace(tzinfo=UTC)

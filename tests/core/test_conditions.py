@@ -73,7 +73,7 @@ def test_every_variable_has_its_type_or_is_absent() -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_variable_can_stand_in_an_expression(name: str) -> None:
+def test_every_variable_can_be_used_in_an_expression(name: str) -> None:
     kind = CATALOGUE[name].kind
     test = {Kind.NUMBER: ">= 0.0", Kind.COUNT: ">= 0", Kind.FLAG: "== true", Kind.WORD: "!= 'x'"}
     compiled = conditions.condition(f"{name} {test[kind]}")
@@ -82,7 +82,7 @@ def test_every_variable_can_stand_in_an_expression(name: str) -> None:
     assert (found is None) is (LONG.value(name) is None)
 
 
-def test_what_is_absent_makes_the_condition_unknown_unless_it_does_not_matter() -> None:
+def test_an_absent_variable_makes_the_condition_unknown_unless_irrelevant() -> None:
     assert holds("risk > 0.1", EMPTY) is None
     assert holds("!(risk > 0.1)", EMPTY) is None
     assert holds("has_risk && risk > 0.1", EMPTY) is False
@@ -91,12 +91,12 @@ def test_what_is_absent_makes_the_condition_unknown_unless_it_does_not_matter() 
     assert value("has_risk ? risk : 0.25", EMPTY) == 0.25
 
 
-def test_what_cannot_be_computed_is_unknown() -> None:
+def test_failing_computations_are_unknown() -> None:
     assert holds("1 / turns > 0", EMPTY) is None
     assert value("turns / 0", LONG) is None
 
 
-def test_the_thresholds_are_the_bundles() -> None:
+def test_thresholds_come_from_the_bundle() -> None:
     model = structs.replace(SCORER.empathy, enter=0.6, exit=0.4)
     reading = Reading(Aggregates(), Watch(), Facts(), 0.5, model, START)
     assert holds("risk < bundle.enter && risk >= bundle.exit", reading) is True
@@ -115,13 +115,13 @@ def test_a_baseline_makes_a_threshold_relative() -> None:
     assert (holds(source, plain), holds(source, own)) == (False, True)
 
 
-def test_names_are_found_in_calls_and_not_in_strings() -> None:
+def test_variables_are_found_in_calls_and_not_in_strings() -> None:
     compiled = conditions.condition("channel.startsWith('risk') && team in ['turns', \"seconds\"]")
     assert compiled.names == ("channel", "team")
     assert holds("team == 'west'", LONG) is True
 
 
-def test_waiting_begins_with_the_first_turn_that_is_not_answered() -> None:
+def test_waiting_starts_with_the_first_unanswered_turn() -> None:
     at = [(START + timedelta(seconds=s)).isoformat() for s in (0, 10, 25, 60, 70)]
     roles = ["counsellor", "client", "client", "counsellor", "counsellor"]
     log = [
@@ -137,7 +137,7 @@ def test_waiting_begins_with_the_first_turn_that_is_not_answered() -> None:
     assert after(log).value("answer_seconds") is None
 
 
-def test_a_drop_is_that_of_the_last_five_turns_against_those_before() -> None:
+def test_a_drop_compares_the_last_five_turns_with_earlier_ones() -> None:
     aggregates = Aggregates()
     for seq in range(14):
         level = 2 if seq < 9 else 1
@@ -151,7 +151,7 @@ def test_a_drop_is_that_of_the_last_five_turns_against_those_before() -> None:
     assert reading.value("empathy.drop") == 2.0
 
 
-def test_a_turns_worth_of_the_shipped_rules_costs_little() -> None:
+def test_the_shipped_rules_are_cheap_to_evaluate() -> None:
     """Well under 100 µs a turn; the bound leaves room for a busy machine."""
     turns = 300
     fastest = min(_seconds(turns) for _ in range(5))
@@ -192,7 +192,7 @@ NESTED = f"{TEN}.all(a, {TEN}.all(b, {TEN}.exists(c, a + b + c >= 0)))"
         ("(" * 40 + "true" + ")" * 40, (1, 1), "recursion"),
     ],
 )
-def test_what_may_cost_much_is_refused(source: str, place: tuple[int, int], what: str) -> None:
+def test_expensive_expressions_are_refused(source: str, place: tuple[int, int], what: str) -> None:
     with pytest.raises(conditions.BadExpression, match=what) as refused:
         conditions.condition(source)
     assert (refused.value.line, refused.value.column) == place
@@ -206,7 +206,7 @@ def test_what_may_cost_much_is_refused(source: str, place: tuple[int, int], what
         "['north', 'south'].exists_one(name, team == name) // .all( .all(",
     ],
 )
-def test_lists_may_be_looked_through_one_after_another(source: str) -> None:
+def test_consecutive_loops_are_allowed(source: str) -> None:
     assert conditions.holds(conditions.condition(source), EMPTY) in (True, False)
 
 

@@ -96,7 +96,7 @@ def level(p: float) -> Level:
     return Level(2 if p > 0.5 else 0, [1.0 - p, 0.0, p])
 
 
-def test_a_client_turn_is_the_opportunity_that_weighs_most() -> None:
+def test_the_opportunity_of_a_client_turn_is_its_largest_weight() -> None:
     talk = {"change": 0.5, "neutral": 0.2, "sustain": 0.3}
     score = scored(Role.CLIENT, client={"talk_type": talk, "distress": {"no": 0.7, "yes": 0.3}})
     assert client_features(score) == {
@@ -107,11 +107,11 @@ def test_a_client_turn_is_the_opportunity_that_weighs_most() -> None:
     assert turn_value(score, ELSEWHERE) == 800_000
 
 
-def test_without_its_heads_a_client_turn_is_no_opportunity() -> None:
+def test_without_its_heads_a_client_turn_is_not_an_opportunity() -> None:
     assert turn_value(scored(Role.CLIENT), HERE) == 0
 
 
-def test_a_counsellor_turn_is_the_weighted_sum_of_what_it_expresses() -> None:
+def test_an_answer_is_the_weighted_sum_of_its_features() -> None:
     score = scored(
         Role.COUNSELLOR,
         expressed=Expressed(
@@ -141,7 +141,7 @@ def test_every_feature_has_a_value_with_and_without_its_head() -> None:
         ({"reflection": {"none": 0.2, "simple": 0.5, "complex": 0.3}}, 0.2),
     ],
 )
-def test_advice_is_unacknowledged_as_far_as_nothing_shows_understanding(
+def test_advice_is_unacknowledged_without_signs_of_understanding(
     parts: dict[str, object], missing: float
 ) -> None:
     given = {"input": {"advice": 0.4, "information": 0.6}, **parts}
@@ -176,7 +176,7 @@ def test_without_a_model_or_an_answer_there_is_no_index() -> None:
     assert session_empathy(waiting, Facts(), MODEL) is None
 
 
-def test_one_exchange_draws_the_index_from_the_usual_towards_its_answer() -> None:
+def test_one_exchange_moves_the_index_from_the_mean_towards_its_answer() -> None:
     """A normal prior (mean 0.5, sd 0.2) and one answer of full weight (1.0, sd 0.3)."""
     found = of((1.0, 1.0))
     prior, data = 1 / 0.2**2, 1 / 0.3**2
@@ -186,7 +186,7 @@ def test_one_exchange_draws_the_index_from_the_usual_towards_its_answer() -> Non
     assert (found.low, found.high) == pytest.approx((index - half, index + half))
 
 
-def test_an_answer_counts_more_the_more_the_client_called_for_it() -> None:
+def test_an_answer_has_more_weight_after_a_stronger_opportunity() -> None:
     """The same two answers; the warm one meets the distress, or the small talk."""
     met, missed = of((1.0, 0.9), (0.0, 0.1)), of((1.0, 0.1), (0.0, 0.9))
     assert met.index > 0.5 > missed.index
@@ -194,7 +194,7 @@ def test_an_answer_counts_more_the_more_the_client_called_for_it() -> None:
     assert even.index == pytest.approx(0.5)
 
 
-def test_small_talk_counts_by_the_floor() -> None:
+def test_small_talk_has_the_minimum_weight() -> None:
     prior, data = 1 / 0.2**2, 0.2 / 0.3**2
     assert of((0.0, 1.0)).index == pytest.approx((0.5 * prior + data) / (prior + data))
 
@@ -218,7 +218,7 @@ def test_the_risk_rises_when_the_latest_answer_falls(
     assert after.risk > before.risk
 
 
-def test_a_session_that_turns_cold_is_judged_by_its_cold_answers() -> None:
+def test_after_a_change_the_index_follows_the_later_answers() -> None:
     cold, warm = (1.0, 0.0), (1.0, 1.0)
     turning_cold, turning_warm = [warm] * 4 + [cold] * 4, [cold] * 4 + [warm] * 4
     assert of(*turning_cold).index == pytest.approx(of(*turning_warm).index)
@@ -226,7 +226,7 @@ def test_a_session_that_turns_cold_is_judged_by_its_cold_answers() -> None:
     assert risk(*turning_cold) > 0.6 > 0.1 > risk(*turning_warm)
 
 
-def test_without_changes_of_level_every_exchange_counts_alike() -> None:
+def test_without_changes_of_level_all_exchanges_have_equal_weight() -> None:
     """One level with a normal prior; the threshold is 0.25."""
     answers = [0.3, 0.2, 0.1]
     prior, data = 1 / 0.2**2, 3.0 / 0.3**2
@@ -239,7 +239,7 @@ def test_without_changes_of_level_every_exchange_counts_alike() -> None:
     assert found.recent == pytest.approx(centre) == pytest.approx(found.index)
 
 
-def test_the_probability_of_a_change_is_that_of_enumerating_its_places() -> None:
+def test_the_probability_of_a_change_equals_an_enumeration_of_its_places() -> None:
     """Two exchanges: one level, or a change between them, by the normal marginal likelihoods."""
     answers, change = (0.9, 0.1), 0.05
     between, within = 0.2**2, 0.3**2
@@ -265,7 +265,7 @@ def test_the_probability_of_a_change_is_that_of_enumerating_its_places() -> None
     assert of(*((1.0, answer) for answer in answers)).recent == pytest.approx(expected)
 
 
-def test_what_has_settled_is_one_stretch_that_a_change_may_follow() -> None:
+def test_settled_exchanges_are_one_segment_that_a_change_may_follow() -> None:
     long = [(1.0, 0.9)] * 30
     assert of(*long).recent == pytest.approx(of(*long).index, abs=0.02)
     assert risk(*long, *[(1.0, 0.0)] * 4) > 0.5 > risk(*long, *[(1.0, 0.9)] * 4)
@@ -274,7 +274,7 @@ def test_what_has_settled_is_one_stretch_that_a_change_may_follow() -> None:
     assert cold.recent == pytest.approx(0.5 * prior / (prior + data), abs=0.003)
 
 
-def test_a_threshold_that_lies_at_the_recent_index_is_a_risk_of_one_half() -> None:
+def test_a_threshold_at_the_recent_index_gives_a_risk_of_one_half() -> None:
     here = replace(HERE, low=0.5)
     model = replace(MODEL, domains={"peer-support": here})
     assert risk(*[(1.0, 0.5)] * 4, model=model) == pytest.approx(0.5)
@@ -287,7 +287,7 @@ def test_there_is_no_risk_before_enough_answers(answered: int) -> None:
     assert 0.0 < found.index < 0.5
 
 
-def test_answers_that_are_sums_by_now_are_enough_for_a_risk() -> None:
+def test_settled_answers_count_towards_the_minimum_for_a_risk() -> None:
     model = replace(MODEL, min_answers=25)
     assert of(*[(1.0, 0.5)] * 24, model=model).risk is None
     assert of(*[(1.0, 0.5)] * 25, model=model).risk is not None
@@ -315,7 +315,7 @@ def test_everything_stays_within_its_scale(pairs: list[tuple[float, float]]) -> 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=60))
-def test_the_index_of_a_long_session_is_that_of_all_its_exchanges(
+def test_the_index_of_a_long_session_covers_all_its_exchanges(
     pairs: list[tuple[float, float]],
 ) -> None:
     """What has settled into sums counts as if it were still known one by one."""
@@ -350,22 +350,20 @@ def reaching(index: float, model: EmpathyModel = MODEL) -> EmpathySummary:
         (0.95, 100.0),
     ],
 )
-def test_the_percentile_is_that_of_the_quantiles_and_straight_between_them(
-    index: float, percentile: float
-) -> None:
+def test_the_percentile_interpolates_between_quantiles(index: float, percentile: float) -> None:
     found = reaching(index)
     assert found.index == pytest.approx(index)
     assert found.percentile == pytest.approx(percentile, abs=0.01)
 
 
-def test_equal_quantiles_are_no_division_by_zero() -> None:
+def test_equal_quantiles_cause_no_division_by_zero() -> None:
     here = replace(HERE, mean=0.5, quantiles=[0.5, 0.5, 0.5])
     model = replace(MODEL, domains={"peer-support": here})
     assert of((1.0, 0.4), model=model).percentile == 0.0
     assert of((1.0, 0.6), model=model).percentile == 100.0
 
 
-def test_a_channel_is_its_own_reference_once_enough_sessions_have_ended() -> None:
+def test_the_channel_is_the_reference_once_enough_sessions_have_ended() -> None:
     pairs = [(1.0, 0.5)] * 4
     without = of(*pairs)
     few = of(*pairs, usual=Usual(ENOUGH_SESSIONS - 1, 0.8, 0.1))
@@ -386,7 +384,7 @@ def test_the_reference_of_a_channel_is_a_normal_distribution() -> None:
     assert of(*[(1.0, 0.6)] * 500, usual=tenth).percentile == pytest.approx(10.0, abs=0.2)
 
 
-def test_a_channel_without_any_spread_is_still_a_reference() -> None:
+def test_a_channel_without_variance_is_still_a_reference() -> None:
     below = of(*[(1.0, 0.2)] * 3, usual=Usual(50, 0.6, 0.0))
     above = of(*[(1.0, 0.9)] * 3, usual=Usual(50, 0.6, 0.0))
     assert (below.percentile, above.percentile) == (pytest.approx(0.0), pytest.approx(100.0))
@@ -405,7 +403,7 @@ def test_the_sessions_channel_is_the_reference() -> None:
     assert plain == of((1.0, 0.5))
 
 
-def test_each_domain_has_its_reference_and_an_unknown_one_has_the_default() -> None:
+def test_each_domain_has_its_reference_and_others_use_the_default() -> None:
     pairs = [(1.0, 0.5)] * 4
     known = of(*pairs, domain="customer-service")
     assert known.index > of(*pairs, domain="peer-support").index
@@ -418,7 +416,7 @@ WITH_METHOD = replace(MODEL, approaches={"motivational-interviewing": METHOD})
 
 
 @pytest.mark.parametrize("domain", [None, "peer-support", "customer-service", "elsewhere"])
-def test_a_session_that_follows_a_method_is_held_against_that_method(domain: str | None) -> None:
+def test_a_session_with_an_approach_uses_the_approachs_reference(domain: str | None) -> None:
     facts = Facts(domain, approach="motivational-interviewing")
     found = session_empathy(exchanges(*[(1.0, 0.5)] * 4), facts, WITH_METHOD)
     alone = session_empathy(exchanges(*[(1.0, 0.5)] * 4), Facts(domain), WITH_METHOD)
@@ -427,13 +425,13 @@ def test_a_session_that_follows_a_method_is_held_against_that_method(domain: str
     assert found != alone
 
 
-def test_a_method_without_a_reference_leaves_the_domains() -> None:
+def test_an_approach_without_a_reference_uses_the_domains() -> None:
     facts = Facts("customer-service", approach="another")
     found = session_empathy(exchanges((1.0, 0.5)), facts, WITH_METHOD)
     assert found == of((1.0, 0.5), domain="customer-service")
 
 
-def test_opportunities_are_counted_and_the_missed_ones_named() -> None:
+def test_opportunities_are_counted_and_missed_ones_listed() -> None:
     found = of((0.5, 0.4), (0.49, 0.0), (1.0, 0.39), (0.9, 1.0), (0.8, 0.0))
     assert (found.opportunities, found.met) == (4, 2)
     assert found.missed == [4, 8]
@@ -441,13 +439,13 @@ def test_opportunities_are_counted_and_the_missed_ones_named() -> None:
     assert found.recent_opportunities == [(0, True), (4, False), (6, True), (8, False)]
 
 
-def test_without_an_opportunity_there_is_no_share_of_answers() -> None:
+def test_without_an_opportunity_the_answered_share_is_none() -> None:
     found = of((0.1, 0.9), (0.0, 0.0))
     assert found.answered_share is None
     assert found.missed == found.recent_opportunities == []
 
 
-def test_only_the_latest_missed_opportunities_are_named() -> None:
+def test_only_the_latest_missed_opportunities_are_listed() -> None:
     found = of(*[(1.0, 0.0)] * 100)
     assert found.opportunities == 100
     assert found.missed == list(range(200 - 2 * MISSED_KEPT, 200, 2))
@@ -459,7 +457,7 @@ def words(*latest: tuple[int, bool], domain: str = "peer-support") -> str:
     return seen(found, MODEL.of(domain, None))
 
 
-def test_words_name_the_turns_that_got_no_empathic_answer() -> None:
+def test_words_name_the_turns_without_an_empathic_answer() -> None:
     assert words((2, False), (6, True), (8, False), (12, False)) == (
         "3 of the last 4 emotional messages got no empathic answer: turns 2, 8, 12; "
         "usual in peer support: 1 of 4"
@@ -487,7 +485,7 @@ def test_words_name_the_opportunities_as_the_reference_does() -> None:
 
 
 @pytest.mark.parametrize("domain", [None, "elsewhere"])
-def test_words_name_the_domain_whose_reference_counts(domain: str | None) -> None:
+def test_words_name_the_domain_of_the_reference(domain: str | None) -> None:
     found = Reading(
         Aggregates(), Watch(), Facts(domain), 0.5, MODEL, None, exchanges(*[(1.0, 0.0)] * 3)
     )
@@ -521,7 +519,7 @@ COLD = [(1.0, 0.0)] * 3
 MISSED = "3 of the last 3 emotional messages got no empathic answer: turns 0, 2, 4; "
 
 
-def test_words_quote_the_channels_share_where_the_channel_is_the_reference() -> None:
+def test_words_quote_the_channels_share_if_it_is_the_reference() -> None:
     """The domain's sessions miss 1 of 4, the channel's 2 of 4."""
     own = Baseline(index=INDEX, answered=Usual(40, 0.55, 0.2))
     assert told(own, *COLD) == MISSED + "usual in this channel: 2 of 4"
@@ -535,7 +533,7 @@ def test_words_quote_the_domain_while_the_channel_has_too_few_sessions() -> None
     assert told(without, *COLD) == MISSED + "usual in peer support: 1 of 4"
 
 
-def test_words_compare_the_index_where_the_channels_share_is_not_known() -> None:
+def test_words_compare_the_index_if_the_channels_share_is_unknown() -> None:
     found = told(Baseline(index=INDEX), *COLD)
     assert found is not None
     assert found.startswith(MISSED + "index 0.")

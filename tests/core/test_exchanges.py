@@ -66,7 +66,7 @@ def test_an_exchange_ends_with_the_next_client_turn() -> None:
     assert tenths(observed("cckkckc")) == [(1, 1, 3), (4, 4, 5)]
 
 
-def test_the_turn_that_calls_most_and_the_best_answer_count_wherever_they_stand() -> None:
+def test_the_strongest_opportunity_and_best_answer_count_in_any_position() -> None:
     """
     ::
 
@@ -100,7 +100,7 @@ def test_the_final_score_of_a_greeting_answers_nothing_either() -> None:
     assert tenths(exchanges) == [(1, 1, 2)]
 
 
-def test_a_client_who_waits_has_not_been_answered() -> None:
+def test_a_waiting_client_has_no_answer_yet() -> None:
     exchanges = observed("ckcc")
     assert tenths(exchanges) == [(0, 0, 1)]
     assert len(exchanges.latest) == 2
@@ -118,12 +118,12 @@ def test_withheld_turns_break_an_exchange() -> None:
     assert tenths(observed("ck?kck")) == [(0, 0, 1), (4, 4, 5)]
 
 
-def test_a_client_turn_after_withheld_ones_begins_an_exchange_of_its_own() -> None:
+def test_a_client_turn_after_withheld_ones_starts_a_new_exchange() -> None:
     """What was answered may have been either turn; only the second is known to be one exchange."""
     assert tenths(observed("c?ck", [MILLION, 0, 0, MILLION // 2])) == [(2, 0, 5)]
 
 
-def test_a_final_score_after_withheld_turns_brings_no_answer_back() -> None:
+def test_a_final_score_after_withheld_turns_restores_no_answer() -> None:
     exchanges = observed("c?kck")
     exchanges.observe(COUNSELLOR, 2, MILLION, AFTER, WEIGHING)
     assert tenths(exchanges) == [(3, 3, 4)]
@@ -147,7 +147,7 @@ def finals_only(roles: list[Role], finals: list[int], hidden: set[int]) -> Excha
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(ROLES, VALUES, VALUES, HIDDEN), max_size=60))
-def test_a_final_score_leaves_what_finals_alone_leave(
+def test_replacing_a_provisional_score_equals_final_scores_only(
     turns: list[tuple[Role, int, int, bool]],
 ) -> None:
     """Finals come before the provisional score of the turn that completes their window."""
@@ -205,7 +205,7 @@ def all_answered(roles: list[Role], values: list[int], hidden: set[int]) -> list
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(ROLES, VALUES, HIDDEN), max_size=150))
-def test_the_sums_are_those_of_all_settled_exchanges(turns: list[tuple[Role, int, bool]]) -> None:
+def test_the_sums_cover_all_settled_exchanges(turns: list[tuple[Role, int, bool]]) -> None:
     hidden = {seq for seq, turn in enumerate(turns) if turn[2]}
     roles, values = [turn[0] for turn in turns], [turn[1] for turn in turns]
     exchanges = finals_only(roles, values, hidden)
@@ -230,7 +230,9 @@ def test_the_sums_are_those_of_all_settled_exchanges(turns: list[tuple[Role, int
 @pytest.mark.parametrize(
     ("opportunity", "weight"), [(0, 200_000), (MILLION // 2, 600_000), (MILLION, MILLION)]
 )
-def test_an_exchange_weighs_more_the_more_the_client_calls(opportunity: int, weight: int) -> None:
+def test_an_exchange_has_more_weight_with_a_stronger_opportunity(
+    opportunity: int, weight: int
+) -> None:
     assert WEIGHING.weight(opportunity) == weight
 
 
@@ -238,7 +240,7 @@ def size(exchanges: Exchanges) -> int:
     return len(msgspec.msgpack.encode(exchanges))
 
 
-def test_ten_thousand_client_turns_in_a_row_keep_no_more_than_the_window_needs() -> None:
+def test_ten_thousand_client_turns_in_a_row_keep_a_bounded_state() -> None:
     exchanges = observed("c" * 10_000, [MILLION // 2] * 10_000)
     [only] = exchanges.latest
     assert len(only.client.latest) == AFTER + 1
@@ -263,7 +265,7 @@ def test_a_long_session_keeps_the_latest_exchanges_and_sums() -> None:
     assert size(exchanges) < 800
 
 
-def test_a_window_with_more_turns_to_come_keeps_more_exchanges() -> None:
+def test_a_longer_following_window_keeps_more_exchanges() -> None:
     exchanges = Exchanges()
     for seq in range(60):
         role = COUNSELLOR if seq % 2 else CLIENT
@@ -277,7 +279,7 @@ def session(log: list[bytes]) -> Exchanges:
     return states["s"].state.exchanges
 
 
-def test_the_pipeline_hands_a_greeting_to_no_client_turn() -> None:
+def test_the_pipeline_assigns_a_greeting_to_no_client_turn() -> None:
     log = [
         turn(seq=seq, role=role)
         for seq, role in enumerate(["counsellor", "client", "client", "client", "client"])

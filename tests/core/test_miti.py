@@ -91,7 +91,7 @@ def test_expected_counts_are_sums_of_probabilities() -> None:
     }
 
 
-def test_a_volley_has_one_question_and_one_reflection_however_many_turns_it_has() -> None:
+def test_a_volley_has_at_most_one_question_and_one_reflection() -> None:
     """
     ::
 
@@ -110,7 +110,7 @@ def test_a_volley_has_one_question_and_one_reflection_however_many_turns_it_has(
     assert (summary.counts[SIMPLE], summary.counts[COMPLEX]) == (0.0, 1.0)
 
 
-def test_advice_is_permitted_by_collaboration_that_was_sought_in_this_volley_or_before() -> None:
+def test_advice_is_permitted_by_collaboration_sought_in_or_before_the_volley() -> None:
     summary = found(
         said(1, advice=1.0),  # nobody asked for permission
         said(3, negotiation=0.75, options=0.25),
@@ -133,7 +133,7 @@ def test_advice_is_permitted_by_collaboration_that_was_sought_in_this_volley_or_
         (FEWEST_VOLLEYS, 0.5, Standing.BELOW),
     ],
 )
-def test_thresholds_are_the_manuals_and_apply_once_there_is_enough(
+def test_the_manuals_thresholds_apply_after_the_minimum_of_turns(
     volleys: int, simple: float, expected: Standing | None
 ) -> None:
     turns = [said(2 * n + 1, open=1.0, simple=simple) for n in range(volleys)]
@@ -151,13 +151,13 @@ def test_each_threshold_names_its_manual() -> None:
     }
 
 
-def test_nothing_to_divide_by_is_none_and_has_no_standing() -> None:
+def test_a_zero_denominator_gives_none_without_a_standing() -> None:
     turns = [said(2 * n + 1, open=0.04) for n in range(FEWEST_VOLLEYS)]
     measures = found(*turns).measures.values()
     assert {(measure.value, measure.standing) for measure in measures} == {(None, None)}
 
 
-def test_a_good_standing_begins_at_the_good_threshold() -> None:
+def test_a_good_standing_starts_at_the_good_threshold() -> None:
     turns = [said(2 * n + 1, closed=0.5, simple=0.5, complex=0.5) for n in range(FEWEST_VOLLEYS)]
     measures = found(*turns).measures
     assert {name: measure.standing for name, measure in measures.items()} == {
@@ -167,7 +167,7 @@ def test_a_good_standing_begins_at_the_good_threshold() -> None:
     }
 
 
-def test_a_late_turn_is_a_volley_of_its_own() -> None:
+def test_a_late_turn_is_a_separate_volley() -> None:
     counts = observed(said(1, open=1.0), said(3, open=1.0))
     counts.observe(said(2, Stage.FINAL, late=True, open=1.0, advice=1.0), AFTER)
     summary = miti_summary(counts)
@@ -176,7 +176,7 @@ def test_a_late_turn_is_a_volley_of_its_own() -> None:
     assert (summary.counts["question"], summary.mi_non_adherent) == (3.0, 1.0)
 
 
-def test_a_bundle_without_a_head_leaves_its_codes_out() -> None:
+def test_a_bundle_without_a_head_omits_its_codes() -> None:
     expressed = said(1, open=1.0).expressed
     bare = Expressed({name: p for name, p in expressed.items() if name != "input"})
     summary = found(msgspec.structs.replace(said(1), expressed=bare))
@@ -203,7 +203,7 @@ SAYINGS = st.lists(st.tuples(st.integers(1, 3), saying(), saying()), min_size=1,
 
 
 @given(SAYINGS, st.integers(0, 4))
-def test_replacing_provisional_scores_leaves_what_final_ones_alone_leave(
+def test_replacing_provisional_scores_equals_final_ones_only(
     given_turns: list[tuple[int, dict[str, float], dict[str, float]]], after: int
 ) -> None:
     """A turn's final score comes ``after`` counsellor turns later at the latest."""
@@ -240,7 +240,7 @@ def brute(seqs: Sequence[int], sayings: Sequence[dict[str, float]]) -> dict[str,
 
 
 @given(SAYINGS, st.integers(0, 4))
-def test_volleys_are_the_same_however_few_turns_are_kept(
+def test_volleys_do_not_depend_on_the_number_of_kept_turns(
     given_turns: list[tuple[int, dict[str, float], dict[str, float]]], after: int
 ) -> None:
     seqs = list(itertools.accumulate(step for step, _, _ in given_turns))
@@ -293,7 +293,7 @@ def test_client_turns_are_not_counted() -> None:
     assert score.miti is None
 
 
-def test_an_approach_that_comes_later_counts_from_there() -> None:
+def test_an_approach_given_later_counts_from_that_turn() -> None:
     """Of the turns before only final scores are still to come, and they replace nothing."""
     log = [*talk(range(6)), *talk(range(6, 12), approach=MI), end()]
     [score] = run(log).session_scores
@@ -305,7 +305,7 @@ def test_an_approach_that_comes_later_counts_from_there() -> None:
     assert last.miti == score.miti
 
 
-def test_the_end_leaves_final_scores_alone() -> None:
+def test_the_end_does_not_change_final_scores() -> None:
     states: dict[str, Versioned] = {}
     result = run([*talk(range(9), approach=MI), end()], states)
     finals = [
@@ -319,7 +319,7 @@ def test_the_end_leaves_final_scores_alone() -> None:
     assert result.session_scores[0].miti == miti_summary(counts)
 
 
-def test_states_keep_their_counts_and_earlier_ones_begin_anew() -> None:
+def test_states_keep_their_counts_and_old_ones_restart() -> None:
     states: dict[str, Versioned] = {}
     run(talk(range(9), approach=MI), states)
     state = states["s"].state

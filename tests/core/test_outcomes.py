@@ -38,7 +38,7 @@ def session() -> Aggregates:
     return aggregates
 
 
-def test_each_feature_is_what_its_name_says() -> None:
+def test_each_feature_has_the_value_of_its_name() -> None:
     assert features(session().summary()) == pytest.approx(
         {
             "emotional_reactions_mean": 1.5,
@@ -72,7 +72,7 @@ def test_each_feature_is_what_its_name_says() -> None:
     )
 
 
-def test_a_session_that_has_not_begun_has_zeros_only() -> None:
+def test_an_empty_session_has_only_zeros() -> None:
     assert set(features(Aggregates().summary()).values()) == {0.0}
 
 
@@ -82,12 +82,12 @@ def test_each_weight_moves_the_risk_in_its_direction() -> None:
         assert risk(model(0.0, {name: -1.0}), session()) == pytest.approx(expected)
 
 
-def test_the_risk_waits_for_exactly_the_turns_that_the_model_asks_for() -> None:
+def test_the_risk_is_known_from_the_models_minimum_of_turns() -> None:
     assert risk(model(min_counsellor_turns=2), session()) == 0.5
     assert risk(model(min_counsellor_turns=3), session()) is None
 
 
-def test_a_session_that_has_ended_is_judged_by_the_closing_model_if_there_is_one() -> None:
+def test_an_ended_session_uses_the_closing_model_if_present() -> None:
     both = model(closing=model(math.log(3), min_counsellor_turns=9))
     assert risk(both, session()) == 0.5
     assert risk(both, session(), ended=True) == pytest.approx(0.75)
@@ -114,7 +114,7 @@ def test_an_extreme_logit_does_not_overflow(intercept: float, side: float) -> No
         ("elsewhere", INTERVIEWING, set()),
     ],
 )
-def test_a_model_speaks_of_the_sessions_that_it_was_fitted_for_alone(
+def test_a_model_applies_only_to_its_domain_and_approach(
     domain: str | None, approach: str | None, names: set[str]
 ) -> None:
     models = {
@@ -137,7 +137,7 @@ def item(seq: int, asks: float = 0.0, advises: float = 0.0, reflects: float = 0.
     return contribution(seq, evidence={k: round(v * MILLION) for k, v in given.items()})
 
 
-def test_advice_is_unasked_as_far_as_no_question_came_in_the_turn_before() -> None:
+def test_advice_is_unasked_unless_the_previous_turn_has_a_question() -> None:
     aggregates = Aggregates()
     for seq, (asks, advises) in enumerate([(0.0, 0.5), (0.75, 0.0), (0.0, 1.0), (0.5, 1.0)]):
         aggregates.observe(item(seq, asks, advises), AFTER)
@@ -165,7 +165,7 @@ CHANCES = st.tuples(st.floats(0, 1), st.floats(0, 1))
 
 
 @given(st.lists(st.tuples(CHANCES, CHANCES), min_size=1, max_size=20))
-def test_unasked_advice_depends_on_final_scores_alone(
+def test_unasked_advice_depends_only_on_final_scores(
     turns: list[tuple[tuple[float, float], tuple[float, float]]],
 ) -> None:
     """A question that is taken back, or found, with the final score changes the next turn, too."""

@@ -44,14 +44,14 @@ def test_a_final_score_sees_more_than_the_provisional_one() -> None:
     assert by_stage[Stage.FINAL].expressed != by_stage[Stage.PROVISIONAL].expressed
 
 
-def test_the_risk_stands_on_the_first_score_of_a_counsellor_turn() -> None:
+def test_the_risk_is_on_the_first_score_of_a_counsellor_turn() -> None:
     result = processed([turn(seq=n) for n in range(6)])
     with_risk = {(s.seq, s.stage) for s in result.turn_scores if s.low_empathy_risk is not None}
     assert with_risk == {(n, Stage.PROVISIONAL) for n in (1, 3, 5)}
     assert [seq for seq, _ in result.session_scores[0].risk_by_turn] == [1, 3, 5]
 
 
-def test_the_end_moves_the_risk_to_the_final_scores_and_leaves_the_curve() -> None:
+def test_the_end_computes_the_risk_from_final_scores_and_keeps_the_curve() -> None:
     log = [turn(seq=n) for n in range(6)]
     running, ended = processed(log), processed([*log, end()])
     [before], [after] = (result.session_scores for result in (running, ended))
@@ -71,7 +71,7 @@ def test_outcome_risks_need_a_domain_with_a_model() -> None:
     assert ended.outcome_risks != known.outcome_risks
 
 
-def test_a_late_turn_moves_the_outcomes_of_an_ended_session_and_no_exchange() -> None:
+def test_a_late_turn_of_an_ended_session_updates_outcomes_and_no_exchange() -> None:
     log = [turn(seq=n, domain="peer-support") for n in (0, 1, 3, 4, 5)]
     states: dict[str, Versioned] = {}
     worker = pipeline()
@@ -96,7 +96,7 @@ def test_a_rationale_is_shown_only_where_the_level_is_above_none() -> None:
     assert all(bool(level.rationale) is (level.level > 0) for level in levels)
 
 
-def test_without_consent_nothing_is_scored_or_kept_but_counted() -> None:
+def test_without_consent_turns_are_only_counted() -> None:
     result = processed([turn(seq=0, consent=None), turn(seq=1, consent=None), outcome(), end()])
     assert result.turns == result.turn_scores == result.outcomes == []
     assert result.session_scores[0].withheld_turns == 2
@@ -104,7 +104,7 @@ def test_without_consent_nothing_is_scored_or_kept_but_counted() -> None:
     assert b"I say" not in pack(result.sessions["s"].state)
 
 
-def test_a_batch_is_encoded_in_one_call_and_never_a_withheld_turn(
+def test_a_batch_is_encoded_in_one_call_without_withheld_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[list[str]] = []
@@ -126,7 +126,7 @@ def test_a_batch_is_encoded_in_one_call_and_never_a_withheld_turn(
     assert calls == [["one", "two"]]
 
 
-def test_consent_counts_from_the_turn_that_gives_it_to_the_turn_that_takes_it_back() -> None:
+def test_consent_is_valid_from_the_turn_that_gives_it_until_withdrawn() -> None:
     said = [None, True, None, None, False, None]
     result = processed([turn(seq=n, consent=c) for n, c in enumerate(said)] + [end()])
     assert [stored.turn.seq for stored in result.turns] == [1, 2, 3]
@@ -134,20 +134,20 @@ def test_consent_counts_from_the_turn_that_gives_it_to_the_turn_that_takes_it_ba
     assert result.session_scores[0].withheld_turns == 3
 
 
-def test_consent_given_elsewhere_does_not_overrule_a_refusal() -> None:
+def test_assumed_consent_does_not_override_a_refusal() -> None:
     log = [turn("a", consent=None), turn("b", consent=False)]
     result = processed(log, require_consent=False)
     assert [stored.turn.session_id for stored in result.turns] == ["a"]
 
 
-def test_a_repeated_turn_does_not_bring_withdrawn_consent_back() -> None:
+def test_a_repeated_turn_does_not_restore_withdrawn_consent() -> None:
     result = processed(
         [turn(seq=0), turn(seq=1, consent=False), turn(seq=0), turn(seq=2, consent=None)]
     )
     assert [stored.turn.seq for stored in result.turns] == [0]
 
 
-def test_a_dead_letter_keeps_the_bytes_and_the_place() -> None:
+def test_a_dead_letter_has_the_bytes_and_the_offset() -> None:
     result = pipeline().process(received([turn(), b"{", turn(seq=1)], first_offset=7), {})
     [aside] = result.dead_letters
     assert aside.raw == b"{"
@@ -156,13 +156,13 @@ def test_a_dead_letter_keeps_the_bytes_and_the_place() -> None:
     assert [stored.turn.seq for stored in result.turns] == [0, 1]
 
 
-def test_a_conflicting_duplicate_is_set_aside_and_the_first_one_stands() -> None:
+def test_a_conflicting_duplicate_is_dead_lettered_and_the_first_is_kept() -> None:
     result = processed([turn(), turn(text="Something else.")])
     assert [a.letter.reason for a in result.dead_letters] == ["conflicting-duplicate"]
     assert [stored.turn.text for stored in result.turns] == ["I say this at 0 in s."]
 
 
-def test_after_the_end_only_repeats_and_late_turns_are_taken() -> None:
+def test_after_the_end_only_duplicates_and_late_turns_are_accepted() -> None:
     log = [turn(seq=0), turn(seq=2), end(), turn(seq=0), turn(seq=1), turn(seq=3), end()]
     result = processed(log)
     assert [a.letter.reason for a in result.dead_letters] == ["after-end"]
@@ -175,7 +175,7 @@ def test_after_the_end_only_repeats_and_late_turns_are_taken() -> None:
     assert result.counts["duplicate"] == 2
 
 
-def test_a_session_that_is_over_raises_no_alert() -> None:
+def test_an_ended_session_raises_no_alert() -> None:
     log = [turn(seq=0), turn(seq=2), end(), turn(seq=1)]
     assert processed(log, rules=EAGER).alerts == []
 
@@ -189,13 +189,13 @@ def test_an_alert_that_fires_is_resolved_by_the_end() -> None:
     ]
 
 
-def test_outcomes_are_kept_with_consent_and_counted_without() -> None:
+def test_outcomes_are_stored_with_consent_and_only_counted_without() -> None:
     result = processed([turn(), outcome(), outcome("unknown")])
     assert [o.session_id for o in result.outcomes] == ["s"]
     assert result.counts["withheld"] == 1
 
 
-def test_flushing_an_idle_session_leaves_its_state_as_it_was() -> None:
+def test_flushing_an_idle_session_does_not_change_its_state() -> None:
     states: dict[str, Versioned] = {}
     worker = pipeline()
     worker.process(received([turn(seq=n) for n in (0, 1, 3)]), states)
@@ -208,7 +208,7 @@ def test_flushing_an_idle_session_leaves_its_state_as_it_was() -> None:
     assert flushed.alerts == []
 
 
-def test_a_session_that_goes_on_after_an_idle_flush_ends_as_if_it_had_not() -> None:
+def test_an_idle_flush_does_not_affect_the_rest_of_a_session() -> None:
     first, second = [turn(seq=n) for n in (0, 1, 3)], [turn(seq=2), turn(seq=4), end()]
     undisturbed = rows(processed(first + second))
     states: dict[str, Versioned] = {}

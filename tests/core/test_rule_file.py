@@ -62,14 +62,14 @@ def test_every_field_is_read() -> None:
     assert not rule.applies_to.covers(Facts("counselling", None, None))
 
 
-def test_what_is_left_out_has_a_default() -> None:
+def test_omitted_fields_have_defaults() -> None:
     [rule] = rules_of(rule_text(when="risk > 0.5")).rules
     assert (rule.lasts, rule.cooldown, rule.clear) == (Duration(turns=1), Duration(turns=0), None)
     assert (rule.value, rule.threshold, rule.labels, rule.min_scored_turns) == (None, None, {}, 0)
     assert rule.applies_to.covers(Facts())
 
 
-def test_the_shipped_rules_can_be_used() -> None:
+def test_the_shipped_rules_are_valid() -> None:
     raw = DEFAULT_RULES.read_bytes()
     found = parse(raw, "rules.yaml")
     assert found.names == {"low-empathy", "sudden-drop", "silence-after-distress"}
@@ -77,7 +77,7 @@ def test_the_shipped_rules_can_be_used() -> None:
     assert len(found.digest) == 16
 
 
-def test_all_faults_are_told_at_once_in_the_order_of_their_lines() -> None:
+def test_all_errors_are_reported_at_once_in_line_order() -> None:
     found = faults("""\
         version: 1
         rules:
@@ -123,12 +123,12 @@ def test_all_faults_are_told_at_once_in_the_order_of_their_lines() -> None:
         ("", "r.yaml:1: a file of rules begins"),
     ],
 )
-def test_a_file_that_is_none_is_told_with_its_line(text: str, told: str) -> None:
+def test_an_invalid_file_is_reported_with_its_line(text: str, told: str) -> None:
     [fault] = faults(text)
     assert fault.startswith(told)
 
 
-def test_bytes_that_are_no_text_are_told_with_their_line() -> None:
+def test_invalid_text_is_reported_with_its_line() -> None:
     with pytest.raises(RuleFileError, match=r"r\.yaml:2: not valid UTF-8"):
         parse(b"version: 1\n\xff", "r.yaml")
 
@@ -163,13 +163,13 @@ def test_bytes_that_are_no_text_are_told_with_their_line() -> None:
         ({"name_": "b"}, "not YAML"),
     ],
 )
-def test_a_field_that_cannot_be_used_is_told(fields: dict[str, object], told: str) -> None:
+def test_an_invalid_field_is_reported(fields: dict[str, object], told: str) -> None:
     found = faults_of(**fields)
     assert any(told in fault for fault in found)
     assert all(fault.startswith("rules.yaml:") for fault in found)
 
 
-def test_two_rules_of_one_name_are_refused() -> None:
+def test_duplicate_rule_names_are_refused() -> None:
     with pytest.raises(
         RuleFileError, match=r"rules.yaml:7: the name `a` is already used .* line 3"
     ):
@@ -185,12 +185,12 @@ def told_of(raw: bytes) -> list[str]:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_rules_or_faults(raw: bytes) -> None:
+def test_any_bytes_give_rules_or_errors(raw: bytes) -> None:
     assert all(fault.startswith("r.yaml:") for fault in told_of(raw))
 
 
 @given(st.text(alphabet="risk()&|!><=.+-*/?:[]{}'\" 0123abdurnst\n", max_size=60))
-def test_any_expression_compiles_or_is_told(source: str) -> None:
+def test_any_expression_compiles_or_is_reported(source: str) -> None:
     text = rule_text("a", when="true").replace('"true"', json.dumps(source))
     raw = (HEAD + text).encode()
     assert all(fault.startswith("r.yaml:6: `when`") for fault in told_of(raw))

@@ -67,7 +67,7 @@ def carried_out(on: Session, *items: Accepted) -> list[AlertState]:
     return [alert.state for alert in transitions]
 
 
-def test_an_accepted_turn_makes_its_score_and_an_earlier_final_one_due() -> None:
+def test_an_accepted_turn_requests_its_score_and_an_earlier_final_one() -> None:
     items = accepted(session(), turn(seq=0), turn(seq=2), turn(seq=1), end())
     assert [item.fate for item in items] == [Fate.ACCEPTED] * 3 + [Fate.ENDED]
     assert [due(item) for item in items] == [
@@ -78,7 +78,7 @@ def test_an_accepted_turn_makes_its_score_and_an_earlier_final_one_due() -> None
     ]
 
 
-def test_a_withheld_turn_has_nothing_to_encode_or_score_and_ends_alerts() -> None:
+def test_a_withheld_turn_is_not_encoded_or_scored_and_ends_alerts() -> None:
     on = session()
     first, second = accepted(on, turn(seq=0), turn(seq=1, consent=False))
     assert first.turn is not None
@@ -122,7 +122,7 @@ def test_a_refused_event_changes_nothing(before: list[bytes], event: bytes, code
 
 
 @pytest.mark.parametrize("repeated", [turn(), end(), outcome()])
-def test_what_changes_no_state_says_so(repeated: bytes) -> None:
+def test_events_without_effect_are_marked(repeated: bytes) -> None:
     on = session()
     accepted(on, turn(), end())
     state = pack(on.state)
@@ -144,13 +144,13 @@ def test_a_late_turn_of_an_ended_session_is_scored_and_raises_no_alert() -> None
     assert on.score().late_turns == 1
 
 
-def test_consent_is_not_taken_from_a_turn_that_comes_after_the_end() -> None:
+def test_a_turn_after_the_end_does_not_change_consent() -> None:
     on = session()
     assert fates(on, turn(seq=0), turn(seq=2), end(), turn(seq=1, consent=False))[-1] is Fate.LATE
     assert on.state.consent is True
 
 
-def test_steps_know_what_was_known_when_their_event_came() -> None:
+def test_steps_use_the_facts_known_at_their_event() -> None:
     first, second = accepted(session(), turn(seq=0), turn(seq=1, domain="peer-support"))
     assert [step.facts.domain for step in first.steps] == [None]
     assert {step.facts.domain for step in second.steps} == {"peer-support"}
@@ -177,7 +177,7 @@ def test_alerts_end_when_consent_is_withdrawn() -> None:
     assert on.state.watch.waiting_since is None
 
 
-def test_an_idle_flush_makes_everything_due_without_alerts() -> None:
+def test_an_idle_flush_requests_all_final_scores_without_alerts() -> None:
     on = session()
     accepted(on, turn(seq=0), turn(seq=2))
     steps = on.flush_idle()
@@ -186,7 +186,7 @@ def test_an_idle_flush_makes_everything_due_without_alerts() -> None:
     assert session().flush_idle() == []
 
 
-def test_the_stored_form_of_a_turn_is_that_of_earlier_releases() -> None:
+def test_the_stored_format_of_a_turn_is_compatible_with_earlier_releases() -> None:
     """Field by field, as sessions that run over an upgrade have it in the database."""
     stored = {
         "seq": 4,

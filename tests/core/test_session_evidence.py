@@ -33,7 +33,7 @@ ROLES = st.sampled_from([Role.CLIENT, Role.COUNSELLOR])
 
 
 @given(st.lists(st.tuples(ROLES, EVIDENCE, EVIDENCE), min_size=1, max_size=30))
-def test_final_outputs_of_either_side_replace_provisional_ones_exactly(
+def test_final_outputs_of_both_roles_replace_provisional_ones_exactly(
     turns: list[tuple[Role, dict[str, int], dict[str, int]]],
 ) -> None:
     both, finals = Aggregates(), Aggregates()
@@ -49,7 +49,7 @@ def test_final_outputs_of_either_side_replace_provisional_ones_exactly(
     assert both == finals
 
 
-def test_means_over_all_turns_and_over_the_last_five_of_the_own_side() -> None:
+def test_means_cover_all_turns_and_the_last_five_of_the_role() -> None:
     aggregates = Aggregates()
     for seq in range(10):
         value = MILLION if seq >= 5 else 0
@@ -64,7 +64,7 @@ def test_means_over_all_turns_and_over_the_last_five_of_the_own_side() -> None:
     assert (found["satisfaction"].mean, found["satisfaction"].recent) == (-0.5, -1.0)
 
 
-def test_what_is_kept_of_a_counsellor_turn() -> None:
+def test_evidence_of_a_counsellor_turn() -> None:
     score = scored(
         Role.COUNSELLOR,
         expressed=Expressed(
@@ -85,7 +85,7 @@ def test_what_is_kept_of_a_counsellor_turn() -> None:
     assert kept.shown == (0, 0, 750_000)
 
 
-def test_a_head_that_abstains_shows_no_level_and_still_counts_by_its_probabilities() -> None:
+def test_an_abstaining_head_shows_no_level_but_its_probabilities_count() -> None:
     score = scored(
         Role.COUNSELLOR,
         expressed=Expressed(interpretations=Level(0, [0.5, 0.3, 0.2])),
@@ -96,7 +96,7 @@ def test_a_head_that_abstains_shows_no_level_and_still_counts_by_its_probabiliti
     assert (kept.expected[1], kept.shown[1]) == (700_000, 500_000)
 
 
-def test_what_is_kept_of_a_client_turn() -> None:
+def test_evidence_of_a_client_turn() -> None:
     score = scored(
         Role.CLIENT,
         client={
@@ -115,7 +115,7 @@ def test_log_odds_are_bounded(p: float) -> None:
     assert abs(kept) <= LARGEST_LOG_ODDS * MILLION
 
 
-def test_lengths_shorts_repeats_and_recent_words() -> None:
+def test_lengths_short_turns_repetitions_and_recent_words() -> None:
     aggregates = Aggregates()
     for role, words in (
         (Role.CLIENT, 2),
@@ -136,7 +136,7 @@ def test_lengths_shorts_repeats_and_recent_words() -> None:
     assert aggregates.summary().counsellor.short_share == 0.5
 
 
-def test_a_state_survives_its_row() -> None:
+def test_a_state_round_trips_through_its_row() -> None:
     states: dict[str, Versioned] = {}
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy()))
     pipeline.process(received([turn(seq=seq) for seq in range(12)]), states)
@@ -180,13 +180,13 @@ def test_bounds_and_weights_that_change_with_the_turns() -> None:
     assert log_odds(model, later) == pytest.approx(3.5 + change)
 
 
-def test_a_head_that_has_not_scored_yet_counts_as_nothing() -> None:
+def test_a_head_without_scores_contributes_nothing() -> None:
     weights = {"satisfaction_mean": 5.0}
     model = OutcomeModel(intercept=0.0, weights=weights, domain="a", min_counsellor_turns=0)
     assert outcome_risks({"it": model}, Aggregates().summary(), "a", None) == {"it": 0.5}
 
 
-def test_an_alert_of_a_release_with_one_rule_goes_on_under_its_name() -> None:
+def test_an_alert_of_a_release_with_one_rule_continues_under_its_name() -> None:
     """Its episodes go on counting: no identity is used twice."""
     old = msgspec.to_builtins(SessionState("s", "b"))
     del old["alerts"], old["watch"], old["baselines"]

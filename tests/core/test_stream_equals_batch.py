@@ -118,7 +118,7 @@ def test_batches_and_interleaving_do_not_matter(
 
 @RELAXED
 @given(logs(), st.lists(st.integers(0, 60), max_size=4), st.integers(0, 60), st.integers(0, 60))
-def test_reading_a_part_of_the_log_again_does_not_matter(
+def test_rereading_a_part_of_the_log_does_not_matter(
     sessions: list[list[bytes]], cuts: list[int], stop: int, back: int
 ) -> None:
     """A worker dies after its commit and before its acknowledgement."""
@@ -152,7 +152,7 @@ def next_time(log: list[Received], session_id: str) -> datetime | None:
 
 @RELAXED
 @given(logs(), st.integers(0, 9), st.integers(1, 9))
-def test_ticks_before_the_next_event_do_not_matter(
+def test_ticks_between_events_do_not_matter(
     sessions: list[list[bytes]], seed: int, every: int
 ) -> None:
     """A rule of time fires at its own time, whoever finds that it is due."""

@@ -81,7 +81,7 @@ def test_every_turn_is_counted_and_scored_final_exactly_once(log: list[bytes]) -
 
 @QUICK
 @given(turns())
-def test_the_mean_is_that_of_the_expected_levels_of_the_final_rows(log: list[bytes]) -> None:
+def test_the_mean_is_over_the_expected_levels_of_the_final_rows(log: list[bytes]) -> None:
     result = processed([*log, end()])
     [session] = result.session_scores
     turns = [
@@ -100,7 +100,7 @@ def test_the_mean_is_that_of_the_expected_levels_of_the_final_rows(log: list[byt
         assert session.mechanisms[name].share == pytest.approx(sum(shown) / len(turns))
 
 
-def test_late_turns_do_not_push_out_a_turn_whose_final_score_is_to_come() -> None:
+def test_late_turns_do_not_evict_a_turn_without_its_final_score() -> None:
     """
     ::
 
@@ -136,7 +136,7 @@ def cut(log: list[bytes], cuts: list[int]) -> tuple[SessionState, dict[Any, Any]
 
 @QUICK
 @given(logs(), st.lists(st.integers(0, 40), max_size=6))
-def test_the_state_is_the_same_however_the_log_is_cut(log: list[bytes], cuts: list[int]) -> None:
+def test_the_state_does_not_depend_on_the_batches(log: list[bytes], cuts: list[int]) -> None:
     whole_state, whole_rows = cut(log, [])
     state, rows = cut(log, cuts)
     assert pack(state) == pack(whole_state)
@@ -145,7 +145,7 @@ def test_the_state_is_the_same_however_the_log_is_cut(log: list[bytes], cuts: li
 
 @QUICK
 @given(turns(), st.integers(0, 40))
-def test_reading_again_leaves_the_state_as_it_was(log: list[bytes], back: int) -> None:
+def test_rereading_does_not_change_the_state(log: list[bytes], back: int) -> None:
     once = PIPELINE.process(received(log), {})
     before = pack(once.sessions["s"].state)
     states = {"s": Versioned(unpack(before))}
@@ -156,7 +156,7 @@ def test_reading_again_leaves_the_state_as_it_was(log: list[bytes], back: int) -
 
 @QUICK
 @given(turns())
-def test_an_idle_flush_changes_no_state_and_no_final_score_that_follows(log: list[bytes]) -> None:
+def test_an_idle_flush_changes_neither_state_nor_later_final_scores(log: list[bytes]) -> None:
     states: dict[str, Versioned] = {}
     flushed: dict[Any, Any] = {}
     for event in received([*log, end()]):
@@ -168,13 +168,13 @@ def test_an_idle_flush_changes_no_state_and_no_final_score_that_follows(log: lis
 
 
 @given(st.text(alphabet="quixotic zebra", min_size=12, max_size=60).filter(str.strip))
-def test_a_stored_state_holds_no_text(text: str) -> None:
+def test_a_stored_state_contains_no_text(text: str) -> None:
     state = processed([turn(text=text), turn(seq=2, text=text)]).sessions["s"].state
     assert text.encode() not in pack(state)
     assert unpack(pack(state)) == state
 
 
-def test_the_place_in_the_log_of_a_session_is_remembered() -> None:
+def test_a_session_keeps_its_partition() -> None:
     states: dict[str, Versioned] = {}
     event = received([turn()])[0]
     moved = msgspec.structs.replace(
@@ -184,7 +184,7 @@ def test_the_place_in_the_log_of_a_session_is_remembered() -> None:
     assert states["s"].partition == 5
 
 
-def test_an_idle_session_raises_no_alert_for_a_turn_that_is_still_waiting() -> None:
+def test_an_idle_flush_raises_no_alert_for_a_waiting_turn() -> None:
     """The alert comes when the turn is in order, or at the end; an idle check may be repeated."""
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
     states: dict[str, Versioned] = {}
@@ -195,7 +195,7 @@ def test_an_idle_session_raises_no_alert_for_a_turn_that_is_still_waiting() -> N
     assert len(pipeline.process(received([end()], first_offset=2), states).alerts) == 3
 
 
-def test_a_session_begins_and_is_last_active_with_its_turns_in_any_order() -> None:
+def test_start_and_last_activity_do_not_depend_on_the_order_of_turns() -> None:
     result = processed([turn(seq=seq, occurred_at=at(10 * seq)) for seq in (1, 2, 0)])
     [session] = result.session_scores
     assert session.started_at == START

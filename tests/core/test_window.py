@@ -50,7 +50,7 @@ def pushed(state: WindowState, *seqs: int, policy: WindowPolicy = POLICY) -> Dra
     return [item for seq in seqs for item in drawn(push(state, encoded(seq), policy))]
 
 
-def test_provisional_sees_what_precedes_and_final_also_what_follows() -> None:
+def test_provisional_scores_use_preceding_turns_and_final_ones_also_following() -> None:
     """
     ::
 
@@ -69,14 +69,14 @@ def test_provisional_sees_what_precedes_and_final_also_what_follows() -> None:
     ]
 
 
-def test_the_end_makes_everything_final_with_what_there_is() -> None:
+def test_the_end_makes_all_scores_final_with_the_available_context() -> None:
     state = WindowState()
     pushed(state, 0, 1, 2)
     assert drawn(flush(state, POLICY)) == [("f1", [(0, -1), (2, 1)]), ("f2", [(0, -2), (1, -1)])]
     assert flush(state, POLICY) == []
 
 
-def test_without_a_window_a_turn_is_final_at_once() -> None:
+def test_without_a_window_a_turn_is_final_immediately() -> None:
     policy = WindowPolicy(before=0, after=0)
     assert pushed(WindowState(), 0, 1, policy=policy) == [
         ("p0", []),
@@ -86,7 +86,7 @@ def test_without_a_window_a_turn_is_final_at_once() -> None:
     ]
 
 
-def test_only_following_turns() -> None:
+def test_a_window_of_following_turns_only() -> None:
     policy = WindowPolicy(before=0, after=1)
     assert pushed(WindowState(), 0, 1, policy=policy) == [
         ("p0", []),
@@ -95,7 +95,7 @@ def test_only_following_turns() -> None:
     ]
 
 
-def test_turns_out_of_order_are_put_in_order() -> None:
+def test_out_of_order_turns_are_reordered() -> None:
     in_order, shuffled = WindowState(), WindowState()
     assert pushed(shuffled, 1, 2, 0, 4, 3) == pushed(in_order, 0, 1, 2, 3, 4)
     assert shuffled == in_order
@@ -111,7 +111,7 @@ def test_a_gap_is_given_up_when_too_many_turns_wait() -> None:
     assert state.next_seq == 5
 
 
-def test_a_gap_is_given_up_when_the_wait_is_over_in_event_time() -> None:
+def test_a_gap_is_given_up_after_the_wait_in_event_time() -> None:
     state = WindowState()
     pushed(state, 0, 2)
     late = encoded(3, occurred_at=START + timedelta(seconds=41))
@@ -120,7 +120,7 @@ def test_a_gap_is_given_up_when_the_wait_is_over_in_event_time() -> None:
     assert state.gaps == [(1, 1)]
 
 
-def test_a_late_turn_is_final_at_once_and_seen_by_nobody() -> None:
+def test_a_late_turn_is_final_immediately_and_is_no_context_of_others() -> None:
     """
     ::
 
@@ -144,7 +144,7 @@ def test_a_late_turn_splits_its_gap() -> None:
     assert state.gaps == [(1, 1), (3, 4)]
 
 
-def test_the_same_turn_again_is_a_duplicate_and_another_one_a_conflict() -> None:
+def test_an_equal_turn_is_a_duplicate_and_a_different_one_a_conflict() -> None:
     state = WindowState()
     pushed(state, 0, 2)
     assert [placement_of(state, seq, digest=seq) for seq in (0, 2)] == [Placement.DUPLICATE] * 2
@@ -152,7 +152,7 @@ def test_the_same_turn_again_is_a_duplicate_and_another_one_a_conflict() -> None
     assert [placement_of(state, seq, digest=seq) for seq in (1, 3)] == [Placement.NEW] * 2
 
 
-def test_a_withheld_turn_keeps_its_place_and_is_not_seen() -> None:
+def test_a_withheld_turn_keeps_its_position_and_is_no_context() -> None:
     state = WindowState()
     pushed(state, 0)
     assert push(state, encoded(1, withheld=True), POLICY) == []
@@ -169,7 +169,7 @@ def test_the_state_stays_small() -> None:
     assert len(state.digests) <= 64
 
 
-def test_a_turn_may_wait_exactly_as_long_as_the_wait() -> None:
+def test_a_turn_waits_up_to_and_including_the_limit() -> None:
     state = WindowState()
     pushed(state, 0, 2)
     just = encoded(2).occurred_at + POLICY.reorder_wait

@@ -54,7 +54,7 @@ BAD = {
 }
 
 
-def test_each_bad_event_is_set_aside_with_its_bytes_and_a_reason_without_text(
+def test_invalid_events_are_dead_lettered_with_bytes_and_a_reason_without_text(
     service: Service,
 ) -> None:
     service.start_worker()
@@ -77,7 +77,7 @@ def test_each_bad_event_is_set_aside_with_its_bytes_and_a_reason_without_text(
     assert sorted(scored) == list(range(len(BAD) - 2))
 
 
-def test_ten_megabytes_of_text_are_set_aside_whole(service: Service) -> None:
+def test_ten_megabytes_of_text_are_dead_lettered_in_full(service: Service) -> None:
     service.start_worker()
     huge = turn(seq=1, text="zanzibar " * 1_200_000)
     asyncio.run(send_huge(service, [turn(), huge, turn(seq=1)]))
@@ -128,7 +128,7 @@ def test_five_thousand_turns_in_one_session(new_service: NewService) -> None:
     assert len(state["state"]) < 40_000
 
 
-def test_turns_without_consent_leave_no_words_behind(service: Service) -> None:
+def test_turns_without_consent_leave_no_text(service: Service) -> None:
     service.start_worker()
     service.send(
         [

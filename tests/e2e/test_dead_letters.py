@@ -52,18 +52,18 @@ def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
     service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is taken")
 
 
-def test_replay_wants_a_choice(service: Service) -> None:
+def test_replay_needs_a_selection(service: Service) -> None:
     result = CliRunner().invoke(app, ["dead-letters", "replay"], env=environment(service.settings))
     assert result.exit_code == 2
     assert "--all" in result.output
 
 
-def test_an_empty_topic_has_none(service: Service) -> None:
+def test_an_empty_topic_has_no_dead_letters(service: Service) -> None:
     counted = rapport(service, "dead-letters", "count")
     assert counted.splitlines()[-1].split() == ["0", "in", "total"]
 
 
-def test_only_the_beginning_cannot_be_sent_again() -> None:
+def test_truncated_dead_letters_cannot_be_replayed() -> None:
     found = dead_letters.DeadLetterRecord(
         dead_letters.DeadLetter(
             dead_letter_id="t:0:1",

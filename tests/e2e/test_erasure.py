@@ -38,7 +38,7 @@ def stored(service: Service) -> set[str]:
     }
 
 
-def test_an_erased_session_stays_away_while_it_goes_on_and_when_the_log_is_read_again(
+def test_an_erased_session_stays_erased_when_events_follow_or_are_reread(
     new_service: NewService,
 ) -> None:
     service = new_service()

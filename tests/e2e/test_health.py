@@ -51,7 +51,7 @@ def test_a_worker_is_ready_when_it_has_partitions_model_store_and_lag(
     assert worker.wait(30) == 0
 
 
-def test_a_hung_worker_turns_red_and_ends_and_the_next_one_loses_nothing(
+def test_a_hung_worker_fails_its_health_probe_and_exits_without_loss(
     new_service: NewService,
 ) -> None:
     port = free_port()

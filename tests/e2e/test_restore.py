@@ -19,7 +19,7 @@ def findings(service: Service) -> dict[str, tuple[bool, str]]:
     return {found.name: (found.healthy, found.detail) for found in run_checks(service.settings)}
 
 
-def test_an_older_database_is_brought_up_to_date_from_the_log(new_service: NewService) -> None:
+def test_a_restored_older_database_catches_up_from_the_log(new_service: NewService) -> None:
     service = new_service(idle_timeout=1.0)
     if "sqlite" not in service.settings.database_url.get_secret_value():
         pytest.skip("restores a file")

@@ -43,7 +43,7 @@ def closed(service: Service, bundle: str) -> set[str]:
     }
 
 
-def test_a_new_bundle_takes_over_and_leaves_the_old_rows_alone(
+def test_a_new_bundle_takes_over_and_keeps_the_old_rows(
     new_service: NewService, tmp_path: Path
 ) -> None:
     service = new_service(batch_max=8)

@@ -29,7 +29,7 @@ def said(session: str, seq: int, at: datetime) -> bytes:
     ).encode()
 
 
-def test_silence_calls_somebody_in_a_live_session_and_not_in_an_old_recording(
+def test_silence_fires_in_a_live_session_and_not_in_an_old_recording(
     new_service: NewService, tmp_path: Path
 ) -> None:
     file = tmp_path / "rules.yaml"

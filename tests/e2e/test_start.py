@@ -15,7 +15,7 @@ from tests.e2e.service import Service
 from tests.store.batches import turn
 
 
-def test_a_broker_that_comes_later_is_waited_for(tmp_path: Path) -> None:
+def test_a_worker_waits_for_a_late_broker(tmp_path: Path) -> None:
     port = broker.free_port()
     with broker.running(port):
         service = Service(tmp_path, kafka_brokers=f"127.0.0.1:{port}")
@@ -29,7 +29,7 @@ def test_a_broker_that_comes_later_is_waited_for(tmp_path: Path) -> None:
         service.close()
 
 
-def test_a_topic_that_is_made_later_is_read(new_service: NewService) -> None:
+def test_a_topic_created_later_is_read(new_service: NewService) -> None:
     service = new_service(declare_topics=False)
     prefix = f"{service.settings.topic_prefix}-later"
     service.settings = service.settings.model_copy(update={"topic_prefix": prefix})

@@ -12,7 +12,7 @@ from tests.conftest import NewService
 from tests.store.batches import turn
 
 
-def test_a_worker_without_a_database_ends_soon_and_the_next_one_loses_nothing(
+def test_a_worker_without_a_database_stops_soon_and_loses_nothing(
     new_service: NewService, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue("server")

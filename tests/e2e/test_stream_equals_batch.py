@@ -35,7 +35,7 @@ def test_database_equals_the_offline_run(
     assert differences(offline, stored(service)) == []
 
 
-def test_sessions_without_an_end_are_rested_when_the_log_is_read(new_service: NewService) -> None:
+def test_sessions_without_an_end_are_flushed_when_the_log_is_read(new_service: NewService) -> None:
     service = new_service(idle_timeout=1.0)
     log = [
         json.dumps(
@@ -66,7 +66,7 @@ def test_sessions_without_an_end_are_rested_when_the_log_is_read(new_service: Ne
 
 
 @pytest.mark.parametrize("database", ["default", "postgresql"])
-def test_kill_in_the_middle_leaves_no_trace(
+def test_a_kill_during_processing_changes_no_row(
     new_service: NewService, sample_log: list[bytes], database: str, request: pytest.FixtureRequest
 ) -> None:
     changes: dict[str, Any] = {"batch_max": 16}
@@ -85,7 +85,7 @@ def test_kill_in_the_middle_leaves_no_trace(
     assert differences(offline, stored(service)) == []
 
 
-def test_two_workers_share_the_log_and_one_survives_the_other(
+def test_two_workers_share_the_log_and_one_takes_over_from_the_other(
     new_service: NewService, sample_log: list[bytes]
 ) -> None:
     service = new_service(batch_max=16)
@@ -99,7 +99,7 @@ def test_two_workers_share_the_log_and_one_survives_the_other(
     assert differences(offline, stored(service)) == []
 
 
-def test_published_messages_are_the_rows(service: Service, sample_log: list[bytes]) -> None:
+def test_published_messages_equal_the_rows(service: Service, sample_log: list[bytes]) -> None:
     service.start_worker()
     service.send(sample_log)
     service.wait_for(lambda: all_ended(service, sessions_in(sample_log)), "all sessions ended")

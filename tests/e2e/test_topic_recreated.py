@@ -35,7 +35,7 @@ def start_again_if_it_ended(service: Service, worker: Any) -> Any:
 
 
 @pytest.mark.parametrize("many", [3, 60])
-def test_what_comes_into_the_new_topic_is_read_soon(new_service: NewService, many: int) -> None:
+def test_events_in_a_recreated_topic_are_read_soon(new_service: NewService, many: int) -> None:
     service = new_service(topic_partitions=1)
     worker = service.start_worker()
     service.send([turn(seq, session_id="old") for seq in range(30)])

@@ -77,12 +77,12 @@ def test_parity_refuses_another_models_graphs(graphs: Graphs) -> None:
         parity.check_parity(tiny_model(seed=9).eval(), graphs.encoder, graphs.head)
 
 
-def test_parity_refuses_what_is_not_finite() -> None:
+def test_parity_refuses_non_finite_values() -> None:
     with pytest.raises(parity.ParityError, match="finite"):
         parity.difference(torch.zeros(2), torch.tensor([0.0, float("nan")]))
 
 
-def test_graph_inputs_and_outputs_are_the_contract(graphs: Graphs) -> None:
+def test_graph_inputs_and_outputs_match_the_contract(graphs: Graphs) -> None:
     encoder, packed, head = (onnx_model.session(path) for path in graphs)
     for form in (encoder, packed):
         assert [i.name for i in form.get_inputs()] == ["input_ids", "attention_mask"]
@@ -98,7 +98,7 @@ def test_graph_inputs_and_outputs_are_the_contract(graphs: Graphs) -> None:
     }
 
 
-def test_an_fp32_bundle_explains_itself(
+def test_an_fp32_bundle_is_self_describing(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
     written = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
@@ -121,7 +121,7 @@ def test_an_fp32_bundle_explains_itself(
     assert f"{accuracy:.1f}" in card
 
 
-def test_the_card_follows_the_evaluations_files(
+def test_the_card_matches_the_evaluation_files(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
     content = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
@@ -161,7 +161,7 @@ OUTCOME_FIGURES = {
 OUTCOMES = {"low_mi_quality": {"domain": "counselling", "approach": "motivational-interviewing"}}
 
 
-def test_the_card_has_the_index_and_the_outcomes_that_the_manifest_has(
+def test_the_card_has_the_manifests_index_and_outcomes(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
     content = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
@@ -203,7 +203,7 @@ def test_heads_in_the_manifest_match_the_table(
     assert perceived == [RATED, *PERCEIVED]
 
 
-def test_heads_are_described_anew_and_nothing_else_changes(
+def test_updating_head_descriptions_changes_nothing_else(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
     before = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
@@ -272,7 +272,7 @@ def test_the_gate_counts_changed_labels() -> None:
     assert not gate.compare(predictions(labels), predictions(three))["passes"]
 
 
-def test_a_few_rare_labels_do_not_shut_the_gate_and_an_established_loss_does() -> None:
+def test_the_gate_tolerates_rare_labels_and_refuses_a_significant_loss() -> None:
     gold = np.array([0] * 240 + [1] * 8)
     before = gold.copy()
     before[:3] = 1
@@ -286,7 +286,7 @@ def test_a_few_rare_labels_do_not_shut_the_gate_and_an_established_loss_does() -
     assert lost["high"] < -gate.LARGEST_F1_LOSS
 
 
-def test_the_fastest_candidate_that_passes_is_chosen() -> None:
+def test_the_fastest_passing_candidate_is_chosen() -> None:
     def entry(*, passes: bool, speed: float) -> dict[str, object]:
         return {"passes": passes, "speed_ratio": speed}
 
@@ -321,7 +321,7 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
         command.build(trained, tmp_path, command.Profile.int8, conversations, conversations)
 
 
-def test_a_16_bit_bundle_goes_through_the_same_gate(
+def test_a_16_bit_bundle_must_pass_the_same_gate(
     trained: Path,
     conversations: list[Conversation],
     tmp_path: Path,

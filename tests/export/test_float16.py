@@ -61,7 +61,7 @@ def test_operators_of_every_layer_are_fused(half: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (8, 64), (2, 192)])
-def test_it_gives_what_float32_gives_but_for_rounding(
+def test_float16_outputs_equal_float32_within_rounding(
     graphs: Graphs, half: Path, shape: tuple[int, int]
 ) -> None:
     ids, mask = turns(*shape)
@@ -74,7 +74,7 @@ def test_it_gives_what_float32_gives_but_for_rounding(
     assert float(((logits - given_logits) * present).abs().max()) < 0.02
 
 
-def test_a_turn_is_the_same_alone_and_padded_among_others(graphs: Graphs, half: Path) -> None:
+def test_a_turn_has_the_same_output_alone_and_padded(graphs: Graphs, half: Path) -> None:
     scorer = OnnxModel(half, graphs.head)
     ids, mask = turns(8, 32)
     together, _ = scorer.encode(ids, mask)
@@ -83,6 +83,6 @@ def test_a_turn_is_the_same_alone_and_padded_among_others(graphs: Graphs, half: 
         np.testing.assert_allclose(alone[0], together[row], atol=5e-3)
 
 
-def test_a_graph_of_another_kind_is_refused(graphs: Graphs, tmp_path: Path) -> None:
+def test_an_unsupported_graph_is_refused(graphs: Graphs, tmp_path: Path) -> None:
     with pytest.raises(FusionError, match="no BiasGelu could be fused"):
         float16(graphs.head, tmp_path / "half.onnx")

@@ -26,7 +26,7 @@ def correlated(generator: np.random.Generator, tokens: int, width: int) -> npt.N
 
 
 @pytest.mark.parametrize("rows", [6, 7, 150])
-def test_neighbouring_weights_fit_the_sixteen_bits_of_older_processors(rows: int) -> None:
+def test_pairs_of_weights_do_not_overflow_16_bits_on_older_processors(rows: int) -> None:
     generator = np.random.default_rng(0)
     weight = generator.normal(size=(rows, 5)) * generator.choice([1, 9], size=(rows, 1))
     weight[:, 2] = 0
@@ -39,7 +39,7 @@ def test_neighbouring_weights_fit_the_sixteen_bits_of_older_processors(rows: int
     assert 255 * max(neighbours) < 2**15
 
 
-def test_rounding_with_the_inputs_in_view_keeps_the_product_closer() -> None:
+def test_input_aware_rounding_reduces_the_error_of_the_product() -> None:
     generator = np.random.default_rng(0)
     weight = generator.normal(size=(128, 32))
     inputs = correlated(generator, 2000, 128)
@@ -53,7 +53,7 @@ def test_rounding_with_the_inputs_in_view_keeps_the_product_closer() -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.2, 9.0), (-3.0, 3.0), (0.5, 2.0), (0.0, 0.0)])
-def test_a_fixed_range_holds_the_values_and_an_exact_zero(low: float, high: float) -> None:
+def test_a_fixed_range_covers_the_values_and_an_exact_zero(low: float, high: float) -> None:
     values = np.random.default_rng(0).uniform(low, high, size=(500, 20)).astype(np.float32)
     scale, zero = fixed_range(values)
     assert 0 <= zero <= STEPS
@@ -61,7 +61,7 @@ def test_a_fixed_range_holds_the_values_and_an_exact_zero(low: float, high: floa
     assert np.abs(shown - values).max() <= scale * 1.5
 
 
-def test_a_fixed_product_carries_its_bias_and_takes_out_the_mean_error(tmp_path: Path) -> None:
+def test_a_fixed_product_includes_its_bias_and_removes_the_mean_error(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     tables = {
         "words": generator.normal(size=(VOCABULARY, WIDTH)),

@@ -25,19 +25,23 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Graphs:
     return export_graphs(tiny_model().eval(), tmp_path_factory.mktemp("graphs"))
 
 
-def test_every_weight_but_the_embeddings_is_two_operations(graphs: Graphs) -> None:
+def test_every_weight_except_embeddings_is_two_operations(graphs: Graphs) -> None:
     weights = tiny_model().encoder.named_parameters()
     products = [w.numel() for name, w in weights if w.dim() == 2 and "embedding" not in name]
     assert counted(graphs.encoder) == pytest.approx(2 * sum(products) / 1e6)
 
 
 @pytest.mark.parametrize("make", VERSIONS.values(), ids=VERSIONS)
-def test_other_versions_have_as_many(make, graphs: Graphs, tmp_path: Path) -> None:
+def test_other_precisions_have_the_same_number_of_operations(
+    make, graphs: Graphs, tmp_path: Path
+) -> None:
     make(graphs.encoder, tmp_path / "other.onnx")
     assert counted(tmp_path / "other.onnx") == pytest.approx(counted(graphs.encoder))
 
 
 @pytest.mark.parametrize("make", INT8.values(), ids=INT8)
-def test_packed_versions_have_as_many(make, graphs: Graphs, tmp_path: Path) -> None:
+def test_packed_models_have_the_same_number_of_operations(
+    make, graphs: Graphs, tmp_path: Path
+) -> None:
     make(graphs.packed, tmp_path / "other.onnx")
     assert counted(tmp_path / "other.onnx") == pytest.approx(counted(graphs.encoder))

@@ -96,7 +96,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_a_head_is_read_back_as_it_was_exported(graph: Path, tmp_path: Path, half: bool) -> None:
+def test_an_exported_head_is_read_back_unchanged(graph: Path, tmp_path: Path, half: bool) -> None:
     model, path = distinct_model(), graph
     if half:
         half_weights(path, smaller := tmp_path / "smaller.onnx")
@@ -106,7 +106,7 @@ def test_a_head_is_read_back_as_it_was_exported(graph: Path, tmp_path: Path, hal
         assert torch.allclose(read[name], value, atol=1e-3 if half else 0.0), name
 
 
-def test_a_graph_whose_weights_do_not_explain_its_scores_is_refused(
+def test_a_graph_whose_weights_do_not_reproduce_its_scores_is_refused(
     graph: Path, tmp_path: Path
 ) -> None:
     model, path = onnx.load(graph), tmp_path / "other.onnx"
@@ -137,7 +137,7 @@ def test_a_task_that_the_graph_lacks_is_refused(folder: Path) -> None:
         write_task(folder / bundle.HEAD, "kindness", torch.nn.Linear(2, 2))
 
 
-def test_contrast_is_learned_and_ordinary_answers_are_kept() -> None:
+def test_contrast_is_learned_and_ordinary_outputs_are_kept() -> None:
     torch.manual_seed(0)
     task = torch.nn.Linear(6, 3)
     plain, pairs = torch.randn(200, 6), torch.randn(200, 6)
@@ -154,7 +154,7 @@ def test_contrast_is_learned_and_ordinary_answers_are_kept() -> None:
     assert (after(plain).argmax(1) == task(plain).argmax(1)).float().mean() > 0.9
 
 
-def test_ordinary_turns_are_seen_in_both_views() -> None:
+def test_ordinary_turns_are_used_in_both_views() -> None:
     turns = [Turn(role, str(i)) for i, role in enumerate((CLIENT, COUNSELLOR) * 5)]
     chat = type("Chat", (), {"turns": turns})()
     windows = reactions.ordinary([chat], 100)

@@ -22,7 +22,7 @@ def counsellor(text: str, behaviour: str) -> Turn:
     return Turn(COUNSELLOR, text, {"behaviour": votes("behaviour", [behaviour])})
 
 
-def test_codes_are_the_shares_of_what_the_annotators_voted() -> None:
+def test_codes_are_shares_of_the_annotators_votes() -> None:
     said = [
         counsellor("you are torn", "reflection"),
         counsellor("how so?", "question"),
@@ -38,7 +38,7 @@ def test_codes_are_the_shares_of_what_the_annotators_voted() -> None:
     assert not any(name.startswith("reflection.") for name in codes)
 
 
-def test_every_yardstick_is_measured_on_sessions_and_on_topics() -> None:
+def test_every_measure_is_computed_on_sessions_and_on_topics() -> None:
     """Words that differ with quality are found, outputs of pure chance are not."""
     chance = np.random.default_rng(3)
     sessions = []

@@ -37,7 +37,7 @@ def test_every_item_is_tested_once_and_never_trained_on() -> None:
     assert all(len(split.train.labels) + len(split.test.labels) == 90 for split in splits)
 
 
-def test_the_majority_row_is_the_commonest_label() -> None:
+def test_the_majority_row_is_the_most_frequent_label() -> None:
     splits = baselines.splits_of("behaviour", exchanges(), folds=3)
     rows = baselines.head_rows("behaviour", splits, {"majority": baselines.majority(splits)})
     assert rows["majority"]["n"] == 90
@@ -45,7 +45,7 @@ def test_the_majority_row_is_the_commonest_label() -> None:
     assert rows["majority"]["mcc"]["pooled"] == 0.0
 
 
-def test_words_that_tell_the_label_find_it() -> None:
+def test_words_that_determine_the_label_predict_it() -> None:
     splits = baselines.splits_of("behaviour", exchanges(), folds=3)
     rows = baselines.head_rows("behaviour", splits, {"words": baselines.words(splits)})
     assert rows["words"]["accuracy"]["pooled"] == 1.0
@@ -58,7 +58,7 @@ def test_a_rating_is_a_label_from_0_to_4() -> None:
     assert items.words.tolist() == [6]
 
 
-def test_length_alone_is_a_row_of_its_own() -> None:
+def test_length_alone_has_a_separate_row() -> None:
     """Ratings that rise with the number of words, and words that say nothing."""
     conversations = [
         Conversation(

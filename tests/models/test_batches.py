@@ -52,7 +52,7 @@ def seen(step: Step, row: int) -> dict[int, int]:
     }
 
 
-def test_a_final_window_sees_both_sides() -> None:
+def test_a_final_window_includes_both_sides() -> None:
     """c0 S1 c2 [S3] c4 S5 c6 S7: three before, three after."""
     step = step_of(8, FINAL)
     assert step.targets.turn.tolist() == [1, 3, 5, 7]
@@ -66,11 +66,11 @@ def test_windows_stop_at_the_ends_of_the_conversation() -> None:
     assert seen(step, 3) == {-3: 4, -2: 5, -1: 6}
 
 
-def test_a_provisional_window_sees_what_precedes() -> None:
+def test_a_provisional_window_includes_preceding_turns() -> None:
     assert seen(step_of(8, PROVISIONAL), 2) == {-3: 2, -2: 3, -1: 4}
 
 
-def test_alone_sees_nothing() -> None:
+def test_a_turn_alone_has_no_context() -> None:
     assert int(step_of(8, ALONE).targets.context_mask.sum()) == 0
 
 
@@ -87,7 +87,7 @@ def test_windows_never_cross_into_another_conversation() -> None:
     assert seen(step, 2) == {-1: 4, 1: 6, 2: 7}
 
 
-def test_a_long_conversation_is_cut_without_losing_context() -> None:
+def test_a_long_conversation_is_split_without_losing_context() -> None:
     conversation = chat(100)
     segments = tokenise([conversation], tiny_tokenizer())
     assert len(segments) == 3
@@ -97,14 +97,14 @@ def test_a_long_conversation_is_cut_without_losing_context() -> None:
     assert whole == [4, *[6] * 47, 5, 3]
 
 
-def test_about_half_of_the_training_windows_see_following_turns() -> None:
+def test_about_half_of_the_training_windows_include_following_turns() -> None:
     segments = tokenise([chat(100)], tiny_tokenizer())
     step = collate(segments, Window(after=0.5), random.Random(0))
     following = step.targets.context_mask[:, 3].float().mean().item()
     assert 0.25 < following < 0.75
 
 
-def test_chunks_hold_every_turn_once_within_the_token_budget() -> None:
+def test_chunks_contain_every_turn_once_within_the_token_budget() -> None:
     (segment,) = tokenise([chat(20)], tiny_tokenizer())
     chunks = encoder_chunks(segment.turns, chunk_tokens=64)
     positions = torch.cat([chunk.turns for chunk in chunks]).tolist()
@@ -117,7 +117,7 @@ def test_chunks_hold_every_turn_once_within_the_token_budget() -> None:
             assert int(chunk.attention_mask[row].sum()) == len(ids)
 
 
-def test_long_turns_are_truncated_and_the_tokenizer_is_left_plain() -> None:
+def test_long_turns_are_truncated_and_the_tokenizer_is_unchanged() -> None:
     tokenizer = tiny_tokenizer()
     long = Conversation("esconv", "long", [Turn(CLIENT, "you " * 500)])
     (segment,) = tokenise([long], tokenizer)
@@ -141,7 +141,7 @@ def test_empty_tokens_overlap_nothing() -> None:
     assert not overlaps((5, 6), [(0, 5)])
 
 
-def test_an_epoch_goes_through_each_corpus_as_often_as_asked() -> None:
+def test_an_epoch_repeats_each_corpus_as_configured() -> None:
     segments = [Segment(corpus, [], range(0)) for corpus in ["epitome"] * 32 + ["esconv"] * 7]
     steps = epoch_steps(segments, {"epitome": 2, "esconv": 1}, 16, random.Random(0))
     assert len(steps) == 4
@@ -151,7 +151,7 @@ def test_an_epoch_goes_through_each_corpus_as_often_as_asked() -> None:
     assert all(sum(s.corpus == "epitome" for s in step) == 16 for step in steps)
 
 
-def test_a_step_goes_to_a_device_with_all_its_tensors() -> None:
+def test_all_tensors_of_a_step_move_to_the_device() -> None:
     turns = [Turn(0, "why"), Turn(1, "because", {"reflection": (1.0, 0.0, 0.0)})]
     segments = tokenise([Conversation("annomi", "a", turns)], tiny_tokenizer())
     moved = collate(segments, FINAL, random.Random(0)).to(torch.device("meta"))

@@ -45,7 +45,7 @@ def test_temperature_and_bias_undo_overconfidence_and_shifted_shares() -> None:
     np.testing.assert_allclose(result.probabilities("h", given.logits), true, atol=0.03)
 
 
-def test_levels_are_those_that_the_class_weights_chose() -> None:
+def test_levels_are_chosen_by_the_class_weights() -> None:
     chance = np.random.default_rng(1)
     logits = 2.0 * chance.normal(size=(500, 3))
     bias = [0.4, -0.7, 0.3]
@@ -75,7 +75,7 @@ def test_turns_in_two_views_count_once() -> None:
     )
 
 
-def test_a_label_threshold_separates() -> None:
+def test_a_label_threshold_separates_the_labels() -> None:
     probability = np.array([0.05, 0.1, 0.15, 0.3, 0.35, 0.2] * 20)
     gold = probability > 0.25
     assert 0.2 < calibrate.fit_label_threshold(probability, gold) <= 0.3
@@ -106,7 +106,7 @@ def test_no_rationale_is_shown_for_level_none() -> None:
     assert calibrate.mask(spans([0.9, 0.9], [1, 1]), 0.5, level=1).tolist() == [1, 1]
 
 
-def test_a_sentence_is_shown_whole_and_what_was_not_read_never() -> None:
+def test_a_sentence_is_marked_in_full_and_unread_text_never() -> None:
     """Two sentences of three tokens; of the second the encoder read one token."""
     probabilities = np.array([0.9, 0.1, 0.2, 0.6, 0.0, 0.0])
     gold, sentences = np.ones(6, dtype=int), np.array([0, 0, 0, 1, 1, 1])
@@ -146,7 +146,7 @@ def poison(fold: Fold) -> Fold:
     return Fold(fold.number, views)
 
 
-def test_a_folds_own_labels_never_decide_its_calibration() -> None:
+def test_a_folds_labels_never_affect_its_calibration() -> None:
     plain = folds(3)
     changed = [plain[0], poison(plain[1]), plain[2]]
     before, after = crossfitted(plain), crossfitted(changed)
@@ -155,16 +155,16 @@ def test_a_folds_own_labels_never_decide_its_calibration() -> None:
     assert before[2] != after[2]
 
 
-def test_what_is_shipped_is_fitted_on_all_folds() -> None:
+def test_the_shipped_calibration_is_fitted_on_all_folds() -> None:
     plain = folds(3)
     assert fitted(plain) != fitted([*plain[:2], poison(plain[2])])
 
 
-def test_a_single_fold_is_left_as_it_is() -> None:
+def test_a_single_fold_is_unchanged() -> None:
     assert crossfitted(folds(1)) == [Calibration()]
 
 
-def test_calibration_survives_its_file(tmp_path: Path) -> None:
+def test_calibration_round_trips_through_its_file(tmp_path: Path) -> None:
     result = fitted(folds(2))
     path = tmp_path / "model" / "calibration.json"
     result.write(path)
@@ -173,7 +173,7 @@ def test_calibration_survives_its_file(tmp_path: Path) -> None:
     assert "others" not in calibrate.TASKS
 
 
-def test_outcome_heads_keep_what_was_fitted_for_them() -> None:
+def test_outcome_heads_keep_their_fitted_calibration() -> None:
     known = Calibration({"sympathy": 2.0, "strategy": 3.0}, abstain_below={"sympathy": 0.6})
     result = Calibration({"strategy": 1.5})
     result.copy_from(known, ("sympathy", "engagement"))

@@ -113,7 +113,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("fold", range(FOLDS))
-def test_everything_of_a_session_is_from_one_fold(corpora: Path, fold: int) -> None:
+def test_all_parts_of_a_session_are_from_one_fold(corpora: Path, fold: int) -> None:
     made = benchmark.build_benchmark(corpora, benchmark.of_fold(fold, FOLDS, SEED), fold, SEED)
     assert len(made.sessions) == len(made.known)
     kinds = Counter(known.kind for known in made.known)
@@ -161,7 +161,7 @@ def test_changes_are_as_long_as_their_controls_and_replace_the_same_turns(corpor
 
 
 @pytest.mark.usefixtures("few")
-def test_swapped_sessions_have_the_answers_of_their_controls_below_other_posts(
+def test_swapped_sessions_have_their_controls_answers_to_other_posts(
     corpora: Path,
 ) -> None:
     """In the corpus here an answer has the words of its post, so what fits can be seen."""
@@ -190,7 +190,7 @@ def test_swapped_sessions_have_the_answers_of_their_controls_below_other_posts(
             assert abs(len(own.split()) - len(given.split())) <= 1
 
 
-def test_too_few_strong_answers_make_no_swapped_sessions() -> None:
+def test_too_few_strong_answers_give_no_swapped_sessions() -> None:
     answers = [(f"post {n}", Answer("so sorry", 3)) for n in range(2 * benchmark.EXCHANGES - 1)]
     more = [*answers, ("post 0", Answer("another answer to the same post", 5))]
     for pairs in (answers, more):
@@ -198,14 +198,14 @@ def test_too_few_strong_answers_make_no_swapped_sessions() -> None:
         assert benchmark.swapped(parts, 0, random.Random(0)).sessions == []
 
 
-def test_the_answer_nearest_in_length_is_taken() -> None:
+def test_the_answer_nearest_in_length_is_chosen() -> None:
     pool = [Answer(" ".join(["w"] * n)) for n in range(1, 60)]
     chance = random.Random(0)
     assert {benchmark._alike(pool, 30, chance, 3).words for _ in range(50)} == {29, 30, 31}
 
 
 @pytest.mark.usefixtures("few")
-def test_the_sessions_depend_on_the_seed_alone(corpora: Path) -> None:
+def test_the_sessions_depend_only_on_the_seed(corpora: Path) -> None:
     def texts(seed: int) -> list[tuple[str, ...]]:
         made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, seed), 0, seed)
         return [tuple(turn.text for turn in session.turns) for session in made.sessions]
@@ -215,7 +215,7 @@ def test_the_sessions_depend_on_the_seed_alone(corpora: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_composed_sessions_know_their_labels_and_differ_in_empathy(corpora: Path) -> None:
+def test_composed_sessions_have_labels_and_differ_in_empathy(corpora: Path) -> None:
     made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, SEED), 0, SEED)
     composed = [
         (session, known)
@@ -290,7 +290,7 @@ def test_answer_weights_have_the_planted_proportions() -> None:
     assert np.quantile(answers, 0.99) == pytest.approx(1.0, abs=0.01)
 
 
-def test_an_answer_that_is_in_two_sessions_is_learned_once() -> None:
+def test_an_answer_in_two_sessions_is_used_once() -> None:
     twice = [(session_of(1, 3), Known("composed", "peer-support", 0, totals=(0, 3, 6)))] * 2
     part = part_of(twice, {}, 1.0)
     x, total = fit.labelled_answers([part])
@@ -319,7 +319,7 @@ def test_motivational_weights_follow_quality() -> None:
 
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (0.6, 0.6), (0.3, 1.0)])
-def test_planted_spreads_are_recovered_whatever_the_weights(weights: tuple[float, float]) -> None:
+def test_planted_variances_are_recovered_with_any_weights(weights: tuple[float, float]) -> None:
     """Answers of weight w vary by within / sqrt(w), as the posterior of the index takes them."""
     chance = np.random.default_rng(6)
     mean, between, within = 0.52, 0.09, 0.24
@@ -336,7 +336,7 @@ def test_planted_spreads_are_recovered_whatever_the_weights(weights: tuple[float
     )
 
 
-def test_sessions_without_a_spread_between_them_have_none() -> None:
+def test_equal_sessions_have_no_variance_between_them() -> None:
     """The means differ by less than their noise alone explains: no root of a negative number."""
     one = (np.array([1.0, 1.0]), np.array([0.2, 0.8]))
     assert fit.spreads([one, one, one])[1] == 0.0
@@ -396,12 +396,12 @@ def test_at_most_one_control_in_twenty_fires_at_the_threshold() -> None:
         assert share(enter) <= figures.FALSE_ALARMS < share(np.nextafter(enter, 0.0))
 
 
-def test_risks_before_the_onset_are_no_false_alarm() -> None:
+def test_risks_before_the_onset_are_not_false_alarms() -> None:
     before = [watched([0.9, 0.9, 0.1, 0.1], onset=2) for _ in range(20)]
     assert figures.threshold(before) == pytest.approx(0.1)
 
 
-def test_the_risk_after_so_many_turns_is_the_last_one_known_then() -> None:
+def test_the_risk_after_some_turns_is_the_last_known_one() -> None:
     w = watched([0.3, 0.5, 0.7], places=[1, 2, 4])
     assert [w.risk_after(n) for n in range(6)] == [None, None, 0.3, 0.5, 0.5, 0.7]
 
@@ -417,7 +417,7 @@ def test_a_variable_that_acts_through_the_index_has_no_partial_correlation() -> 
 
 
 @pytest.mark.usefixtures("quick")
-def test_degraded_sessions_stand_beside_their_own_controls() -> None:
+def test_degraded_sessions_are_compared_with_their_controls() -> None:
     found = []
     for number in range(6):
         own = {"origin": f"esconv:{number}"}
@@ -479,7 +479,7 @@ def test_plain_means_are_measured_on_degraded_sessions_and_on_length() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_swapped_sessions_are_told_from_their_controls() -> None:
+def test_swapped_sessions_are_distinguished_from_their_controls() -> None:
     found = []
     for number in range(6):
         own = {"origin": f"swap:{number}", "onset": None}
@@ -495,7 +495,7 @@ def test_swapped_sessions_are_told_from_their_controls() -> None:
     assert np.isnan(nothing["after_six"]["value"])
 
 
-def test_plain_means_are_those_known_after_each_turn() -> None:
+def test_plain_means_use_only_turns_up_to_each_turn() -> None:
     """A final score takes the place of the provisional one, and only from then on::
 
     turn   1p  3p  1f  5p  3f  5f

@@ -63,7 +63,9 @@ PAIRS = [
 # Contexts
 
 
-def test_service_files_of_the_probe_alone_and_shares_of_the_others(data_dir: Path) -> None:
+def test_one_service_corpus_is_reserved_for_the_probe_and_the_others_are_shared(
+    data_dir: Path,
+) -> None:
     found = {pool: list(contexts(data_dir, pool)) for pool in ("train", "probe")}
     sources = {pool: {c.source for c in own} for pool, own in found.items()}
     assert sources["train"] == {
@@ -84,7 +86,7 @@ def test_a_conversation_is_always_in_the_same_pool_and_seven_tenths_train() -> N
     assert pools.count("train") == pytest.approx(3500, abs=110)
 
 
-def test_a_service_context_ends_with_a_content_user_and_goes_with_the_real_reply(
+def test_a_service_context_ends_with_a_satisfied_user_and_has_the_real_reply(
     tmp_path: Path,
 ) -> None:
     turns = [
@@ -109,7 +111,7 @@ def test_a_service_context_ends_with_a_content_user_and_goes_with_the_real_reply
     assert (found.kind, found.reply, found.source) == ("task", "For how many?", "uss_ccpe")
 
 
-def test_news_are_the_first_utterance_and_its_reply(data_dir: Path) -> None:
+def test_news_consists_of_the_first_utterance_and_its_reply(data_dir: Path) -> None:
     news = [c for pool in ("train", "probe") for c in contexts(data_dir, pool) if c.kind != "task"]
     assert Counter(c.kind for c in news) == {"good_news": ROWS, "bad_news": ROWS}
     for context in news:
@@ -119,7 +121,7 @@ def test_news_are_the_first_utterance_and_its_reply(data_dir: Path) -> None:
         assert context.reply == "Go on."
 
 
-def test_no_emotion_is_good_and_bad() -> None:
+def test_no_emotion_is_both_good_and_bad() -> None:
     assert not dialogues.GOOD & dialogues.BAD
 
 
@@ -134,7 +136,7 @@ def test_no_public_conversation_gives_contexts_to_both_pools() -> None:
 
 
 @with_corpora
-def test_no_probed_context_says_what_a_training_context_says() -> None:
+def test_no_probed_context_equals_a_training_context() -> None:
     folder = resolve_data_dir(None)
     trained = {probe_cases.said(context.turns) for context in contexts(folder, "train")}
     for case in probe_cases.cases(folder, [], size=400, seed=17):
@@ -152,13 +154,13 @@ def test_phrases_are_compared_without_case_punctuation_and_spacing(phrase: str, 
     assert normal(phrase) == words
 
 
-def test_congratulations_to_train_with_are_not_those_to_probe_with() -> None:
+def test_training_and_probing_use_different_congratulations() -> None:
     trained = {normal(phrase) for phrase in CONGRATULATIONS["train"]}
     assert not trained & RESERVED
     assert len(trained) == len(CONGRATULATIONS["train"])
 
 
-def test_the_first_three_phrases_are_those_of_the_paper() -> None:
+def test_the_first_three_phrases_are_from_the_paper() -> None:
     """Lee et al., Table 2."""
     assert [PROBE_PHRASES[head][:3] for head in RATIONALE_ORDER] == [
         ("I know how you feel.", "I'm sorry.", "I feel you."),
@@ -167,7 +169,7 @@ def test_the_first_three_phrases_are_those_of_the_paper() -> None:
     ]
 
 
-def test_rationale_phrases_carry_the_level_and_leave_out_what_is_probed() -> None:
+def test_rationale_phrases_have_a_level_and_exclude_probed_phrases() -> None:
     long = " ".join(["so"] * (MOST_WORDS + 1))
     pairs = [
         *PAIRS,
@@ -232,7 +234,7 @@ def test_a_contrast_example_has_a_level_where_its_phrase_fits_and_none_elsewhere
     }
 
 
-def test_the_words_of_a_pair_are_the_same_where_they_fit_and_where_they_do_not(
+def test_a_pair_has_the_same_words_in_fitting_and_unfitting_contexts(
     data_dir: Path,
 ) -> None:
     mix = contrast.Mix(beside_real_reply=0)
@@ -244,7 +246,7 @@ def test_the_words_of_a_pair_are_the_same_where_they_fit_and_where_they_do_not(
     assert texts[True] == texts[False]
 
 
-def test_a_reply_to_news_goes_with_a_fitting_phrase_only(data_dir: Path) -> None:
+def test_a_reply_to_news_only_gets_a_fitting_phrase(data_dir: Path) -> None:
     for example in contrast.load(PAIRS, data_dir, seed=2):
         response = example.turns[-1]
         ((_, distribution),) = response.labels.items()
@@ -252,12 +254,12 @@ def test_a_reply_to_news_goes_with_a_fitting_phrase_only(data_dir: Path) -> None
             assert "Go on." not in response.text
 
 
-def test_cheers_are_no_sympathy() -> None:
+def test_cheers_are_not_sympathy() -> None:
     assert all(is_cheer(phrase) for phrase in CONGRATULATIONS["probe"][:2])
     assert not any(is_cheer(phrase) for phrase in PROBE_PHRASES["emotional_reactions"])
 
 
-def test_contrast_examples_depend_on_the_seed_alone(data_dir: Path) -> None:
+def test_contrast_examples_depend_only_on_the_seed(data_dir: Path) -> None:
     def texts(seed: int) -> list[str]:
         return [example.turns[-1].text for example in contrast.load(PAIRS, data_dir, seed)]
 
@@ -265,20 +267,20 @@ def test_contrast_examples_depend_on_the_seed_alone(data_dir: Path) -> None:
     assert texts(1) != texts(2)
 
 
-def test_contrast_contexts_are_of_the_training_pool(data_dir: Path) -> None:
+def test_contrast_contexts_are_from_the_training_pool(data_dir: Path) -> None:
     pool = (*contexts(data_dir, "train"), *later_news(data_dir, "train"))
     known = {probe_cases.said(context.turns) for context in pool}
     for example in contrast.load(PAIRS, data_dir, seed=3):
         assert probe_cases.said(tuple(example.turns[:-1])) in known
 
 
-def test_a_phrase_gets_its_full_stop_and_stands_alone_before_and_after() -> None:
+def test_a_phrase_gets_a_full_stop_and_is_a_separate_sentence() -> None:
     assert list(contrast.placements("I see", "Yes.")) == ["I see.", "I see. Yes.", "Yes. I see."]
     assert next(contrast.placements("Why?", "Yes.")) == "Why?"
 
 
 @with_corpora
-def test_public_contrast_examples_hold_no_probed_phrase_and_no_held_out_response() -> None:
+def test_public_contrast_examples_have_no_probed_phrase_or_held_out_response() -> None:
     """Of one fold: what trains comes from the fold's training part alone."""
     folder = resolve_data_dir(None)
     parts = split_fold(list(epitome.load(folder)), 0, 5, 17)
@@ -296,7 +298,7 @@ def test_public_contrast_examples_hold_no_probed_phrase_and_no_held_out_response
 # Intents
 
 
-def test_intents_keep_peoples_labels_for_testing_and_cap_what_trains(
+def test_human_labels_are_for_testing_and_training_intents_are_capped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(empathetic_intents, "MOST_PER_INTENT", 2)
@@ -325,14 +327,14 @@ def test_intents_keep_peoples_labels_for_testing_and_cap_what_trains(
 
 
 @with_corpora
-def test_public_intents_have_no_prefix_left_and_enough_to_test() -> None:
+def test_public_intents_have_no_prefix_and_enough_test_items() -> None:
     found = list(empathetic_intents.load(resolve_data_dir(None)))
     assert not any("<SEP>" in c.turns[0].text for c in found)
     assert Counter(c.part for c in found)["test"] > 400
     assert len({c.split_key for c in found}) == len(found)
 
 
-def test_later_news_are_three_turns_of_the_probes_conversations(data_dir: Path) -> None:
+def test_later_news_consists_of_three_turns_of_the_probes_conversations(data_dir: Path) -> None:
     later = list(later_news(data_dir, "probe"))
     probed = [c for c in contexts(data_dir, "probe") if c.kind != "task"]
     assert [context.turns[:1] for context in later] == [context.turns for context in probed]

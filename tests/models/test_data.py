@@ -51,7 +51,7 @@ def test_an_epitome_pair_becomes_seeker_turn_and_labelled_response(tmp_path: Pat
     assert response.rationales["interpretations"] == []
 
 
-def test_a_rationale_is_found_in_spite_of_other_white_space(tmp_path: Path) -> None:
+def test_a_rationale_is_found_despite_different_white_space(tmp_path: Path) -> None:
     write_rows(tmp_path / "epitome_reddit.jsonl.gz", [epitome_pair()])
     (conversation,) = epitome.load(tmp_path)
     start, stop = conversation.turns[1].rationales["emotional_reactions"][0]
@@ -59,7 +59,7 @@ def test_a_rationale_is_found_in_spite_of_other_white_space(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("annotation", [level(2), level(1, "words that are not there")])
-def test_a_rationale_that_is_missing_or_not_in_the_text_is_unknown(
+def test_a_missing_or_unmatched_rationale_is_unknown(
     tmp_path: Path, annotation: dict[str, object]
 ) -> None:
     row = epitome_pair(interpretations=annotation)
@@ -126,7 +126,9 @@ def test_a_missing_file_is_named_with_its_corpus_and_its_publisher(tmp_path: Pat
         assert part in message
 
 
-def test_without_any_data_directory_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_data_directory_the_error_names_the_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("models.data.corpora.default_data_dir", lambda: None)
     with pytest.raises(MissingCorpusError, match="--data-dir"):
         resolve_data_dir(None)
@@ -147,7 +149,7 @@ def test_every_item_is_tested_in_one_fold() -> None:
         assert parts.index("test") == fold_of(key, seed=17, folds=5)
 
 
-def test_a_conversation_that_brings_its_part_keeps_it_in_every_fold() -> None:
+def test_a_conversation_with_a_fixed_part_keeps_it_in_every_fold() -> None:
     people = Conversation("empathetic_intents", "1", [], part="test")
     for fold in range(3):
         assert split_fold([people], fold, 3, 17) == {"train": [], "test": [people]}

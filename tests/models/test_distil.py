@@ -98,7 +98,7 @@ def test_the_student_is_smaller_and_starts_from_the_teachers_weights(found: Mate
     assert not any(p.requires_grad for p in small.encoder.backbone.embeddings.parameters())
 
 
-def test_the_kept_units_are_those_that_add_most(found: Material) -> None:
+def test_the_units_with_the_largest_contribution_are_kept(found: Material) -> None:
     """Units whose outgoing weights are nothing are the ones to go."""
     large = tiny_model()
     gone = torch.arange(0, 64, 2)
@@ -111,7 +111,7 @@ def test_the_kept_units_are_those_that_add_most(found: Material) -> None:
     assert torch.equal(kept, source[1::2])
 
 
-def test_a_student_of_all_layers_and_units_is_the_teacher(found: Material) -> None:
+def test_a_student_with_all_layers_and_units_equals_the_teacher(found: Material) -> None:
     large = tiny_model().eval()
     same = from_teacher(large, [0, 1], 64, found.texts[:20]).eval()
     ids = torch.tensor([found.texts[0]])
@@ -124,7 +124,7 @@ def test_a_student_of_all_layers_and_units_is_the_teacher(found: Material) -> No
 # The teacher's outputs
 
 
-def test_the_teachers_outputs_come_back_from_disk(
+def test_the_teachers_outputs_round_trip_through_files(
     found: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("models.distil.teacher.PART", 100)
@@ -147,7 +147,7 @@ def test_the_teachers_outputs_come_back_from_disk(
 # The windows
 
 
-def test_windows_stay_within_their_piece_and_are_drawn_again_alike(found: Material) -> None:
+def test_windows_stay_within_their_piece_and_are_reproducible(found: Material) -> None:
     pieces = found.training[:6]
     drawn = group(pieces, FINAL, "x")
     edges = np.cumsum([0, *(len(piece.texts) for piece in pieces)])
@@ -164,7 +164,7 @@ def test_windows_stay_within_their_piece_and_are_drawn_again_alike(found: Materi
     assert torch.equal(first, second)
 
 
-def test_an_epoch_goes_through_every_piece_once(found: Material) -> None:
+def test_an_epoch_uses_every_piece_once(found: Material) -> None:
     planned = steps(found.training, found.texts, 300, 17, 0)
     assert sorted(map(id, (p for step in planned for p in step))) == sorted(map(id, found.training))
     assert max(len(piece.texts) for piece in found.training) <= PIECE
@@ -174,7 +174,7 @@ def test_an_epoch_goes_through_every_piece_once(found: Material) -> None:
 # Training
 
 
-def test_training_brings_the_student_near_its_teacher(found: Material, teacher: Teacher) -> None:
+def test_training_moves_the_student_towards_its_teacher(found: Material, teacher: Teacher) -> None:
     student = student_of(found)
     before = check(student, teacher, found, RECIPE)
     fit(student, teacher, found, RECIPE)
@@ -184,7 +184,7 @@ def test_training_brings_the_student_near_its_teacher(found: Material, teacher: 
     assert after["vectors"] < 0.7 * before["vectors"]
 
 
-def test_a_resumed_run_is_the_run_that_was_not_cut_off(
+def test_a_resumed_run_equals_an_uninterrupted_one(
     found: Material, teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = student_of(found)
@@ -211,7 +211,7 @@ def test_a_resumed_run_is_the_run_that_was_not_cut_off(
 # Calibration
 
 
-def test_calibration_undoes_what_only_temperature_and_bias_have_changed(
+def test_calibration_reverts_changes_of_temperature_and_bias(
     found: Material, teacher: Teacher
 ) -> None:
     """A student whose logits are the teacher's, doubled, is told to halve them."""
@@ -237,7 +237,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_contexts(write_corpora(tmp_path_factory.mktemp("corpora"), size=60))
 
 
-def test_nothing_that_was_held_out_is_learned_from(data_dir: Path) -> None:
+def test_held_out_data_is_never_used_for_training(data_dir: Path) -> None:
     learned, held_out = conversations(data_dir, SHARE, Amount(chats=60, service=60))
     assert {"epitome", "esconv", "empathetic_dialogues", "service", "contrast"} <= {
         item.corpus for item in learned
@@ -255,7 +255,7 @@ def test_nothing_that_was_held_out_is_learned_from(data_dir: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default")  # the exporter's own
-def test_the_commands_make_a_bundle_and_say_what_it_loses(
+def test_the_commands_build_a_bundle_and_report_its_loss(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Teacher, student, calibration, bundles, outcomes, comparison: the chain of `make nano`."""

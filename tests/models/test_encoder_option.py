@@ -84,13 +84,13 @@ def trained(corpora: Path, encoder: Path, out: Path, *options: str) -> dict[str,
     return json.loads((out / "training.json").read_text(encoding="utf-8"))
 
 
-def test_names_are_the_folders_or_the_hubs(encoders: dict[str, Path]) -> None:
+def test_names_are_folders_or_hub_names(encoders: dict[str, Path]) -> None:
     assert encoder_name(None) == PACKAGED
     assert encoder_name(str(encoders["bert"])) == "tiny-bert"
     assert encoder_name("BAAI/bge-small-en-v1.5") == "BAAI/bge-small-en-v1.5"
 
 
-def test_the_encoders_own_tokenizer_is_used_whole(encoders: dict[str, Path]) -> None:
+def test_the_encoders_tokenizer_is_used_unchanged(encoders: dict[str, Path]) -> None:
     found = pretrained_tokenizer(str(encoders["bert"]))
     text = "i feel sad ."
     assert found.encode(text).ids == tiny_tokenizer().encode(text).ids
@@ -99,7 +99,7 @@ def test_the_encoders_own_tokenizer_is_used_whole(encoders: dict[str, Path]) -> 
 
 
 @pytest.mark.filterwarnings("default")  # the exporter's own
-def test_another_encoder_goes_from_training_to_the_bundle(
+def test_another_encoder_works_from_training_to_bundle(
     corpora: Path, encoders: dict[str, Path], tmp_path: Path
 ) -> None:
     pytest.importorskip("onnxscript")
@@ -136,7 +136,7 @@ def test_encoders_of_another_architecture_train_without_frozen_layers(
     assert all(torch.isfinite(values).all() for values in found.values())
 
 
-def test_layers_that_are_not_laid_out_as_berts_cannot_be_frozen(
+def test_only_layers_with_berts_layout_can_be_frozen(
     corpora: Path, encoders: dict[str, Path], tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match=r"DistilBertModel cannot be frozen.*--frozen-layers 0"):
@@ -144,7 +144,7 @@ def test_layers_that_are_not_laid_out_as_berts_cannot_be_frozen(
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_the_frozen_and_the_trained_layers_make_the_whole(
+def test_frozen_and_trained_layers_together_equal_the_encoder(
     kind: str, encoders: dict[str, Path]
 ) -> None:
     """Where layers may be frozen, a turn comes out as it does from the unbroken encoder."""

@@ -67,7 +67,7 @@ def test_every_item_is_scored_in_one_fold(corpora: Path) -> None:
         assert all(fold_of(key_of(item), 17, 3) == number for item in part)
 
 
-def test_predictions_are_kept_until_the_model_changes(
+def test_predictions_are_cached_until_the_model_changes(
     corpora: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversations = load_corpora(corpora)
@@ -90,7 +90,7 @@ def test_predictions_are_kept_until_the_model_changes(
                         np.testing.assert_array_equal(getattr(item, key), getattr(copy, key))
 
 
-def test_masks_are_the_spans_of_the_service() -> None:
+def test_masks_equal_the_services_spans() -> None:
     """The evaluation's tokens are those that lie in the service's spans of the same text."""
     text = "I hear you. That must be so hard, and I am sorry! Why do you think so?"
     pieces = tiny_tokenizer().encode(text, add_special_tokens=False)
@@ -106,7 +106,7 @@ def test_masks_are_the_spans_of_the_service() -> None:
         assert mask(item, 0.6, level=1).tolist() == shown
 
 
-def test_decisions_are_those_of_the_service() -> None:
+def test_decisions_equal_the_services() -> None:
     logits = np.random.default_rng(4).normal(size=(40, 3)).astype(np.float32)
     own = Calibration({"h": 1.4}, {"h": [0.2, -0.1, -0.1]}, {"h": [0.0, 0.5, -0.3]})
     spec = HeadSpec(
@@ -154,7 +154,7 @@ def test_seven_binary_tasks_and_their_mean() -> None:
     assert table["mean"]["f1"]["mean"] == pytest.approx(((2 / 3 + 4 / 5) / 2 + 6 * 0.5) / 7)
 
 
-def test_the_command_writes_tables_pictures_and_the_document(
+def test_the_command_writes_tables_plots_and_the_document(
     corpora: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -183,7 +183,7 @@ def test_the_command_writes_tables_pictures_and_the_document(
     assert out.joinpath("reliability.svg").read_bytes() == first
 
 
-def test_without_a_fold_the_command_says_what_to_run(corpora: Path, tmp_path: Path) -> None:
+def test_without_a_fold_the_error_says_what_to_run(corpora: Path, tmp_path: Path) -> None:
     app = command.typer.Typer()
     app.command()(command.main)
     result = CliRunner().invoke(app, [f"--folds={tmp_path}", f"--data-dir={corpora}"])
@@ -202,7 +202,7 @@ def level_figures(value: float) -> dict[str, object]:
     return {"folds": [0, 1], "of": 2, "views": views}
 
 
-def test_the_document_follows_its_files(tmp_path: Path) -> None:
+def test_the_document_matches_its_files(tmp_path: Path) -> None:
     """Change a figure in the JSON and the page changes; what is missing is said to be."""
     folder = tmp_path / "evaluation"
     folder.mkdir()
@@ -230,7 +230,7 @@ def two_folds(*values: float) -> dict[str, object]:
     return {"mean": sum(values) / len(values), "sd": 0.01, "folds": list(values), "pooled": 0.5}
 
 
-def test_rationales_count_marked_responses_by_themselves() -> None:
+def test_rationales_have_a_separate_figure_for_marked_responses() -> None:
     """Marked and half found; marked and missed; empty and shown; empty and empty."""
     gold = [np.array(row) for row in ([1, 1], [1, 0], [0, 0], [0, 0])]
     given = [np.array(row) for row in ([1, 0], [0, 0], [1, 1], [0, 0])]
@@ -243,7 +243,7 @@ def test_rationales_count_marked_responses_by_themselves() -> None:
     assert report.rationale(gold[2:], given[2:])["token_f1_gold"] == 0.0
 
 
-def test_the_rationale_headline_is_without_the_credit_for_two_empty_masks() -> None:
+def test_the_rationale_headline_gives_no_credit_for_two_empty_masks() -> None:
     keys = ("always_empty", "token_f1", "iou_f1", "token_f1_pooled", "token_macro_f1")
     row = {"n": 10, "with_gold": 4, **dict.fromkeys(keys, two_folds(0.7, 0.8))}
     row |= {"token_f1_gold": two_folds(0.41, 0.43), "iou_f1_gold": two_folds(0.36, 0.4)}
@@ -262,7 +262,7 @@ def test_the_rationale_headline_is_without_the_credit_for_two_empty_masks() -> N
     assert not any("53.6" in target.published for target in TARGETS)
 
 
-def test_the_middle_level_is_said_not_to_be_found_until_it_is() -> None:
+def test_the_document_says_when_the_middle_level_is_not_recognised() -> None:
     def page(weak: float | None) -> str:
         row = {} if weak is None else {"f1_weak": two_folds(weak, weak) | {"pooled": weak}}
         content = {"views": {"final": {"shipped": {"interpretations": row}}}}
@@ -275,7 +275,7 @@ def test_the_middle_level_is_said_not_to_be_found_until_it_is() -> None:
     assert "near 0" not in page(0.4)
 
 
-def test_levels_have_an_f1_each() -> None:
+def test_each_level_has_an_f1() -> None:
     found = report.labels_over_folds(
         "interpretations", [np.array([0, 1, 2, 2])], [np.array([0, 2, 2, 2])]
     )
@@ -287,7 +287,7 @@ def test_levels_have_an_f1_each() -> None:
     )
 
 
-def test_every_table_has_its_baselines_when_they_are_there() -> None:
+def test_every_table_has_its_baselines_if_available() -> None:
     keys = ("majority", "accuracy", "macro_f1", "mcc")
     row = {"n": 10, **dict.fromkeys(keys, two_folds(0.6, 0.8))}
     simple = {"majority": row, "words": row}
@@ -305,7 +305,7 @@ def test_every_table_has_its_baselines_when_they_are_there() -> None:
     assert "not verified" in " ".join(tables.ANNOMI_NOTES.split())
 
 
-def test_micromodels_show_their_own_figures(tmp_path: Path) -> None:
+def test_micromodels_have_their_own_figures(tmp_path: Path) -> None:
     stored = document.FOLDER / "micromodels.json"
     content = json.loads(stored.read_text(encoding="utf-8"))
     page = document.page({"micromodels": content}, tmp_path)
@@ -315,7 +315,7 @@ def test_micromodels_show_their_own_figures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("choice", choices.CHOICES, ids=lambda choice: choice.place)
-def test_the_code_holds_the_values_that_are_said_to_be_chosen(choice: choices.Choice) -> None:
+def test_the_code_has_the_documented_values(choice: choices.Choice) -> None:
     module, _, names = choice.place.partition(":")
     value = importlib.import_module(module)
     for name in names.split("."):
@@ -330,7 +330,7 @@ def test_choices_on_the_evaluated_folds_are_listed(tmp_path: Path) -> None:
     assert "| `models.heads:ALONE` | 0.4 | 0.25, 0.4, 0.5 | all five folds |" in listed
 
 
-def test_nothing_is_called_better_without_an_interval() -> None:
+def test_no_difference_is_called_better_without_an_interval() -> None:
     """The words of the page; tables from files have no adjectives."""
     words = [document.HEAD, document.TARGET_NOTES, document.SMALL, document.ONE_RUN]
     words += [value for name, value in vars(tables).items() if name.endswith("_NOTES")]
@@ -349,7 +349,7 @@ def lever(name: str, f1: float, *, kept: bool = False, share: float = 0.2) -> di
     return about | {"figures": {"F1": f1}, "setting": setting}
 
 
-def test_what_did_not_work_is_told_beside_the_recipe(tmp_path: Path) -> None:
+def test_failed_attempts_are_listed_with_the_recipe(tmp_path: Path) -> None:
     rows = [
         lever("focal", 61.25),
         lever("recipe", 70.5, kept=True),
@@ -366,7 +366,7 @@ def test_what_did_not_work_is_told_beside_the_recipe(tmp_path: Path) -> None:
     assert "focal" not in kept
 
 
-def test_trainings_of_another_size_are_a_table_of_their_own(tmp_path: Path) -> None:
+def test_trainings_of_another_size_have_a_separate_table(tmp_path: Path) -> None:
     rows = [
         *(lever(name, 60.0, kept=name == "recipe") for name in ("recipe", "focal")),
         *(lever(name, 80.0, kept=name == "recipe", share=1.0) for name in ("recipe", "ldam")),
@@ -384,7 +384,7 @@ def test_trainings_of_another_size_are_a_table_of_their_own(tmp_path: Path) -> N
     assert "| recipe |" not in kept, "with nothing beside it, it says nothing"
 
 
-def test_a_picture_is_shown_when_it_is_there(tmp_path: Path) -> None:
+def test_an_existing_plot_is_included(tmp_path: Path) -> None:
     folder = tmp_path / "evaluation"
     folder.mkdir()
     files = {"calibration": {}}
@@ -417,7 +417,7 @@ def test_a_target_may_be_an_upper_bound(value: float, reached: str) -> None:
     assert row.endswith(f"| {reached} |")
 
 
-def test_no_target_leads_nowhere_in_real_files(tmp_path: Path) -> None:
+def test_every_target_has_a_figure_in_the_real_files(tmp_path: Path) -> None:
     """Every target on our own tables is found in what the command writes."""
     files = {name: {} for name in document.COMMANDS}
     assert document.lookup(files, Target("x", ("levels", "y"), 1, "")) is None
@@ -461,9 +461,7 @@ def test_a_lever_names_parameters_of_the_recipe_and_changes_one(lever: ablation.
     assert set(recipe.repeats) == set(ablation.REPEATS)
 
 
-def test_a_lever_trains_on_its_corpora_alone(
-    corpora: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lever_trains_only_on_its_corpora(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[set[str], ablation.Recipe]] = []
 
     def fit(_model: object, segments: list[Segment], recipe: ablation.Recipe) -> None:

@@ -42,16 +42,16 @@ def test_ordinal_costs_more_the_further_the_label() -> None:
     assert far.item() == pytest.approx(plain.item() + 2)
 
 
-def test_ordinal_of_a_certain_right_answer_is_nothing() -> None:
+def test_ordinal_of_a_certain_correct_answer_is_zero() -> None:
     assert losses.ordinal(certain(2), target(2)).item() == pytest.approx(0, abs=1e-6)
 
 
-def test_ordinal_weights_the_cross_entropy_alone() -> None:
+def test_ordinal_weights_only_the_cross_entropy() -> None:
     weights = torch.tensor([2.0, 1.0, 1.0])
     assert losses.ordinal(EVEN, target(0), weights).item() == pytest.approx(2 * log(3) + 5 / 9)
 
 
-def test_ordinal_takes_votes() -> None:
+def test_ordinal_accepts_votes() -> None:
     """Half "none", half "strong" cumulates to 1/2, 1/2, 1: 1/36 + 1/36."""
     votes = torch.tensor([[0.5, 0.0, 0.5]])
     assert losses.ordinal(EVEN, votes).item() == pytest.approx(log(3) + 1 / 18)
@@ -78,7 +78,7 @@ def test_folds_are_about_equal_and_move_with_the_seed() -> None:
     assert folds != [fold_of(key, 18, 5) for key in keys]
 
 
-def test_split_fold_keeps_order_keys_together_and_tests_everything_once() -> None:
+def test_split_fold_keeps_order_and_keys_and_tests_everything_once() -> None:
     """Two conversations a key, as two responses to one post."""
     given = [Conversation("epitome", f"p{number // 2}", []) for number in range(200)]
     tested: list[Conversation] = []
@@ -92,7 +92,7 @@ def test_split_fold_keeps_order_keys_together_and_tests_everything_once() -> Non
     assert sorted(map(key_of, tested)) == sorted(map(key_of, given))
 
 
-def test_what_brings_its_part_is_never_moved() -> None:
+def test_items_with_a_fixed_part_are_never_moved() -> None:
     trains = Conversation("contrast", "uss_sgd", [], part="train")
     tests = Conversation("empathetic_intents", "9", [], part="test")
     for fold in range(5):

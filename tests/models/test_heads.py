@@ -31,7 +31,7 @@ def windows(count: int = 4, **changes: torch.Tensor) -> dict[str, torch.Tensor]:
     return inputs | changes
 
 
-def test_each_head_has_one_logit_a_label(head: ContextHead) -> None:
+def test_each_head_has_one_logit_per_label(head: ContextHead) -> None:
     shapes = [tuple(logits.shape) for logits in head(**windows(5))]
     assert shapes == [(5, len(spec.labels)) for spec in HEADS]
 
@@ -46,7 +46,7 @@ def test_an_empty_context_is_finite_and_adds_nothing(head: ContextHead) -> None:
     assert not fused[:, alone.shape[1] :].any()
 
 
-def test_the_product_follows_the_context_that_is_looked_at(head: ContextHead) -> None:
+def test_the_product_uses_the_attended_context(head: ContextHead) -> None:
     """With one neighbour it is the product of the two mean vectors, normalised."""
     inputs = windows(context_mask=torch.tensor([0, 0, 1, 0, 0, 0]).repeat(4, 1))
     with torch.no_grad():
@@ -55,7 +55,7 @@ def test_the_product_follows_the_context_that_is_looked_at(head: ContextHead) ->
     torch.testing.assert_close(product, wanted, atol=1e-4, rtol=1e-3)
 
 
-def test_what_is_in_a_masked_slot_does_not_matter(head: ContextHead) -> None:
+def test_masked_slots_do_not_matter(head: ContextHead) -> None:
     mask = torch.tensor([1, 1, 1, 0, 0, 0]).repeat(4, 1)
     inputs = windows(context_mask=mask)
     other = inputs | {"context": torch.where(mask.bool().unsqueeze(-1), inputs["context"], 7.0)}
@@ -64,7 +64,7 @@ def test_what_is_in_a_masked_slot_does_not_matter(head: ContextHead) -> None:
             torch.testing.assert_close(first, second)
 
 
-def test_absent_slots_may_be_left_out(head: ContextHead) -> None:
+def test_absent_slots_may_be_omitted(head: ContextHead) -> None:
     """Three slots score like six of which three are masked."""
     mask = torch.tensor([1, 1, 1, 0, 0, 0]).repeat(4, 1)
     six = windows(context_mask=mask)
@@ -98,7 +98,7 @@ def test_sixteen_bit_vectors_hardly_move_the_scores(head: ContextHead) -> None:
             torch.testing.assert_close(first, second, atol=2e-3, rtol=0)
 
 
-def test_through_half_rounds_like_the_service_and_passes_gradients() -> None:
+def test_half_precision_rounds_like_the_service_and_passes_gradients() -> None:
     vectors = torch.randn(3, HIDDEN, requires_grad=True)
     kept = through_half(vectors)
     torch.testing.assert_close(kept, vectors.detach().half().float(), atol=1e-7, rtol=0)
@@ -113,7 +113,7 @@ def test_head_names_are_unique_and_rationale_heads_have_levels() -> None:
     assert [spec.rationale_index for spec in HEADS[:3]] == [0, 1, 2]
 
 
-def test_a_level_goes_by_the_words_as_far_as_the_context_lets_it_stand(head: ContextHead) -> None:
+def test_a_level_combines_words_and_context(head: ContextHead) -> None:
     inputs = windows()
     empty = windows(context_mask=torch.zeros(4, SLOTS, dtype=torch.long))
     with torch.no_grad():
@@ -131,7 +131,7 @@ def test_a_level_goes_by_the_words_as_far_as_the_context_lets_it_stand(head: Con
             torch.testing.assert_close(p[:, 1] / p[:, 2], product[:, 1] / product[:, 2])
 
 
-def test_while_it_learns_every_head_goes_by_the_window(head: ContextHead) -> None:
+def test_in_training_every_head_uses_the_window(head: ContextHead) -> None:
     head.train()
     for part in head.modules():
         if isinstance(part, torch.nn.Dropout):

@@ -43,14 +43,14 @@ def test_inverse_sqrt_weights_of_an_absent_label_are_finite() -> None:
     assert torch.isfinite(losses.inverse_sqrt_weights(torch.tensor([10.0, 0.0]))).all()
 
 
-def test_focal_shrinks_what_is_already_right() -> None:
+def test_focal_reduces_the_loss_of_correct_predictions() -> None:
     expected = -((1 - 0.75) ** 2) * math.log(0.75)
     assert losses.focal(ODDS_THREE, FIRST).item() == pytest.approx(expected)
     without = losses.focal(ODDS_THREE, FIRST, gamma=0.0)
     assert without.item() == pytest.approx(-math.log(0.75))
 
 
-def test_ldam_takes_the_margin_from_the_true_class_only() -> None:
+def test_ldam_subtracts_the_margin_from_the_true_class_only() -> None:
     counts = torch.tensor([16.0, 1.0])
     margin = 0.5 * 16**-0.25
     expected = -math.log(3 * math.exp(-margin) / (3 * math.exp(-margin) + 1))

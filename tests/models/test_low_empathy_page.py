@@ -83,7 +83,7 @@ def row(section: str, start: str) -> str:
     return next(line for line in section.splitlines() if line.startswith(f"| {start}"))
 
 
-def test_every_target_stands_beside_its_figure() -> None:
+def test_every_target_has_its_figure() -> None:
     section = low_empathy_section(REPORT)
     assert row(section, "one answer") == (
         "| one answer: Spearman of expected and labelled total | ≥ 0.74 | 0.73 | 0.71 to 0.75 | "
@@ -107,7 +107,7 @@ def test_every_target_stands_beside_its_figure() -> None:
     assert "low_mi_quality" not in section
 
 
-def test_the_other_tables_follow() -> None:
+def test_the_other_tables_are_included() -> None:
     section = low_empathy_section(REPORT)
     assert "Folds 0, 1." in section
     assert "- nesting: no session was seen by what scores it" in section
@@ -123,7 +123,7 @@ def test_the_other_tables_follow() -> None:
     assert "will rate" not in section
 
 
-def test_figures_that_are_not_measured_yet_are_left_out() -> None:
+def test_unmeasured_figures_are_omitted() -> None:
     section = low_empathy_section(REPORT)
     assert "### Plain means" not in section
     assert "### Empathic answers that do not fit" not in section
@@ -148,7 +148,7 @@ def test_swapped_answers_have_a_table() -> None:
     assert "| counselling | 80 | 0.58 (0.56 to 0.60) | 0.63 (0.61 to 0.65) |" in shown
 
 
-def test_plain_means_stand_beside_the_risk() -> None:
+def test_plain_means_are_compared_with_the_risk() -> None:
     section = low_empathy_section(with_means()).split("### Plain means")[1].split("### ")[0]
     assert "| `low_empathy_risk` | mean of all turns | mean of last five | mean of last" in section
     assert row(section, "composed, counselling: AUROC of low sessions after six").endswith(
@@ -168,13 +168,13 @@ def test_the_outcome_of_motivational_interviewing_is_one_of_the_targets() -> Non
     assert "| ≥ 0.93 | 0.94 | 0.92 to 0.96 | yes, uncertain |" in found
 
 
-def test_a_figure_counts_unrounded_and_a_bound_holds_on_both_sides() -> None:
+def test_targets_are_checked_unrounded_and_bounds_are_inclusive() -> None:
     assert Row("x", 0.92, 0.9199).verdict() == "**no**"
     assert Row("x", 0.05, -0.06, (-0.2, -0.055), most=True).verdict() == "**no**"
     assert Row("x", 0.05, -0.04, (-0.2, 0.01), most=True).verdict() == "yes, uncertain"
 
 
-def test_the_section_stands_first_and_may_be_missing(tmp_path: Path) -> None:
+def test_the_section_is_first_and_may_be_missing(tmp_path: Path) -> None:
     missing = document.page({}, tmp_path)
     first = missing.split("\n## ")[2]
     assert first.startswith(
@@ -184,7 +184,7 @@ def test_the_section_stands_first_and_may_be_missing(tmp_path: Path) -> None:
     assert low_empathy_section(REPORT) in page
 
 
-def test_a_file_of_another_shape_is_shown_as_it_is(tmp_path: Path) -> None:
+def test_a_file_of_another_shape_is_included_unchanged(tmp_path: Path) -> None:
     other = copy.deepcopy(REPORT)
     del other["alerts"]
     assert "### composed" in document.page({"construct": other}, tmp_path)

@@ -14,7 +14,7 @@ from models.encoder import load_backbone, load_tokenizer  # noqa: E402
 TEXTS = ["I am so sorry.", "Why do you think that?", "work", "That must be really hard for you now"]
 
 
-def test_every_text_is_read_once_in_steps_that_fit() -> None:
+def test_every_text_is_used_once_in_steps_within_the_limit() -> None:
     found = [[101, *[7] * size, 102] for size in range(40)] * 2
     steps = masked_language.steps(found, 64, "seed")
     assert sorted(ids for step in steps for ids in step) == sorted(found)
@@ -23,7 +23,7 @@ def test_every_text_is_read_once_in_steps_that_fit() -> None:
     assert steps != masked_language.steps(found, 64, "another")
 
 
-def test_about_15_percent_of_the_tokens_are_hidden_and_no_special_one() -> None:
+def test_about_15_percent_of_the_tokens_are_masked_and_no_special_one() -> None:
     tokenizer = load_tokenizer()
     members = [{"input_ids": tokenizer.encode(TEXTS[3]).ids} for _ in range(300)]
     batch = masked_language.masking(tokenizer, 17)(members)
@@ -34,7 +34,7 @@ def test_about_15_percent_of_the_tokens_are_hidden_and_no_special_one() -> None:
     assert behind_the_mask.float().mean().item() == pytest.approx(0.8, abs=0.06)
 
 
-def test_the_loss_is_that_of_the_library() -> None:
+def test_the_loss_equals_the_librarys() -> None:
     torch.manual_seed(1)
     model = masked_language.model().eval()
     tokenizer = load_tokenizer()

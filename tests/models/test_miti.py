@@ -103,7 +103,7 @@ def test_a_scorer_that_agrees_with_people_has_no_error() -> None:
     assert figures["constant"]["reflection_to_question"]["error"] > 0.0
 
 
-def test_each_sentence_for_itself_counts_more_than_people_do() -> None:
+def test_counting_each_sentence_exceeds_human_counts() -> None:
     """In d three questions and three reflections of a volley count as one each for people."""
     ways = measured(Knowing(), SESSIONS)["all"]["ways"]
     apart = ways["sentences, probabilities, each counted"]
@@ -117,7 +117,7 @@ def test_each_sentence_for_itself_counts_more_than_people_do() -> None:
     assert once["complex_reflection_share"]["error"] == 0.0
 
 
-def test_consecutive_turns_are_one_volley_on_both_sides() -> None:
+def test_consecutive_turns_are_one_volley_for_both_roles() -> None:
     [reads] = [miti.read_session(Knowing(), SESSIONS[1])]
     assert [read.follows for read in reads[:4]] == [False, True, False, False]
     found = miti.summarised(reads, WAYS[SHIPPED][0], apart=False)
@@ -125,7 +125,7 @@ def test_consecutive_turns_are_one_volley_on_both_sides() -> None:
     assert found.counts["question"] == 4.0
 
 
-def test_turns_that_people_did_not_code_are_left_out() -> None:
+def test_uncoded_turns_are_excluded() -> None:
     bare = session("e", "How?", "Hurt.")
     bare.turns[1].labels.clear()
     assert len(miti.read_session(Knowing(), bare)) == 1
@@ -133,7 +133,7 @@ def test_turns_that_people_did_not_code_are_left_out() -> None:
     assert measured(Knowing(), [*SESSIONS, nobody]) == measured(Knowing(), SESSIONS)
 
 
-def test_a_scorer_that_hears_nothing_has_its_error_and_no_rank() -> None:
+def test_a_constant_scorer_has_an_error_and_no_rank() -> None:
     class Deaf(Knowing):
         def _known(self, request: ScoringRequest) -> HeadScores:
             heads = {
@@ -147,7 +147,7 @@ def test_a_scorer_that_hears_nothing_has_its_error_and_no_rank() -> None:
     assert rows["complex_reflection_share"]["spearman"]["value"] is None
 
 
-def test_held_out_sessions_are_those_of_the_split() -> None:
+def test_held_out_sessions_follow_the_split() -> None:
     numbers = [n for n in range(60) if part_of(f"annomi:{n}", miti.SEED) == "test"][:2]
     given = [session(str(n), "How?", "Lost.") for n in numbers]
     assert [part_of(key_of(each), miti.SEED) for each in given] == ["test", "test"]
@@ -189,7 +189,7 @@ def written(folder: Path, sessions: Sequence[Conversation]) -> Path:
     return folder
 
 
-def test_the_command_measures_a_shipped_bundle_and_the_page_shows_it(tmp_path: Path) -> None:
+def test_the_command_measures_a_shipped_bundle_for_the_page(tmp_path: Path) -> None:
     data, out = written(tmp_path / "data", SESSIONS[:3]), tmp_path / "evaluation" / "miti.json"
     assert len(list(annomi.load(data))) == 3
     folder = Path("stream_app/bundles/nano").resolve()

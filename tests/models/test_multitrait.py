@@ -63,7 +63,7 @@ def test_p_values_are_corrected_over_all_ratings_together() -> None:
     assert all(cell["p_holm"] >= cell["p"] for cell in cells)
 
 
-def test_without_a_file_to_hold_constant_the_partial_is_the_plain_correlation() -> None:
+def test_without_a_control_the_partial_correlation_is_the_plain_one() -> None:
     chance = np.random.default_rng(1)
     x, y = chance.normal(size=(2, 50))
     assert partial_spearman(x, y, np.zeros((50, 0))) == pytest.approx(spearman(x, y))
@@ -77,7 +77,7 @@ def test_ratings_of_one_session_count_once_in_the_p_value() -> None:
     assert multitrait.p_value(0.3, 2, 0) is None
 
 
-def test_heads_that_say_the_same_are_not_told_apart() -> None:
+def test_equal_heads_are_not_distinguished() -> None:
     item = rated()
     scores = {"sympathy": item.scores["sympathy"], "noise": item.scores["noise"]}
     chance = np.random.default_rng(2)

@@ -97,7 +97,7 @@ def same(bert: torch.nn.Module, folder: Path) -> None:
                                atol=1e-4, rtol=0)  # fmt: skip
 
 
-def test_a_bert_comes_back_as_it_was(bert: torch.nn.Module, exported: Path, tmp_path: Path) -> None:
+def test_a_bert_model_round_trips(bert: torch.nn.Module, exported: Path, tmp_path: Path) -> None:
     code, output = converted(exported, f"--out={tmp_path}")
     assert (code, "differ from the ONNX file by at most" in output) == (0, True), output
     same(bert, tmp_path)
@@ -106,7 +106,7 @@ def test_a_bert_comes_back_as_it_was(bert: torch.nn.Module, exported: Path, tmp_
     assert found.encode(text).ids == tiny_tokenizer().encode(text).ids
 
 
-def test_an_archive_holds_the_file_and_its_tokenizer(
+def test_an_archive_contains_the_model_and_its_tokenizer(
     bert: torch.nn.Module, exported: Path, tmp_path: Path
 ) -> None:
     archive = tmp_path / "encoder.jar"
@@ -135,7 +135,7 @@ def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_weights_that_compute_something_else_are_refused(
+def test_weights_with_different_results_are_refused(
     exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_encoder, "largest_difference", lambda *_: 0.5)

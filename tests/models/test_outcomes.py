@@ -87,7 +87,7 @@ def random_features(sessions: list[RatedSession], size: int) -> TurnFeatures:
     return TurnFeatures(starts, fused, fused[VIEWS[0]])
 
 
-def test_pooling() -> None:
+def test_pooling_of_turns() -> None:
     log_odds_, bag = torch.tensor([0.0, 2.0, -1.0]), torch.tensor([0, 0, 1])
     assert pool(log_odds_, bag, 2).tolist() == [1.0, -1.0]
     p = [1 / (1 + math.exp(-x)) for x in (0.0, 2.0)]
@@ -121,7 +121,7 @@ def test_ratings_go_to_the_heads_that_learn_from_them() -> None:
     assert all(0.0 <= bag.target <= 1.0 for bag in bags)
 
 
-def test_feedback_speaks_of_the_turns_since_the_last() -> None:
+def test_feedback_covers_the_turns_since_the_last_one() -> None:
     said = [(COUNSELLOR, None)] * 3 + [(CLIENT, 4), (COUNSELLOR, None), (CLIENT, 2), (CLIENT, 1)]
     turns = [RatedTurn(role, "a", feedback=given) for role, given in said]
     session = RatedSession("esconv_failed", "k", turns)
@@ -129,7 +129,7 @@ def test_feedback_speaks_of_the_turns_since_the_last() -> None:
     assert [bag.rows for bag in bags if bag.head == "helpfulness"] == [(1, 2), (4,)]
 
 
-def test_a_service_rating_speaks_of_the_system_turn_before_it() -> None:
+def test_a_service_rating_is_about_the_preceding_system_turn() -> None:
     session = chat(0, "sgd", 4)
     bags = [bag for bag in bags_of([session], starts_of([session])) if bag.head == "helpfulness"]
     assert [bag.rows for bag in bags] == [(1,)]
@@ -145,7 +145,7 @@ def test_replies_end_with_the_counsellors_next_turn() -> None:
     assert replies_after(session) == {0: 3, 3: 1, 4: 1, 6: 0}
 
 
-def test_engagement_never_sees_what_follows() -> None:
+def test_engagement_never_uses_following_turns() -> None:
     sessions = chats()
     features = random_features(sessions, 8)
     bags = [bag for bag in bags_of(sessions, features.starts) if bag.head == "engagement"]
@@ -157,7 +157,7 @@ def test_engagement_never_sees_what_follows() -> None:
     assert fitted(features) == fitted(TurnFeatures(features.starts, other, features.alone))
 
 
-def test_multiple_instances_find_the_turn_that_the_rating_is_about() -> None:
+def test_multiple_instance_learning_finds_the_rated_turn() -> None:
     chance = np.random.default_rng(1)
     x = chance.normal(size=(600, 6)).astype(np.float16)
     bags = []
@@ -190,7 +190,7 @@ def test_a_bag_is_the_mean_of_its_turns() -> None:
     assert (learned.log_odds(means)[[1, 0, 2]] == np.sort(learned.log_odds(means))[::-1]).all()
 
 
-def test_kinds_that_rate_turns_weigh_together_as_much_as_so_many_sessions() -> None:
+def test_turn_ratings_have_the_total_weight_of_sessions() -> None:
     """A thousand ratings of turns that all say no do not drown twenty of sessions that say yes."""
     x = np.zeros((1020, 2), np.float16)
     x[:20, 0] = 1.0
@@ -212,14 +212,14 @@ def test_windows_end_with_the_session() -> None:
     assert present[2].tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_the_share_is_what_the_training_says() -> None:
+def test_the_share_is_the_one_of_the_training() -> None:
     assert share_of({"split": "fold 3 of 5", "seed": 1}) == Share(1, 3, 5)
     everything = share_of({"split": "all conversations", "seed": 1})
     assert everything.trains("a")
     assert everything.trains("b")
 
 
-def test_the_fused_features_are_those_of_the_model(tmp_path) -> None:
+def test_the_fused_features_equal_the_models(tmp_path) -> None:
     model, tokenizer = tiny_model(), tiny_tokenizer()
     sessions = chats()[:3]
     found = turn_features(model, tokenizer, sessions, tmp_path)
@@ -229,7 +229,7 @@ def test_the_fused_features_are_those_of_the_model(tmp_path) -> None:
     assert not np.array_equal(found.fused["final"], found.fused["provisional"])
 
 
-def test_no_outcome_of_a_fold_reaches_what_scores_it() -> None:
+def test_no_outcome_of_a_fold_trains_its_scorer() -> None:
     """Other ratings in the fold, and nothing changes but the truth it is measured against."""
     model = tiny_model()
     sessions = chats()
@@ -257,7 +257,7 @@ def test_no_outcome_of_a_fold_reaches_what_scores_it() -> None:
     assert risks[0]
 
 
-def test_the_outputs_that_fit_the_models_are_unseen_for_the_session() -> None:
+def test_models_are_fitted_on_outputs_for_unseen_sessions() -> None:
     model = tiny_model()
     sessions = chats()
     features = random_features(sessions, FUSED * model.config.hidden_size)
@@ -273,7 +273,7 @@ def test_the_outputs_that_fit_the_models_are_unseen_for_the_session() -> None:
         assert not np.array_equal(one.logits["final"][head], two.logits["final"][head])
 
 
-def test_outcomes_are_read_as_they_were_written(tmp_path) -> None:
+def test_outcomes_round_trip_through_files(tmp_path) -> None:
     model = tiny_model()
     sessions = chats()
     features = random_features(sessions, FUSED * model.config.hidden_size)
@@ -301,7 +301,7 @@ def points(seed: int, sign: float = 1.0, n: int = 400) -> Points:
 
 
 @pytest.mark.parametrize("recipe", [Recipe(), CLOSING, Recipe(shared=False)])
-def test_the_fitted_model_is_the_one_that_the_service_evaluates(recipe: Recipe) -> None:
+def test_the_fitted_model_equals_the_services(recipe: Recipe) -> None:
     known = {"chat_failed": points(2), "low_mi_quality": points(3, -1.0)}
     fitted = fit_calibrated(known, NAMES, recipe)
     for spec in (CHAT_FAILED, LOW_MI_QUALITY):
@@ -315,13 +315,13 @@ def test_the_fitted_model_is_the_one_that_the_service_evaluates(recipe: Recipe) 
         assert "constant" not in bundled.weights
 
 
-def test_a_domain_may_turn_the_sign_of_what_the_others_share() -> None:
+def test_a_domain_may_reverse_a_shared_weight() -> None:
     known = {"chat_failed": points(2), "low_satisfaction": points(4), "it": points(3, -1.0)}
     fitted = fit_family(known, NAMES, CLOSING)
     assert [np.sign(model.weights[0]) for model in fitted.values()] == [1.0, 1.0, -1.0]
 
 
-def test_a_domain_with_few_sessions_leans_on_the_others() -> None:
+def test_a_domain_with_few_sessions_shrinks_towards_the_others() -> None:
     few = points(5, n=16)
     test = points(6, n=1000)
 
@@ -334,13 +334,13 @@ def test_a_domain_with_few_sessions_leans_on_the_others() -> None:
     assert found(CLOSING) > 0.75
 
 
-def test_an_outcome_with_sessions_of_one_kind_alone_gets_no_model() -> None:
+def test_an_outcome_with_one_class_only_has_no_model() -> None:
     one = points(3)
     known = {"chat_failed": points(2), "it": one.where(one.y)}
     assert fit_calibrated(known, NAMES, CLOSING).keys() == {"chat_failed"}
 
 
-def test_calibration_never_turns_a_risk_round() -> None:
+def test_calibration_never_reverses_a_risk() -> None:
     y = np.array([True, False] * 20)
     slope, offset = platt(np.where(y, -1.0, 1.0), y, np.ones(40))
     assert slope == 0.0
@@ -355,7 +355,7 @@ def test_no_count_of_turns_is_an_input() -> None:
     assert usable("expected.explorations_mean")
 
 
-def test_labels_say_what_somebody_said() -> None:
+def test_labels_come_from_explicit_judgements() -> None:
     truth = [
         CHAT_FAILED.truth(chat(0, "esconv_failed", empathy=5)),
         *(CHAT_FAILED.truth(chat(0, empathy=given)) for given in (5, 4, 3, 1, None)),
@@ -406,7 +406,7 @@ def fold_models(sessions: list[RatedSession], folds: int = 2) -> list[Fold]:
     return found
 
 
-def test_what_a_fold_knows_of_a_session_was_not_learned_from_it() -> None:
+def test_a_folds_outputs_for_a_session_were_not_trained_on_it() -> None:
     sessions = three_domains()
     folds = fold_models(sessions)
     folds[1].outcomes.logits["final"]["reflection"] += 1.0

@@ -74,7 +74,7 @@ class Knowing:
 # What is asked
 
 
-def test_every_phrase_corpus_and_placement_is_asked_equally_often(given: list[Case]) -> None:
+def test_every_phrase_corpus_and_placement_is_probed_equally_often(given: list[Case]) -> None:
     for head in RATIONALE_ORDER:
         own = of(given, "task", head)
         assert Counter(case.phrase for case in own) == dict.fromkeys(PROBE_PHRASES[head], 12)
@@ -101,7 +101,7 @@ def test_conditions_say_whether_the_phrase_fits(given: list[Case]) -> None:
     assert plain == {("task_plain", head): SIZE for head in RATIONALE_ORDER}
 
 
-def test_the_response_comes_last_and_holds_the_phrase_where_it_is_said_to(
+def test_the_response_is_last_and_has_the_phrase_at_its_placement(
     given: list[Case],
 ) -> None:
     for case in given:
@@ -117,18 +117,18 @@ def test_the_response_comes_last_and_holds_the_phrase_where_it_is_said_to(
             assert len(response.text) > len(case.phrase)
 
 
-def test_misplaced_phrases_after_news_never_stand_beside_the_real_reply(given: list[Case]) -> None:
+def test_misplaced_phrases_after_news_never_join_the_real_reply(given: list[Case]) -> None:
     for case in given:
         if case.condition in {"good_news", "bad_news"} and not case.fits:
             assert "Go on." not in case.turns[-1].text
 
 
-def test_short_and_long_contexts_are_short_and_long(given: list[Case]) -> None:
+def test_context_lengths_match_their_condition(given: list[Case]) -> None:
     assert {len(c.turns) for c in given if c.condition == "task_brief"} == {2}
     assert {len(c.turns) for c in given if c.condition == "bad_later"} == {4}
 
 
-def test_the_same_cases_come_again(tmp_path: Path) -> None:
+def test_cases_are_reproducible(tmp_path: Path) -> None:
     folder = write_contexts(tmp_path)
     assert cases(folder, [], 20, seed=1) == cases(folder, [], 20, seed=1)
     assert cases(folder, [], 20, seed=1) != cases(folder, [], 20, seed=2)
@@ -137,19 +137,19 @@ def test_the_same_cases_come_again(tmp_path: Path) -> None:
 # How it is counted
 
 
-def test_a_scorer_that_always_says_none_is_exposed_by_its_recall(given: list[Case]) -> None:
+def test_a_scorer_that_always_predicts_none_has_zero_recall(given: list[Case]) -> None:
     found = report.measure(Constant(0), given)
     assert (found["fooled"]["share"], found["recall"]["share"]) == (0.0, 0.0)
     assert {row["value"] for row in found["balanced_accuracy"].values()} == {0.5}
 
 
-def test_a_scorer_that_always_says_strong_is_always_fooled(given: list[Case]) -> None:
+def test_a_scorer_that_always_predicts_strong_is_always_fooled(given: list[Case]) -> None:
     found = report.measure(Constant(2), given)
     assert (found["fooled"]["share"], found["recall"]["share"]) == (1.0, 1.0)
     assert {row["value"] for row in found["balanced_accuracy_phrase_alone"].values()} == {0.5}
 
 
-def test_a_scorer_that_hears_the_context_is_never_fooled(given: list[Case]) -> None:
+def test_a_scorer_that_uses_the_context_is_never_fooled(given: list[Case]) -> None:
     given = [case for case in given if case.condition != "task"]
     found = report.measure(Knowing(), given)
     assert found["fooled"]["called"] == 0
@@ -185,7 +185,7 @@ def hand_made() -> tuple[list[Case], list[bool]]:
     return given, empathic
 
 
-def test_counts_shares_and_wilson_intervals_are_those_computed_by_hand() -> None:
+def test_counts_shares_and_wilson_intervals_equal_manual_calculations() -> None:
     found = report.figures(*hand_made())
     task = found["conditions"]["task/explorations"]
     assert (task["called"], task["n"], task["share"], task["fits"]) == (3, 10, 0.3, False)
@@ -213,7 +213,7 @@ def test_balanced_accuracy_is_the_mean_of_both_shares_inside_its_interval() -> N
     assert high == pytest.approx(0.725 + (0.19221**2 + 0.20441**2) ** 0.5 / 2, abs=1e-3)
 
 
-def test_a_stored_entry_leaves_the_others_until_the_probe_changes(tmp_path: Path) -> None:
+def test_a_stored_entry_keeps_the_others_until_the_probe_changes(tmp_path: Path) -> None:
     path, probe = tmp_path / "probes.json", {"size": 1, "seed": 1}
     first, second = report.figures(*hand_made()), report.figures(*hand_made())
     report.store(path, "a", first, probe)
@@ -224,7 +224,7 @@ def test_a_stored_entry_leaves_the_others_until_the_probe_changes(tmp_path: Path
     assert list(report.store(path, "c", first, {"size": 2, "seed": 1})["scorers"]) == ["c"]
 
 
-def test_the_table_has_a_column_a_scorer_and_the_published_shares(tmp_path: Path) -> None:
+def test_the_table_has_a_column_per_scorer_and_the_published_shares(tmp_path: Path) -> None:
     path, probe = tmp_path / "probes.json", {"size": 1, "seed": 1}
     report.store(path, "a", report.figures(*hand_made()), probe)
     table = report.markdown(report.store(path, "b", report.figures(*hand_made()), probe))
@@ -247,7 +247,7 @@ def test_intervals_resample_phrases_and_not_cases() -> None:
     assert clusters.share({})["share"] is None
 
 
-def test_both_sides_of_a_balanced_accuracy_have_the_same_phrases() -> None:
+def test_both_shares_of_a_balanced_accuracy_use_the_same_phrases() -> None:
     """A phrase that is always called empathic is wrong where it does not fit: 0.5 whatever."""
     wrong = {"one": np.array([0.0, 10.0]), "other": np.array([10.0, 10.0])}
     found = clusters.balanced(wrong, wrong)
@@ -296,7 +296,7 @@ class Echo:
         )
 
 
-def test_the_service_scorer_sees_the_window_before_the_response_and_encodes_texts_once() -> None:
+def test_the_service_scorer_uses_the_preceding_window_and_encodes_texts_once() -> None:
     scorer = Echo()
     long = [Turn(CLIENT, "a"), Turn(COUNSELLOR, "b"), Turn(CLIENT, "c"), Turn(COUNSELLOR, "d")]
     levels = ServiceLevels(scorer).levels([long, long[2:]])
@@ -312,7 +312,7 @@ def save_tiny(folder: Path) -> Path:
     return folder
 
 
-def test_a_model_folder_judges_each_dialogue_by_itself(tmp_path: Path) -> None:
+def test_a_model_folder_scores_each_dialogue_separately(tmp_path: Path) -> None:
     scorer = of_model(save_tiny(tmp_path))
     texts = ["i feel sad .", "why ?", "you must sleep more .", "sorry !"]
     dialogues = [[Turn(CLIENT, "hard work"), Turn(COUNSELLOR, text)] for text in texts] * 3
@@ -322,7 +322,7 @@ def test_a_model_folder_judges_each_dialogue_by_itself(tmp_path: Path) -> None:
     assert together.tolist() == alone
 
 
-def test_a_model_folder_is_asked_as_in_evaluation(tmp_path: Path) -> None:
+def test_a_model_folder_is_scored_as_in_evaluation(tmp_path: Path) -> None:
     """The windows put together for the probe give the logits that evaluation gives."""
     folder = save_tiny(tmp_path)
     texts = ["i feel sad .", "why ?", "work is hard", "you must sleep more .", "sorry !", "so ?"]
@@ -345,7 +345,7 @@ def test_a_model_folder_is_asked_as_in_evaluation(tmp_path: Path) -> None:
         assert levels[:, column].tolist() == expected[head].predicted.tolist()
 
 
-def test_a_calibrations_offsets_decide_the_level(tmp_path: Path) -> None:
+def test_calibration_offsets_determine_the_level(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "model")
     path = tmp_path / "calibration.json"
     Calibration(offsets={"explorations": [0.0, 0.0, 99.0]}).write(path)
@@ -374,7 +374,7 @@ def test_the_command_probes_a_model_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["--bundle", "a", "--micromodels"]])
-def test_the_command_takes_one_scorer(arguments: list[str]) -> None:
+def test_the_command_accepts_one_scorer(arguments: list[str]) -> None:
     app = typer.Typer()
     app.command()(command.main)
     assert CliRunner().invoke(app, arguments).exit_code == 2

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("with_tiny")
-def test_an_entry_is_read_described_and_trained_on_as_often_as_it_says(folder: Path) -> None:
+def test_an_entry_is_read_described_and_repeated_as_configured(folder: Path) -> None:
     conversations = load_for_command(folder)
     assert [item.corpus for item in conversations].count("tiny") == ROWS
     [row] = [row for row in registry.describe(conversations) if row["name"] == TINY.title]

@@ -58,12 +58,12 @@ def shifted(name: str, rows: torch.Tensor) -> dict[str, torch.Tensor]:
     return found
 
 
-def test_equal_answers_do_not_diverge() -> None:
+def test_equal_outputs_have_no_divergence() -> None:
     assert divergence(logits(), logits(), ROLES).item() == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("head", TAUGHT, ids=lambda head: head.name)
-def test_other_answers_diverge_by_the_heads_weight(head: HeadSpec) -> None:
+def test_different_outputs_diverge_by_the_heads_weight(head: HeadSpec) -> None:
     own = head.role == ROLES
     other = shifted(head.name, own)
     found = divergence(other, logits(), ROLES)
@@ -74,20 +74,20 @@ def test_other_answers_diverge_by_the_heads_weight(head: HeadSpec) -> None:
 
 
 @pytest.mark.parametrize("head", TAUGHT, ids=lambda head: head.name)
-def test_what_a_head_says_of_the_other_side_does_not_count(
+def test_a_heads_outputs_for_the_other_role_do_not_count(
     head: HeadSpec,
 ) -> None:
     other = shifted(head.name, head.role != ROLES)
     assert divergence(other, logits(), ROLES).item() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_outcome_heads_are_not_taught() -> None:
+def test_outcome_heads_are_not_distilled() -> None:
     for name in OUTCOME_HEADS:
         other = shifted(name, ROLES >= 0)
         assert divergence(other, logits(), ROLES).item() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_a_step_of_one_side_alone_has_a_divergence() -> None:
+def test_a_step_with_one_role_only_has_a_divergence() -> None:
     found = divergence(shifted("talk_type", ROLES >= 0), logits(), torch.full((4,), COUNSELLOR))
     assert found.item() == pytest.approx(0.0, abs=1e-6)
 
@@ -100,12 +100,12 @@ def test_a_teacher_of_another_split_is_refused(tmp_path: Path) -> None:
     assert Teacher.read(tmp_path, "fold 1 of 5").name == "tiny"
 
 
-def test_answers_need_the_teachers_vectors(segments: list[Segment], teacher: Teacher) -> None:
+def test_outputs_need_the_teachers_vectors(segments: list[Segment], teacher: Teacher) -> None:
     with pytest.raises(TeacherError, match="prepare"):
         teacher.answers(collate(segments[:2], FINAL, random.Random(0)))
 
 
-def test_answers_are_those_of_the_teacher_itself(segments: list[Segment], teacher: Teacher) -> None:
+def test_outputs_equal_the_teachers(segments: list[Segment], teacher: Teacher) -> None:
     teacher.prepare(segments)
     step = collate(segments[:6], FINAL, random.Random(0))
     found = teacher.answers(step)
@@ -118,7 +118,9 @@ def test_answers_are_those_of_the_teacher_itself(segments: list[Segment], teache
         torch.testing.assert_close(found[head.name], expected, atol=2e-3, rtol=0)
 
 
-def test_training_comes_nearer_to_the_teacher(segments: list[Segment], teacher: Teacher) -> None:
+def test_training_reduces_the_divergence_from_the_teacher(
+    segments: list[Segment], teacher: Teacher
+) -> None:
     teacher.prepare(segments)
     step = collate(segments, FINAL, random.Random(0))
 
@@ -133,7 +135,7 @@ def test_training_comes_nearer_to_the_teacher(segments: list[Segment], teacher: 
     assert gap(taught) < min(gap(tiny_model()), gap(alone))
 
 
-def test_a_training_names_its_teacher(
+def test_a_training_records_its_teacher(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multitask, "from_base", lambda _: (tiny_model(), tiny_tokenizer()))

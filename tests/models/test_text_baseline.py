@@ -23,7 +23,7 @@ def chat(number: int, *, low: bool) -> RatedSession:
     return RatedSession("esconv", f"esconv:{number}", turns)
 
 
-def test_what_is_said_ends_with_the_counsellor_turn() -> None:
+def test_the_text_ends_with_the_counsellor_turn() -> None:
     session = chat(0, low=True)
     assert said_by(session, COUNSELLOR, 2) == "how is that 0 how is that 1"
     assert said_by(session, CLIENT, 2) == "it is hard"
@@ -31,7 +31,7 @@ def test_what_is_said_ends_with_the_counsellor_turn() -> None:
     assert said_by(session, CLIENT, 99) == said_by(session, CLIENT)
 
 
-def test_words_tell_from_the_moment_on_at_which_they_are_said() -> None:
+def test_words_count_from_the_turn_in_which_they_occur() -> None:
     sessions = [chat(number, low=number % 3 == 0) for number in range(60)]
     low = np.arange(60) % 3 == 0
     fold = np.arange(60) % 5

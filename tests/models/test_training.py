@@ -50,7 +50,7 @@ def test_training_lowers_the_loss(segments: list[Segment]) -> None:
     assert loss_of(model, segments) < before - 0.1
 
 
-def test_resuming_gives_the_model_of_an_unbroken_run(
+def test_a_resumed_run_equals_an_unbroken_one(
     segments: list[Segment], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = tiny_model()
@@ -77,7 +77,7 @@ def test_resuming_gives_the_model_of_an_unbroken_run(
         torch.testing.assert_close(first, second)
 
 
-def test_frozen_embeddings_do_not_move(segments: list[Segment]) -> None:
+def test_frozen_embeddings_do_not_change(segments: list[Segment]) -> None:
     model = tiny_model()
     model.encoder.freeze_embeddings()
     before = model.encoder.backbone.embeddings.word_embeddings.weight.clone()
@@ -118,7 +118,7 @@ def test_the_report_has_every_labelled_head_and_rationales_for_the_mechanisms(
     assert len(markdown(report).splitlines()) == 2 + len(report)
 
 
-def test_views_encoded_once_are_those_predicted_one_by_one(segments: list[Segment]) -> None:
+def test_views_encoded_together_equal_single_predictions(segments: list[Segment]) -> None:
     model, tokenizer = tiny_model().eval(), tiny_tokenizer()
     windows = {"final": FINAL, "alone": ALONE}
     together = predict_views(model, segments, windows, tokenizer)

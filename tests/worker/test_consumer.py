@@ -71,7 +71,7 @@ async def handed_out(consumer: OrderedConsumer) -> list[tuple[TP, int]]:
     return [(tp, message.offset) async for tp, message in consumer.getmany(1.0)]
 
 
-async def test_records_that_come_before_the_seek_are_read_again_after_it(
+async def test_records_fetched_before_the_seek_are_read_again_after_it(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     script.fetches = [[(P0, 9)], [(P0, 5), (P1, 0)]]
@@ -80,7 +80,7 @@ async def test_records_that_come_before_the_seek_are_read_again_after_it(
     assert await handed_out(consumer) == [(P0, 5), (P1, 0)]
 
 
-async def test_it_goes_back_once_for_a_gap_and_the_other_partition_goes_on(
+async def test_a_gap_causes_one_seek_back_in_its_partition_only(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     await consumer.perform_seek()
@@ -91,7 +91,7 @@ async def test_it_goes_back_once_for_a_gap_and_the_other_partition_goes_on(
     assert len(script.seeks) == 2
 
 
-async def test_a_partition_without_a_commit_is_read_from_its_beginning(
+async def test_a_partition_without_a_committed_offset_is_read_from_its_start(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     await consumer.perform_seek()
@@ -101,7 +101,7 @@ async def test_a_partition_without_a_commit_is_read_from_its_beginning(
     assert await handed_out(consumer) == [(P1, 0)]
 
 
-async def test_a_partition_that_is_taken_away_in_the_meantime_is_left_alone(
+async def test_a_partition_revoked_during_the_seek_is_ignored(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     await consumer.perform_seek()
@@ -111,7 +111,7 @@ async def test_a_partition_that_is_taken_away_in_the_meantime_is_left_alone(
     assert not consumer.offsets.is_known(P0)
 
 
-async def test_what_faust_acknowledges_by_itself_is_not_committed(
+async def test_offsets_that_faust_acknowledges_unasked_are_not_committed(
     consumer: OrderedConsumer,
 ) -> None:
     await consumer.perform_seek()
@@ -122,7 +122,7 @@ async def test_what_faust_acknowledges_by_itself_is_not_committed(
     assert consumer._new_offset(P0) == 6
 
 
-async def test_a_record_that_need_not_wait_is_handed_on_without_a_task_of_its_own(
+async def test_a_record_that_need_not_wait_is_delivered_without_a_task(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     taken: list[int] = []
@@ -143,7 +143,7 @@ async def test_a_record_that_need_not_wait_is_handed_on_without_a_task_of_its_ow
     assert consumer._read_offset[P0] == 6
 
 
-async def test_a_record_waits_where_the_stream_has_no_room_for_it(
+async def test_a_record_waits_while_the_streams_buffer_is_full(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     channel = consumer.app.topic("dialogue.turns")
@@ -175,7 +175,7 @@ class Broker:
         return self.answers.pop(0)
 
 
-async def test_a_fetch_waits_only_after_one_that_brought_records() -> None:
+async def test_a_fetch_waits_only_after_one_that_returned_records() -> None:
     broker = Broker(False, False, True, True)
     fetch = rate_limited(broker.fetch, 0.2, never)
     found = [await fetch("assignment", 1, "request") for _ in range(4)]
@@ -192,14 +192,14 @@ async def test_brokers_do_not_wait_for_each_other() -> None:
         assert [await fetch("assignment", node, "request") for node in (1, 2)] == [True, True]
 
 
-async def test_while_a_batch_is_waiting_no_more_is_fetched() -> None:
+async def test_nothing_is_fetched_while_a_whole_batch_is_pending() -> None:
     broker, said = Broker(True), [True, True, False]
     fetch = rate_limited(broker.fetch, 0.02, lambda: said.pop(0))
     assert await fetch("assignment", 1, "request") is True
     assert said == []
 
 
-async def test_what_holds_a_batch_up_does_not_hold_up_fetching_for_good(
+async def test_a_stalled_batch_delays_fetching_for_a_limited_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(consumer_module, "MAX_FETCH_DELAY", 0.1)
@@ -210,7 +210,7 @@ async def test_what_holds_a_batch_up_does_not_hold_up_fetching_for_good(
         )
 
 
-async def test_a_fetch_that_is_cancelled_while_it_waits_has_brought_nothing() -> None:
+async def test_a_fetch_cancelled_while_waiting_returns_no_records() -> None:
     broker = Broker(True)
     fetch = rate_limited(broker.fetch, 60.0, never)
     await fetch("assignment", 1, "request")
@@ -221,7 +221,7 @@ async def test_a_fetch_that_is_cancelled_while_it_waits_has_brought_nothing() ->
     assert len(broker.asked) == 1
 
 
-async def test_it_goes_back_to_what_the_database_holds(
+async def test_the_consumer_seeks_back_to_the_databases_position(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     """An older database was restored: the group is ahead of it."""
@@ -240,7 +240,7 @@ async def test_it_goes_back_to_what_the_database_holds(
     assert await handed_out(consumer) == [(P0, 2), (P1, 0)]
 
 
-async def test_it_ends_where_the_database_cannot_say(
+async def test_the_worker_crashes_if_the_database_does_not_answer(
     consumer: OrderedConsumer, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crashed: list[Exception] = []
@@ -258,7 +258,7 @@ async def test_it_ends_where_the_database_cannot_say(
     assert not consumer.offsets.is_known(P0)
 
 
-async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
+async def test_a_recreated_topic_is_read_from_its_start(
     consumer: OrderedConsumer, script: Script
 ) -> None:
     await consumer.perform_seek()
@@ -269,7 +269,7 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
     assert consumer._new_offset(P0) == 2
 
 
-async def test_with_records_of_the_old_topic_in_hand_the_worker_ends_with_a_sentence(
+async def test_a_recreated_topic_with_old_records_in_progress_crashes_the_worker(
     consumer: OrderedConsumer, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crashed: list[Exception] = []

@@ -15,7 +15,7 @@ def rename(service: Service, old: str, new: str) -> None:
         connection.execute(sa.text(f"ALTER TABLE {old} RENAME TO {new}"))
 
 
-def test_turns_that_the_store_refused_are_read_again_by_the_next_worker(
+def test_turns_refused_by_the_store_are_read_again_after_a_restart(
     new_service: NewService, tmp_path: Path
 ) -> None:
     service = new_service(topic_partitions=1, batch_max=4)

@@ -32,7 +32,7 @@ class Encoder:
         monkeypatch.setattr(FakeScorer, "encode", encoded)
 
 
-def test_a_turn_is_encoded_where_this_batch_or_the_one_before_or_the_state_says_consent(
+def test_a_turn_is_encoded_ahead_if_its_consent_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     core = pipeline()
@@ -67,7 +67,7 @@ def test_a_turn_is_encoded_where_this_batch_or_the_one_before_or_the_state_says_
     ]
 
 
-def test_what_was_read_ahead_is_not_encoded_again(
+def test_a_turn_encoded_ahead_is_not_encoded_again(
     open_prepared: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = processor(open_prepared())
@@ -76,7 +76,7 @@ def test_what_was_read_ahead_is_not_encoded_again(
     assert encoder.texts == ["one", "two"]
 
 
-def test_what_could_not_be_read_ahead_is_encoded_when_the_state_is_known(
+def test_other_turns_are_encoded_once_the_state_is_loaded(
     open_prepared: Open,
 ) -> None:
     store = open_prepared()
@@ -87,7 +87,7 @@ def test_what_could_not_be_read_ahead_is_encoded_when_the_state_is_known(
     assert len(anew.handle([received]).result.turns) == 1
 
 
-def test_consent_that_is_taken_back_meanwhile_counts(open_prepared: Open) -> None:
+def test_consent_withdrawn_in_the_meantime_is_respected(open_prepared: Open) -> None:
     worker = processor(open_prepared())
     handle(worker, [turn(0)])
     [ahead] = worker.prepare(records([turn(2, consent=None)]))
@@ -98,7 +98,7 @@ def test_consent_that_is_taken_back_meanwhile_counts(open_prepared: Open) -> Non
     assert result.counts["withheld"] == 1
 
 
-def test_reading_ahead_changes_no_score(open_prepared: Open) -> None:
+def test_encoding_ahead_changes_no_score(open_prepared: Open) -> None:
     values = [turn(seq, session_id=name) for seq in range(6) for name in "ab"]
     ahead = handle(processor(open_prepared("ahead")), values)
     worker = processor(open_prepared("after"))

@@ -26,7 +26,7 @@ def sessions_in(store: Store) -> set[Any]:
     return {row["session_id"] for some in found.values() for row in some if "session_id" in row}
 
 
-def test_the_log_read_again_brings_nothing_back(open_prepared: Open) -> None:
+def test_rereading_the_log_does_not_restore_an_erased_session(open_prepared: Open) -> None:
     store = open_prepared()
     handle(processor(store), LOG)
     erase(store, "a")
@@ -42,7 +42,7 @@ def test_the_log_read_again_brings_nothing_back(open_prepared: Open) -> None:
     assert all(b'"a"' not in message.value for message in committed.messages)
 
 
-def test_a_session_in_memory_is_forgotten_when_it_was_erased(open_prepared: Open) -> None:
+def test_an_erased_session_is_removed_from_the_cache(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG)
@@ -55,7 +55,7 @@ def test_a_session_in_memory_is_forgotten_when_it_was_erased(open_prepared: Open
     assert len(rows(store, tables.turns)) == 11
 
 
-def test_an_erased_session_is_not_woken_by_the_clock(open_prepared: Open) -> None:
+def test_no_time_rule_fires_in_an_erased_session(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG)
@@ -65,7 +65,7 @@ def test_an_erased_session_is_not_woken_by_the_clock(open_prepared: Open) -> Non
     assert sessions_in(store) == {"b"}
 
 
-def test_a_batch_of_erased_sessions_alone_is_done_with(open_prepared: Open) -> None:
+def test_a_batch_of_erased_sessions_only_is_acknowledged(open_prepared: Open) -> None:
     store = open_prepared()
     handle(processor(store), LOG)
     erase(store, "a")

@@ -63,20 +63,20 @@ def test_a_worker_is_ready_when_it_has_partitions_lag_and_a_store(clock: Clock) 
     assert made.not_alive() == []
 
 
-def test_a_loop_that_does_not_turn_is_not_alive(clock: Clock, health: Health) -> None:
+def test_a_blocked_event_loop_is_not_alive(clock: Clock, health: Health) -> None:
     clock.now += 10.0
     assert health.not_alive() == []
     clock.now += 1.0
     assert health.not_alive() == ["the event loop has been blocked for 11 s"]
 
 
-def test_a_worker_that_never_gets_into_the_group_is_not_alive(clock: Clock) -> None:
+def test_a_worker_that_never_joins_the_group_is_not_alive(clock: Clock) -> None:
     made = Health(LIMITS, clock)
     later(clock, made, 21.0)
     assert made.not_alive() == ["not in the consumer group for 21 s"]
 
 
-def test_a_rebalance_may_take_a_while(clock: Clock, health: Health) -> None:
+def test_a_worker_stays_alive_during_a_rebalance(clock: Clock, health: Health) -> None:
     later(clock, health, 1000.0)
     health.left()
     later(clock, health, 19.0)
@@ -86,7 +86,7 @@ def test_a_rebalance_may_take_a_while(clock: Clock, health: Health) -> None:
     assert health.not_alive() == ["not in the consumer group for 21 s"]
 
 
-def test_lag_without_a_batch_is_not_alive_and_no_lag_is(clock: Clock, health: Health) -> None:
+def test_lag_without_progress_is_not_alive(clock: Clock, health: Health) -> None:
     later(clock, health, 1000.0)
     health.lag({0: 0, 2: 0})
     later(clock, health, 10.0)
@@ -97,7 +97,7 @@ def test_lag_without_a_batch_is_not_alive_and_no_lag_is(clock: Clock, health: He
     assert health.not_alive() == []
 
 
-def test_time_in_which_the_process_stood_still_does_not_count(clock: Clock, health: Health) -> None:
+def test_time_of_a_suspended_process_does_not_count(clock: Clock, health: Health) -> None:
     clock.now += 500.0
     health.exclude_suspension(500.0)
     assert health.not_alive() == []
@@ -114,7 +114,7 @@ def test_the_watchdog_gives_up_once_with_the_reasons() -> None:
     assert "has been blocked" in reason
 
 
-def test_the_watchdog_forgives_a_stopped_process() -> None:
+def test_the_watchdog_ignores_a_suspension_of_the_process() -> None:
     """Its own clock jumps, as after SIGSTOP and SIGCONT."""
     clock, seen = Clock(), threading.Event()
     made = Health(LIMITS, clock)
@@ -137,7 +137,7 @@ def get(port: int, path: str) -> tuple[int, str]:
             return problem.code, problem.read().decode()
 
 
-def test_probes_answer_over_http(clock: Clock, health: Health) -> None:
+def test_health_probes_are_served_over_http(clock: Clock, health: Health) -> None:
     metrics = WorkerMetrics()
     metrics.dead_letters.labels("not-json").inc()
     with serve_probes("127.0.0.1", 0, health, metrics.registry) as port:
@@ -155,7 +155,7 @@ def test_probes_answer_over_http(clock: Clock, health: Health) -> None:
         assert get(port, "/elsewhere")[0] == 404
 
 
-def test_a_port_that_is_taken_is_named(health: Health) -> None:
+def test_a_port_in_use_is_reported_with_its_setting(health: Health) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -15,7 +15,7 @@ def at(offset: int | None = None) -> OffsetTracker:
     return offsets
 
 
-def test_nothing_is_known_before_the_first_seek_and_after_partitions_moved() -> None:
+def test_no_offset_is_known_before_a_seek() -> None:
     assert not OffsetTracker().is_known(P0)
     offsets = at(5)
     assert offsets.is_known(P0)
@@ -24,7 +24,7 @@ def test_nothing_is_known_before_the_first_seek_and_after_partitions_moved() -> 
     assert not offsets.is_known(P0)
 
 
-def test_the_next_offset_may_come_and_one_behind_it_may_not() -> None:
+def test_only_the_next_offset_is_accepted() -> None:
     offsets = at(5)
     assert offsets.record_fetch(P0, 5) is None
     assert offsets.record_fetch(P0, 6) is None
@@ -32,13 +32,13 @@ def test_the_next_offset_may_come_and_one_behind_it_may_not() -> None:
     assert offsets.record_fetch(P0, 7) is None
 
 
-def test_a_group_that_has_committed_nothing_begins_at_0() -> None:
+def test_a_group_without_a_committed_offset_starts_at_0() -> None:
     offsets = at(None)
     assert offsets.record_fetch(P0, 40) == 0
     assert offsets.record_fetch(P0, 0) is None
 
 
-def test_a_gap_that_is_there_again_after_a_seek_is_one_of_the_log() -> None:
+def test_a_gap_that_persists_after_a_seek_is_real() -> None:
     offsets = at(5)
     assert offsets.record_fetch(P0, 9) == 5
     assert offsets.record_fetch(P0, 9) is None
@@ -46,27 +46,27 @@ def test_a_gap_that_is_there_again_after_a_seek_is_one_of_the_log() -> None:
     assert offsets.record_fetch(P0, 10) is None
 
 
-def test_after_the_seek_another_offset_may_come_than_before() -> None:
+def test_a_gap_may_be_smaller_after_the_seek() -> None:
     offsets = at(5)
     assert offsets.record_fetch(P0, 9) == 5
     assert offsets.record_fetch(P0, 7) is None, "5 and 6 do not exist"
     assert offsets.record_fetch(P0, 9) == 8, "this gap has not been asked about"
 
 
-def test_what_was_left_out_is_counted() -> None:
+def test_skipped_events_are_counted() -> None:
     offsets = at(5)
     assert offsets.start(P0, 5) == 0
     assert offsets.start(P0, 9) == 3
 
 
-def test_what_was_taken_counts_as_done_although_it_was_not_committed() -> None:
+def test_started_events_are_not_processed_again_although_uncommitted() -> None:
     offsets = at(5)
     assert [offsets.start(P0, offset) for offset in (5, 6, 7)] == [0, 0, 0]
     offsets.on_seek({P0: 5})
     assert [offsets.start(P0, offset) for offset in (5, 6, 7, 8)] == [0, 0, 0, 0]
 
 
-def test_only_what_is_finished_may_be_committed() -> None:
+def test_only_finished_offsets_are_committable() -> None:
     offsets = at(5)
     assert offsets.committable(P0) is None
     offsets.start(P0, 5)
@@ -75,9 +75,7 @@ def test_only_what_is_finished_may_be_committed() -> None:
     assert offsets.committable(P0) == 6
 
 
-def test_what_is_in_hand_when_partitions_move_is_finished_but_not_under_the_next_assignment() -> (
-    None
-):
+def test_events_in_progress_during_a_rebalance_are_not_committable_after_it() -> None:
     offsets = at(5)
     offsets.start(P0, 5)
     offsets.on_revoked()
@@ -90,14 +88,14 @@ def test_what_is_in_hand_when_partitions_move_is_finished_but_not_under_the_next
     assert offsets.committable(P0) is None
 
 
-def test_what_another_worker_committed_counts_as_done() -> None:
+def test_events_committed_by_another_worker_are_not_processed_again() -> None:
     offsets = at(5)
     offsets.on_assigned()
     offsets.on_seek({P0: 50})
     assert offsets.start(P0, 50) == 0
 
 
-def test_partitions_do_not_mix() -> None:
+def test_partitions_are_tracked_separately() -> None:
     offsets = OffsetTracker()
     offsets.on_seek({P0: 3, P1: 8})
     assert offsets.record_fetch(P0, 3) is None
@@ -110,7 +108,7 @@ def test_partitions_do_not_mix() -> None:
     exists=st.sets(st.integers(0, 60), min_size=1),
     moves=st.lists(st.tuples(st.sampled_from(["jump", "commit", "seek"]), st.integers(0, 60))),
 )
-def test_whatever_the_consumer_does_no_event_is_left_out(
+def test_no_event_is_skipped_whatever_the_consumer_does(
     exists: set[int], moves: list[tuple[str, int]]
 ) -> None:
     """A log with gaps and a consumer that jumps ahead, seeks back and commits as it likes."""
@@ -143,7 +141,7 @@ def test_whatever_the_consumer_does_no_event_is_left_out(
         place = offset + 1
 
 
-def test_what_is_fetched_and_not_taken_is_waiting() -> None:
+def test_fetched_and_unstarted_events_are_pending() -> None:
     offsets = OffsetTracker()
     assert offsets.count_pending() == 0
     offsets.on_seek({P0: 5, P1: None})
@@ -157,14 +155,14 @@ def test_what_is_fetched_and_not_taken_is_waiting() -> None:
     assert offsets.count_pending() == 0
 
 
-def test_a_record_before_the_last_one_is_of_a_log_that_was_made_anew() -> None:
+def test_an_offset_before_the_last_one_means_a_recreated_log() -> None:
     offsets = at(5)
     assert not offsets.is_replaced(P0, 5)
     assert not offsets.is_replaced(P0, 9)
     assert offsets.is_replaced(P0, 0)
 
 
-def test_a_log_that_was_made_anew_is_read_on_where_nothing_is_in_hand() -> None:
+def test_a_recreated_log_is_read_on_if_nothing_is_in_progress() -> None:
     offsets = at(5)
     assert offsets.restart_at(P0, 0)
     assert offsets.record_fetch(P0, 0) is None

@@ -75,7 +75,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("method", ["commit", "load_states"])
-def test_a_store_that_is_away_is_tried_again_with_growing_pauses(
+def test_an_unavailable_store_is_retried_with_growing_pauses(
     open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any], method: str
 ) -> None:
     store = open_prepared()
@@ -89,7 +89,7 @@ def test_a_store_that_is_away_is_tried_again_with_growing_pauses(
     assert scored(store) == undisturbed
 
 
-def test_it_gives_up_when_the_retry_time_is_over_and_forgets_its_states(
+def test_the_processor_gives_up_after_the_retry_time_and_clears_its_cache(
     open_prepared: Open, pauses: list[float]
 ) -> None:
     store = open_prepared()
@@ -103,7 +103,7 @@ def test_it_gives_up_when_the_retry_time_is_over_and_forgets_its_states(
     assert len(worker.cache) == 0
 
 
-def test_a_worker_that_ends_does_not_wait_for_the_database(open_prepared: Open) -> None:
+def test_a_stopping_worker_does_not_wait_for_the_database(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store, retry_for=300.0)
     away = Failing(store.commit, *[StoreUnavailable("away")] * 1_000_000)
@@ -113,7 +113,9 @@ def test_a_worker_that_ends_does_not_wait_for_the_database(open_prepared: Open) 
         handle(worker, [turn(1)])
 
 
-def test_what_cannot_be_retried_is_raised_at_once(open_prepared: Open, pauses: list[float]) -> None:
+def test_errors_that_cannot_be_retried_are_raised_immediately(
+    open_prepared: Open, pauses: list[float]
+) -> None:
     store = open_prepared()
     refusing = Failing(store.commit, StoreError("refused"))
     store.commit = refusing
@@ -123,7 +125,7 @@ def test_what_cannot_be_retried_is_raised_at_once(open_prepared: Open, pauses: l
     assert pauses == []
 
 
-def test_a_batch_that_failed_is_scored_the_same_when_it_is_read_again(
+def test_a_failed_batch_has_the_same_scores_when_it_is_repeated(
     open_prepared: Open, undisturbed: dict[str, Any]
 ) -> None:
     store = open_prepared()
@@ -136,7 +138,7 @@ def test_a_batch_that_failed_is_scored_the_same_when_it_is_read_again(
     assert scored(store) == undisturbed
 
 
-def test_a_stale_state_is_read_again_and_the_work_redone(
+def test_a_stale_state_is_reloaded_and_the_batch_repeated(
     open_prepared: Open, undisturbed: dict[str, Any]
 ) -> None:
     """``one`` keeps its cache while its partition was with ``two`` for a while."""
@@ -148,7 +150,7 @@ def test_a_stale_state_is_read_again_and_the_work_redone(
     assert scored(open_prepared()) == undisturbed
 
 
-def test_a_zombie_that_repeats_a_batch_changes_nothing(
+def test_a_zombie_worker_repeating_a_batch_changes_nothing(
     open_prepared: Open, undisturbed: dict[str, Any]
 ) -> None:
     zombie, heir = processor(open_prepared()), processor(open_prepared())
@@ -160,7 +162,7 @@ def test_a_zombie_that_repeats_a_batch_changes_nothing(
     assert scored(open_prepared()) == undisturbed
 
 
-def test_workers_at_one_session_take_turns(
+def test_workers_of_one_session_take_turns(
     open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any]
 ) -> None:
     """Its events are in several partitions, as their keys differ: the others may win some times."""
@@ -171,7 +173,7 @@ def test_workers_at_one_session_take_turns(
     assert scored(store) == undisturbed
 
 
-def test_a_state_that_stays_stale_is_not_tried_for_ever(
+def test_a_persistently_stale_state_is_not_retried_forever(
     open_prepared: Open, pauses: list[float]
 ) -> None:
     store = open_prepared()
@@ -182,7 +184,7 @@ def test_a_state_that_stays_stale_is_not_tried_for_ever(
     assert len(stale.calls) == STALE_ATTEMPTS
 
 
-def test_a_commit_whose_answer_was_lost_is_not_done_twice(
+def test_a_commit_whose_response_was_lost_is_not_repeated(
     open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any]
 ) -> None:
     store = open_prepared()
@@ -204,7 +206,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
     assert len(store.outbox_ids()) == 2
 
 
-def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
+def test_states_are_loaded_once_and_then_cached(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     store.redaction_took = worker.metrics.redaction_seconds.observe
@@ -223,7 +225,7 @@ def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
         assert sample("rapport_stage_seconds_count", {"stage": stage}) == 3
 
 
-def test_outdated_states_are_dropped_before_the_next_batch(open_prepared: Open) -> None:
+def test_an_invalidated_cache_is_cleared_before_the_next_batch(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, [turn(0)])
@@ -266,7 +268,7 @@ def test_idle_sessions_are_flushed_once(open_prepared: Open) -> None:
 
 
 @pytest.mark.parametrize("cut", [3, 8, 13])
-def test_a_session_that_was_flushed_goes_on_as_if_it_had_not(
+def test_a_flushed_session_continues_as_if_it_had_not_been_flushed(
     open_prepared: Open, undisturbed: dict[str, Any], cut: int
 ) -> None:
     store = open_prepared()
@@ -277,7 +279,7 @@ def test_a_session_that_was_flushed_goes_on_as_if_it_had_not(
     assert scored(store) == undisturbed
 
 
-def test_flushing_with_a_stale_state_starts_from_the_database(open_prepared: Open) -> None:
+def test_flushing_a_stale_state_reloads_it(open_prepared: Open) -> None:
     one, two = processor(open_prepared()), processor(open_prepared())
     handle(one, [turn(0)])
     handle(two, [turn(1)])
@@ -286,7 +288,7 @@ def test_flushing_with_a_stale_state_starts_from_the_database(open_prepared: Ope
     assert flushed.result.session_scores[0].turns == 2
 
 
-def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepared: Open) -> None:
+def test_abandoned_batches_are_returned_until_they_are_published(open_prepared: Open) -> None:
     times = iter((100.0, 159.0, 160.0, 161.0))
     dead, heir = processor(open_prepared()), processor(open_prepared(), clock=lambda: next(times))
     committed = handle(dead, LOG)
@@ -300,7 +302,7 @@ def test_what_a_dead_worker_left_is_handed_over_until_it_is_published(open_prepa
     dead.mark_published(committed)
 
 
-def test_messages_are_the_scores_keyed_by_session(open_prepared: Open) -> None:
+def test_messages_are_scores_with_the_session_as_key(open_prepared: Open) -> None:
     committed = handle(processor(open_prepared()), [turn(), turn(1)])
     sent = [(m.topic, m.key, json.loads(m.value)["type"]) for m in committed.messages]
     assert sent[:2] == [("turn-scores", b"s", "turn_score")] * 2
@@ -308,7 +310,9 @@ def test_messages_are_the_scores_keyed_by_session(open_prepared: Open) -> None:
     assert not any(b"must have been hard" in message.value for message in committed.messages)
 
 
-def test_a_batch_of_bad_events_only_is_set_aside_and_writes_nothing(open_prepared: Open) -> None:
+def test_a_batch_of_invalid_events_only_is_dead_lettered_and_stores_nothing(
+    open_prepared: Open,
+) -> None:
     store = open_prepared()
     committed = handle(processor(store), [b"", b"{", turn(text="")])
     reasons = [item.letter.reason for item in committed.result.dead_letters]
@@ -328,7 +332,7 @@ def test_a_batch_of_bad_events_only_is_set_aside_and_writes_nothing(open_prepare
         ("content-type", b"text/plain"),
     ],
 )
-def test_a_cloud_event_that_contradicts_its_data_is_set_aside(
+def test_a_cloud_event_that_contradicts_its_data_is_dead_lettered(
     open_prepared: Open, name: str, value: bytes
 ) -> None:
     store = open_prepared()

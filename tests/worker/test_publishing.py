@@ -62,9 +62,7 @@ def by_partition(service: Service, topic: str) -> dict[int, list[tuple[bytes, by
 
 
 @pytest.mark.parametrize("size", [SMALL, 512 * 1024])
-def test_every_message_is_where_and_in_the_order_that_single_sends_give(
-    service: Service, size: int
-) -> None:
+def test_partitions_and_order_equal_those_of_single_sends(service: Service, size: int) -> None:
     settings = service.settings
     topics = [settings.turn_score_topic, settings.session_score_topic]
     singly = [settings.alert_topic, settings.dead_letter_topic]
@@ -77,7 +75,7 @@ def test_every_message_is_where_and_in_the_order_that_single_sends_give(
         assert len(found) == settings.topic_partitions
 
 
-def test_a_message_larger_than_a_record_batch_goes_out_by_itself(service: Service) -> None:
+def test_a_message_larger_than_a_record_batch_is_sent_separately(service: Service) -> None:
     topic = service.settings.turn_score_topic
     values = [b"a", b"b" * 3 * SMALL, b"c"]
     sent(service, [Message(topic, b"s", value) for value in values], max_batch_size=SMALL)
@@ -85,11 +83,11 @@ def test_a_message_larger_than_a_record_batch_goes_out_by_itself(service: Servic
     assert [value for _, value in records] == values
 
 
-def test_nothing_to_send_is_nothing(service: Service) -> None:
+def test_publishing_no_messages_does_nothing(service: Service) -> None:
     sent(service, [])
 
 
-def test_a_broker_that_is_gone_is_said(tmp_path: Path) -> None:
+def test_an_unavailable_broker_raises_an_error(tmp_path: Path) -> None:
     service = Service(tmp_path)  # with a broker of its own
     topic = service.settings.turn_score_topic
 

@@ -34,21 +34,21 @@ def decoder() -> RecordDecoder:
 
 
 @pytest.mark.parametrize("timestamp", [None, -0.001, 0.0, 1e15, -1e15, float("inf"), float("nan")])
-def test_a_timestamp_that_no_date_holds_is_none(
+def test_a_timestamp_outside_the_calendar_is_none(
     decoder: RecordDecoder, timestamp: float | None
 ) -> None:
     """Kafka takes any 64-bit number of milliseconds from a producer."""
     assert decoder.decode(event(timestamp)).produced_at is None
 
 
-def test_only_the_brokers_own_time_is_an_append_time(decoder: RecordDecoder) -> None:
+def test_only_the_brokers_timestamp_is_an_append_time(decoder: RecordDecoder) -> None:
     produced, appended = decoder.decode(event(1.5, 0)), decoder.decode(event(1.5, 1))
     at = datetime.fromtimestamp(1.5, UTC)
     assert (produced.produced_at, produced.appended_at) == (at, None)
     assert (appended.produced_at, appended.appended_at) == (at, at)
 
 
-def test_events_whose_key_is_not_their_session_are_counted() -> None:
+def test_events_whose_key_is_not_the_session_id_are_counted() -> None:
     metrics = WorkerMetrics()
     decoder = RecordDecoder(metrics)
     for key in (b"s", b"another", None):
@@ -59,7 +59,7 @@ def test_events_whose_key_is_not_their_session_are_counted() -> None:
 @pytest.mark.parametrize(
     ("problem", "raised"), [(OverflowError("zanzibar"), False), (MemoryError(), True)]
 )
-def test_what_decoding_fails_of_is_that_records_dead_letter(
+def test_a_record_that_fails_to_decode_is_dead_lettered(
     decoder: RecordDecoder, monkeypatch: pytest.MonkeyPatch, problem: Exception, raised: bool
 ) -> None:
     def failing(*_: Any) -> None:

@@ -50,7 +50,7 @@ def world(open_prepared, tmp_path: Path) -> World:
     return World(open_prepared(), file)
 
 
-def test_a_changed_file_comes_into_force_in_sessions_that_are_open(world: World) -> None:
+def test_a_changed_file_applies_to_open_sessions(world: World) -> None:
     take(world.worker, turn(0), turn(1))
     assert world.reloader.reload_if_changed() is False
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
@@ -67,7 +67,7 @@ def test_a_changed_file_comes_into_force_in_sessions_that_are_open(world: World)
     assert world.reloader.reload_if_changed() is False
 
 
-def test_a_broken_file_is_refused_once_and_the_old_rules_go_on(world: World) -> None:
+def test_an_invalid_file_is_refused_once_and_the_old_rules_stay(world: World) -> None:
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
     assert world.reloader.reload_if_changed() is True
     world.file.write_text(HEAD + EAGER_TEXT.replace("risk >=", "riks >="), "utf-8")
@@ -80,7 +80,7 @@ def test_a_broken_file_is_refused_once_and_the_old_rules_go_on(world: World) -> 
     assert [state for _, state, *_ in world.told()] == ["pending", "firing"]
 
 
-def test_a_file_that_is_gone_for_a_while_changes_nothing(world: World) -> None:
+def test_a_temporarily_missing_file_changes_nothing(world: World) -> None:
     text = world.file.read_text("utf-8")
     world.file.unlink()
     assert [world.reloader.reload_if_changed() for _ in range(2)] == [False, False]
@@ -91,7 +91,7 @@ def test_a_file_that_is_gone_for_a_while_changes_nothing(world: World) -> None:
     assert world.reloader.reload_if_changed() is True
 
 
-def test_a_rule_that_goes_ends_its_alerts_and_comes_back_with_a_new_episode(world: World) -> None:
+def test_a_removed_rule_resolves_its_alerts_and_returns_with_a_new_episode(world: World) -> None:
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
     world.reloader.reload_if_changed()
     take(world.worker, turn(0), turn(1))
@@ -114,7 +114,7 @@ def test_a_rule_that_goes_ends_its_alerts_and_comes_back_with_a_new_episode(worl
     assert "The rule is no longer in force." in gone
 
 
-def test_rules_that_cannot_be_read_at_the_start_are_an_error(tmp_path: Path) -> None:
+def test_unreadable_rules_at_start_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuleFileError, match=r"gone\.yaml: cannot be read"):
         load_rules(tmp_path / "gone.yaml")
 
@@ -126,7 +126,7 @@ class Exhausted:
         raise RuntimeError("INTERNAL: Iteration budget exceeded [INTERNAL]")
 
 
-def test_a_rule_that_fails_is_reported_once_and_stops_nothing(world: World) -> None:
+def test_a_failing_rule_is_reported_once_and_stops_nothing(world: World) -> None:
     [rule] = rules_of(rule_text("broken", when="turns > 1")).rules
     broken = structs.replace(rule.when, program=Exhausted())
     rules = RuleSet((structs.replace(rule, when=broken), *rules_of(EAGER_TEXT).rules), "d" * 16)
@@ -142,7 +142,7 @@ def test_a_rule_that_fails_is_reported_once_and_stops_nothing(world: World) -> N
     assert counted("rapport_rule_failures_total", {"rule": "low-empathy-risk"}) is None
 
 
-def test_a_rule_that_may_exhaust_the_worker_is_not_adopted(world: World) -> None:
+def test_a_rule_of_unbounded_cost_is_not_adopted(world: World) -> None:
     nested = "[1, 2].all(a, [1, 2].all(b, a + b > 0))"
     world.file.write_text(HEAD + rule_text("nested", when=nested), "utf-8")
     assert not world.reloader.reload_if_changed()

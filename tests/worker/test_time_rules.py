@@ -63,7 +63,7 @@ def worker(store: Store) -> BatchProcessor:
     return processor(store, rules=SILENCE)
 
 
-def test_a_client_who_waits_calls_somebody_without_another_event(
+def test_a_waiting_client_fires_an_alert_without_another_event(
     store: Store, worker: BatchProcessor
 ) -> None:
     take(worker, turn(0, occurred_at=at(ASKED)))
@@ -77,7 +77,7 @@ def test_a_client_who_waits_calls_somebody_without_another_event(
     assert state["wake_at"] is None
 
 
-def test_a_tick_and_the_next_event_say_the_same(store: Store, open_prepared: Open) -> None:
+def test_a_tick_and_the_next_event_give_the_same_alert(store: Store, open_prepared: Open) -> None:
     log = [
         turn(0, occurred_at=at(ASKED)),
         turn(1, occurred_at=at(DEADLINE + 5 * MINUTE)),
@@ -93,7 +93,7 @@ def test_a_tick_and_the_next_event_say_the_same(store: Store, open_prepared: Ope
         assert rows(store, table) == rows(other, table)
 
 
-def test_an_answer_in_time_calls_nobody(store: Store, worker: BatchProcessor) -> None:
+def test_an_answer_in_time_fires_no_alert(store: Store, worker: BatchProcessor) -> None:
     take(
         worker,
         turn(0, occurred_at=at(ASKED)),
@@ -124,7 +124,7 @@ def test_a_session_that_has_ended_is_not_ticked(store: Store, worker: BatchProce
     assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
 
 
-def test_without_consent_nobody_is_known_to_wait(store: Store, worker: BatchProcessor) -> None:
+def test_without_consent_no_time_rule_fires(store: Store, worker: BatchProcessor) -> None:
     """Turns that are withheld are not seen: the counsellor may well have answered."""
     take(
         worker,
@@ -135,9 +135,7 @@ def test_without_consent_nobody_is_known_to_wait(store: Store, worker: BatchProc
     assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
 
 
-def test_a_tick_of_a_state_that_moved_on_elsewhere_is_done_again(
-    store: Store, worker: BatchProcessor
-) -> None:
+def test_a_tick_of_a_stale_state_is_repeated(store: Store, worker: BatchProcessor) -> None:
     """Compare and swap: the other worker's answer wins, and the tick finds nothing left to do."""
     take(worker, turn(0, occurred_at=at(ASKED)))
     other = processor(store, rules=SILENCE)
@@ -148,9 +146,7 @@ def test_a_tick_of_a_state_that_moved_on_elsewhere_is_done_again(
     assert states == ["pending", "inactive"]
 
 
-def test_what_is_published_after_a_tick_is_what_was_stored(
-    store: Store, worker: BatchProcessor
-) -> None:
+def test_a_tick_publishes_the_stored_alerts(store: Store, worker: BatchProcessor) -> None:
     take(worker, turn(0, occurred_at=at(ASKED)))
     done = worker.fire_due(DEADLINE, DEADLINE - HALF_AN_HOUR, [0])
     assert done is not None
@@ -158,7 +154,7 @@ def test_what_is_published_after_a_tick_is_what_was_stored(
     assert done.outbox_id in store.outbox_ids()
 
 
-def test_while_a_turn_is_missing_nobody_is_said_to_be_silent(
+def test_no_silence_is_reported_while_a_turn_is_missing(
     store: Store, worker: BatchProcessor
 ) -> None:
     """Turn 2 waits for turn 1, which may be the answer."""

@@ -21,7 +21,7 @@ class Rounds:
         self.done += 1
 
 
-async def test_a_failure_is_logged_and_the_next_round_runs() -> None:
+async def test_a_failure_is_logged_and_the_next_call_runs() -> None:
     rounds = Rounds(ValueError("no"), None)
     with capture_logs() as logged:
         await rounds.round()
@@ -32,6 +32,6 @@ async def test_a_failure_is_logged_and_the_next_round_runs() -> None:
     ]
 
 
-async def test_a_cancellation_goes_through() -> None:
+async def test_a_cancellation_is_not_suppressed() -> None:
     with pytest.raises(asyncio.CancelledError):
         await Rounds(asyncio.CancelledError()).round()

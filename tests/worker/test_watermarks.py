@@ -47,7 +47,7 @@ def store(open_prepared: Open) -> Store:
 
 
 @pytest.mark.parametrize("skew", [timedelta(0), timedelta(hours=2), -20 * MINUTE, 400 * DAY])
-def test_a_client_who_waits_calls_somebody_whatever_the_producers_clock(
+def test_a_waiting_client_fires_an_alert_whatever_the_producers_clock(
     store: Store, skew: timedelta
 ) -> None:
     worker = worker_of(store)
@@ -63,7 +63,7 @@ def test_a_client_who_waits_calls_somebody_whatever_the_producers_clock(
     assert firing["occurred_at"] == NOW + skew + 90 * SECOND, "in the session's own time"
 
 
-def test_a_session_of_the_far_future_comes_to_rest_with_the_others(store: Store) -> None:
+def test_a_session_in_the_far_future_is_flushed_with_the_others(store: Store) -> None:
     worker = worker_of(store)
     say(worker, "future", NOW + 400 * DAY)
     say(worker, "right", NOW)
@@ -73,7 +73,7 @@ def test_a_session_of_the_far_future_comes_to_rest_with_the_others(store: Store)
     assert rested.result.sessions.keys() == {"future", "right"}
 
 
-def test_a_turn_that_comes_again_makes_no_session_younger(store: Store) -> None:
+def test_a_repeated_turn_does_not_delay_retention(store: Store) -> None:
     worker = worker_of(store)
     say(worker, "s", NOW)
     again = processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW + DAY)
@@ -82,7 +82,7 @@ def test_a_turn_that_comes_again_makes_no_session_younger(store: Store) -> None:
     assert again.flush_idle(NOW + SECOND, [0]) is not None
 
 
-def test_a_timer_makes_no_session_younger(store: Store) -> None:
+def test_a_timer_does_not_delay_retention(store: Store) -> None:
     worker = worker_of(store)
     say(worker, "s", NOW)
     assert fired(worker, NOW + 91 * SECOND) == {"s"}
@@ -96,7 +96,7 @@ def removed(store: Store, now: datetime) -> Counter[str]:
     return sum(pieces, Counter[str]())
 
 
-def test_text_of_the_far_future_is_removed_with_the_time(store: Store) -> None:
+def test_text_dated_in_the_far_future_is_purged_on_time(store: Store) -> None:
     store._now = lambda: NOW
     say(worker_of(store), "future", NOW + 36_000 * DAY)
     assert removed(store, NOW + 29 * DAY) == {}
@@ -104,13 +104,13 @@ def test_text_of_the_far_future_is_removed_with_the_time(store: Store) -> None:
     assert removed(store, NOW + 366 * DAY)["sessions"] == 1
 
 
-def test_a_clock_that_is_behind_removes_nothing_that_lives(store: Store) -> None:
+def test_a_slow_clock_purges_no_live_session(store: Store) -> None:
     store._now = lambda: NOW
     say(worker_of(store), "behind", NOW - 40 * DAY)
     assert removed(store, NOW + DAY) == {}
 
 
-def test_what_an_earlier_release_wrote_meanwhile_is_dated(store: Store) -> None:
+def test_rows_written_by_an_earlier_release_are_dated(store: Store) -> None:
     """During a rolling upgrade it knows nothing of the new columns."""
     store._now = lambda: NOW
     say(worker_of(store), "s", NOW)
@@ -122,7 +122,7 @@ def test_what_an_earlier_release_wrote_meanwhile_is_dated(store: Store) -> None:
     assert removed(store, later) == {"texts": 1, "session_states": 1}
 
 
-def test_retention_tells_a_live_session_from_one_that_is_quiet(store: Store) -> None:
+def test_retention_distinguishes_live_from_quiet_sessions(store: Store) -> None:
     worker = worker_of(store)
     store._now = lambda: NOW
     say(worker, "s", NOW - 40 * DAY)
@@ -144,7 +144,7 @@ def read_to(*batch: Received, partition: int = 0) -> datetime | None:
     return watermarks.current({partition: 5}, NOW).get(partition)
 
 
-def test_a_partition_that_is_behind_is_where_its_records_were_appended() -> None:
+def test_the_watermark_of_a_lagging_partition_is_its_append_time() -> None:
     hour_ago = NOW - 60 * MINUTE
     assert read_to(record(NOW, appended_at=hour_ago)) == hour_ago
     assert read_to(record(hour_ago)) == hour_ago
@@ -152,7 +152,7 @@ def test_a_partition_that_is_behind_is_where_its_records_were_appended() -> None
     assert read_to(record(hour_ago), partition=3) is None
 
 
-def test_a_few_wrong_clocks_among_producers_move_no_partition() -> None:
+def test_a_few_wrong_producer_clocks_do_not_move_the_watermark() -> None:
     hour_ago = NOW - 60 * MINUTE
     right = [record(hour_ago + i * SECOND) for i in range(9)]
     ahead, behind = record(NOW + 9 * DAY), record(NOW - 40 * DAY)
@@ -163,6 +163,6 @@ def test_a_few_wrong_clocks_among_producers_move_no_partition() -> None:
     assert read_to(ahead) == NOW, "never ahead of the present"
 
 
-def test_a_partition_that_is_read_to_its_end_is_at_the_present() -> None:
+def test_the_watermark_of_a_caught_up_partition_is_the_present() -> None:
     watermarks = Watermarks()
     assert watermarks.current({0: 0, 1: 3}, NOW) == {0: NOW}
