@@ -25,9 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header() -> str | None:
-    if training.is_here():
+    if training.is_available():
         return None
-    return "torch is not here: the tests of models/ and export/ run with `make test-models`"
+    return "torch is not installed: the tests of models/ and export/ run with `make test-models`"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -63,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Cluster]
 
 @pytest.fixture(scope="session")
 def embedded_broker() -> Iterator[str]:
-    """host:port of one broker for all tests; `own_names` keeps them apart on it."""
+    """host:port of one broker for all tests, which use separate names (`own_names`)."""
     with broker.running() as address:
         yield address
 
@@ -75,7 +75,7 @@ def own_names() -> dict[str, str]:
 
 
 def _missing(what: str) -> NoReturn:
-    """A laptop may lack a server; where everything must run, that is a failure."""
+    """Skip the test; in CI, where every server must be available, fail it."""
     if os.environ.get("CI"):
         pytest.fail(f"{what}, and CI is set", pytrace=False)
     pytest.skip(what)
@@ -83,7 +83,7 @@ def _missing(what: str) -> NoReturn:
 
 @pytest.fixture
 def new_service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NewService]:
-    """Starts the service, and stops it after the test; with ``--services`` on the real parts."""
+    """Starts the service and stops it after the test; ``--services`` selects the real servers."""
     made: list[Service] = []
 
     def new(**changes: Any) -> Service:

@@ -1,4 +1,4 @@
-"""The examples in docstrings: found by walking a package, so that none is forgotten."""
+"""Finds and runs the doctests of a package."""
 
 import doctest
 import importlib
@@ -8,7 +8,7 @@ PROMPT = ">>> "
 
 
 def modules(package: str) -> list[str]:
-    """Names of the package's modules that have examples."""
+    """Names of the package's modules with doctests."""
     root = Path(__file__).parents[1]
     return sorted(
         ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
@@ -18,7 +18,7 @@ def modules(package: str) -> list[str]:
 
 
 def check(module: str) -> None:
-    """Fails where an example says something else than its module, or where none was run."""
+    """Fail if a doctest of the module fails, or if none was run."""
     failed, tried = doctest.testmod(importlib.import_module(module))
-    assert tried > 0, f"{module} has examples that doctest does not find"
+    assert tried > 0, f"{module} has doctests that are not found"
     assert failed == 0

@@ -1,4 +1,4 @@
-"""A store in memory, for tests of what stands before a database."""
+"""An in-memory store, for tests that need no database."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 @dataclass
 class Kept:
-    """A state as it would lie in a row."""
+    """A stored state, as in a database row."""
 
     packed: bytes
     version: int
@@ -33,7 +33,7 @@ class Kept:
 
 @dataclass
 class FakeStore:
-    """The port ``core.ports.SessionStore``; what is in it is shared by ``second_connection``."""
+    """Implements ``core.ports.SessionStore``; ``second_connection`` shares its contents."""
 
     kept: dict[Key, Kept] = field(default_factory=dict)
     outbox: dict[int, list[Message]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class FakeStore:
     away: bool = False
 
     def second_connection(self) -> "FakeStore":
-        """Another worker's store over the same contents."""
+        """The store of another worker with the same contents."""
         return FakeStore(self.kept, self.outbox, self.erased_ids, self.positions)
 
     def erase(self, session_id: str) -> None:
@@ -152,7 +152,7 @@ class FakeStore:
 
     def ping(self) -> None:
         if self.away:
-            raise StoreUnavailable("the store is away")
+            raise StoreUnavailable("the store is unavailable")
 
     def _open(
         self,
@@ -161,7 +161,7 @@ class FakeStore:
         limit: int,
         since: Callable[[Kept], datetime | None],
     ) -> dict[str, Versioned]:
-        """Open sessions for which ``since`` gives a time, the earliest first."""
+        """Open sessions for which ``since`` returns a time, the earliest first."""
         self.ping()
 
         def found() -> Iterator[tuple[datetime, str]]:

@@ -1,4 +1,4 @@
-"""A scorer without a model, and builders of events."""
+"""A fake scorer, and builders of events."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
 
 class FakeScorer:
-    """Scores by hashing: any difference in the turn or in its window gives other numbers."""
+    """Scores by hashing: any change of the turn or its window changes the scores."""
 
     bundle_id = "fake-1-fp32"
     window = (3, 3)
@@ -61,7 +61,7 @@ class FakeScorer:
     }
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
-        """The text's hash, and its first word as rationale of everything."""
+        """The text's hash; every rationale is the first word."""
         return [
             Encoding(
                 vectors=hashlib.sha256(text.encode()).digest(),
@@ -72,7 +72,7 @@ class FakeScorer:
         ]
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
-        """Numbers from the hash of everything that the heads may see."""
+        """Scores from a hash of all inputs of the heads."""
         return [self._score(request) for request in requests]
 
     def _score(self, request: ScoringRequest) -> HeadScores:
@@ -117,7 +117,7 @@ def contribution(
     reflection: str | None = None,
     evidence: dict[str, int] | None = None,
 ) -> Contribution:
-    """What a counsellor turn adds whose heads are sure of these levels."""
+    """The contribution of a counsellor turn with certain levels."""
     emotional, interpretations, explorations = levels
     return Contribution(
         seq=seq,
@@ -135,7 +135,7 @@ def contribution(
 
 
 def scored(role: Role, seq: int = 0, **parts: Any) -> TurnScore:
-    """A final score; heads that are not named are missing."""
+    """A final score with only the given heads."""
     named = {"expressed": Expressed(), "perceived": {}, "client": {}, "abstained": [], **parts}
     return TurnScore(
         session_id="s",
@@ -152,7 +152,7 @@ def scored(role: Role, seq: int = 0, **parts: Any) -> TurnScore:
 
 
 def turn(session: str = "s", seq: Any = 0, **changes: Any) -> bytes:
-    """A turn on the wire; the client speaks at even places."""
+    """A turn as JSON; the client has the even numbers."""
     place = seq if isinstance(seq, int) else 0
     return json.dumps(
         {
@@ -170,7 +170,7 @@ def turn(session: str = "s", seq: Any = 0, **changes: Any) -> bytes:
 
 
 def end(session: str = "s", **changes: Any) -> bytes:
-    """The end of a session on the wire."""
+    """The end of a session as JSON."""
     at = (START + timedelta(hours=1)).isoformat()
     return json.dumps(
         {"type": "session_end", "session_id": session, "occurred_at": at, **changes}
@@ -178,17 +178,17 @@ def end(session: str = "s", **changes: Any) -> bytes:
 
 
 def outcome(session: str = "s", **changes: Any) -> bytes:
-    """A rating on the wire."""
+    """A rating as JSON."""
     at = (START + timedelta(hours=2)).isoformat()
     body = {"type": "outcome", "session_id": session, "kind": "rating", "value": 2.0}
     return json.dumps({**body, "occurred_at": at, **changes}).encode()
 
 
 def received(log: list[bytes], first_offset: int = 0) -> list[Received]:
-    """Events as they come from the log."""
+    """Events as received from the log."""
     return [one(raw, first_offset + i) for i, raw in enumerate(log)]
 
 
 def one(raw: bytes, offset: int) -> Received:
-    """One event of the log."""
+    """One event as received from the log."""
     return receive(Source("turns", 0, offset), raw)

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --messages 200000`: mutated events through decoder, pipeline and store.
 
-Every message must be scored, counted or set aside with a reason; nothing may crash, memory must
-stay flat, and no refusal may quote the text.
+Every message must be scored, counted or dead-lettered with a reason; nothing may crash, memory must
+stay constant, and no error may quote the text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JUNK = (
 
 @dataclass
 class Outcome:
-    """What became of the messages."""
+    """Counts of the messages' outcomes."""
 
     messages: int = 0
     fates: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Outcome:
 
 
 def messages(count: int, seed: int) -> Iterator[bytes]:
-    """Valid events and what mutation makes of them; a third stays as it was."""
+    """Valid events and mutations of them; a third is unchanged."""
     chance = random.Random(seed)
     for number in range(count):
         value = _valid(chance, number)
@@ -60,7 +60,7 @@ def messages(count: int, seed: int) -> Iterator[bytes]:
 
 
 def run(count: int, seed: int = 1) -> Outcome:
-    """All messages through a worker's processor over a real store, in batches."""
+    """Process all messages in batches with a worker's processor and a real store."""
     result = Outcome()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rapport-fuzz-") as folder:
@@ -134,12 +134,12 @@ def _mutated(value: bytes, chance: random.Random) -> bytes:
 
 
 def _peak_memory() -> int:
-    """Largest resident size so far, KiB."""
+    """Peak resident size, in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def main() -> None:
-    """Run and print what became of the messages."""
+    """Run and print the counts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -147,8 +147,8 @@ def main() -> None:
     result = run(options.messages, options.seed)
     print(f"{result.messages} messages in {result.seconds:.0f} s, none lost, no crash")
     print("became:", dict(result.fates.most_common()))
-    print("set aside:", dict(result.reasons.most_common()))
-    print(f"refusals that quote the text: {result.quoted}")
+    print("dead letters:", dict(result.reasons.most_common()))
+    print(f"errors that quote the text: {result.quoted}")
     print(
         f"peak memory {result.memory_at_tenth // 1024} MiB after a tenth, "
         f"{result.memory_at_end // 1024} MiB at the end"

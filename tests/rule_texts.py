@@ -1,4 +1,4 @@
-"""Files of rules for tests."""
+"""Rule files for tests."""
 
 import json
 
@@ -10,25 +10,25 @@ HEAD = "version: 1\nrules:\n"
 
 
 def rule_text(name: str = "low-empathy-risk", **fields: object) -> str:
-    """One rule as YAML; a field that is None is left out."""
+    """One rule as YAML; fields that are None are omitted."""
     chosen = {"summary": "Something is up.", "severity": "warning", **fields}
     lines = [f"{k.rstrip('_')}: {_yaml(k, v)}" for k, v in chosen.items() if v is not None]
     return f"  - name: {name}\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def _yaml(key: str, value: object) -> str:
-    """Texts in quotes; lists and mappings as they are."""
+    """Strings in quotes; lists and mappings unchanged."""
     is_text = isinstance(value, str) and key not in ("labels", "domains", "teams", "channels")
     return json.dumps(value) if is_text else str(value)
 
 
 def rules_of(*texts: str) -> RuleSet:
-    """Rules by `rule_text`."""
+    """A parsed rule file with these rules of `rule_text`."""
     return parse((HEAD + "".join(texts)).encode(), "rules.yaml")
 
 
 def risk_text(enter: float, leave: float, turns: int = 2, cooldown: int = 5) -> str:
-    """The rule about risk with thresholds of its own."""
+    """The shipped risk rule with other thresholds."""
     return rule_text(
         summary="The risk is {risk}: {seen}.",
         when=f"risk >= {float(enter)}",
@@ -41,13 +41,13 @@ def risk_text(enter: float, leave: float, turns: int = 2, cooldown: int = 5) -> 
 
 
 def risk_rules(enter: float, leave: float, turns: int = 2, cooldown: int = 5) -> RuleSet:
-    """That rule alone."""
+    """A parsed rule file with only the `risk_text` rule."""
     return rules_of(risk_text(enter, leave, turns, cooldown))
 
 
 EAGER_TEXT = risk_text(0.0, 0.0, 1)
 EAGER = rules_of(EAGER_TEXT)
-"""Every risk is an alert."""
+"""A rule that fires at any risk."""
 
 SHIPPED = parse(DEFAULT_RULES.read_bytes(), "rules.yaml")
 ALL = parse(
@@ -73,4 +73,4 @@ ALL = parse(
     ).encode(),
     "all.yaml",
 )
-"""The shipped rules, and eager ones of every kind."""
+"""The shipped rules, and sensitive rules of every kind."""

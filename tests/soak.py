@@ -1,10 +1,9 @@
-"""`python -m tests.soak --turns 1000000`: does a worker's memory stay flat?
+"""`python -m tests.soak --turns 1000000`: checks that a worker's memory does not grow.
 
-Sessions come and go, many of them without an end; memory after the first tenth is compared with
-memory at the end. Without more, through the worker's processor, cache and store (SQLite) in this
-process and without a model: what could grow is the state that the worker keeps. With `--worker`,
-through a real worker process with its model, Faust and a broker, which takes about as long as
-`rapport bench` says.
+Sessions start and end, many of them without an end event; memory after the first tenth is compared
+with memory at the end. By default the worker's processor, cache and store (SQLite) run in this
+process without a model, so that only the worker's state can grow. With `--worker`, a real worker
+process with model, Faust and broker is used, which is as slow as `rapport bench` reports.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ BATCH = 256
 OPEN_AT_A_TIME = 2000
 UNFINISHED = 0.2
 AHEAD = 5000
-"""Events that are sent before the worker has to have caught up."""
+"""Events sent before waiting for the worker to catch up."""
 FLUSH_EVERY = 200
-"""Batches between two looks for idle sessions."""
+"""Batches between two checks for idle sessions."""
 
 
 @dataclass
 class Soaked:
-    """What was seen; memory in MiB."""
+    """The measurements; memory in MiB."""
 
     turns: int
     sessions: int
@@ -57,12 +56,12 @@ class Soaked:
 
     @property
     def growth(self) -> float:
-        """Share of the memory after the first tenth."""
+        """Growth relative to the memory after the first tenth."""
         return self.memory[-1] / self.memory[0] - 1
 
 
 def events(turns: int, sessions: int, seed: int) -> Iterator[tuple[datetime, bytes]]:
-    """Turns of so many sessions, at most `OPEN_AT_A_TIME` of them open; some never end."""
+    """Turns of this many sessions, at most `OPEN_AT_A_TIME` open at once; some never end."""
     chance = random.Random(seed)
     length = max(2, turns // sessions)
     now = datetime(2026, 1, 5, tzinfo=UTC)
@@ -95,7 +94,7 @@ def events(turns: int, sessions: int, seed: int) -> Iterator[tuple[datetime, byt
 
 
 def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
-    """Soak one processor."""
+    """Run the events through one processor."""
     started = time.monotonic()
     process = psutil.Process()
     memory: list[float] = []
@@ -130,7 +129,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
 
 
 def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
-    """Soak one worker process over the embedded broker and SQLite."""
+    """Run the events through one worker process with the embedded broker and SQLite."""
     started = time.monotonic()
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="rapport-soak-") as folder:
@@ -181,7 +180,7 @@ def _flush_idle(worker: BatchProcessor, before: datetime) -> None:
 
 
 def main() -> None:
-    """Run and print what was seen."""
+    """Run and print the measurements."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--turns", type=int, default=1_000_000)
     parser.add_argument("--sessions", type=int, default=100_000)

@@ -1,4 +1,4 @@
-"""The compose file names settings that exist, pins its images and hands out no passwords."""
+"""The compose file uses existing settings, pins its images and contains no passwords."""
 
 import re
 from ipaddress import ip_address, ip_network

@@ -1,4 +1,4 @@
-"""The examples in docstrings are true: of the service and the benchmarks."""
+"""The doctests of the service and the benchmarks pass."""
 
 import pytest
 

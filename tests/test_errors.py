@@ -1,4 +1,4 @@
-"""The drawn tree of errors is the tree of classes."""
+"""The error tree in ``stream_app.errors`` matches the classes."""
 
 import importlib
 import pkgutil
@@ -28,7 +28,7 @@ def test_the_tree_is_parsed_with_its_branches() -> None:
 
 
 def _drawn(text: str) -> set[tuple[str, str, str]]:
-    """(name, base, module); an error without a module stands below its base's."""
+    """(name, base, module); an error without a module has its base's."""
     found: set[tuple[str, str, str]] = set()
     path: list[tuple[str, str]] = []
     lines = text.splitlines()

@@ -1,4 +1,4 @@
-"""A short cut of `make fuzz`."""
+"""A short run of `make fuzz`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A bundle with unknown heads: scores, store, rules, API, console and exports follow it."""
+"""A bundle with new heads: scores, store, rules, API, console and exports support them."""
 
 import csv
 import hashlib
@@ -30,7 +30,7 @@ COPIED = {
     "trust": "sympathy",
     "mood": "talk_type",
 }
-"""New heads by the head whose logits they repeat."""
+"""New heads, by the output whose logits they copy."""
 NEW = [
     {
         "name": "warmth",
@@ -80,7 +80,7 @@ rules:
 
 
 def field(number: int, content: bytes | str) -> bytes:
-    """A length-delimited field of a protocol buffer; short ones only."""
+    """A short length-delimited protobuf field."""
     raw = content.encode() if isinstance(content, str) else content
     assert number < 16
     assert len(raw) < 128
@@ -88,15 +88,15 @@ def field(number: int, content: bytes | str) -> bytes:
 
 
 def repeating(output: str, head: str) -> bytes:
-    """What makes an ONNX graph give an output a second time: appended messages are merged."""
+    """Bytes that, appended to an ONNX graph, copy an output: protobuf merges appended messages."""
     node = field(1, head) + field(2, output) + field(4, "Identity")
-    tensor = field(1, bytes([1 << 3, 1]))  # of floats
+    tensor = field(1, bytes([1 << 3, 1]))  # element type: float
     value = field(1, output) + field(2, tensor)
     return field(7, field(1, node) + field(12, value))
 
 
 def bundle_with_new_heads(folder: Path) -> Path:
-    """The small bundle with four more heads: no weights, and no code, of their own."""
+    """The small bundle with four more heads, which have neither weights nor code."""
     shutil.copytree(bundles.find("nano"), folder)
     graph = folder / "head.onnx"
     graph.write_bytes(graph.read_bytes() + b"".join(repeating(*pair) for pair in COPIED.items()))
@@ -109,8 +109,8 @@ def bundle_with_new_heads(folder: Path) -> Path:
 
 
 @dataclass
-class Told:
-    """A session that the bundle has scored, and where it can be seen."""
+class ScoredSession:
+    """A session scored with the bundle, and access to its data."""
 
     web: InProcessWeb
     result: BatchResult
@@ -134,7 +134,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScoredSession]:
     folder = tmp_path_factory.mktemp("heads")
     (folder / "rules.yaml").write_text(RULES, "utf-8")
     web = InProcessWeb(folder)
@@ -153,13 +153,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     store.close()
     web.start()
     try:
-        yield Told(web, result, scorer.bundle_id)
+        yield ScoredSession(web, result, scorer.bundle_id)
     finally:
         web.stop()
 
 
-def test_a_score_with_new_heads_round_trips(told: Told) -> None:
-    said = [score for score in told.result.turn_scores if score.role is Role.COUNSELLOR]
+def test_a_score_with_new_heads_round_trips(session: ScoredSession) -> None:
+    said = [score for score in session.result.turn_scores if score.role is Role.COUNSELLOR]
     for score in said:
         warmth, reactions = (score.expressed.levels[name] for name in ("warmth", MECHANISMS[0]))
         assert len(warmth.probabilities) == len(reactions.probabilities)
@@ -169,62 +169,62 @@ def test_a_score_with_new_heads_round_trips(told: Told) -> None:
         assert scores.decode(scores.encode(score)) == score
     assert all(
         score.client["mood"].keys() == {"up", "even", "down"}
-        for score in told.result.turn_scores
+        for score in session.result.turn_scores
         if score.role is Role.CLIENT
     )
 
 
-def test_the_total_includes_only_the_three_mechanisms(told: Told) -> None:
-    for score in told.result.turn_scores:
+def test_the_total_includes_only_the_three_mechanisms(session: ScoredSession) -> None:
+    for score in session.result.turn_scores:
         levels = [score.expressed.levels[name].level for name in MECHANISMS if score.expressed]
         assert score.expressed.total == (sum(levels) if levels else None)
 
 
-def test_the_new_heads_are_stored(told: Told) -> None:
-    row = told.row(1)
+def test_the_new_heads_are_stored(session: ScoredSession) -> None:
+    row = session.row(1)
     assert row["expressed"]["warmth"]["level"] in (0, 1, 2)
     assert sum(row["expressed"]["tone"].values()) == pytest.approx(1.0)
     assert 0.0 < row["perceived"]["trust"] < 1.0
-    assert sum(told.row(0)["client"]["mood"].values()) == pytest.approx(1.0)
+    assert sum(session.row(0)["client"]["mood"].values()) == pytest.approx(1.0)
 
 
-def test_the_api_returns_the_new_heads(told: Told) -> None:
-    with told.web.client("sue") as sue:
+def test_the_api_returns_the_new_heads(session: ScoredSession) -> None:
+    with session.web.client("sue") as sue:
         items = sue.get("/sessions/s/turns").raise_for_status().json()["items"]
-        manifest = sue.get(f"/bundles/{told.bundle}").raise_for_status().json()["manifest"]
+        manifest = sue.get(f"/bundles/{session.bundle}").raise_for_status().json()["manifest"]
     [said, *_] = items[1]["scores"]
-    assert said["expressed"]["warmth"] == told.row(1)["expressed"]["warmth"]
-    assert said["perceived"]["trust"] == told.row(1)["perceived"]["trust"]
+    assert said["expressed"]["warmth"] == session.row(1)["expressed"]["warmth"]
+    assert said["perceived"]["trust"] == session.row(1)["perceived"]["trust"]
     heads = {head["name"]: head for head in manifest["heads"]}
     assert heads["warmth"]["words"]["title"] == "Warmth"
 
 
-def test_the_console_shows_the_new_heads_with_their_display_words(told: Told) -> None:
-    page = told.page("/sessions/s")
+def test_the_console_shows_the_new_heads_with_their_display_words(session: ScoredSession) -> None:
+    page = session.page("/sessions/s")
     for words in ("Warmth", ">WM</b>", "Trust in the counsellor", "Emotional reactions", "mood"):
         assert words in page
     assert {"lukewarm", "cold", "warm"} & set(page.replace("<", " ").replace(">", " ").split())
 
 
-def test_exports_have_columns_for_the_new_heads(told: Told) -> None:
-    rows = list(csv.DictReader(io.StringIO(told.export("turns?format=csv").decode())))
-    row = told.row(1)
+def test_exports_have_columns_for_the_new_heads(session: ScoredSession) -> None:
+    rows = list(csv.DictReader(io.StringIO(session.export("turns?format=csv").decode())))
+    row = session.row(1)
     assert rows[1]["expressed_warmth"] == str(row["expressed"]["warmth"]["level"])
     assert float(rows[1]["perceived_trust"]) == row["perceived"]["trust"]
     assert json.loads(rows[1]["expressed"])["tone"] == row["expressed"]["tone"]
     assert json.loads(rows[0]["client"]).keys() >= {"mood"}
-    with zipfile.ZipFile(io.BytesIO(told.export("convokit"))) as archive:
+    with zipfile.ZipFile(io.BytesIO(session.export("convokit"))) as archive:
         index = json.loads(archive.read("rapport-corpus/index.json"))
         lines = archive.read("rapport-corpus/utterances.jsonl").splitlines()
     assert index["utterances-index"]["expressed_warmth"] == ["<class 'int'>"]
     assert json.loads(lines[1])["meta"]["perceived_trust"] == row["perceived"]["trust"]
 
 
-def test_a_rule_may_use_the_manifests_evidence(told: Told) -> None:
-    firing = [alert for alert in told.result.alerts if alert.rule == "warm"]
-    assert firing, "the rule has not fired"
+def test_a_rule_may_use_the_manifests_evidence(session: ScoredSession) -> None:
+    firing = [alert for alert in session.result.alerts if alert.rule == "warm"]
+    assert firing, "the rule did not fire"
     first = firing[0]
-    warm = next(s for s in told.result.turn_scores if s.seq == 1).expressed.levels["warmth"]
+    warm = next(s for s in session.result.turn_scores if s.seq == 1).expressed.levels["warmth"]
     assert first.values["expressed.warmth.warm"] == pytest.approx(warm.probabilities[2], abs=1e-6)
     assert first.values.keys() >= {"perceived.trust.yes", "client.mood.down.recent"}
     assert first.reason.startswith("warm 0.")

@@ -1,4 +1,4 @@
-"""A short cut of `make soak`."""
+"""A short run of `make soak`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A package's `__all__` says what of it other packages may import."""
+"""Other packages import only what a package's `__all__` lists."""
 
 import ast
 import importlib
@@ -47,8 +47,8 @@ def _imported(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _trespasses(importer: str, imported: str) -> Iterator[str]:
-    """What of `imported` its packages keep to themselves, seen from the module `importer`."""
+def _violations(importer: str, imported: str) -> Iterator[str]:
+    """Private parts of packages that the import of `imported` in `importer` uses."""
     parts = imported.split(".")
     for length in range(1, len(parts)):
         package, name = ".".join(parts[:length]), parts[length]
@@ -60,10 +60,10 @@ def _trespasses(importer: str, imported: str) -> Iterator[str]:
 def test_no_module_imports_a_private_module_of_another_package() -> None:
     files = [file for root in READERS for file in sorted((ROOT / root).rglob("*.py"))]
     found = {
-        trespass
+        violation
         for file in files
         for name in _imported(file)
-        for trespass in _trespasses(_module(file), name)
+        for violation in _violations(_module(file), name)
     }
     assert not found
 
@@ -82,7 +82,7 @@ def test_no_module_imports_a_private_module_of_another_package() -> None:
 def test_an_import_is_checked_against_every_package_it_enters(
     importer: str, imported: str, count: int
 ) -> None:
-    assert len(list(_trespasses(importer, imported))) == count
+    assert len(list(_violations(importer, imported))) == count
 
 
 @pytest.mark.parametrize("package", PACKAGES)

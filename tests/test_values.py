@@ -1,4 +1,4 @@
-"""The rule of docs/architecture.md about structs and dataclasses."""
+"""Checks the rule of docs/architecture.md about structs and dataclasses."""
 
 import ast
 from pathlib import Path
@@ -7,7 +7,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def _dataclasses() -> dict[str, set[str]]:
-    """Options of every dataclass of the service, by its place."""
+    """Options of every dataclass of the service, by file and name."""
     found = {}
     for file in sorted((ROOT / "stream_app").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):

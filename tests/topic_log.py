@@ -1,4 +1,4 @@
-"""Everything that stands in a topic."""
+"""Reads all records of a topic."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ FETCH_MS = 50
 
 
 def records(settings: Settings, topic: str) -> list[Any]:
-    """Every record that was there when the read began, each partition in its order."""
+    """All records up to the current end, each partition in order."""
     return asyncio.run(_records(settings, topic))
 
 
@@ -33,9 +33,9 @@ async def _records(settings: Settings, topic: str) -> list[Any]:
 
 
 async def _at_end(consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> bool:
-    """By the high watermarks of the fetches.
+    """Whether every partition is read to the high watermark of its fetches.
 
-    The embedded broker answers a question for the end with the first offset of the last batch.
+    The embedded broker reports the first offset of the last batch as the end offset.
     """
     for partition in partitions:
         end = consumer.highwater(partition)

@@ -1,4 +1,4 @@
-"""What the tests of models/ and export/ need: the training environment, `make train-env`."""
+"""The training environment (`make train-env`) that the tests of models/ and export/ need."""
 
 import os
 from importlib import import_module
@@ -10,18 +10,18 @@ PACKAGES = (
 )
 
 
-def left_out() -> list[str]:
-    """Patterns of files that cannot be collected: all of them where torch is missing.
+def ignored_files() -> list[str]:
+    """Patterns of test files to ignore: all if torch is missing.
 
     Raises:
-        ImportError: something is missing and CI is set: everything must run there.
+        ImportError: a package is missing and CI is set, where all tests must run.
     """
     if os.environ.get("CI"):
         for name in PACKAGES:
             import_module(name)
-    return [] if is_here() else ["test_*.py"]
+    return [] if is_available() else ["test_*.py"]
 
 
-def is_here() -> bool:
-    """Whether this is that environment."""
+def is_available() -> bool:
+    """Whether the training environment is active."""
     return find_spec("torch") is not None

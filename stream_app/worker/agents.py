@@ -82,7 +82,7 @@ class TurnAgent:
         self._watermarks = Watermarks()
         self._decoder = RecordDecoder(metrics)
         self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
-        self._prepare_thread = ThreadPoolExecutor(1, thread_name_prefix="read")
+        self._prepare_thread = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._exclusive = asyncio.Lock()
         self.on_batch: Callable[[BatchResult], None] | None = None
 

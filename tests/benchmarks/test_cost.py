@@ -16,7 +16,7 @@ def test_a_noiseless_line_is_recovered(a: float, b: float) -> None:
 
 
 def test_every_length_has_the_same_weight() -> None:
-    """A tenth off at one end and a tenth off at the other give errors of the same size."""
+    """Relative errors of 10 % at both ends have the same weight."""
     points = [Point(4, 1100.0), Point(100, 90.0)]
     found = cost.fit(points)
     for point in points:

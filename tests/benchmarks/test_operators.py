@@ -1,4 +1,4 @@
-"""The profile of a bundle's sessions."""
+"""The profile of a bundle's ONNX sessions."""
 
 from benchmarks import operators
 from stream_app.inference import bundle as bundles

@@ -1,4 +1,4 @@
-"""The sums of the plan, on round figures; and whether the document is what they give."""
+"""The plan's calculations with round figures, and the document generated from them."""
 
 from pathlib import Path
 
@@ -192,10 +192,10 @@ def test_sizes_are_counted_on_a_real_database() -> None:
     assert found.tables["session_states"].kept == 0.0
     assert found.tables["turn_scores"].kept == found.topics["turn-scores"].messages
     states = found.tables["session_states"].updated
-    assert states == 0.25  # four turns of each session are in a batch, its state is written once
+    assert states == 0.25  # four turns of each session per batch; its state is written once
     assert found.topics["session-scores"].messages == states
     assert found.log > states * found.state
     assert found.state > 2000
     assert found.held == 7.0
-    assert found.turn > 2 * 384 * 2  # two vectors of half floats
+    assert found.turn > 2 * 384 * 2  # two vectors of 16-bit floats
     assert found.turn_in > 200

@@ -1,4 +1,4 @@
-"""Parts at their smallest, with real processes, broker and databases."""
+"""Minimal runs of all parts, with real processes, broker and databases."""
 
 import sys
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_without_cuda_the_accelerator_is_skipped_with_a_reason() -> None:
 
 
 def test_accelerator_benchmarks_also_run_on_the_cpu() -> None:
-    """The same calls; the figures of a device are those of another core."""
+    """The same code, with the CPU in place of a device."""
     found = accelerator.measured(SMALLEST, Provider.CPU, "Device 1")
     (device,) = found.devices
     assert (device.provider, len(device.encoder), len(device.head)) == ("cpu", 1, 1)

@@ -39,7 +39,7 @@ def test_a_rate_must_be_positive(make) -> None:
 
 
 def test_time_that_a_turn_waited_for_a_late_sender_counts() -> None:
-    """The sender slept from 0 to 1 s: turns meant for 0.1 … 0.9 s were committed after 1 s."""
+    """The sender slept from 0 to 1 s: turns scheduled for 0.1 … 0.9 s were committed after 1 s."""
     intended = [place / 10 for place in range(10)]
     found = schedule.latency(intended, [1.01] * 10)
     assert found.worst == pytest.approx(1010.0)

@@ -1,4 +1,4 @@
-"""What counts as keeping up, and the search for the highest rate that does."""
+"""The criterion of a sustainable rate, and the search for the highest one."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def test_a_constant_backlog_is_sustainable(level: int, rate: float) -> None:
 def test_a_backlog_that_grows_with_the_input_is_not_sustainable(
     rate: float, deficit: float
 ) -> None:
-    """After a second of start-up, a share of the turns stays behind."""
+    """After a second of start-up, a share of the turns remains in the backlog."""
     grows = [int(rate * deficit * second + 1) for second in range(1, 11)]
     assert not keeps_up(flow(rate, grows), SECONDS)
 

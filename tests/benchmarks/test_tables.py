@@ -1,4 +1,4 @@
-"""Tables are made from the figures on disk, between markers, and say what is missing."""
+"""Tables are generated from stored figures, between markers, and list what is missing."""
 
 from pathlib import Path
 

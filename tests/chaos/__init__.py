@@ -1,1 +1,1 @@
-"""Random but reproducible faults against the real service; the invariant is checked afterwards."""
+"""Random, reproducible faults against the real service, followed by a check of the invariant."""

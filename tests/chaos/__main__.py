@@ -1,4 +1,4 @@
-"""`python -m tests.chaos --seeds 1-20`: the invariant under faults, seed by seed."""
+"""`python -m tests.chaos --seeds 1-20`: check the invariant under faults for each seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.chaos.run import Size, line, once
 
 
 def main() -> None:
-    """Run the seeds one after the other; the exit status is 1 if one of them is not clean."""
+    """Run the seeds in order; the exit status is 1 if a run is not clean."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", default="1-20", help="one, or first-last")
     parser.add_argument("--turns", type=int, default=Size.turns)

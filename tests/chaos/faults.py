@@ -1,4 +1,4 @@
-"""What is done to the service while it works, and when: a plan that depends on the seed alone."""
+"""Faults and their times: a plan that depends only on the seed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from tests.chaos.run import Chaos
 
 JOINED_AFTER = 10.0
-"""Seconds in which a worker starts and joins its group."""
+"""Seconds for a worker to start and join its group."""
 PAUSE = 8.0
-"""Seconds that a zombie is stopped for: longer than its session timeout."""
+"""Seconds for which a zombie is suspended; longer than its session timeout."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """At a share of the log that is sent, something happens."""
+    """A fault that happens when this share of the log has been sent."""
 
     at: float
     name: str
 
 
 def plan(seed: int, count: int) -> list[Fault]:
-    """So many faults, every sort about equally often."""
+    """Plan this many faults, all kinds about equally often."""
     chance = random.Random(f"faults-{seed}")
     order: list[str] = []
     while len(order) < count:
@@ -37,22 +37,22 @@ def plan(seed: int, count: int) -> list[Fault]:
 
 
 def kill_worker(chaos: Chaos, chance: random.Random) -> None:
-    """SIGKILL in the middle of whatever it does."""
+    """Kill a worker by SIGKILL."""
     chaos.workers.end(chance, signal.SIGKILL)
 
 
 def stop_worker(chaos: Chaos, chance: random.Random) -> None:
-    """SIGTERM: it drains its batch and leaves the group."""
+    """Stop a worker by SIGTERM: it finishes its batch and leaves the group."""
     chaos.workers.end(chance, signal.SIGTERM)
 
 
 def add_worker(chaos: Chaos, chance: random.Random) -> None:
-    """One more joins: a rebalance."""
+    """Add a worker, which causes a rebalance."""
     chaos.workers.start()
 
 
 def pause_worker(chaos: Chaos, chance: random.Random) -> None:
-    """Stopped for longer than its session timeout: it comes back as a zombie."""
+    """Suspend a worker for longer than its session timeout, so that it resumes as a zombie."""
     worker = chaos.workers.any(chance)
     if worker is None:
         return
@@ -62,19 +62,19 @@ def pause_worker(chaos: Chaos, chance: random.Random) -> None:
 
 
 def restart_broker(chaos: Chaos, chance: random.Random) -> None:
-    """SIGTERM and start again."""
+    """Restart the broker by SIGTERM."""
     chance.choice(chaos.cluster.nodes).restart(signal.SIGTERM)
     chaos.restarts += 1
 
 
 def kill_broker(chaos: Chaos, chance: random.Random) -> None:
-    """SIGKILL and start again."""
+    """Restart the broker by SIGKILL."""
     chance.choice(chaos.cluster.nodes).restart(signal.SIGKILL, away=chance.uniform(0.0, 3.0))
     chaos.restarts += 1
 
 
 def restart_database(chaos: Chaos, chance: random.Random) -> None:
-    """Immediate shutdown, crash recovery at the next start."""
+    """Shut the database down immediately and start it with crash recovery."""
     chaos.server.stop(signal.SIGQUIT)
     time.sleep(chance.uniform(0.0, 2.0))
     chaos.server.start()
@@ -82,7 +82,7 @@ def restart_database(chaos: Chaos, chance: random.Random) -> None:
 
 
 def database_outage(chaos: Chaos, chance: random.Random) -> None:
-    """Nobody gets through to the database for a while."""
+    """Make the database unreachable for some time."""
     chaos.proxy.refusing = True
     chaos.proxy.cut()
     time.sleep(chaos.outage)
@@ -90,24 +90,24 @@ def database_outage(chaos: Chaos, chance: random.Random) -> None:
 
 
 def failing_commit(chaos: Chaos, chance: random.Random) -> None:
-    """Connections break at random moments: some commits fail, some succeed unheard."""
+    """Break connections at random times: some commits fail, some succeed without a response."""
     for _ in range(10):
         chaos.proxy.cut()
         time.sleep(chance.uniform(0.05, 0.4))
 
 
 def refused_commit(chaos: Chaos, chance: random.Random) -> None:
-    """The database answers and refuses, as with a full disk: workers crash and are started."""
+    """Make the database refuse writes, as with a full disk: workers crash and are restarted."""
     chaos.read_only(True)
     time.sleep(chance.uniform(1.0, 4.0))
     chaos.read_only(False)
 
 
 def jump_clock(chaos: Chaos, chance: random.Random) -> None:
-    """The wall clock of one worker goes hours or days ahead, or back, while it works.
+    """Move the wall clock of one worker by hours or days, forward or back, while it works.
 
-    A worker of its own, and for this time only: libfaketime makes each change of thread cost
-    milliseconds.
+    This uses an additional worker for a limited time, because with libfaketime each thread switch
+    costs milliseconds.
     """
     chaos.clock.write_text("+0", "utf-8")
     worker = chaos.service.start_worker(faked_time(chaos.clock))
@@ -120,7 +120,7 @@ def jump_clock(chaos: Chaos, chance: random.Random) -> None:
 
 
 def faked_time(file: Path) -> dict[str, str]:
-    """Environment in which a process reads its wall clock with the offset that stands in the file.
+    """Environment that adds the offset in the file to a process's wall clock.
 
     Raises:
         SystemExit: libfaketime is not installed.
@@ -137,7 +137,7 @@ def faked_time(file: Path) -> dict[str, str]:
 
 
 def slow_database(chaos: Chaos, chance: random.Random) -> None:
-    """Every packet takes a while."""
+    """Delay every packet."""
     chaos.proxy.delay = chance.uniform(0.02, 0.2)
     time.sleep(5.0)
     chaos.proxy.delay = 0.0

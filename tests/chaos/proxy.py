@@ -1,4 +1,4 @@
-"""A TCP proxy before the database that can be slow, cut connections or swallow everything."""
+"""A TCP proxy of the database that can delay packets, cut connections or drop all data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHUNK = 65_536
 
 
 class Proxy:
-    """Runs in a thread of its own; `address` is where clients connect."""
+    """Runs in its own thread; clients connect to `address`."""
 
     def __init__(self, host: str, port: int) -> None:
         self._upstream = (host, port)
@@ -51,7 +51,7 @@ class Proxy:
                 group.create_task(self._pump(reader, up_writer))
                 group.create_task(self._pump(up_reader, writer))
         except* (OSError, asyncio.CancelledError):
-            pass  # a connection that ends, and the proxy's own end
+            pass  # end of a connection or of the proxy
         finally:
             self._writers -= {writer, up_writer}
             writer.transport.abort()
@@ -66,7 +66,7 @@ class Proxy:
         raise ConnectionResetError
 
     def cut(self) -> None:
-        """Reset every connection, in the middle of whatever it is doing."""
+        """Reset every connection."""
 
         def abort() -> None:
             for writer in list(self._writers):

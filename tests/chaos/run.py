@@ -36,7 +36,7 @@ PATIENCE = 900.0
 
 @dataclass(frozen=True)
 class Size:
-    """How much is sent, to how many workers, through how many faults."""
+    """Number of turns, workers and faults."""
 
     turns: int = 20_000
     sessions: int = 800
@@ -48,7 +48,7 @@ class Size:
 
 @dataclass
 class Report:
-    """What came out; `lost`, `doubled` and `different` must be 0."""
+    """The result; `lost`, `doubled` and `different` must be 0."""
 
     seed: int
     turns_in: int
@@ -59,18 +59,18 @@ class Report:
     different: int = 0
     restarts_survived: int = 0
     went_back: int = 0
-    """Times that a worker's consumer found events left out and fetched them."""
+    """How often a worker's consumer detected skipped events and fetched them."""
     seconds: float = 0.0
     examples: list[str] = field(default_factory=list)
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is lost, doubled or wrong."""
+        """Whether no row is lost, duplicated or wrong."""
         return not (self.lost or self.doubled or self.different)
 
 
 class Workers:
-    """Worker processes under supervision: one that ends by itself is started again."""
+    """Supervised worker processes: one that exits is restarted."""
 
     def __init__(self, service: Service, least: int) -> None:
         self._service = service
@@ -85,24 +85,24 @@ class Workers:
         self._thread.start()
 
     def start(self) -> None:
-        """One more."""
+        """Start a worker."""
         with self._lock:
             self._running.append(self._service.start_worker())
 
     def any(self, chance: random.Random) -> subprocess.Popen[bytes] | None:
-        """One of those that run."""
+        """A random running worker."""
         with self._lock:
             alive = [worker for worker in self._running if worker.poll() is None]
         return chance.choice(alive) if alive else None
 
     def end(self, chance: random.Random, how: signal.Signals) -> None:
-        """End one; the supervision starts another."""
+        """End a random worker; supervision starts another."""
         worker = self.any(chance)
         if worker is not None:
             worker.send_signal(how)
 
     def replace_all(self, **settings: object) -> None:
-        """End all workers; the supervision starts others with these settings."""
+        """End all workers; supervision starts others with these settings."""
         self._service.settings = self._service.settings.model_copy(update=settings)
         with self._lock:
             for worker in self._running:
@@ -119,13 +119,13 @@ class Workers:
                 self.start()
 
     def stop(self) -> None:
-        """End the supervision; the service ends the workers."""
+        """Stop the supervision; the service stops the workers."""
         self._stopped.set()
         self._thread.join()
 
 
 class Chaos:
-    """The parts that faults reach for."""
+    """The service with the parts that faults affect."""
 
     def __init__(self, seed: int, size: Size, folder: Path) -> None:
         self.seed = seed
@@ -159,7 +159,7 @@ class Chaos:
         self._stack.callback(self.workers.stop)
 
     def run(self) -> Report:
-        """Send everything while the faults happen, drain, compare."""
+        """Send all events during the faults, wait for the workers, compare."""
         started = time.monotonic()
         log = traffic.log(self.seed, self.size.sessions, self.size.turns)
         chance = random.Random(f"chaos-{self.seed}")
@@ -174,7 +174,7 @@ class Chaos:
         if progress.problem is not None or sender.is_alive():
             raise AssertionError(f"the traffic could not be sent: {progress.problem}")
         self._wait(self._drained, "the log is read to its end")
-        self.workers.replace_all(idle_timeout=1.0)  # sessions without an end stay open till then
+        self.workers.replace_all(idle_timeout=1.0)  # sessions without an end stay open until then
         self._wait(self._rested, "no session is open")
         self._wait(lambda: self.service.count(tables.outbox) == 0, "the outbox is empty")
         report = self._compare()
@@ -185,7 +185,7 @@ class Chaos:
         return report
 
     def read_only(self, yes: bool) -> None:
-        """Whether the database refuses to write."""
+        """Make the database refuse writes, or accept them again."""
         with psycopg.connect(self.server.url(), autocommit=True) as connection:
             connection.execute(
                 f"ALTER SYSTEM SET default_transaction_read_only = {'on' if yes else 'off'}"
@@ -203,7 +203,7 @@ class Chaos:
             progress.problem = problem
 
     async def _produce(self, log: list[tuple[bytes, bytes]], progress: Progress) -> None:
-        """In order and once, also over a broker's restart: the log is what it was meant to be."""
+        """Produce each event once and in order, also across broker restarts."""
         producer = AIOKafkaProducer(
             **client_options(self.service.settings),
             enable_idempotence=True,
@@ -302,7 +302,7 @@ class Chaos:
 
 
 class Progress:
-    """How much is sent."""
+    """The number of sent events."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -310,7 +310,7 @@ class Progress:
         self.problem: Exception | None = None
 
     def wait_for(self, share: float, stored_share: Callable[[], float]) -> None:
-        """Until so much is sent, and the workers are at most some way behind."""
+        """Wait until a share is sent and the workers are at most a given number behind."""
         give_up = time.monotonic() + PATIENCE
         while time.monotonic() < give_up and self.problem is None:
             if self.sent >= share * self.total and stored_share() >= share * 0.8:
@@ -327,7 +327,7 @@ def _body(value: bytes) -> dict[str, Any]:
 
 
 def once(seed: int, size: Size, logs: Path | None = None) -> Report:
-    """A run in a temporary folder; the workers' log is kept in ``logs``."""
+    """Run in a temporary folder; keep the workers' log in ``logs``."""
     with tempfile.TemporaryDirectory(prefix="rapport-chaos-") as folder:
         chaos = Chaos(seed, size, Path(folder))
         try:
@@ -342,7 +342,7 @@ def once(seed: int, size: Size, logs: Path | None = None) -> Report:
 
 
 def line(report: Report) -> str:
-    """The figures of one run."""
+    """Format the figures of one run as a line."""
     values = asdict(report)
     values.pop("examples")
     return "  ".join(f"{name} {value}" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""Two short runs of the chaos for every change; `make chaos` runs twenty long ones."""
+"""Two short chaos runs; `make chaos` runs twenty long ones."""
 
 import pytest
 

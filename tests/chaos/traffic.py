@@ -1,10 +1,10 @@
-"""Events of many sessions at once, with everything that a log does to them.
+"""Events of many concurrent sessions, with the disorder of real logs.
 
-    repeated     an event is sent again, later
-    reordered    within the bound: the window puts it back in its place
-    late         beyond the bound: it gets late scores
-    conflicting  another text under a seq that was taken
-    broken       bytes that are no event
+    repeated     an event is sent again later
+    reordered    within the bound: the window restores the order
+    late         beyond the bound: the turn gets late scores
+    conflicting  another text with a used seq
+    broken       bytes that are not an event
 
 Equal seeds give equal logs.
 """
@@ -28,7 +28,7 @@ Log = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True)
 class Shares:
-    """Of the turns, what is done to so many."""
+    """Shares of turns with each kind of disorder."""
 
     repeated: float = 0.02
     reordered: float = 0.03
@@ -36,11 +36,11 @@ class Shares:
     conflicting: float = 0.002
     broken: float = 0.003
     unfinished: float = 0.2
-    """Of the sessions, those without an end."""
+    """Share of sessions without an end."""
 
 
 def log(seed: int, sessions: int, turns: int, shares: Shares = Shares()) -> Log:
-    """Keys and values in the order in which they are sent; about `turns` turns altogether."""
+    """Keys and values in the order of sending, with about `turns` turns in total."""
     chance = random.Random(seed)
     texts = _texts()
     streams = []
@@ -48,7 +48,7 @@ def log(seed: int, sessions: int, turns: int, shares: Shares = Shares()) -> Log:
         length = max(2, round(chance.expovariate(sessions / turns)))
         streams.append(_session(f"chaos-{seed}-{number}", length, chance, texts, shares))
     merged: Log = []
-    # At most so many sessions are open at a time, as on a real platform.
+    # A limited number of sessions is open at once, as on a real platform.
     waiting, active = streams[::-1], []
     while waiting or active:
         while waiting and len(active) < max(8, sessions // 8):

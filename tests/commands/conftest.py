@@ -12,7 +12,7 @@ Rapport = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def rapport(tmp_path: Path) -> Rapport:
-    """Runs the command as a user does, in an empty folder."""
+    """Runs the command in an empty folder, as a user does."""
 
     def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -30,7 +30,7 @@ def rapport(tmp_path: Path) -> Rapport:
 
 @pytest.fixture
 def log_settings_kept() -> object:
-    """For commands that run in this process: they set logging up for the whole of it."""
+    """Restores the logging configuration after commands that run in this process."""
     root = logging.getLogger()
     handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
     yield

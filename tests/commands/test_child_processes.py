@@ -1,4 +1,4 @@
-"""Child processes end with their ``with``."""
+"""Child processes end with their ``with`` block."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`rapport erase`: it asks, it says what it removed, and it refuses what it cannot find."""
+"""`rapport erase` asks, reports removed rows, and refuses unknown speakers."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Events from JSON lines, the shipped samples and ConvoKit folders."""
+"""Events from JSON lines, sample sessions and ConvoKit folders."""
 
 import json
 from datetime import UTC, datetime

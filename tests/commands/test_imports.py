@@ -1,4 +1,4 @@
-"""The service runs without what training needs."""
+"""The service does not import training packages."""
 
 import json
 import subprocess

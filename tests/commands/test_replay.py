@@ -1,4 +1,4 @@
-"""Samples are merged into one stream; what is not delivered is told."""
+"""Sample sessions are merged into one stream; undelivered events are reported."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -69,7 +69,7 @@ async def test_sending_without_a_broker_is_an_error() -> None:
 
 
 class Refusing:
-    """A producer whose events are lost on the way when their value says so."""
+    """A producer that fails to deliver marked events."""
 
     async def send(self, topic: str, value: bytes, key: bytes | None) -> asyncio.Future[object]:
         if value == b"away":

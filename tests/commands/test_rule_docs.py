@@ -1,4 +1,4 @@
-"""docs/rules.md tells of every key and variable, and its examples can be used."""
+"""docs/rules.md documents every key and variable, and its examples are valid."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``rapport rules check`` and ``test``, by their command line, on the sessions that ship."""
+"""``rapport rules check`` and ``test``, by their command line, with the sample sessions."""
 
 import json
 from datetime import UTC, datetime
@@ -60,7 +60,7 @@ def test_the_shipped_rules_on_sample_sessions(rapport: Rapport, sessions: Path) 
 
 
 def test_ratings_determine_false_alarms_and_detections(rapport: Rapport, tmp_path: Path) -> None:
-    """A rule for one team: it fires in one of two good and in one of one low session."""
+    """A rule for one team fires in one of two good sessions and in the only low one."""
     ratings = {"good-1": 5.0, "good-2": 4.0, "low": 1.0, "middling": 3.0}
     log = []
     for name, rating in ratings.items():

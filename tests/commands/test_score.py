@@ -1,4 +1,4 @@
-"""``rapport score``: the offline contract, by its command line."""
+"""``rapport score``: by its command line."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``rapport config``, ``doctor``, ``db upgrade`` and how errors are told."""
+"""``rapport config``, ``doctor``, ``db upgrade`` and error messages."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ SECRET = "zanzibar"
 
 
 @pytest.fixture
-def say(
+def invoke(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -58,15 +58,15 @@ def say(
         ("RAPPORT_KAFKA_PASSWORD", f"a://{SECRET}"),
     ],
 )
-def test_config_masks_secrets(say, name: str, value: str) -> None:
-    status, out, err = say("config", **{name: value})
+def test_config_masks_secrets(invoke, name: str, value: str) -> None:
+    status, out, err = invoke("config", **{name: value})
     assert status == 0
     assert SECRET not in out + err
     assert f"{name}=" in out
 
 
-def test_config_prints_the_settings_in_force(say) -> None:
-    _, out, _ = say("config", RAPPORT_BATCH_MAX="17", RAPPORT_KAFKA_SECURITY="SASL_SSL")
+def test_config_prints_the_settings_in_force(invoke) -> None:
+    _, out, _ = invoke("config", RAPPORT_BATCH_MAX="17", RAPPORT_KAFKA_SECURITY="SASL_SSL")
     assert "RAPPORT_BATCH_MAX=17 " in out
     assert "RAPPORT_KAFKA_SECURITY=SASL_SSL\n" in out
     assert "RAPPORT_DATABASE_URL=sqlite:///rapport.db " in out
@@ -100,70 +100,72 @@ def test_a_teams_approach_overrides_its_domains(monkeypatch: pytest.MonkeyPatch)
         ("RAPPORT_APPROACHES", '{"team:": "motivational-interviewing"}'),
     ],
 )
-def test_an_invalid_value_is_one_line_that_names_the_variable(say, name: str, value: str) -> None:
-    status, out, err = say("config", **{name: value})
+def test_an_invalid_value_is_one_line_that_names_the_variable(
+    invoke, name: str, value: str
+) -> None:
+    status, out, err = invoke("config", **{name: value})
     assert status == 2
     assert err.startswith(f"{name}: ")
     assert SECRET not in out + err
     assert len(err.splitlines()) == 1
 
 
-def test_an_invalid_file_of_rules_is_refused_with_line_numbers(say, tmp_path: Path) -> None:
+def test_an_invalid_file_of_rules_is_refused_with_line_numbers(invoke, tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("", "utf-8")
     (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - name: a\n", "utf-8")
-    status, _, err = say("score", "log.jsonl", RAPPORT_RULES="mine.yaml")
+    status, _, err = invoke("score", "log.jsonl", RAPPORT_RULES="mine.yaml")
     assert status == 1
     assert "mine.yaml:3: the rule lacks `when`" in err
-    status, _, err = say("score", "log.jsonl", RAPPORT_RULES="none.yaml")
+    status, _, err = invoke("score", "log.jsonl", RAPPORT_RULES="none.yaml")
     assert (status, err.strip()) == (
         1,
         "rapport: none.yaml: cannot be read: No such file or directory",
     )
 
 
-def test_doctor_reports_errors_in_the_rules(say, tmp_path: Path) -> None:
+def test_doctor_reports_errors_in_the_rules(invoke, tmp_path: Path) -> None:
     away = f"127.0.0.1:{broker.free_port()}"
-    _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away)
+    _, out, _ = invoke("doctor", RAPPORT_KAFKA_BROKERS=away)
     assert "low-empathy, sudden-drop, silence-after-distress" in out
     (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - {nme: a}\n", "utf-8")
-    status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_RULES="mine.yaml")
+    status, out, _ = invoke("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_RULES="mine.yaml")
     assert status == 1
     assert "mine.yaml:3: unknown key `nme`" in out
 
 
-def test_an_empty_database_gives_no_baselines(say) -> None:
-    assert say("db", "upgrade")[0] == 0
-    status, out, _ = say("baselines", "refresh")
+def test_an_empty_database_gives_no_baselines(invoke) -> None:
+    assert invoke("db", "upgrade")[0] == 0
+    status, out, _ = invoke("baselines", "refresh")
     assert status == 0
     assert out.startswith("0 ended sessions; baselines of 0 channels and 0 counsellors.")
 
 
-def test_upgrade_creates_the_tables_once(say, tmp_path: Path) -> None:
-    assert say("db", "upgrade")[1].startswith("schema none → ")
+def test_upgrade_creates_the_tables_once(invoke, tmp_path: Path) -> None:
+    assert invoke("db", "upgrade")[1].startswith("schema none → ")
     assert (tmp_path / "rapport.db").exists()
-    status, out, _ = say("db", "upgrade")
+    status, out, _ = invoke("db", "upgrade")
     assert status == 0
     before, _, after = out.removeprefix("schema ").strip().partition(" → ")
     assert before == after != "none"
 
 
-def test_a_rapport_error_is_one_line_without_a_traceback(say) -> None:
+def test_a_rapport_error_is_one_line_without_a_traceback(invoke) -> None:
     away = f"postgresql://u:{SECRET}@127.0.0.1:{broker.free_port()}/db"
-    status, _, err = say("db", "upgrade", RAPPORT_DATABASE_URL=away)
+    status, _, err = invoke("db", "upgrade", RAPPORT_DATABASE_URL=away)
     assert status == 1
     assert err.startswith("rapport: the database does not answer")
     assert SECRET not in err
 
 
-def test_doctor_suggests_what_to_do(say) -> None:
-    status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=f"127.0.0.1:{broker.free_port()}")
+def test_doctor_suggests_what_to_do(invoke) -> None:
+    status, out, _ = invoke("doctor", RAPPORT_KAFKA_BROKERS=f"127.0.0.1:{broker.free_port()}")
     assert status == 1
     assert "run `rapport db upgrade`" in out
     assert "RAPPORT_KAFKA_BROKERS" in out
     assert "consent is required" in out
 
 
-def test_doctor_lists_the_domains_with_an_index(say, tmp_path: Path) -> None:
+def test_doctor_lists_the_domains_with_an_index(invoke, tmp_path: Path) -> None:
     folder = shutil.copytree(DEFAULT_BUNDLE, tmp_path / "own")
     manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
     found = {}
@@ -171,13 +173,13 @@ def test_doctor_lists_the_domains_with_an_index(say, tmp_path: Path) -> None:
         body = {**manifest, "empathy": empathy}
         (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
         away = f"127.0.0.1:{broker.free_port()}"
-        found[name] = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_BUNDLE=str(folder))[1]
+        found[name] = invoke("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_BUNDLE=str(folder))[1]
     assert "index for peer-support;" in found["with"]
     assert "WITHOUT an empathy index;" in found["without"]
     assert "WITHOUT" not in found["with"]
 
 
-def test_doctor_reports_text_older_than_its_retention_time(say, tmp_path: Path) -> None:
+def test_doctor_reports_text_older_than_its_retention_time(invoke, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/one.db"
     store = open_store(url)
     schema.upgrade(store)
@@ -186,38 +188,40 @@ def test_doctor_reports_text_older_than_its_retention_time(say, tmp_path: Path) 
         "RAPPORT_DATABASE_URL": url,
         "RAPPORT_KAFKA_BROKERS": f"127.0.0.1:{broker.free_port()}",
     }
-    assert "text is kept 30 days, scores 365; no text is stored" in say("doctor", **here)[1]
+    assert "text is kept 30 days, scores 365; no text is stored" in invoke("doctor", **here)[1]
     store.commit(process([turn()]))
-    assert "the oldest text is 0 days old" in say("doctor", **here)[1]
+    assert "the oldest text is 0 days old" in invoke("doctor", **here)[1]
     longest_ago = datetime.now(UTC) - timedelta(days=99)
     with store.transaction() as connection:
         connection.execute(sa.update(tables.turns).values(stored_at=longest_ago))
     store.close()
-    _, out, _ = say("doctor", **here)
-    assert "check that one runs, and its log for `outdated.failed`" in out
-    _, out, _ = say("doctor", **here, RAPPORT_KEEP_TEXT_DAYS="99999")
+    _, out, _ = invoke("doctor", **here)
+    assert "check that one is running, and its log for `outdated.failed`" in out
+    _, out, _ = invoke("doctor", **here, RAPPORT_KEEP_TEXT_DAYS="99999")
     assert "text is kept 99999 days" in out
     assert "outdated.failed" not in out
 
 
-def test_doctor_creates_no_database(say, tmp_path: Path) -> None:
+def test_doctor_creates_no_database(invoke, tmp_path: Path) -> None:
     file = tmp_path / "deeper" / "there.db"
     away = f"127.0.0.1:{broker.free_port()}"
-    _, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_DATABASE_URL=f"sqlite:///{file}")
+    _, out, _ = invoke(
+        "doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_DATABASE_URL=f"sqlite:///{file}"
+    )
     assert "there.db does not exist: run `rapport db upgrade`" in out
     assert not file.parent.exists()
 
 
 @pytest.mark.parametrize("bad", ["host:zanzibar", ""])
-def test_doctor_continues_after_an_invalid_address(say, bad: str) -> None:
-    status, out, _ = say("doctor", RAPPORT_KAFKA_BROKERS=bad)
+def test_doctor_continues_after_an_invalid_address(invoke, bad: str) -> None:
+    status, out, _ = invoke("doctor", RAPPORT_KAFKA_BROKERS=bad)
     assert status == 1
     assert "RAPPORT_KAFKA_BROKERS" in out
     assert "privacy" in out
 
 
-def test_doctor_prints_brackets_in_findings_literally(say, tmp_path: Path) -> None:
-    _, out, _ = say("doctor", RAPPORT_BUNDLE=str(tmp_path / "[red]x"))
+def test_doctor_prints_brackets_in_findings_literally(invoke, tmp_path: Path) -> None:
+    _, out, _ = invoke("doctor", RAPPORT_BUNDLE=str(tmp_path / "[red]x"))
     assert "[red]x" in out
 
 
@@ -232,14 +236,14 @@ def test_doctor_succeeds_with_a_broker_and_an_upgraded_database(
     assert "the first worker will create the topics" in done.stdout
 
 
-def test_a_bundle_is_selected_by_name(say) -> None:
-    _, out, _ = say("config", RAPPORT_BUNDLE="default")
+def test_a_bundle_is_selected_by_name(invoke) -> None:
+    _, out, _ = invoke("config", RAPPORT_BUNDLE="default")
     assert f"RAPPORT_BUNDLE={DEFAULT_BUNDLE} " in out
 
 
-def test_an_unknown_bundle_is_refused_with_the_known_names(say, tmp_path: Path) -> None:
+def test_an_unknown_bundle_is_refused_with_the_known_names(invoke, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b"")
-    status, _, err = say("score", "in.jsonl", "--bundle", "nanno")
+    status, _, err = invoke("score", "in.jsonl", "--bundle", "nanno")
     assert status == 1
     assert "no model bundle at nanno" in err
     assert "default" in err

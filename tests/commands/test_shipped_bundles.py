@@ -1,4 +1,4 @@
-"""Every bundle that ships says what the default one says, and is chosen by its name."""
+"""Every shipped bundle has the default's heads, and is selected by name."""
 
 import json
 from datetime import UTC, datetime

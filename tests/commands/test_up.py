@@ -1,4 +1,4 @@
-"""``rapport up`` starts everything, and whatever ends it, nothing stays."""
+"""``rapport up`` starts everything, and leaves nothing behind however it ends."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ def output(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path, output: Path) -> Iterator[object]:
-    """Starts ``rapport up``; kills it if the test did not end it."""
+    """Starts ``rapport up``; kills it if it is still running after the test."""
     started: list[subprocess.Popen[bytes]] = []
 
     def run(*arguments: str) -> subprocess.Popen[bytes]:
@@ -51,7 +51,7 @@ def start(tmp_path: Path, output: Path) -> Iterator[object]:
 def await_words(output: Path, words: str) -> None:
     give_up = time.monotonic() + PATIENCE
     while words not in output.read_text("utf-8"):
-        assert time.monotonic() < give_up, f"never said: {words}\n{output.read_text('utf-8')}"
+        assert time.monotonic() < give_up, f"not printed: {words}\n{output.read_text('utf-8')}"
         time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""The wall: worst session first, and no word of any turn."""
+"""The wall: highest risk first, and no text of any turn."""
 
 from collections.abc import Callable
 from io import StringIO

@@ -1,4 +1,4 @@
-"""The only way in: what is taken, what is refused, and that no refusal quotes the dialogue."""
+"""Decoding: accepted and refused events; no error quotes dialogue."""
 
 import json
 from typing import Any

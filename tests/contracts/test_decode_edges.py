@@ -1,4 +1,4 @@
-"""Input at the edges of JSON, UTF-8 and time: never an error of another kind, never a quotation."""
+"""Edge cases of JSON, UTF-8 and time: only ContractErrors, which never quote the input."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ def refusal(raw: bytes) -> ContractError:
 
 
 def with_field(raw_field: bytes, event: bytes | None = None) -> bytes:
-    """The event with one more field, written as it is."""
+    """The event with one more field of raw JSON."""
     return (event or turn())[:-1] + b"," + raw_field + b"}"
 
 
@@ -84,7 +84,7 @@ def test_unusual_input_is_refused_with_its_reason(raw: bytes, code: str) -> None
 
 
 def test_unknown_fields_are_not_validated() -> None:
-    """It is skipped, also beside the word that starts the search for media fields."""
+    """Also if the event contains the word that triggers the search for media fields."""
     plain = decode(turn())
     assert decode(with_field(b'"x":1e400')) == plain
     assert decode(with_field(b'"x":1e400,"y":"audio"')) == plain

@@ -1,4 +1,4 @@
-"""The schemas that are checked in are those of the structs, and judge as the decoder does."""
+"""The checked-in schemas match the structs and agree with the decoder."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The state machine of one rule, by a rule about the risk."""
+"""The state machine of alerts, with a rule about the risk."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -231,7 +231,7 @@ NEXT = {
 @pytest.mark.parametrize("rule", KINDS)
 @given(values=VALUES)
 def test_only_allowed_transitions_occur(rule: Rule, values: list[float | None]) -> None:
-    """Each begins where the one before ended, moves as drawn, and never goes back in time."""
+    """Each transition starts in the previous state, is allowed, and is not earlier."""
     found = seen(rule, values)[1]
     state = AlertState.INACTIVE
     for alert in found:
@@ -262,7 +262,7 @@ def test_a_firing_condition_has_held_for_its_duration(
 
 @pytest.mark.parametrize("fields", [{"for_": "90s"}, {"for_": "0s", "cooldown": "24h"}])
 def test_a_deadline_beyond_the_calendar_is_no_error(fields: dict[str, str]) -> None:
-    """Settings may let such events in; what is due then is never due."""
+    """Settings may allow such events; their deadline is never reached."""
     rule, status = one_rule(**fields), AlertStatus()
     last = datetime.max.replace(tzinfo=UTC)
     for value in (0.9, 0.4, 0.9, 0.9):

@@ -1,4 +1,4 @@
-"""Conditions over a session: what is absent is unknown, and a look costs little."""
+"""Conditions on a session: absent values are unknown, and evaluation is cheap."""
 
 import time
 from datetime import timedelta
@@ -25,7 +25,7 @@ SCORER = FakeScorer()
 
 
 def after(log: list[bytes], facts: Facts | None = None) -> Reading:
-    """The session as the rules see it after a log."""
+    """The rules' view of a session after a log."""
     states: dict[str, Versioned] = {}
     Pipeline(SCORER, Policy(WindowPolicy())).process(received(log), states)
     state = states["s"].state
@@ -152,7 +152,7 @@ def test_a_drop_compares_the_last_five_turns_with_earlier_ones() -> None:
 
 
 def test_the_shipped_rules_are_cheap_to_evaluate() -> None:
-    """Well under 100 µs a turn; the bound leaves room for a busy machine."""
+    """Well under 100 µs per turn; the bound allows for a busy machine."""
     turns = 300
     fastest = min(_seconds(turns) for _ in range(5))
     assert fastest / turns < 100e-6
@@ -211,7 +211,7 @@ def test_consecutive_loops_are_allowed(source: str) -> None:
 
 
 class Failing:
-    """A program as the library has it, which runs out of its budget."""
+    """A compiled program that exceeds its budget."""
 
     def eval(self, data: dict[str, object]) -> object:
         raise RuntimeError("INTERNAL: Iteration budget exceeded [INTERNAL]")

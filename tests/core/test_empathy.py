@@ -1,4 +1,4 @@
-"""The empathy index: what a turn is worth, what moves index and risk, and the words for it."""
+"""The empathy index: values of turns, changes of index and risk, and their wording."""
 
 import itertools
 import math
@@ -157,7 +157,7 @@ def test_an_answer_stays_within_its_scale(intercept: float) -> None:
 
 
 def test_a_head_that_abstains_changes_nothing() -> None:
-    """Its probabilities are calibrated; leaving them out would make a turn look colder."""
+    """Its probabilities are calibrated; omitting them would lower the turn's value."""
     expressed = Expressed(emotional_reactions=Level(0, [0.4, 0.3, 0.3]))
     sure = scored(Role.COUNSELLOR, expressed=expressed)
     unsure = scored(Role.COUNSELLOR, expressed=expressed, abstained=["emotional_reactions"])
@@ -187,7 +187,7 @@ def test_one_exchange_moves_the_index_from_the_mean_towards_its_answer() -> None
 
 
 def test_an_answer_has_more_weight_after_a_stronger_opportunity() -> None:
-    """The same two answers; the warm one meets the distress, or the small talk."""
+    """The same two answers; the warm one follows the distress or the small talk."""
     met, missed = of((1.0, 0.9), (0.0, 0.1)), of((1.0, 0.1), (0.0, 0.9))
     assert met.index > 0.5 > missed.index
     even = of((0.5, 0.9), (0.5, 0.1))
@@ -318,7 +318,7 @@ def test_everything_stays_within_its_scale(pairs: list[tuple[float, float]]) -> 
 def test_the_index_of_a_long_session_covers_all_its_exchanges(
     pairs: list[tuple[float, float]],
 ) -> None:
-    """What has settled into sums counts as if it were still known one by one."""
+    """Settled exchanges, kept as sums, count as if they were kept individually."""
     weights = [0.2 + 0.8 * opportunity for opportunity, _ in pairs]
     weighted = sum(w * answer for w, (_, answer) in zip(weights, pairs, strict=True))
     prior, data = 1 / 0.2**2, sum(weights) / 0.3**2
@@ -331,7 +331,7 @@ def test_the_index_of_a_long_session_covers_all_its_exchanges(
 
 
 def reaching(index: float, model: EmpathyModel = MODEL) -> EmpathySummary:
-    """A session with exactly this index: its answers are as usual, and as usual is that."""
+    """A session with exactly this index: its answers equal the mean, which is this value."""
     domains = {"peer-support": replace(HERE, mean=index)}
     return of((1.0, index), model=replace(model, domains=domains))
 

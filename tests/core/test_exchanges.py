@@ -1,4 +1,4 @@
-"""Which answers belong to which client turn, and what is kept of long sessions."""
+"""Assignment of answers to client turns, and the state of long sessions."""
 
 from collections.abc import Sequence
 
@@ -33,9 +33,9 @@ UNSEEN = "?"
 
 
 def observed(says: str, values: Sequence[int] | None = None) -> Exchanges:
-    """A session by one letter a turn: ``c`` client, ``k`` counsellor, ``?`` withheld.
+    """A session with one letter per turn: ``c`` client, ``k`` counsellor, ``?`` withheld.
 
-    Without ``values`` the turn at place n is worth n tenths.
+    Without ``values`` turn n has the value n / 10.
     """
     exchanges = Exchanges()
     for seq, who in enumerate(says):
@@ -94,7 +94,7 @@ def test_a_greeting_answers_nothing() -> None:
 
 
 def test_the_final_score_of_a_greeting_answers_nothing_either() -> None:
-    """It comes when the client has spoken: after three more turns."""
+    """The final score comes after three more turns, when the client has spoken."""
     exchanges = observed("kckc")
     exchanges.observe(COUNSELLOR, 0, MILLION, AFTER, WEIGHING)
     assert tenths(exchanges) == [(1, 1, 2)]
@@ -112,14 +112,14 @@ def test_withheld_turns_break_an_exchange() -> None:
 
         client      c0        c3
         counsellor     ?  k2     k4
-                          └ answers what was not seen
+                          └ answers a withheld turn
     """
     assert tenths(observed("c?kck")) == [(3, 3, 4)]
     assert tenths(observed("ck?kck")) == [(0, 0, 1), (4, 4, 5)]
 
 
 def test_a_client_turn_after_withheld_ones_starts_a_new_exchange() -> None:
-    """What was answered may have been either turn; only the second is known to be one exchange."""
+    """Either turn may have been answered; only the second one is known to be an exchange."""
     assert tenths(observed("c?ck", [MILLION, 0, 0, MILLION // 2])) == [(2, 0, 5)]
 
 
@@ -150,7 +150,7 @@ def finals_only(roles: list[Role], finals: list[int], hidden: set[int]) -> Excha
 def test_replacing_a_provisional_score_equals_final_scores_only(
     turns: list[tuple[Role, int, int, bool]],
 ) -> None:
-    """Finals come before the provisional score of the turn that completes their window."""
+    """Final scores precede the provisional score of the turn that completes their window."""
     both, open_seqs = Exchanges(), []
     hidden = {seq for seq, turn in enumerate(turns) if turn[3]}
     for seq, (role, provisional, _, _) in enumerate(turns):
@@ -170,7 +170,7 @@ def test_replacing_a_provisional_score_equals_final_scores_only(
 
 
 def sums(exchanges: Exchanges) -> tuple[object, ...]:
-    """What is kept of settled exchanges."""
+    """The kept sums of settled exchanges."""
     return (
         exchanges.count,
         exchanges.weight,
@@ -182,7 +182,7 @@ def sums(exchanges: Exchanges) -> tuple[object, ...]:
 
 
 def all_answered(roles: list[Role], values: list[int], hidden: set[int]) -> list[Answered]:
-    """The answered exchanges of a session, from all its turns at once."""
+    """The answered exchanges of a session, computed from all its turns."""
     found: list[tuple[list[int], list[int]]] = []
     seen = True
     for seq, role in enumerate(roles):

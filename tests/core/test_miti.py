@@ -1,4 +1,4 @@
-"""What a volley counts as, what the measures rest on, and which sessions have them."""
+"""Counting of volleys, the MITI measures, and the sessions that have them."""
 
 import itertools
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ MI = "motivational-interviewing"
 
 
 def said(seq: int, stage: Stage = Stage.PROVISIONAL, late: bool = False, **p: float) -> TurnScore:
-    """A counsellor turn with these probabilities of labels; the rest of each head is none."""
+    """A counsellor turn with these label probabilities; the remainder of each head is none."""
     heads: dict[str, dict[str, float]] = {}
     for head, labels in (
         ("question", ("open", "closed")),
@@ -112,7 +112,7 @@ def test_a_volley_has_at_most_one_question_and_one_reflection() -> None:
 
 def test_advice_is_permitted_by_collaboration_sought_in_or_before_the_volley() -> None:
     summary = found(
-        said(1, advice=1.0),  # nobody asked for permission
+        said(1, advice=1.0),  # no permission was sought
         said(3, negotiation=0.75, options=0.25),
         said(5, advice=0.5),
         said(7, advice=1.0),  # the permission is two volleys old
@@ -192,7 +192,7 @@ LABELS = ("open", "simple", "complex", "advice", "negotiation")
 
 @st.composite
 def saying(draw: st.DrawFn) -> dict[str, float]:
-    """What one turn says; simple and complex together at most 1."""
+    """One turn's probabilities; simple and complex sum to at most 1."""
     p = {label: draw(PROBABILITIES) for label in LABELS}
     p["complex"] = min(p["complex"], round(1.0 - p["simple"], 1))
     p["negotiation"] = min(p["negotiation"], round(1.0 - p["advice"], 1))
@@ -206,7 +206,7 @@ SAYINGS = st.lists(st.tuples(st.integers(1, 3), saying(), saying()), min_size=1,
 def test_replacing_provisional_scores_equals_final_ones_only(
     given_turns: list[tuple[int, dict[str, float], dict[str, float]]], after: int
 ) -> None:
-    """A turn's final score comes ``after`` counsellor turns later at the latest."""
+    """A turn's final score comes at most ``after`` counsellor turns later."""
     seqs = list(itertools.accumulate(step for step, _, _ in given_turns))
     both, finals = MitiCounts(), MitiCounts()
     for place, (seq, (_, first, final)) in enumerate(zip(seqs, given_turns, strict=True)):
@@ -220,7 +220,7 @@ def test_replacing_provisional_scores_equals_final_ones_only(
 
 
 def brute(seqs: Sequence[int], sayings: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The rule read from the manual: volley by volley, nothing kept between."""
+    """The manual's rule, applied volley by volley without state."""
     volleys: list[list[dict[str, float]]] = []
     for place, seq in enumerate(seqs):
         if place and seqs[place - 1] == seq - 1:
@@ -294,7 +294,7 @@ def test_client_turns_are_not_counted() -> None:
 
 
 def test_an_approach_given_later_counts_from_that_turn() -> None:
-    """Of the turns before only final scores are still to come, and they replace nothing."""
+    """Only final scores of earlier turns follow, and they replace nothing."""
     log = [*talk(range(6)), *talk(range(6, 12), approach=MI), end()]
     [score] = run(log).session_scores
     assert score.miti is not None

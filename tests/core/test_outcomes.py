@@ -1,4 +1,4 @@
-"""Outcome risks: their inputs one by one, and the sessions that each applies to."""
+"""Outcome risks: each input, and the sessions that each model applies to."""
 
 import math
 
@@ -27,7 +27,7 @@ def risk(of: OutcomeModel, aggregates: Aggregates, *, ended: bool = False) -> fl
 
 
 def session() -> Aggregates:
-    """Two counsellor turns of ten words each beside sixty words of the client."""
+    """Two counsellor turns of ten words each, and sixty words of the client."""
     aggregates = Aggregates()
     aggregates.count_turn(Role.CLIENT, 60, late=False)
     for seq, (levels, question, reflection) in enumerate(
@@ -168,7 +168,7 @@ CHANCES = st.tuples(st.floats(0, 1), st.floats(0, 1))
 def test_unasked_advice_depends_only_on_final_scores(
     turns: list[tuple[tuple[float, float], tuple[float, float]]],
 ) -> None:
-    """A question that is taken back, or found, with the final score changes the next turn, too."""
+    """A question that the final score adds or removes also affects the next turn."""
     both, finals = Aggregates(), Aggregates()
     for seq, (provisional, _) in enumerate(turns):
         if seq >= AFTER:

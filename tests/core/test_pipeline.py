@@ -1,4 +1,4 @@
-"""What a batch leads to: consent, repeats, ends, outcomes, dead letters, idle sessions."""
+"""Results of batches: consent, duplicates, ends, outcomes, dead letters, idle sessions."""
 
 import pytest
 

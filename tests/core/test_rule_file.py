@@ -1,4 +1,4 @@
-"""A file of rules: what it holds, and that every fault is told with its line."""
+"""Rule files: their fields, and errors with line numbers."""
 
 import json
 import textwrap
@@ -44,7 +44,7 @@ def faults(text: str) -> list[str]:
 
 
 def faults_of(**fields: object) -> list[str]:
-    """Of one rule whose fields begin at line 3."""
+    """The errors of one rule whose fields start at line 3."""
     chosen = {"when": "risk > 0.5", **fields}
     with pytest.raises(RuleFileError) as refused:
         rules_of(rule_text("a", **chosen))

@@ -1,4 +1,4 @@
-"""One session: what it accepts, which steps that makes due, and what the scores lead to."""
+"""One session: accepted events, their steps, and the effects of scores."""
 
 import msgspec
 import pytest
@@ -31,7 +31,7 @@ def session(policy: Policy = POLICY) -> Session:
 
 
 def accepted(on: Session, *values: bytes) -> list[Accepted]:
-    """What becomes of the events; turns that may be encoded are."""
+    """Accept the events, and encode turns with consent."""
     items = []
     for event in map(decode, values):
         items.append(item := on.accept(event))
@@ -45,7 +45,7 @@ def fates(on: Session, *values: bytes) -> list[Fate]:
 
 
 def due(item: Accepted) -> list[str]:
-    """The steps in short: stage and seq of a request, cause of an end."""
+    """The steps in short form: stage and seq of a request, cause of an end."""
     return [
         f"{step.request.stage.value[0]}{step.request.turn.seq}"
         if isinstance(step, ToScore)
@@ -55,7 +55,7 @@ def due(item: Accepted) -> list[str]:
 
 
 def carried_out(on: Session, *items: Accepted) -> list[AlertState]:
-    """Score all the steps as a batch would; the alert transitions."""
+    """Score all steps as a batch would; return the alert transitions."""
     steps = [step for item in items for step in item.steps]
     transitions = []
     for step in steps:
@@ -187,7 +187,7 @@ def test_an_idle_flush_requests_all_final_scores_without_alerts() -> None:
 
 
 def test_the_stored_format_of_a_turn_is_compatible_with_earlier_releases() -> None:
-    """Field by field, as sessions that run over an upgrade have it in the database."""
+    """Sessions that are open during an upgrade have this format in the database."""
     stored = {
         "seq": 4,
         "role": "counsellor",

@@ -1,4 +1,4 @@
-"""What the session keeps of the heads' outputs and of who speaks how long."""
+"""The session's aggregates of head outputs and speech."""
 
 import math
 
@@ -187,7 +187,7 @@ def test_a_head_without_scores_contributes_nothing() -> None:
 
 
 def test_an_alert_of_a_release_with_one_rule_continues_under_its_name() -> None:
-    """Its episodes go on counting: no identity is used twice."""
+    """Its episode count continues, so that no alert id is reused."""
     old = msgspec.to_builtins(SessionState("s", "b"))
     del old["alerts"], old["watch"], old["baselines"]
     old["alert"] = {"state": "firing", "episode": 2, "turns_in_state": 3}

@@ -1,4 +1,4 @@
-"""However a log is cut, interleaved, repeated or read again: the store ends the same."""
+"""Batches, interleaving, duplicates and rereading of a log do not change the stored rows."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ RELAXED = settings(max_examples=400, deadline=None, suppress_health_check=[Healt
 
 
 class Database:
-    """Upserts by key, as the store does; states travel as bytes."""
+    """Upserts by key, as the store does; states are serialised."""
 
     def __init__(self) -> None:
         self.rows: dict[Any, Any] = {}
@@ -38,7 +38,7 @@ class Database:
             self.store(PIPELINE.process(log[start:stop], states))
 
     def flush_idle(self) -> "Database":
-        """What is left when all have gone quiet."""
+        """Flush all open sessions."""
         states = {key: Versioned(unpack(raw)) for key, raw in self.states.items()}
         self.store(PIPELINE.flush_idle({k: v for k, v in states.items() if not v.state.closed}))
         return self
@@ -60,7 +60,7 @@ class Database:
 
 @st.composite
 def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
-    """One session: turns with holes, repeats, broken events, maybe an end and what comes after."""
+    """One session with gaps, duplicates, invalid events, maybe an end with events after it."""
     consent = draw(st.sampled_from([True, True, True, None, False]))
     yes_at = draw(st.integers(0, 2))
     approach_at = draw(st.integers(0, 4))
@@ -87,7 +87,7 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[list[bytes]]:
-    """Some sessions, each in its own order."""
+    """Several sessions, each in its own order."""
     return [draw(session_logs(name)) for name in "abc"[: draw(st.integers(1, 3))]]
 
 
@@ -121,7 +121,7 @@ def test_batches_and_interleaving_do_not_matter(
 def test_rereading_a_part_of_the_log_does_not_matter(
     sessions: list[list[bytes]], cuts: list[int], stop: int, back: int
 ) -> None:
-    """A worker dies after its commit and before its acknowledgement."""
+    """As if a worker died between commit and acknowledgement."""
     log = interleaved(sessions, 1)
     stop %= len(log) + 1
     database = Database()
@@ -142,7 +142,7 @@ def test_idle_checks_in_between_do_not_matter(sessions: list[list[bytes]], every
 
 
 def next_time(log: list[Received], session_id: str) -> datetime | None:
-    """When the session's next turn or end is."""
+    """The time of the session's next turn or end."""
     for received in log:
         event = received.event
         if isinstance(event, Turn | SessionEnd) and event.session_id == session_id:
@@ -155,7 +155,7 @@ def next_time(log: list[Received], session_id: str) -> datetime | None:
 def test_ticks_between_events_do_not_matter(
     sessions: list[list[bytes]], seed: int, every: int
 ) -> None:
-    """A rule of time fires at its own time, whoever finds that it is due."""
+    """A time rule fires with its deadline as time, whether a tick or an event detects it."""
     closed = [[*log, end(name)] for name, log in zip("abc", sessions, strict=False)]
     log = interleaved(closed, seed)
     database = Database()
@@ -173,7 +173,7 @@ def test_ticks_between_events_do_not_matter(
 def test_disorder_within_the_bound_does_not_matter(
     turns: int, shuffle: random.Random, cuts: list[int]
 ) -> None:
-    """Each turn moves by at most two places: no more than four turns ever wait."""
+    """Each turn moves by at most two positions, so at most four turns wait."""
     log = [turn(seq=seq) for seq in range(turns)]
     order = sorted(range(turns), key=lambda seq: seq + shuffle.choice([0.0, 1.1, 2.1]))
     shuffled = [one(log[seq], offset) for offset, seq in enumerate(order)]
@@ -182,7 +182,7 @@ def test_disorder_within_the_bound_does_not_matter(
 
 
 def test_these_tests_can_fail() -> None:
-    """A lost turn shows."""
+    """A lost turn is detected."""
     log = [one(turn(seq=seq), seq) for seq in range(6)]
     assert ended(log, []) != ended(log[:2] + log[3:], [])
     assert json.loads(turn(seq=2))["seq"] == 2

@@ -1,4 +1,4 @@
-"""What holds of a session however badly its turns arrive: far out of order, late, after its end."""
+"""Invariants of a session for any arrival of its turns: out of order, late, after its end."""
 
 import itertools
 from datetime import timedelta
@@ -33,7 +33,7 @@ def processed(log: list[bytes]) -> BatchResult:
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[bytes]:
-    """Any roles and pauses; any order of arrival, or a run of turns that is held up."""
+    """Any roles and pauses; any order of arrival, or a delayed run of turns."""
     count = draw(st.integers(1, 18))
     first, last, held = (draw(st.integers(0, count)) for _ in range(3))
     lost = list(range(first, last))
@@ -53,7 +53,7 @@ def turns(draw: st.DrawFn) -> list[bytes]:
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[bytes]:
-    """The same with an end, outcomes, repeats and consent that comes and goes."""
+    """The same with an end, outcomes, duplicates and changing consent."""
     log = draw(turns())
     log += draw(st.lists(st.sampled_from([*log, outcome(), outcome(value=4.0)]), max_size=6))
     log += draw(
@@ -66,7 +66,7 @@ def logs(draw: st.DrawFn) -> list[bytes]:
 @QUICK
 @given(turns())
 def test_every_turn_is_counted_and_scored_final_exactly_once(log: list[bytes]) -> None:
-    """Also the turns that fill a gap after it was given up, many at a time."""
+    """Including many turns that fill a gap after it was given up."""
     result = processed([*log, end()])
     finals = [score.seq for score in result.turn_scores if score.stage is Stage.FINAL]
     firsts = [score.seq for score in result.turn_scores if score.stage is Stage.PROVISIONAL]
@@ -115,7 +115,7 @@ def test_late_turns_do_not_evict_a_turn_without_its_final_score() -> None:
 
 
 def cut(log: list[bytes], cuts: list[int]) -> tuple[SessionState, dict[Any, Any]]:
-    """State and rows after the log in batches that end at ``cuts``; states travel as bytes."""
+    """State and rows after the log in batches that end at ``cuts``; states are serialised."""
     edges = sorted({0, len(log), *(place % (len(log) + 1) for place in cuts)})
     events = received(log)
     rows: dict[Any, Any] = {}
@@ -185,7 +185,7 @@ def test_a_session_keeps_its_partition() -> None:
 
 
 def test_an_idle_flush_raises_no_alert_for_a_waiting_turn() -> None:
-    """The alert comes when the turn is in order, or at the end; an idle check may be repeated."""
+    """The alert fires when the turn is in order, or at the end; idle checks may be repeated."""
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
     states: dict[str, Versioned] = {}
     pipeline.process(received([turn(seq=0), turn(seq=3)]), states)

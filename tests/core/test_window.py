@@ -1,6 +1,6 @@
-"""Which turn is scored when, and what it sees.
+"""When turns are scored, and with which context.
 
-In the drawings [n] is the turn that is scored, numbers are the seqs it sees.
+In the drawings [n] is the scored turn and the other numbers are the seqs of its context.
 """
 
 from datetime import timedelta
@@ -39,7 +39,7 @@ def encoded(seq: int, **changes: object) -> WindowTurn:
 
 
 def drawn(requests: list[ScoringRequest]) -> Drawing:
-    """Each request as stage and seq, with the (seq, distance) pairs that it sees."""
+    """Each request as stage and seq, with the (seq, distance) pairs of its context."""
     return [
         (f"{t.stage.value[0]}{t.turn.seq}", [(n.turn.seq, n.distance) for n in t.context])
         for t in requests

@@ -8,7 +8,7 @@ from stream_app.commands.event_files import sample_sessions
 
 @pytest.fixture(scope="session")
 def sample_log() -> list[bytes]:
-    """All shipped sessions, interleaved, with their broken, late and repeated events."""
+    """All sample sessions, interleaved, with invalid, late and repeated events."""
     return [event.value for event in replay.recently_ended_samples(sample_sessions(), "e2e")]
 
 

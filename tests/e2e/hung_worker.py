@@ -1,4 +1,4 @@
-"""A worker whose event loop stops for good with its first batch; its watchdog is impatient."""
+"""A worker whose event loop blocks forever at its first batch, with a short watchdog limit."""
 
 import time
 from typing import Any
@@ -12,7 +12,7 @@ real = bootstrap.worker
 
 
 def worker(*arguments: Any) -> Any:
-    """The real worker, with the fault."""
+    """Create the real worker with the fault."""
     app, agent = real(*arguments)
     agent.health._limits = HealthLimits(beat=2.0)
     agent.on_batch = lambda _: time.sleep(1000)

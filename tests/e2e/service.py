@@ -1,4 +1,4 @@
-"""The real service for tests: a broker, worker processes, a database."""
+"""The real service for tests: broker, worker processes and database."""
 
 import asyncio
 import json
@@ -31,14 +31,14 @@ PATIENCE = 120.0
 ROUNDING = 0.0101
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 FLOAT_TOLERANCE = 5e-4
-"""Vectors are kept as 16-bit floats: another batch may round one of them to its neighbour."""
+"""Vectors are stored as 16-bit floats, so rounding may differ between batches."""
 
 
 class Service:
-    """Broker and database for one test; workers are started and stopped at will.
+    """Broker and database of one test, with methods to start and stop workers.
 
-    Without `kafka_brokers` among the changes a broker of its own is embedded; without
-    `database_url` there is an SQLite file.
+    Without `kafka_brokers` in the changes it embeds a broker; without `database_url` it uses an
+    SQLite file.
     """
 
     def __init__(self, folder: Path, **changes: Any) -> None:
@@ -52,7 +52,7 @@ class Service:
                 "database_url": SecretStr(databases.sqlite(folder / "rapport.db")),
                 "topic_partitions": 3,
                 "idle_check_every": 0.5,
-                "clock_tolerance": 86_400.0,  # a recorded session is sent at once
+                "clock_tolerance": 86_400.0,  # recorded sessions are sent without pauses
                 **changes,
             }
         )
@@ -66,19 +66,19 @@ class Service:
         self.store.close()
 
     def start_worker(self, more: Mapping[str, str] = MappingProxyType({})) -> Any:
-        """Start a worker process, with more in its environment."""
+        """Start a worker process, with additional environment variables."""
         output = self.folder / "worker.log"
         worker = self._stack.enter_context(child_process(self.settings, "worker", output, more))
         self._workers.append(worker)
         return worker
 
     def kill(self, worker: Any) -> None:
-        """SIGKILL: no chance to finish anything."""
+        """Kill a worker by SIGKILL."""
         worker.send_signal(signal.SIGKILL)
         worker.wait()
 
     def send(self, values: list[bytes], per_second: float = 0.0) -> None:
-        """Produce events in their order, keyed by session id where there is one."""
+        """Produce events in order, with the session id, if any, as key."""
         events = [
             TimedEvent(i / per_second if per_second else 0.0, key_of(value), value)
             for i, value in enumerate(values)
@@ -105,16 +105,16 @@ class Service:
             time.sleep(0.1)
 
     def messages(self, topic: str) -> list[Any]:
-        """Everything that is in a topic, after what is stored has been sent.
+        """All messages of a topic, after the outbox has been published.
 
-        Dead letters go out before their batch leaves the outbox.
+        Dead letters are sent before their batch leaves the outbox.
         """
         self.wait_for(lambda: self.count(tables.outbox) == 0, "the outbox is empty")
         return topic_log.records(self.settings, topic)
 
 
 def key_of(value: bytes) -> bytes:
-    """The session id of an event that may be broken."""
+    """The session id of an event, which may be invalid."""
     try:
         return str(json.loads(value)["session_id"]).encode()
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -122,18 +122,18 @@ def key_of(value: bytes) -> bytes:
 
 
 def scored_offline(settings: Settings, values: list[bytes], batch: int) -> dict[Any, Any]:
-    """``rapport score`` over the same events: rows by key."""
+    """The lines of ``rapport score`` for the same events, by key."""
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     out = BytesIO()
     score.run(pipeline, iter(values), out, batch, with_alerts=True, times=settings.plausible_times)
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     keyed = {offline_key(row): row for row in rows}
-    assert len(keyed) == len(rows), "a row was written twice"
+    assert len(keyed) == len(rows), "a line was written twice"
     return keyed
 
 
 def offline_key(row: dict[str, Any]) -> Any:
-    """What identifies a line of ``rapport score``."""
+    """The key of a line of ``rapport score``."""
     match row["type"]:
         case "turn_score":
             return ("turn_score", row["session_id"], row["seq"], row["stage"], row["bundle"])
@@ -144,7 +144,7 @@ def offline_key(row: dict[str, Any]) -> Any:
 
 
 def stored(service: Service) -> dict[Any, Any]:
-    """The database's rows in the shape of ``rapport score``'s lines."""
+    """The database's rows in the format of ``rapport score``."""
     found: dict[Any, Any] = {}
     points: dict[str, list[Any]] = {}
     for row in service.rows(tables.turn_scores):
@@ -177,7 +177,7 @@ def stored(service: Service) -> dict[Any, Any]:
 
 
 def differences(offline: dict[Any, Any], database: dict[Any, Any]) -> list[str]:
-    """Where the database differs from the offline run; empty if nowhere."""
+    """Differences between the database and the offline run."""
     found = [f"lost: {key}" for key in offline.keys() - database.keys()]
     found += [f"not in the offline run: {key}" for key in database.keys() - offline.keys()]
     for key in offline.keys() & database.keys():
@@ -186,9 +186,9 @@ def differences(offline: dict[Any, Any], database: dict[Any, Any]) -> list[str]:
             expected["risk_by_turn"] = sorted(expected["risk_by_turn"])
         for name, value in database[key].items():
             if name == "abstained":
-                same = _abstained_alike(expected, database[key])
+                same = _equal_abstentions(expected, database[key])
             elif name == "reason":
-                same = _reasons_alike(expected[name], value)
+                same = _equal_reasons(expected[name], value)
             elif name == "values":
                 same = _numbers_alike(expected[name], value)
             else:
@@ -198,8 +198,8 @@ def differences(offline: dict[Any, Any], database: dict[Any, Any]) -> list[str]:
     return found
 
 
-def _reasons_alike(one: str, other: str) -> bool:
-    """The same words; numbers are rounded in them, so the last digit may differ."""
+def _equal_reasons(one: str, other: str) -> bool:
+    """Whether the words are equal; the last digit of rounded numbers may differ."""
     numbers = [[float(n) for n in _NUMBER.findall(text)] for text in (one, other)]
     words = [_NUMBER.sub("#", text) for text in (one, other)]
     return words[0] == words[1] and all(
@@ -213,8 +213,8 @@ def _numbers_alike(one: dict[str, float], other: dict[str, float]) -> bool:
     )
 
 
-def _abstained_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Equal, but for heads whose surest probability is as good as at their threshold."""
+def _equal_abstentions(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether both are equal, except for heads with a probability close to their threshold."""
     heads = set(one["abstained"]) ^ set(other["abstained"])
     return all(
         abs(_surest(row, head) - _thresholds()[head]) <= FLOAT_TOLERANCE
@@ -234,7 +234,7 @@ def _thresholds() -> dict[str, float]:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Equal, numbers within the tolerance that is promised."""
+    """Whether both are equal, with numbers within the promised tolerance."""
     match one, other:
         case dict(), dict():
             return one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)

@@ -1,4 +1,4 @@
-"""Whatever stands in the log, it is set aside or follows a rule, and the next good event counts."""
+"""Invalid and unusual events are handled as documented and do not affect later ones."""
 
 import asyncio
 import json
@@ -137,7 +137,7 @@ def test_turns_without_consent_leave_no_text(service: Service) -> None:
             turn(session_id="yes", text="Gladly."),
         ]
     )
-    service.wait_for(lambda: service.count(tables.session_scores) == 3, "all were counted")
+    service.wait_for(lambda: service.count(tables.session_scores) == 3, "all events are counted")
     assert [row["session_id"] for row in service.rows(tables.turns)] == ["yes"]
     assert {row["session_id"] for row in service.rows(tables.turn_scores)} == {"yes"}
     withheld = {

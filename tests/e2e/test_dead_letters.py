@@ -1,4 +1,4 @@
-"""Events that were set aside are counted, listed without their text, and sent again after a fix."""
+"""Dead letters are counted, listed without text, and replayed after a fix."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ def rapport(service: Service, *arguments: str) -> str:
     return result.output
 
 
-def set_aside(service: Service) -> list[dead_letters.DeadLetterRecord]:
+def dead_lettered(service: Service) -> list[dead_letters.DeadLetterRecord]:
     return asyncio.run(dead_letters.read(service.settings))
 
 
@@ -28,7 +28,7 @@ def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
     broken = [b"{zanzibar", turn(1, text=" "), b"[]"]
     worker = service.start_worker()
     service.send([turn(0), *broken, turn(0, text="zanzibar, but other words")])
-    service.wait_for(lambda: len(set_aside(service)) == 4, "four dead letters")
+    service.wait_for(lambda: len(dead_lettered(service)) == 4, "four dead letters")
     counted = rapport(service, "dead-letters", "count")
     assert [line.split() for line in counted.splitlines()][-1] == ["4", "in", "total"]
     listed = rapport(service, "dead-letters", "list")
@@ -36,20 +36,20 @@ def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
     assert SECRET not in listed
     only = rapport(service, "dead-letters", "list", "--reason", "empty-text")
     assert len(only.splitlines()) == 1
-    # Where nothing was fixed, what is sent again comes back, under a new offset.
+    # Without a fix, a replayed event is dead-lettered again with a new offset.
     assert rapport(service, "dead-letters", "replay", "--reason", "not-json").startswith("1 sent")
-    service.wait_for(lambda: len(set_aside(service)) == 5, "it came back")
-    # The fix: a session of its own for the words that stood under a seq that was taken.
+    service.wait_for(lambda: len(dead_lettered(service)) == 5, "it is dead-lettered again")
+    # The fix: the stored turn with the same seq is removed.
     service.kill(worker)
     with service.store.engine.begin() as connection:
         for table in reversed(tables.metadata.sorted_tables):
             if "session_id" in table.c:
                 connection.execute(table.delete())
     service.start_worker()
-    [conflict] = dead_letters.select(set_aside(service), ["conflicting-duplicate"])
+    [conflict] = dead_letters.select(dead_lettered(service), ["conflicting-duplicate"])
     sent = rapport(service, "dead-letters", "replay", conflict.letter.dead_letter_id)
     assert sent.startswith("1 sent")
-    service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is taken")
+    service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is stored")
 
 
 def test_replay_needs_a_selection(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""`rapport erase`: the session stays away while it goes on, and when the log is read again."""
+"""`rapport erase`: the session stays erased when events follow and when the log is reread."""
 
 import json
 
@@ -29,7 +29,7 @@ def erase(service: Service, *options: str) -> str:
 
 
 def stored(service: Service) -> set[str]:
-    """Sessions of which anything is stored."""
+    """Sessions with stored rows."""
     return {
         row["session_id"]
         for table in tables.metadata.sorted_tables
@@ -52,7 +52,7 @@ def test_an_erased_session_stays_erased_when_events_follow_or_are_reread(
     assert stored(service) == {KEPT}
 
     service.send(turns(8, 12))
-    service.wait_for(lambda: service.count(tables.turns) == 12, "the other session goes on")
+    service.wait_for(lambda: service.count(tables.turns) == 12, "the other session continues")
     assert stored(service) == {KEPT}
     service.kill(worker)
 

@@ -1,4 +1,4 @@
-"""Probes of a real worker: ready when it works, red and gone when it hangs."""
+"""Health probes of a real worker: ready when it works; when it hangs, it fails and exits."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from tests.store.batches import turn
 
 
 def answer(port: int, path: str) -> tuple[int, str]:
-    """Status and body; 0 while nobody listens."""
+    """Status and body of a response; 0 while the port is closed."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
             return response.status, response.read().decode()
@@ -72,7 +72,7 @@ def test_a_hung_worker_fails_its_health_probe_and_exits_without_loss(
                 red.append(body)
             return hung.poll() is not None
 
-        service.wait_for(ended, "the watchdog ends it")
+        service.wait_for(ended, "the watchdog ends the worker")
     finally:
         hung.kill()
         hung.wait()
@@ -80,4 +80,4 @@ def test_a_hung_worker_fails_its_health_probe_and_exits_without_loss(
     assert "the event loop has been blocked" in red[0]
     service.send([turn(seq) for seq in range(5, 9)])
     service.start_worker()
-    service.wait_for(lambda: service.count(tables.turns) == 9, "the next worker goes on")
+    service.wait_for(lambda: service.count(tables.turns) == 9, "the next worker continues")

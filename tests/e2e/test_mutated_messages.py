@@ -1,4 +1,4 @@
-"""Mutated messages through a real worker: each is stored, counted or set aside; none ends it."""
+"""Mutated messages through a real worker: each is stored, counted or dead-lettered."""
 
 import re
 
@@ -13,7 +13,7 @@ COUNT = 3000
 
 
 def fates(port: int) -> dict[str, int]:
-    """What the worker says has become of the events so far."""
+    """The worker's counts of processed events."""
     found = re.findall(
         r'rapport_events_total\{fate="([\w-]+)"\} (\d+)', answer(port, "/metrics")[1]
     )

@@ -1,4 +1,4 @@
-"""A database that is older than the group's offsets: the log between them is read again."""
+"""A database older than the group's offsets: the missing part of the log is read again."""
 
 import shutil
 
@@ -47,7 +47,7 @@ def test_a_restored_older_database_catches_up_from_the_log(new_service: NewServi
     assert "12 events" in said
     service.start_worker()
     service.wait_for(
-        lambda: service.count(tables.turns) == 27, "what the backup lacks is read again"
+        lambda: service.count(tables.turns) == 27, "events that the backup lacks are read again"
     )
     service.wait_for(
         lambda: {row["status"] for row in service.rows(tables.session_scores)} == {"idle"},

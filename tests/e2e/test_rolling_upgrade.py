@@ -1,4 +1,4 @@
-"""Workers with another bundle take over one by one: both versions' rows stand apart."""
+"""Workers with another bundle take over one by one; both bundles' rows coexist."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ OTHER = "0.0.1"
 
 
 def other_bundle(bundle: Path, folder: Path) -> Path:
-    """The same graphs under another version."""
+    """A bundle with the same graphs and another version."""
     copy = folder / "bundle"
     shutil.copytree(bundle, copy)
     manifest = json.loads((copy / "bundle.json").read_text("utf-8"))
@@ -27,7 +27,7 @@ def session(name: str, first: int = 0, last: int = 8) -> list[bytes]:
 
 
 def of(sessions: set[str], found: dict[Any, Any]) -> dict[Any, Any]:
-    """The rows of these sessions; an alert's row says which it is of."""
+    """The rows of these sessions."""
     return {
         key: row
         for key, row in found.items()
@@ -51,7 +51,7 @@ def test_a_new_bundle_takes_over_and_keeps_the_old_rows(
     before = [*session("before"), end(session_id="before"), *session("across", 0, 4)]
     first = service.start_worker()
     service.send(before)
-    service.wait_for(lambda: service.count(tables.turns) == 12, "the old bundle scored")
+    service.wait_for(lambda: service.count(tables.turns) == 12, "the old bundle has scored")
     untouched = stored(service)
     new = old.model_copy(update={"bundle": other_bundle(old.bundle, tmp_path)})
     service.settings = new
@@ -60,7 +60,9 @@ def test_a_new_bundle_takes_over_and_keeps_the_old_rows(
     first.wait()
     after = [*session("across", 4, 8), end(session_id="across"), *session("after")]
     service.send([*after, end(session_id="after")])
-    service.wait_for(lambda: closed(service, OTHER) == {"across", "after"}, "the new one scored")
+    service.wait_for(
+        lambda: closed(service, OTHER) == {"across", "after"}, "the new bundle has scored"
+    )
     rows = stored(service)
     assert {row["bundle"] for row in service.rows(tables.bundles)} == {
         key[-1] for key in rows if key[0] == "session_score"

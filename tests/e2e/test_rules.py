@@ -1,4 +1,4 @@
-"""Rules through a real worker: a client who waits calls somebody, and a changed file is taken."""
+"""Rules in a real worker: a waiting client fires an alert, and a changed file is adopted."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def test_silence_fires_in_a_live_session_and_not_in_an_old_recording(
         found = [row for row in service.rows(tables.alerts) if row["session_id"] == session]
         return sorted(row["state"] for row in found)
 
-    service.wait_for(lambda: states("live") == ["firing", "pending"], "silence is told")
+    service.wait_for(lambda: states("live") == ["firing", "pending"], "the silence alert fires")
     [fired] = [row for row in service.rows(tables.alerts) if row["state"] == "firing"]
     assert fired["occurred_at"] == now + timedelta(seconds=4)
     assert (fired["seq"], fired["reason"]) == (0, "Nobody has answered for 4 s.")
@@ -51,16 +51,16 @@ def test_silence_fires_in_a_live_session_and_not_in_an_old_recording(
 
     file.write_text(HEAD + WAITS + EAGER_TEXT, "utf-8")
     log = tmp_path / "worker.log"
-    service.wait_for(lambda: "rules.adopted" in log.read_text("utf-8"), "the rules are taken")
+    service.wait_for(lambda: "rules.adopted" in log.read_text("utf-8"), "the rules are adopted")
     service.send([said("live", 1, now + timedelta(seconds=9))])
-    service.wait_for(lambda: "resolved" in states("live"), "the answer is told")
+    service.wait_for(lambda: "resolved" in states("live"), "the alert is resolved")
     later = [said("live", seq, now + timedelta(seconds=8 + seq)) for seq in range(2, 12)]
     service.send(later)
 
     def rules() -> set[str]:
         return {row["rule"] for row in service.rows(tables.alerts)}
 
-    service.wait_for(lambda: rules() == {"waits", "low-empathy-risk"}, "the new rule is told")
+    service.wait_for(lambda: rules() == {"waits", "low-empathy-risk"}, "the new rule fires")
     service.wait_for(lambda: service.count(tables.turns) == 13, "all turns are stored")
     published = {
         json.loads(record.value)["alert_id"]

@@ -1,4 +1,4 @@
-"""A worker whose broker or topic is not there at the start."""
+"""A worker whose broker or topic does not exist at the start."""
 
 import asyncio
 from pathlib import Path
@@ -37,14 +37,14 @@ def test_a_topic_created_later_is_read(new_service: NewService) -> None:
     asyncio.run(make(service, service.settings.topics))
     service.send([turn(0)])
     if not seen(service, worker):
-        service.start_worker()  # what a supervisor does with a worker that ended
+        service.start_worker()  # as a supervisor restarts an exited worker
     service.wait_for(lambda: service.count(tables.turns) == 1, "the turn is stored")
 
 
 def seen(service: Service, worker: Any) -> bool:
     service.wait_for(
         lambda: service.count(tables.turns) == 1 or worker.poll() is not None,
-        "the worker reads the topic, or ends",
+        "the worker reads the topic or exits",
     )
     return service.count(tables.turns) == 1
 

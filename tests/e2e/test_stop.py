@@ -1,4 +1,4 @@
-"""SIGTERM: the batch in hand is drained; where that cannot be, it is left for the next worker."""
+"""SIGTERM: the batch in progress is finished, or else left for the next worker."""
 
 import signal
 
@@ -28,7 +28,8 @@ def test_a_worker_without_a_database_stops_soon_and_loses_nothing(
         service.send([turn(seq) for seq in range(1, 9)])
         log = service.folder / "worker.log"
         service.wait_for(
-            lambda: log.read_text("utf-8").count("attempt=3") > 0, "the database is waited for"
+            lambda: log.read_text("utf-8").count("attempt=3") > 0,
+            "the worker waits for the database",
         )
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(30) == 1

@@ -1,4 +1,4 @@
-"""What the worker leaves in the database is what ``rapport score`` says of the same events."""
+"""The database equals the output of ``rapport score`` for the same events."""
 
 import json
 from typing import Any
@@ -60,7 +60,7 @@ def test_sessions_without_an_end_are_flushed_when_the_log_is_read(new_service: N
             [row["status"] for row in service.rows(tables.session_scores)]
             == [SessionStatus.IDLE.value] * 3
         ),
-        "all sessions idle",
+        "all sessions are flushed",
     )
     assert differences(scored_offline(service.settings, log, 256), stored(service)) == []
 

@@ -1,4 +1,4 @@
-"""The topic of the turns is deleted and recreated under a worker."""
+"""The topic of the turns is deleted and recreated while a worker runs."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from tests.store.batches import turn
 
 pytestmark = pytest.mark.services
 SOON = 40.0
-"""Seconds; with the restart of a worker that had records in hand."""
+"""Seconds, including the restart of a worker with records in progress."""
 
 
 async def make_anew(service: Service) -> None:
@@ -29,8 +29,8 @@ async def make_anew(service: Service) -> None:
     await declare_topics(service.settings)
 
 
-def start_again_if_it_ended(service: Service, worker: Any) -> Any:
-    """What a supervisor does."""
+def restart_if_exited(service: Service, worker: Any) -> Any:
+    """Restart an exited worker, as a supervisor does."""
     return worker if worker.poll() is None else service.start_worker()
 
 
@@ -45,7 +45,7 @@ def test_events_in_a_recreated_topic_are_read_soon(new_service: NewService, many
     service.send([turn(seq, session_id="new") for seq in range(many)])
     began = time.monotonic()
     while service.count(tables.turns) < 30 + many:
-        worker = start_again_if_it_ended(service, worker)
+        worker = restart_if_exited(service, worker)
         assert time.monotonic() - began < SOON, (service.folder / "worker.log").read_text()[-3000:]
         time.sleep(0.2)
     print(f"{many} events of the new topic after {time.monotonic() - began:.1f} s")

@@ -1,3 +1,3 @@
 from tests import training
 
-collect_ignore_glob = training.left_out()
+collect_ignore_glob = training.ignored_files()

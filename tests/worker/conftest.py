@@ -10,7 +10,7 @@ from tests.store.batches import prepare
 
 @pytest.fixture
 def open_prepared(tmp_path: Path) -> Iterator[Callable[[str], Store]]:
-    """Opens SQLite stores by name; the same name is the same database."""
+    """Opens SQLite stores; equal names share a database."""
     stores: list[Store] = []
 
     def open_one(name: str = "one") -> Store:

@@ -1,4 +1,4 @@
-"""A worker's processor over a store, with a scorer that needs no model."""
+"""A worker's processor with a fake scorer."""
 
 import json
 import time
@@ -27,7 +27,7 @@ def processor(
     times: PlausibleTimes = plausible.DEFAULT,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> BatchProcessor:
-    """As a worker has it; at most ``cached`` sessions in memory."""
+    """A processor with at most ``cached`` sessions in memory."""
     cache = SessionCache(cached)
     return BatchProcessor(
         pipeline(rules), store, TOPICS, cache, retry_for, WorkerMetrics(), clock, times, now
@@ -40,7 +40,7 @@ def records(values: Sequence[bytes], headers: dict[str, bytes] | None = None) ->
 
 
 def live(values: Sequence[bytes]) -> list[Received]:
-    """The same, appended by the broker at the time of the event."""
+    """Like ``records``, appended by the broker at the time of the event."""
     times = [datetime.fromisoformat(json.loads(value)["occurred_at"]) for value in values]
     return [
         receive(Source("t", 0, i), value, {}, at, at)
@@ -51,5 +51,5 @@ def live(values: Sequence[bytes]) -> list[Received]:
 def handle(
     worker: BatchProcessor, values: Sequence[bytes], headers: dict[str, bytes] | None = None
 ) -> Committed:
-    """One batch, read and worked on."""
+    """Prepare and handle one batch."""
     return worker.handle(worker.prepare(records(values, headers)))

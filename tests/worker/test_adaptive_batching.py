@@ -1,4 +1,4 @@
-"""Batches of what has come: in order, none twice, none left, and none waited for."""
+"""Batches of pending events: in order, without loss, duplicates or waiting."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +14,7 @@ SOON = 30.0
 
 
 class FakeStream:
-    """Stands for Faust's stream: yields, and gives way to others as often as it is told."""
+    """Replaces Faust's stream: yields events, and lets other tasks run as configured."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ async def test_events_arriving_during_a_batch_form_the_next_one() -> None:
             sizes.append(len(batch))
             for _ in range(20):
                 await asyncio.sleep(0)
-            assert stream.handed_out <= sum(sizes) + 4 + 1, "no more than a batch waits"
+            assert stream.handed_out <= sum(sizes) + 4 + 1, "at most one batch is buffered"
     assert sum(sizes) == 9
     assert sizes[1] == 4
 

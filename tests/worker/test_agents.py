@@ -1,4 +1,4 @@
-"""Commit, publish, acknowledge: the agent's order, with fakes that write a journal."""
+"""The agent's order of commit, publish and acknowledgement, with fakes that keep a journal."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ NOT_AN_EVENT = Received(Source("t", 0, 7), b"\xff raw", ContractError("schema", 
 
 
 class World:
-    """App, producer, consumer, stream and processor in one; what happens is in ``journal``."""
+    """Fake app, producer, consumer, stream and processor; calls are recorded in ``journal``."""
 
     def __init__(self) -> None:
         self.journal: list[str] = []
@@ -41,7 +41,7 @@ class World:
         self.sent: list[tuple[Any, ...]] = []
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
-        self.left: list[Committed] = []
+        self.abandoned: list[Committed] = []
         self.idle_calls: list[tuple[datetime, list[int]]] = []
         self.due_calls: list[tuple[datetime, datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
@@ -53,15 +53,15 @@ class World:
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
         self.cache = SessionCache(9)
         self.topic_size: int | None = 6
-        self.problem: Exception | None = None
-        self.unreadable: Exception | None = None
-        self.broken: Exception | None = None
-        self.second_read = threading.Event()
-        self.delivery: Exception | None = None
+        self.store_error: Exception | None = None
+        self.prepare_error: Exception | None = None
+        self.stream_error: Exception | None = None
+        self.second_prepared = threading.Event()
+        self.delivery_error: Exception | None = None
         self.outcome = Committed(process([turn(), turn(1)]), [Message("out", b"s", b"v")], 4)
 
     def batch(self, *values: bytes) -> None:
-        """One more batch for the stream."""
+        """Add a batch to the stream."""
         first = sum(map(len, self.batches))
         self.batches.append(
             [
@@ -88,22 +88,22 @@ class World:
         for events in self.batches:
             self.journal.append("take")
             yield events
-        if self.broken is not None:
-            await asyncio.sleep(0)  # as a stream does before it breaks
-            raise self.broken
+        if self.stream_error is not None:
+            await asyncio.sleep(0)  # as a stream does before it fails
+            raise self.stream_error
 
     def prepare(self, records: Iterable[Received]) -> list[Received]:
-        if self.unreadable is not None:
-            raise self.unreadable
-        self.journal.append("read")
-        if self.journal.count("read") == 2:
-            self.second_read.set()
+        if self.prepare_error is not None:
+            raise self.prepare_error
+        self.journal.append("prepare")
+        if self.journal.count("prepare") == 2:
+            self.second_prepared.set()
         return list(records)
 
     def handle(self, batch: list[Received]) -> Committed:
         self.handled.append(batch)
-        if self.problem is not None:
-            raise self.problem
+        if self.store_error is not None:
+            raise self.store_error
         self.journal.append("committed")
         return self.outcome
 
@@ -111,8 +111,8 @@ class World:
         self.journal.append("end")
 
     def ping(self) -> None:
-        if self.problem is not None:
-            raise self.problem
+        if self.store_error is not None:
+            raise self.store_error
 
     def topic_partitions(self, topic: str) -> int | None:
         assert topic == SETTINGS.turns_topic
@@ -126,19 +126,19 @@ class World:
 
     def abandoned_batches(self, after: float) -> list[Committed]:
         assert after == agents.ABANDONED_AFTER
-        return self.left
+        return self.abandoned
 
     def flush_idle(self, before: datetime, partitions: list[int]) -> Committed | None:
-        if self.problem is not None:
-            raise self.problem
+        if self.store_error is not None:
+            raise self.store_error
         self.idle_calls.append((before, partitions))
         return None
 
     def fire_due(
         self, due: datetime, active_since: datetime, partitions: list[int]
     ) -> Committed | None:
-        if self.problem is not None:
-            raise self.problem
+        if self.store_error is not None:
+            raise self.store_error
         self.due_calls.append((due, active_since, partitions))
         return self.outcome
 
@@ -171,8 +171,8 @@ class World:
         future: asyncio.Future[None] = loop.create_future()
 
         def deliver() -> None:
-            if self.delivery is not None:
-                future.set_exception(self.delivery)
+            if self.delivery_error is not None:
+                future.set_exception(self.delivery_error)
             else:
                 self.journal.append(f"delivered {record[0]}")
                 future.set_result(None)
@@ -187,7 +187,7 @@ class World:
         self.journal.append(f"crash {type(problem).__name__}")
 
     async def wait_until_stopped(self) -> None:
-        """Comes back at once: to Faust, a crashed service is a stopped one."""
+        """Return immediately: to Faust, a crashed service is a stopped one."""
 
     def agent(self) -> TurnAgent:
         return agent_of(self, self)
@@ -199,18 +199,18 @@ def appended(at: datetime, partition: int) -> Received:
 
 
 class RecordBatch:
-    """Of one partition."""
+    """A fake record batch of one partition."""
 
     def __init__(self) -> None:
         self.held: list[tuple[bytes, bytes]] = []
 
     def append(self, *, key: bytes, value: bytes, timestamp: float | None) -> object:
-        assert timestamp is None, "the time of sending"
+        assert timestamp is None, "the record gets the time of sending"
         self.held.append((key, value))
         return self
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the batch."""
 
 
 def agent_of(app: Any, processor: Any) -> TurnAgent:
@@ -232,7 +232,7 @@ async def test_a_batch_is_committed_then_published_then_acknowledged(world: Worl
     await world.agent()._consume(world)
     assert world.journal == [
         "take",
-        "read",
+        "prepare",
         "committed",
         "send out",
         "delivered out",
@@ -251,21 +251,23 @@ async def test_the_next_batch_is_prepared_while_one_is_processed(world: World) -
 
     def first_waits(batch: list[Received]) -> Committed:
         if not met:
-            met.append(world.second_read.wait(timeout=30))
+            met.append(world.second_prepared.wait(timeout=30))
         return handle(batch)
 
     world.handle = first_waits  # type: ignore[method-assign]
     await world.agent()._consume(world)
-    assert met == [True], "the second one is read before the first is done"
+    assert met == [True], "the second batch is prepared before the first is finished"
     worked_on = [step for step in world.journal if step in ("committed", "offsets")]
-    assert worked_on == ["committed", "offsets"] * 3, "but not worked on"
+    assert worked_on == ["committed", "offsets"] * 3, (
+        "the second batch is processed after the first"
+    )
     before = world.journal[: world.journal.index("offsets")]
-    assert before.count("take") == 2, "and no third one is taken"
+    assert before.count("take") == 2, "no third batch is taken"
 
 
 async def test_the_current_batch_finishes_if_the_next_cannot_be_prepared(world: World) -> None:
     agent = world.agent()
-    agent.on_batch = lambda result: setattr(world, "unreadable", RuntimeError("no memory"))
+    agent.on_batch = lambda result: setattr(world, "prepare_error", RuntimeError("no memory"))
     world.outcome = Committed(world.outcome.result, [], None)
     for seq in range(3):
         world.batch(turn(seq))
@@ -297,30 +299,30 @@ async def test_records_are_decoded_in_the_preparing_thread(
     monkeypatch.setattr(record_decoder, "receive", noted)
     world.batch(turn(), b"broken")
     await world.agent()._consume(world)
-    assert [name.split("_")[0] for name in threads] == ["read", "read"]
+    assert [name.split("_")[0] for name in threads] == ["prepare", "prepare"]
 
 
 async def test_nothing_is_acknowledged_when_the_processor_gives_up(world: World) -> None:
-    world.problem = StoreUnavailable("away")
+    world.store_error = StoreUnavailable("away")
     world.batch(turn())
     world.batch(turn(1))
     await world.agent()._consume(world)
     assert world.journal.count("crash StoreUnavailable") == 1
-    assert set(world.journal) == {"take", "read", "crash StoreUnavailable"}
+    assert set(world.journal) == {"take", "prepare", "crash StoreUnavailable"}
 
 
 async def test_nothing_is_acknowledged_when_publishing_fails(world: World) -> None:
-    world.delivery = ConnectionError("no broker")
+    world.delivery_error = ConnectionError("no broker")
     world.batch(turn())
     await world.agent()._consume(world)
-    assert world.journal == ["take", "read", "committed", "send out", "crash ConnectionError"]
+    assert world.journal == ["take", "prepare", "committed", "send out", "crash ConnectionError"]
 
 
 async def test_a_broken_stream_crashes_the_worker_and_raises_nothing(
     world: World,
 ) -> None:
     world.batch(turn())
-    world.broken = RuntimeError("of Faust")
+    world.stream_error = RuntimeError("of Faust")
     await world.agent()._consume(world)
     assert world.journal.count("crash RuntimeError") == 1
 
@@ -331,7 +333,7 @@ async def test_a_batch_after_skipped_events_is_not_processed(world: World) -> No
     world.batches[1][0].message.offset = 7
     await world.agent()._consume(world)
     assert "crash EventsLeftOut" in world.journal
-    assert world.journal.count("read") == 1
+    assert world.journal.count("prepare") == 1
     assert world.journal.count("committed") == world.journal.count("offsets") == 1
 
 
@@ -343,7 +345,7 @@ async def test_cancellation_is_not_a_crash_and_acknowledges_nothing(world: World
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert world.journal == ["take", "read", "committed", "send out"]
+    assert world.journal == ["take", "prepare", "committed", "send out"]
 
 
 async def test_a_dead_letter_has_the_original_bytes_and_the_reason_in_a_header(
@@ -365,15 +367,15 @@ async def test_a_dead_letter_has_the_original_bytes_and_the_reason_in_a_header(
 
 async def test_on_batch_is_called_after_publishing(world: World) -> None:
     agent = world.agent()
-    agent.on_batch = lambda result: world.journal.append(f"heard {len(result.turns)}")
+    agent.on_batch = lambda result: world.journal.append(f"called {len(result.turns)}")
     world.batch(turn())
     await agent._consume(world)
-    assert world.journal.index("published 4") < world.journal.index("heard 2")
-    assert world.journal.index("heard 2") < world.journal.index("ack 0")
+    assert world.journal.index("published 4") < world.journal.index("called 2")
+    assert world.journal.index("called 2") < world.journal.index("ack 0")
 
 
 async def test_idleness_is_measured_by_the_clock_and_not_by_event_times(world: World) -> None:
-    """A producer whose clock is ahead makes no other session idle."""
+    """A producer with a fast clock does not make other sessions idle."""
     agent = world.agent()
     ahead = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     world.outcome = Committed(process([turn(occurred_at=ahead), turn(1)]), [], None)
@@ -391,7 +393,7 @@ async def test_idleness_in_a_lagging_partition_is_measured_by_its_watermark(
     agent = world.agent()
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
     await agent._flush_idle_sessions()
-    assert world.idle_calls == [], "nothing of it has been read yet"
+    assert world.idle_calls == [], "the partition has not been read yet"
     world.batch(turn(), turn(1))
     await agent._consume(world)
     await agent._flush_idle_sessions()
@@ -406,17 +408,17 @@ async def test_a_worker_without_partitions_flushes_no_session(world: World) -> N
 
 
 async def test_abandoned_messages_are_published_and_then_deleted(world: World) -> None:
-    world.left = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
+    world.abandoned = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
     await world.agent()._flush_idle_sessions()
     assert world.journal == ["send late", "delivered late", "published 9"]
 
 
 async def test_a_failing_idle_check_does_not_end_the_worker(world: World) -> None:
-    world.problem = StoreUnavailable("away")
+    world.store_error = StoreUnavailable("away")
     agent = world.agent()
     await agent._flush_idle_sessions()
     assert world.idle_calls == []
-    world.problem = None
+    world.store_error = None
     await agent._flush_idle_sessions()
     assert len(world.idle_calls) == 1
 
@@ -435,7 +437,9 @@ async def test_time_rules_fire_in_caught_up_partitions_only(world: World) -> Non
         agent._watermarks.advance([appended(at, partition)], now)
     await agent._fire_due_rules()
     [(due, active_since, partitions)] = world.due_calls
-    assert partitions == [1, 2], "2 is read to what was sent just now, 4 is a minute behind"
+    assert partitions == [1, 2], (
+        "partition 2 is read to a current record, partition 4 is a minute behind"
+    )
     assert abs(datetime.now(UTC) - agents.TICK_AFTER - due) < timedelta(seconds=30)
     assert due - active_since == SETTINGS.idle_after - agents.TICK_AFTER
     assert world.journal == ["send out", "delivered out", "published 4"]
@@ -451,10 +455,10 @@ async def test_no_time_rule_fires_before_the_log_is_read(world: World) -> None:
 
 
 async def test_a_failing_time_rule_check_does_not_end_the_worker(world: World) -> None:
-    world.problem = StoreUnavailable("away")
+    world.store_error = StoreUnavailable("away")
     agent = world.agent()
     await agent._fire_due_rules()
-    world.problem = None
+    world.store_error = None
     await agent._fire_due_rules()
     assert len(world.due_calls) == 1
 
@@ -516,10 +520,10 @@ async def test_a_standby_worker_is_ready_and_one_without_a_topic_is_not(world: W
 async def test_readiness_fails_while_the_store_does_not_answer(world: World) -> None:
     agent = world.agent()
     await agent._on_assigned()
-    world.problem = StoreUnavailable("the database does not answer")
+    world.store_error = StoreUnavailable("the database does not answer")
     await agent._report_health()
     assert agent.health.not_ready() == ["store: the database does not answer"]
-    world.problem = None
+    world.store_error = None
     await agent._report_health()
     assert agent.health.not_ready() == []
 

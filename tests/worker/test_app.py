@@ -127,9 +127,11 @@ def test_a_missing_ca_file_is_reported_with_its_setting(tmp_path: Path) -> None:
 async def test_an_empty_fetch_is_answered_soon() -> None:
     app = faust_app.create(settings())
     thread = app.consumer._thread
-    thread.thread_loop.close()  # never started, so nobody else does
+    thread.thread_loop.close()  # never started, so it must be removed here
     plain = AIOKafkaConsumerThread._create_worker_consumer(thread, app.transport)
-    assert plain._fetch_max_wait_ms == 1500  # else Faust has changed: is ours still needed?
+    assert (
+        plain._fetch_max_wait_ms == 1500
+    )  # if this fails, Faust has changed: is the override still needed?
     ours = thread._create_worker_consumer(app.transport)
     assert ours._fetch_max_wait_ms == consumer.FETCH_WAIT_MS <= 50
     await plain.stop()

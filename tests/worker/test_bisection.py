@@ -1,4 +1,4 @@
-"""No event may stop its partition: whatever one event causes, it alone becomes a dead letter."""
+"""A poison pill does not block its partition: only that event is dead-lettered."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -37,8 +37,8 @@ SILENCE = rules_of(
 POISON = "zanzibar"
 
 
-class Choking(FakeScorer):
-    """Fails on texts with the word, as a model may on some input."""
+class PoisonedScorer(FakeScorer):
+    """A scorer that fails on texts with the poison word."""
 
     def __init__(self, problem: Exception, everything: bool = False) -> None:
         self._problem = problem
@@ -51,12 +51,12 @@ class Choking(FakeScorer):
 
 
 def choking(store: Store, problem: Exception, everything: bool = False) -> BatchProcessor:
-    core = Pipeline(Choking(problem, everything), Policy(WindowPolicy(), SILENCE))
+    core = Pipeline(PoisonedScorer(problem, everything), Policy(WindowPolicy(), SILENCE))
     return BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
 
 
 def take(worker: BatchProcessor, *values: bytes) -> dict[bytes, str]:
-    """Handle one batch as the agent does; reasons by the bytes that were set aside."""
+    """Handle one batch as the agent does; return the reasons by dead-lettered bytes."""
     parts = handle_bisecting(worker, worker.prepare(records(values)))
     return {item.raw: item.letter.reason for part in parts for item in part.result.dead_letters}
 
@@ -174,7 +174,7 @@ def test_errors_of_the_environment_are_raised_and_dead_letter_nothing(
 
 
 def test_a_model_that_always_fails_dead_letters_nothing(open_prepared: Open) -> None:
-    """As when an accelerator is gone: the events have to wait for another worker."""
+    """As after the loss of an accelerator: the events wait for another worker."""
     worker = choking(open_prepared(), RuntimeError("CUDA error"), everything=True)
     batch = worker.prepare(records([turn(0), turn(1)]))
     with pytest.raises(RuntimeError, match="CUDA"):
@@ -191,7 +191,7 @@ def test_a_missing_table_dead_letters_nothing(open_prepared: Open) -> None:
 
 
 def test_a_transient_error_dead_letters_nothing(open_prepared: Open) -> None:
-    """It came once, and neither the control nor the event by itself shows it again."""
+    """The error occurs once; neither the self-test nor the event alone reproduces it."""
     store = open_prepared()
     worker = processor(store)
     batch = worker.prepare(records([turn(0)]))
@@ -216,8 +216,8 @@ def test_the_self_test_leaves_no_rows(open_prepared: Open) -> None:
         assert rows(store, table) == []
 
 
-class ChokingAtTheEnd(FakeScorer):
-    """Fails on the final score of one text."""
+class FailingOnFinalScores(FakeScorer):
+    """A scorer that fails on the final score of one text."""
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         [bad] = self.encode([POISON])
@@ -229,7 +229,7 @@ class ChokingAtTheEnd(FakeScorer):
 
 def test_a_session_that_cannot_be_flushed_does_not_block_others(open_prepared: Open) -> None:
     store = open_prepared()
-    core = Pipeline(ChokingAtTheEnd(), Policy(WindowPolicy(), SILENCE))
+    core = Pipeline(FailingOnFinalScores(), Policy(WindowPolicy(), SILENCE))
     worker = BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
     take(worker, turn(text=POISON), turn(session_id="a"), turn(session_id="b"))
     later = datetime.now(UTC) + timedelta(days=1)
@@ -274,7 +274,7 @@ FIELDS = {
 
 @st.composite
 def extreme(draw: st.DrawFn) -> bytes:
-    """A good event of some kind with one to three fields at their extremes."""
+    """A valid event with one to three fields at their extremes."""
     make = draw(st.sampled_from(list(FIELDS)))
     event = json.loads(make(session_id=draw(st.sampled_from("ab"))))
     for name in draw(st.lists(st.sampled_from(FIELDS[make]), min_size=1, max_size=3)):
@@ -302,7 +302,7 @@ def property_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S
 def test_every_event_is_counted_or_dead_lettered_whatever_its_fields(
     property_store: Store, values: list[bytes], data: st.DataObject
 ) -> None:
-    """With every kind of rule in force, through the real processor and a real database."""
+    """With every kind of rule, the real processor and a real database."""
     worker = processor(property_store, rules=ALL, cached=data.draw(st.sampled_from([1, 100])))
     good = turn(data.draw(st.integers(0, 9)), session_id="good")
     parts = handle_bisecting(worker, worker.prepare(records([*values, good])))

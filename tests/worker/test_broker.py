@@ -1,4 +1,4 @@
-"""The embedded broker comes up, goes down, and outlives nobody; topics are declared on it."""
+"""The embedded broker starts, stops and ends with its parent; topics are declared on it."""
 
 import signal
 import socket

@@ -1,4 +1,4 @@
-"""The session cache is bounded and forgets what was not used for longest."""
+"""The session cache is bounded and evicts the least recently used states."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The consumer goes back for what Faust leaves out; Faust's own part is played by a script."""
+"""The consumer seeks back for records that Faust skips; a script replaces Faust."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
 
 
 class Script:
-    """What the consumer below hands out, call by call, and what is asked of it."""
+    """The scripted results of Faust's consumer, and the calls that it received."""
 
     consumer: OrderedConsumer
 
@@ -63,7 +63,7 @@ def consumer(script: Script, monkeypatch: pytest.MonkeyPatch) -> OrderedConsumer
     consumer = faust_app.create(Settings()).consumer
     assert isinstance(consumer, OrderedConsumer)
     script.consumer = consumer
-    consumer._thread.thread_loop.close()  # never started, so nobody else does
+    consumer._thread.thread_loop.close()  # never started, so it must be removed here
     return consumer
 
 
@@ -115,7 +115,7 @@ async def test_offsets_that_faust_acknowledges_unasked_are_not_committed(
     consumer: OrderedConsumer,
 ) -> None:
     await consumer.perform_seek()
-    consumer._acked[P0] = [5]  # as when a stream skips an event while partitions move
+    consumer._acked[P0] = [5]  # as when a stream skips an event during a rebalance
     assert consumer._new_offset(P0) is None
     assert consumer._acked[P0] == []
     consumer.offsets.finish(P0, 5)
@@ -163,7 +163,7 @@ def never() -> bool:
 
 
 class Broker:
-    """Answers fetches with or without records, and remembers when it was asked for what."""
+    """A fake broker that answers fetches with or without records and records the calls."""
 
     def __init__(self, *answers: bool) -> None:
         self.answers = list(answers)
@@ -224,7 +224,7 @@ async def test_a_fetch_cancelled_while_waiting_returns_no_records() -> None:
 async def test_the_consumer_seeks_back_to_the_databases_position(
     consumer: OrderedConsumer, script: Script
 ) -> None:
-    """An older database was restored: the group is ahead of it."""
+    """After the restore of an older database, the group is ahead of it."""
     asked: list[Mapping[Any, int | None]] = []
 
     def beginning(committed: Mapping[Any, int | None]) -> Beginning:
@@ -264,7 +264,7 @@ async def test_a_recreated_topic_is_read_from_its_start(
     await consumer.perform_seek()
     script.fetches = [[(P0, 0), (P0, 1)]]
     assert await handed_out(consumer) == [(P0, 0), (P0, 1)]
-    assert consumer._read_offset[P0] is None, "else Faust drops what lies before it"
+    assert consumer._read_offset[P0] is None, "otherwise Faust would drop earlier records"
     consumer.offsets.finish(P0, 1)
     assert consumer._new_offset(P0) == 2
 

@@ -1,4 +1,4 @@
-"""A worker that cannot go on ends, acknowledges nothing, and the next one loses nothing."""
+"""A crashing worker acknowledges nothing, and the next one loses nothing."""
 
 from pathlib import Path
 

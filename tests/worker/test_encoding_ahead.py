@@ -1,4 +1,4 @@
-"""What is read ahead: decoded always, encoded where consent covers it."""
+"""Batches prepared ahead: always decoded, and encoded where consent is known."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Open = Callable[..., Store]
 
 
 class Encoder:
-    """Writes down which texts are encoded."""
+    """A scorer that records the encoded texts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.texts: list[str] = []
@@ -81,7 +81,7 @@ def test_other_turns_are_encoded_once_the_state_is_loaded(
 ) -> None:
     store = open_prepared()
     handle(processor(store), [turn(0)])
-    anew = processor(store)  # it has no states in memory
+    anew = processor(store)  # its cache is empty
     [received] = anew.prepare(records([turn(1, consent=None)]))
     assert received.encoding is None
     assert len(anew.handle([received]).result.turns) == 1

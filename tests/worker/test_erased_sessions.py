@@ -1,4 +1,4 @@
-"""An erased session stays away: from the log that is read again, and from a worker's memory."""
+"""An erased session is not restored by rereading the log or from a worker's cache."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ def erase(store: Store, session_id: str) -> None:
 
 
 def sessions_in(store: Store) -> set[Any]:
-    """Everywhere but among the marks."""
+    """Session ids in all tables except the marks of erased sessions."""
     found = contents(store)
     return {row["session_id"] for some in found.values() for row in some if "session_id" in row}
 
@@ -37,7 +37,7 @@ def test_rereading_the_log_does_not_restore_an_erased_session(open_prepared: Ope
     counts = committed.result.counts
     assert counts["erased"] == 9 + 2
     assert counts["duplicate"] == 9
-    assert counts["dead-letter"] == 1, "what cannot be read is nobody's"
+    assert counts["dead-letter"] == 1, "an unreadable event belongs to no session"
     assert again.metrics.events.labels("erased")._value.get() == 11
     assert all(b'"a"' not in message.value for message in committed.messages)
 

@@ -1,4 +1,4 @@
-"""When a worker is alive, when it is ready, and what the watchdog does about it."""
+"""Liveness and readiness of a worker, and its watchdog."""
 
 import json
 import socket
@@ -32,7 +32,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def health(clock: Clock) -> Health:
-    """Of a worker that has just become ready."""
+    """The health of a worker that has just become ready."""
     made = Health(LIMITS, clock)
     made.joined([2, 0])
     made.lag({0: 0, 2: 0})
@@ -41,7 +41,7 @@ def health(clock: Clock) -> Health:
 
 
 def later(clock: Clock, health: Health, seconds: float) -> None:
-    """Time goes by while the event loop turns."""
+    """Advance the time while the event loop runs."""
     clock.now += seconds
     health.beat()
 
@@ -57,7 +57,7 @@ def test_a_worker_is_ready_when_it_has_partitions_lag_and_a_store(clock: Clock) 
     made.joined([])
     assert made.not_ready() == ["lag not known yet"]
     made.lag({})
-    assert made.not_ready() == [], "it stands by"
+    assert made.not_ready() == [], "a standby worker is ready"
     made.topic(exists=False)
     assert made.not_ready() == ["the topic of the turns does not exist"]
     assert made.not_alive() == []
@@ -115,7 +115,7 @@ def test_the_watchdog_gives_up_once_with_the_reasons() -> None:
 
 
 def test_the_watchdog_ignores_a_suspension_of_the_process() -> None:
-    """Its own clock jumps, as after SIGSTOP and SIGCONT."""
+    """Its clock jumps, as after SIGSTOP and SIGCONT."""
     clock, seen = Clock(), threading.Event()
     made = Health(LIMITS, clock)
     watchdog = Watchdog(made, lambda _: seen.set(), every=0.01, clock=clock)

@@ -1,4 +1,4 @@
-"""Events are taken in the order of the log, whatever a consumer loses on the way."""
+"""Events are processed in log order, whatever the consumer skips."""
 
 from faust.types import TP
 from hypothesis import given
@@ -50,7 +50,7 @@ def test_a_gap_may_be_smaller_after_the_seek() -> None:
     offsets = at(5)
     assert offsets.record_fetch(P0, 9) == 5
     assert offsets.record_fetch(P0, 7) is None, "5 and 6 do not exist"
-    assert offsets.record_fetch(P0, 9) == 8, "this gap has not been asked about"
+    assert offsets.record_fetch(P0, 9) == 8, "this gap has not been verified"
 
 
 def test_skipped_events_are_counted() -> None:
@@ -83,7 +83,7 @@ def test_events_in_progress_during_a_rebalance_are_not_committable_after_it() ->
     assert offsets.committable(P0) == 6
     offsets.on_assigned()
     assert offsets.committable(P0) is None
-    assert offsets.start(P0, 9) == 0, "a straggler: where it stands is not known"
+    assert offsets.start(P0, 9) == 0, "a late event without a known position"
     offsets.finish(P0, 9)
     assert offsets.committable(P0) is None
 
@@ -111,7 +111,7 @@ def test_partitions_are_tracked_separately() -> None:
 def test_no_event_is_skipped_whatever_the_consumer_does(
     exists: set[int], moves: list[tuple[str, int]]
 ) -> None:
-    """A log with gaps and a consumer that jumps ahead, seeks back and commits as it likes."""
+    """A log with gaps and a consumer that jumps ahead, seeks back and commits at random."""
     log = sorted(exists)
     offsets = OffsetTracker()
     offsets.on_seek({P0: None})
@@ -125,11 +125,11 @@ def test_no_event_is_skipped_whatever_the_consumer_does(
             place = committed
             offsets.on_seek({P0: committed or None})
         offset = next((o for o in log if o >= place), None)
-        if offset is None:  # the end of the log: what was jumped over shows with the next event
+        if offset is None:  # the end of the log: the next event reveals skipped ones
             log.append(log[-1] + 1)
             continue
         if offset < offsets._next_to_fetch[P0]:
-            continue  # Faust drops what it has read
+            continue  # Faust drops records that it has already read
         back_to = offsets.record_fetch(P0, offset)
         if back_to is not None:
             offset = next(o for o in log if o >= back_to)
@@ -169,4 +169,4 @@ def test_a_recreated_log_is_read_on_if_nothing_is_in_progress() -> None:
     assert offsets.start(P0, 0) == 0
     offsets.finish(P0, 0)
     assert offsets.committable(P0) == 1
-    assert not offsets.restart_at(P0, 0), "records of the old one may still be worked on"
+    assert not offsets.restart_at(P0, 0), "records of the old log may still be in progress"

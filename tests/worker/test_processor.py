@@ -26,7 +26,7 @@ BEFORE, LATER = (datetime.now(UTC) + timedelta(hours=hours) for hours in (-1, 1)
 
 
 def scored(store: Store) -> dict[str, Any]:
-    """What a reader sees; not who wrote it when."""
+    """The rows without the columns that depend on worker and time."""
     found = {
         table.name: rows(store, table)
         for table in (
@@ -45,7 +45,7 @@ def scored(store: Store) -> dict[str, Any]:
 
 @pytest.fixture
 def undisturbed(open_prepared: Open) -> dict[str, Any]:
-    """The rows of one worker that nothing happened to."""
+    """The rows of one worker without faults."""
     store = open_prepared("undisturbed")
     handle(processor(store), LOG)
     return scored(store)
@@ -53,14 +53,14 @@ def undisturbed(open_prepared: Open) -> dict[str, Any]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between attempts, which are not slept."""
+    """The pauses between attempts, recorded instead of slept."""
     slept: list[float] = []
     monkeypatch.setattr("stream_app.worker.processor.sleep_using_event", lambda _: slept.append)
     return slept
 
 
 class Failing:
-    """Stands before a method of the store and raises the given errors first."""
+    """Wraps a method of the store and first raises the given errors."""
 
     def __init__(self, call: Callable[..., Any], *problems: Exception) -> None:
         self._call = call
@@ -141,7 +141,7 @@ def test_a_failed_batch_has_the_same_scores_when_it_is_repeated(
 def test_a_stale_state_is_reloaded_and_the_batch_repeated(
     open_prepared: Open, undisturbed: dict[str, Any]
 ) -> None:
-    """``one`` keeps its cache while its partition was with ``two`` for a while."""
+    """``one`` keeps its cache while its partition is temporarily assigned to ``two``."""
     one, two = processor(open_prepared()), processor(open_prepared())
     handle(one, LOG[:5])
     handle(two, LOG[5:11])
@@ -165,7 +165,7 @@ def test_a_zombie_worker_repeating_a_batch_changes_nothing(
 def test_workers_of_one_session_take_turns(
     open_prepared: Open, pauses: list[float], undisturbed: dict[str, Any]
 ) -> None:
-    """Its events are in several partitions, as their keys differ: the others may win some times."""
+    """Its events are in several partitions because their keys differ, so commits conflict."""
     store = open_prepared()
     store.commit = Failing(store.commit, *[StaleState("moved on")] * 5)
     handle(processor(store), LOG)

@@ -1,4 +1,4 @@
-"""Whole record batches, seen by a consumer: the same partitions and order as message by message."""
+"""Record batches give consumers the same partitions and order as single messages."""
 
 import asyncio
 from collections import defaultdict
@@ -15,7 +15,7 @@ from stream_app.worker.topics import client_options
 from tests.e2e.service import Service
 
 SMALL = 2048
-"""Bytes of a record batch, so that a partition needs many of them."""
+"""Size of a record batch in bytes, so small that a partition needs several."""
 
 
 def messages(topics: list[str], count: int) -> list[Message]:
@@ -88,7 +88,7 @@ def test_publishing_no_messages_does_nothing(service: Service) -> None:
 
 
 def test_an_unavailable_broker_raises_an_error(tmp_path: Path) -> None:
-    service = Service(tmp_path)  # with a broker of its own
+    service = Service(tmp_path)  # with a separate broker
     topic = service.settings.turn_score_topic
 
     async def send() -> None:

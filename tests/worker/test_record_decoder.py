@@ -1,4 +1,4 @@
-"""Records as producers may make them."""
+"""Decoding of records, including unusual ones."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ def decoder() -> RecordDecoder:
 def test_a_timestamp_outside_the_calendar_is_none(
     decoder: RecordDecoder, timestamp: float | None
 ) -> None:
-    """Kafka takes any 64-bit number of milliseconds from a producer."""
+    """Kafka accepts any 64-bit number of milliseconds from a producer."""
     assert decoder.decode(event(timestamp)).produced_at is None
 
 

@@ -1,4 +1,4 @@
-"""Hot reload: a changed file comes into force between batches, a broken one does not."""
+"""Hot reload: a changed file is adopted between batches, an invalid one is refused."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ NEVER_TEXT = risk_text(1.0, 1.0, 1)
 
 
 class World:
-    """A processor over a store, and a watch over a file."""
+    """A processor with a store, and a reloader of a rule file."""
 
     def __init__(self, store: Store, file: Path) -> None:
         self.store, self.file, self.metrics = store, file, WorkerMetrics()
@@ -120,7 +120,7 @@ def test_unreadable_rules_at_start_are_an_error(tmp_path: Path) -> None:
 
 
 class Exhausted:
-    """An expression that runs out of the library's budget, as a nested look through lists does."""
+    """An expression that exceeds the library's budget, as nested loops over lists do."""
 
     def eval(self, data: dict[str, object]) -> object:
         raise RuntimeError("INTERNAL: Iteration budget exceeded [INTERNAL]")

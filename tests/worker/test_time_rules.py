@@ -1,4 +1,4 @@
-"""Rules of time fire where nothing is said: through the processor, a store and the real core."""
+"""Time rules fire in silent sessions: with the processor, a store and the real core."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]
 
 
 def told(store: Store) -> list[tuple[Any, ...]]:
-    """The transitions in their order."""
+    """The alert transitions in order."""
     found = rows(store, tables.alerts)
     order = ["pending", "firing", "resolved", "inactive"]
     found.sort(key=lambda row: (row["session_id"], row["episode"], order.index(row["state"])))
@@ -104,7 +104,7 @@ def test_an_answer_in_time_fires_no_alert(store: Store, worker: BatchProcessor) 
 
 
 def test_an_old_recording_is_not_ticked(store: Store, worker: BatchProcessor) -> None:
-    """It is appended now, but its events are from long ago: nobody waits."""
+    """Its records are appended now, but its events are old: no client waits."""
     now = datetime.now(UTC)
     worker.handle(worker.prepare(records([turn(0, occurred_at=at(ASKED))])))
     assert now - ASKED > HALF_AN_HOUR
@@ -125,7 +125,7 @@ def test_a_session_that_has_ended_is_not_ticked(store: Store, worker: BatchProce
 
 
 def test_without_consent_no_time_rule_fires(store: Store, worker: BatchProcessor) -> None:
-    """Turns that are withheld are not seen: the counsellor may well have answered."""
+    """Withheld turns are unknown: the counsellor may have answered."""
     take(
         worker,
         turn(0, occurred_at=at(ASKED)),
@@ -136,7 +136,7 @@ def test_without_consent_no_time_rule_fires(store: Store, worker: BatchProcessor
 
 
 def test_a_tick_of_a_stale_state_is_repeated(store: Store, worker: BatchProcessor) -> None:
-    """Compare and swap: the other worker's answer wins, and the tick finds nothing left to do."""
+    """Compare and swap: the other worker's commit wins, and the repeated tick does nothing."""
     take(worker, turn(0, occurred_at=at(ASKED)))
     other = processor(store, rules=SILENCE)
     take(other, turn(2, session_id="q", occurred_at=at(ASKED)))

@@ -1,4 +1,4 @@
-"""What fails in a timer is logged and tried again; a stop is not held up."""
+"""Failures of a timer are logged and retried; cancellation is not delayed."""
 
 import asyncio
 

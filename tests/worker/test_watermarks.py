@@ -1,4 +1,4 @@
-"""Clocks that are wrong: a session's time is its own affair, the rest is the service's."""
+"""Wrong producer clocks affect only their own sessions."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def worker_of(store: Store) -> BatchProcessor:
 
 
 def say(worker: BatchProcessor, session: str, at: datetime, seq: int = 0) -> None:
-    """A turn whose producer says so of the time; appended now, as brokers say."""
+    """Handle a turn with this producer's time, appended by the broker at NOW."""
     value = turn(seq, session_id=session, occurred_at=at.isoformat())
     worker.handle(worker.prepare([receive(Source("t", 0, 0), value, {}, at, NOW)]))
 
@@ -68,12 +68,12 @@ def test_a_session_in_the_far_future_is_flushed_with_the_others(store: Store) ->
     say(worker, "future", NOW + 400 * DAY)
     say(worker, "right", NOW)
     assert worker.flush_idle(NOW, [0]) is None
-    rested = worker.flush_idle(NOW + SECOND, [0])
-    assert rested is not None
-    assert rested.result.sessions.keys() == {"future", "right"}
+    flushed = worker.flush_idle(NOW + SECOND, [0])
+    assert flushed is not None
+    assert flushed.result.sessions.keys() == {"future", "right"}
 
 
-def test_a_repeated_turn_does_not_delay_retention(store: Store) -> None:
+def test_a_repeated_turn_does_not_delay_the_idle_flush(store: Store) -> None:
     worker = worker_of(store)
     say(worker, "s", NOW)
     again = processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW + DAY)
@@ -82,7 +82,7 @@ def test_a_repeated_turn_does_not_delay_retention(store: Store) -> None:
     assert again.flush_idle(NOW + SECOND, [0]) is not None
 
 
-def test_a_timer_does_not_delay_retention(store: Store) -> None:
+def test_a_timer_does_not_delay_the_idle_flush(store: Store) -> None:
     worker = worker_of(store)
     say(worker, "s", NOW)
     assert fired(worker, NOW + 91 * SECOND) == {"s"}
@@ -111,7 +111,7 @@ def test_a_slow_clock_purges_no_live_session(store: Store) -> None:
 
 
 def test_rows_written_by_an_earlier_release_are_dated(store: Store) -> None:
-    """During a rolling upgrade it knows nothing of the new columns."""
+    """During a rolling upgrade the earlier release does not fill the new columns."""
     store._now = lambda: NOW
     say(worker_of(store), "s", NOW)
     with store.engine.begin() as connection:
@@ -160,7 +160,7 @@ def test_a_few_wrong_producer_clocks_do_not_move_the_watermark() -> None:
         found = read_to(*right, *wrong)
         assert found is not None
         assert hour_ago <= found <= hour_ago + 9 * SECOND
-    assert read_to(ahead) == NOW, "never ahead of the present"
+    assert read_to(ahead) == NOW, "a watermark is never in the future"
 
 
 def test_the_watermark_of_a_caught_up_partition_is_the_present() -> None:
