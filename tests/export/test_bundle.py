@@ -1,4 +1,4 @@
-"""A tiny trained model becomes a bundle that says what the model says."""
+"""A bundle of a tiny trained model has the model's outputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def conversations(tmp_path_factory: pytest.TempPathFactory) -> list[Conversation
 
 @pytest.fixture(scope="module")
 def trained(conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a tiny model after a few steps."""
+    """Folder of a tiny model after a few training steps."""
     folder = tmp_path_factory.mktemp("model")
     model, tokenizer = tiny_model(), tiny_tokenizer()
     segments = tokenise(conversations, tokenizer)

@@ -1,4 +1,4 @@
-"""The 16-bit encoder, on the CPU provider: its weights and what it gives, not its speed."""
+"""The 16-bit encoder on the CPU provider: weights and outputs, not speed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""8-bit products: what rounding keeps small, and what it never exceeds."""
+"""8-bit products: rounding errors and overflow bounds."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ EXAMPLES = [[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]]
 
 
 def correlated(generator: np.random.Generator, tokens: int, width: int) -> npt.NDArray[np.float32]:
-    """Inputs that go together, as the states of a transformer do."""
+    """Correlated inputs, like the states of a transformer."""
     mixed = generator.normal(size=(tokens, width // 4)) @ generator.normal(size=(width // 4, width))
     return (mixed + 0.1 * generator.normal(size=mixed.shape)).astype(np.float32)
 
@@ -98,6 +98,6 @@ def test_a_fixed_product_includes_its_bias_and_removes_the_mean_error(tmp_path: 
         given.append(session(target).run(["sum"], feeds)[0][0])
         expected.append(session(source).run(["sum"], feeds)[0][0])
     errors = np.concatenate(given) - np.concatenate(expected)
-    # The words themselves are 8-bit rows here, which no bias knows of.
+    # The word embeddings are 8-bit rows here, which no bias corrects.
     assert np.abs(errors.mean(axis=0)).max() < 0.1
     assert np.abs(errors).max() < 0.5

@@ -1,4 +1,4 @@
-"""Operations for a token are those of the float32 graph, however its weights are kept."""
+"""The number of operations per token equals the float32 graph's for all precisions."""
 
 from pathlib import Path
 

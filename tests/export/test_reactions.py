@@ -46,7 +46,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny bundle after a few steps of training."""
+    """A tiny bundle after a few training steps."""
     folder, out = tmp_path_factory.mktemp("model"), tmp_path_factory.mktemp("bundle")
     conversations = load_corpora(data_dir)
     model, tokenizer = tiny_model(), tiny_tokenizer()

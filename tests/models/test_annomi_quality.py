@@ -1,4 +1,4 @@
-"""AnnoMI quality: what the yardsticks beside our outputs are made of."""
+"""AnnoMI quality: the measures that the model's outputs are compared with."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_codes_are_shares_of_the_annotators_votes() -> None:
 
 
 def test_every_measure_is_computed_on_sessions_and_on_topics() -> None:
-    """Words that differ with quality are found, outputs of pure chance are not."""
+    """Words that differ with quality are detected, random outputs are not."""
     chance = np.random.default_rng(3)
     sessions = []
     for number in range(SESSIONS):

@@ -1,4 +1,4 @@
-"""What needs no model: which items it sees, and figures that are known beforehand."""
+"""Baselines without a model: their test items, and figures known in advance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def exchange(number: int, behaviour: str, text: str) -> Conversation:
 
 
 def exchanges() -> list[Conversation]:
-    """Two thirds are questions, and the words say which."""
+    """Two thirds are questions, recognisable by their words."""
     said = {"question": "how was that for you", "reflection": "you were sad about it"}
     kinds = ["question", "question", "reflection"]
     return [exchange(n, kinds[n % 3], said[kinds[n % 3]]) for n in range(90)]
@@ -59,7 +59,7 @@ def test_a_rating_is_a_label_from_0_to_4() -> None:
 
 
 def test_length_alone_has_a_separate_row() -> None:
-    """Ratings that rise with the number of words, and words that say nothing."""
+    """Ratings that rise with the number of words, and uninformative words."""
     conversations = [
         Conversation(
             "empathetic_exchanges",
@@ -77,7 +77,7 @@ def test_length_alone_has_a_separate_row() -> None:
     rows = baselines.rating_rows(baselines.splits_of("empathy", conversations, folds=3))
     assert rows["length"]["spearman"]["value"] == pytest.approx(1.0)
     assert rows["length"]["same_length"] is None
-    assert np.isnan(rows["words"]["same_length"]["value"]), "nothing is left to explain"
+    assert np.isnan(rows["words"]["same_length"]["value"]), "no variance is left to explain"
 
 
 def test_the_command_writes_every_task(

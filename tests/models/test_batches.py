@@ -29,7 +29,7 @@ from tests.models.tiny import tiny_tokenizer  # noqa: E402
 
 
 def chat(turns: int) -> Conversation:
-    """Client and counsellor in turn, the counsellor's turns labelled:  c0 S1 c2 S3 ..."""
+    """Alternating client and counsellor turns, with labelled counsellor turns:  c0 S1 c2 S3 ..."""
     made = []
     for number in range(turns):
         role = COUNSELLOR if number % 2 else CLIENT
@@ -43,7 +43,7 @@ def step_of(turns: int, window: Window) -> Step:
 
 
 def seen(step: Step, row: int) -> dict[int, int]:
-    """Position of the turn seen at each offset by one target."""
+    """Position of the turn at each offset of a target's window."""
     targets = step.targets
     return {
         offset: int(targets.context[row, slot])

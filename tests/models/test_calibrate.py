@@ -1,4 +1,4 @@
-"""What is fitted after training, on made-up outputs, and that no fold decides for itself."""
+"""Calibration on synthetic outputs; no fold is calibrated with its own labels."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def outputs(probabilities: np.ndarray, seed: int = 0) -> HeadOutputs:
 
 
 def spans(probabilities: list[float], gold: list[int], row: int = 0) -> RationaleOutput:
-    """Each token a sentence of its own."""
+    """Spans with one sentence per token."""
     return RationaleOutput(np.array(probabilities), np.array(gold), np.arange(len(gold)), row=row)
 
 
 def test_temperature_and_bias_undo_overconfidence_and_shifted_shares() -> None:
-    """Logits are three times too large and the second label was made twice as likely as it is."""
+    """Logits are three times too large, and the second label twice as likely as it should be."""
     true = np.random.default_rng(0).dirichlet([1.0, 1.0], size=20_000)
     shifted = np.log(true) + np.array([0.0, np.log(2)])
     given = HeadOutputs(3.0 * shifted, np.eye(2)[drawn(true)])
@@ -84,9 +84,12 @@ def test_a_label_threshold_separates_the_labels() -> None:
 @pytest.mark.parametrize(
     ("right", "expected"),
     [
-        ([1, 1, 1, 1, 1, 1, 1, 1, 1, 0], 0.0),  # nine of ten: nothing to leave out
-        ([0, 0, 1, 1, 1, 1, 1, 1, 1, 1], 0.2),  # without the least sure, eight of nine; then all
-        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0.3),  # never right: three tenths at most abstain
+        ([1, 1, 1, 1, 1, 1, 1, 1, 1, 0], 0.0),  # nine of ten correct: no abstention
+        (
+            [0, 0, 1, 1, 1, 1, 1, 1, 1, 1],
+            0.2,
+        ),  # eight of nine without the least certain; then all correct
+        ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0.3),  # never correct: at most three tenths abstain
     ],
 )
 def test_abstaining_stops_at_nine_right_of_ten_or_at_three_tenths(
@@ -134,7 +137,7 @@ def folds(count: int, seed: int = 0) -> list[Fold]:
 
 
 def poison(fold: Fold) -> Fold:
-    """The same outputs, every label turned round: a sentinel that any use of it would show."""
+    """The same outputs with reversed labels, so that any use of them is detected."""
     views = {}
     for view, given in fold.views.items():
         heads = {

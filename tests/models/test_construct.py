@@ -1,4 +1,4 @@
-"""The benchmark of low empathy: its sessions, the fit of the index, its figures, its direction."""
+"""The low-empathy benchmark: sessions, fit of the index, figures and direction."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ LENGTHS = (4, 5, 6)
 
 
 def said(key: str, number: int) -> str:
-    """A text whose first word tells where it is from, of one of three lengths."""
+    """A text of one of three lengths; its first word names its origin."""
     return " ".join([key, *["word"] * (LENGTHS[number % 3] - 1)])
 
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Corpora in which every text names the key of its conversation."""
+    """Corpora in which every text contains the key of its conversation."""
     folder = tmp_path_factory.mktemp("corpora")
     pairs = []
     for n in range(360):
@@ -99,7 +99,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Intervals from few resamples: their width is not what is tested here."""
+    """Use few resamples: the width of the intervals is not tested here."""
     monkeypatch.setattr(figures, "interval", functools.partial(interval, resamples=10))
 
 
@@ -164,7 +164,7 @@ def test_changes_are_as_long_as_their_controls_and_replace_the_same_turns(corpor
 def test_swapped_sessions_have_their_controls_answers_to_other_posts(
     corpora: Path,
 ) -> None:
-    """In the corpus here an answer has the words of its post, so what fits can be seen."""
+    """In this corpus an answer has the words of its post, so that matches are detectable."""
     made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, SEED), 0, SEED)
     swaps: dict[tuple[str, str], dict[str, list[RatedSession]]] = {}
     for session, known in zip(made.sessions, made.known, strict=True):
@@ -182,7 +182,7 @@ def test_swapped_sessions_have_their_controls_answers_to_other_posts(
         fitting, other = kinds["fitting"], kinds["misplaced"]
         assert len(fitting) == len(other) == 2
         assert texts(fitting, CLIENT) == texts(other, CLIENT)
-        assert texts(fitting, CLIENT) == texts(fitting, COUNSELLOR), "each below its own post"
+        assert texts(fitting, CLIENT) == texts(fitting, COUNSELLOR), "each answers its own post"
         assert texts(other, COUNSELLOR) == texts(fitting, COUNSELLOR)[::-1], "swapped"
         posts = [text for session in texts(fitting, CLIENT) for text in session]
         assert len(set(posts)) == 2 * benchmark.EXCHANGES
@@ -231,13 +231,13 @@ def test_composed_sessions_have_labels_and_differ_in_empathy(corpora: Path) -> N
     assert max(means) >= 4.5
 
 
-# The fit, on features that are made up.
+# The fit, on synthetic features.
 
 
 def part_of(
     sessions: list[tuple[RatedSession, Known]], values: dict[str, np.ndarray], opportunity: float
 ) -> Part:
-    """A part whose counsellor turns have these features, in order; the others are 0."""
+    """A part whose counsellor turns have these features in order; all others are 0."""
     made = BenchmarkSessions()
     for session, known in sessions:
         made.add(session, known)
@@ -299,7 +299,7 @@ def test_an_answer_in_two_sessions_is_used_once() -> None:
 
 
 def test_motivational_weights_follow_quality() -> None:
-    """Reflections are more in good sessions, advice in bad ones, open questions in neither."""
+    """Good sessions have more reflections, bad ones more advice; open questions do not differ."""
     chance = np.random.default_rng(1)
     exchanges, sessions = 8, 60
     high = np.repeat(np.arange(sessions) % 4 != 0, exchanges)
@@ -320,7 +320,7 @@ def test_motivational_weights_follow_quality() -> None:
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (0.6, 0.6), (0.3, 1.0)])
 def test_planted_variances_are_recovered_with_any_weights(weights: tuple[float, float]) -> None:
-    """Answers of weight w vary by within / sqrt(w), as the posterior of the index takes them."""
+    """Answers of weight w vary by within / sqrt(w), as the posterior of the index assumes."""
     chance = np.random.default_rng(6)
     mean, between, within = 0.52, 0.09, 0.24
     sessions = []
@@ -337,14 +337,14 @@ def test_planted_variances_are_recovered_with_any_weights(weights: tuple[float, 
 
 
 def test_equal_sessions_have_no_variance_between_them() -> None:
-    """The means differ by less than their noise alone explains: no root of a negative number."""
+    """The means differ less than their noise explains; the square root must not be negative."""
     one = (np.array([1.0, 1.0]), np.array([0.2, 0.8]))
     assert fit.spreads([one, one, one])[1] == 0.0
 
 
 @pytest.mark.parametrize("opportunity", [1.0, 0.0])
 def test_a_planted_reference_is_recovered(opportunity: float) -> None:
-    """Spreads above their floors, with full weights and with the weight of no opportunity."""
+    """Variances above their minimum, with full weights and with the weight without opportunity."""
     chance = np.random.default_rng(2)
     sessions, exchanges, mean, between, within = 400, 10, 0.5, 0.25, 0.3
     weight = fit.FLOOR + (1 - fit.FLOOR) * opportunity
@@ -352,11 +352,11 @@ def test_a_planted_reference_is_recovered(opportunity: float) -> None:
     answers = chance.normal(np.repeat(level, exchanges), within / weight**0.5)
     real = [(session_of(n, exchanges), Known("real", "peer-support", 0)) for n in range(sessions)]
     part = part_of(real, {"reflection": answers}, opportunity)
-    # Half of the answer, so that none of them is cut off at 0 or 1.
+    # Half of the answer, so that no value is clipped at 0 or 1.
     answer = AnswerModel(0.25, {"reflection": 0.5})
     found = fit.reference("peer-support", answer, 0.5, [part], lambda _, known: known.fold == 0)
     assert found.mean == pytest.approx(mean, abs=0.02)
-    assert (found.between, found.within) == (fit.SPREAD, fit.NOISE), "the floors"
+    assert (found.between, found.within) == (fit.SPREAD, fit.NOISE), "the minimum values"
     lowest, highest = found.quantiles[0], found.quantiles[-1]
     assert found.quantiles == sorted(found.quantiles)
     assert found.low == pytest.approx(found.quantiles[2])
@@ -433,14 +433,14 @@ def test_degraded_sessions_are_compared_with_their_controls() -> None:
 
 
 def of_means(means: list[float], **known: Any) -> SessionTrace:
-    """A session whose plain means after each turn and at the end are these, over every span."""
+    """A session with these plain means after each turn and at the end, for all window lengths."""
     plain = [dict.fromkeys(SPANS, value) for value in (*means, means[-1])]
     return replace(watched([0.5] * len(means), **known), plain=tuple(plain))
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_low_plain_mean_counts_as_low_empathy() -> None:
-    """The risk says nothing here; the mean after three turns is right, that after six wrong."""
+    """The risk is uninformative; the mean after three turns is correct, that after six is not."""
     found = []
     for n in range(8):
         w = of_means([0.0, 0.0, float(n), 0.0, 0.0, 9.0 - n], kind="composed", onset=None)
@@ -496,7 +496,7 @@ def test_swapped_sessions_are_distinguished_from_their_controls() -> None:
 
 
 def test_plain_means_use_only_turns_up_to_each_turn() -> None:
-    """A final score takes the place of the provisional one, and only from then on::
+    """A final score replaces the provisional one from its time on::
 
     turn   1p  3p  1f  5p  3f  5f
     total   0   6   3   6   0   3
@@ -519,11 +519,11 @@ def test_plain_means_use_only_turns_up_to_each_turn() -> None:
     assert plain_means([heard]) == ()
 
 
-# The direction: what people labelled, known exactly, through fit and service.
+# The direction: exact human labels through fit and service.
 
 
 def exact(sessions: list[RatedSession], totals: list[list[int]]) -> Scored:
-    """Scores that are sure of levels with these totals, and of distress in every client turn."""
+    """Scores with certain levels of these totals, and certain distress in every client turn."""
     starts = np.cumsum([0, *(len(session.turns) for session in sessions)])
     levels = iter([total for of_session in totals for total in of_session])
     rows = {head.name: np.zeros((starts[-1], len(head.labels)), np.float32) for head in HEADS}
@@ -543,7 +543,7 @@ def exact(sessions: list[RatedSession], totals: list[list[int]]) -> Scored:
 
 
 def drawn(chance: np.random.Generator, count: int) -> list[int]:
-    """Totals of a session that leans to more or to less empathy."""
+    """Totals of a session with more or less empathy."""
     weight = np.exp(chance.uniform(-benchmark.LEAN, benchmark.LEAN) * np.arange(7))
     return chance.choice(7, count, p=weight / weight.sum()).tolist()
 
@@ -586,4 +586,4 @@ def test_the_risk_falls_with_labelled_empathy() -> None:
         assert found["auroc_after_three"]["value"] > 0.85
         assert len(own[0].plain) == benchmark.EXCHANGES + 1
         plain = figures.composed(seen, domain, figures.by_plain_mean("all turns"))
-        assert plain["spearman"]["value"] > 0.99, "the truth is this mean"
+        assert plain["spearman"]["value"] > 0.99, "the true value is this mean"

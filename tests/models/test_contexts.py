@@ -1,4 +1,4 @@
-"""Contexts, phrases and contrast examples; nothing that is probed is trained on."""
+"""Contexts, phrases and contrast examples; no probed item is used for training."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 
 def pair(text: str, level: int = 1, **phrases: str) -> Conversation:
-    """An EPITOME pair whose response has the given rationale for each mechanism named."""
+    """An EPITOME pair whose response has the given rationale for each named mechanism."""
     response = Turn(COUNSELLOR, text)
     for head in RATIONALE_ORDER:
         found = text.find(phrases[head]) if head in phrases else -1
@@ -75,7 +75,7 @@ def test_one_service_corpus_is_reserved_for_the_probe_and_the_others_are_shared(
         "empathetic_dialogues",
     }
     assert sources["probe"] == sources["train"] | {"uss_ccpe"}
-    # Each conversation gives one context, in one pool; other emotions than good or bad, none.
+    # Each conversation with a good or bad emotion gives one context in one pool.
     assert sum(map(len, found.values())) == ROWS * 6
     assert {c.kind for c in found["probe"]} == {"task", "good_news", "bad_news"}
 
@@ -127,7 +127,7 @@ def test_no_emotion_is_both_good_and_bad() -> None:
 
 @with_corpora
 def test_no_public_conversation_gives_contexts_to_both_pools() -> None:
-    """By conversation; the same words in two conversations are left out by the probe (below)."""
+    """By conversation; the probe excludes equal words of two conversations (below)."""
     folder = resolve_data_dir(None)
     counts = [sum(1 for _ in contexts(folder, pool)) for pool in ("train", "probe")]
     assert min(counts) > 5000
@@ -281,7 +281,7 @@ def test_a_phrase_gets_a_full_stop_and_is_a_separate_sentence() -> None:
 
 @with_corpora
 def test_public_contrast_examples_have_no_probed_phrase_or_held_out_response() -> None:
-    """Of one fold: what trains comes from the fold's training part alone."""
+    """For one fold: training examples come only from the fold's training part."""
     folder = resolve_data_dir(None)
     parts = split_fold(list(epitome.load(folder)), 0, 5, 17)
     made = contrast.load(parts["train"], folder, 17)

@@ -1,4 +1,4 @@
-"""Loaders on made-up files in the publishers' formats."""
+"""Loaders with synthetic files in the publishers' formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A student with fewer layers comes to say what its teacher says."""
+"""A student with fewer layers learns its teacher's outputs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RECIPE = Recipe(
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Sums in one order; and tiny matrices gain nothing from more."""
+    """Use one thread, for sums in a fixed order."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -99,7 +99,7 @@ def test_the_student_is_smaller_and_starts_from_the_teachers_weights(found: Mate
 
 
 def test_the_units_with_the_largest_contribution_are_kept(found: Material) -> None:
-    """Units whose outgoing weights are nothing are the ones to go."""
+    """Units whose outgoing weights are zero are removed."""
     large = tiny_model()
     gone = torch.arange(0, 64, 2)
     with torch.no_grad():
@@ -140,7 +140,7 @@ def test_the_teachers_outputs_round_trip_through_files(
     monkeypatch.setattr("models.distil.teacher._encoded", None)
     again = outputs(model, found.texts, tmp_path, bf16=False)
     np.testing.assert_array_equal(first.vectors, again.vectors)
-    with pytest.raises(TypeError):  # other weights: nothing on disk is theirs
+    with pytest.raises(TypeError):  # other weights: no stored output belongs to them
         outputs(tiny_model(3).eval(), found.texts, tmp_path, bf16=False)
 
 
@@ -214,7 +214,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
 def test_calibration_reverts_changes_of_temperature_and_bias(
     found: Material, teacher: Teacher
 ) -> None:
-    """A student whose logits are the teacher's, doubled, is told to halve them."""
+    """A student whose logits are twice the teacher's gets a temperature that halves them."""
     student = from_teacher(tiny_model(), [0, 1], 64, found.texts[:20])
     name = "strategy"
     last = student.head.tasks[name][-1]
@@ -254,7 +254,7 @@ def test_held_out_data_is_never_used_for_training(data_dir: Path) -> None:
     assert not any(normal(t.text) in tested for item in chats for t in item.turns)
 
 
-@pytest.mark.filterwarnings("default")  # the exporter's own
+@pytest.mark.filterwarnings("default")  # raised by the exporter
 def test_the_commands_build_a_bundle_and_report_its_loss(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of models/ and export/ are true."""
+"""The doctests of models/ and export/ pass."""
 
 import pytest
 

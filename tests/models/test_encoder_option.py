@@ -39,7 +39,7 @@ SHAPE = {
 
 
 def save(model: Any, folder: Path) -> Path:
-    """The folder of a pretrained encoder, as `save_pretrained` writes it."""
+    """Save a pretrained encoder in a folder, as `save_pretrained` does."""
     model.save_pretrained(folder)
     special = {f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk")}
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tiny_tokenizer(), **special)
@@ -74,7 +74,7 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def trained(corpora: Path, encoder: Path, out: Path, *options: str) -> dict[str, Any]:
-    """What `python -m models.train` writes into training.json."""
+    """The training.json of `python -m models.train`."""
     app = train.typer.Typer()
     app.command()(train.main)
     arguments = [f"--data-dir={corpora}", f"--out={out}", f"--encoder={encoder}", "--max-steps=2"]
@@ -98,7 +98,7 @@ def test_the_encoders_tokenizer_is_used_unchanged(encoders: dict[str, Path]) -> 
     assert found.padding is None
 
 
-@pytest.mark.filterwarnings("default")  # the exporter's own
+@pytest.mark.filterwarnings("default")  # raised by the exporter
 def test_another_encoder_works_from_training_to_bundle(
     corpora: Path, encoders: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -147,7 +147,7 @@ def test_only_layers_with_berts_layout_can_be_frozen(
 def test_frozen_and_trained_layers_together_equal_the_encoder(
     kind: str, encoders: dict[str, Path]
 ) -> None:
-    """Where layers may be frozen, a turn comes out as it does from the unbroken encoder."""
+    """For encoders with freezable layers, a turn has the same output as from the whole encoder."""
     model, _ = multitask.from_base(str(encoders[kind]))
     encoder: TurnEncoder = model.encoder.eval()
     ids = torch.randint(4, 30, (3, 9), generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""Tables and the document from folds: what is in them comes from the predictions alone."""
+"""Tables and the document from folds: all figures come from the predictions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two of three folds, of models that learned nothing."""
+    """Two of three folds, with untrained models."""
     folder = tmp_path_factory.mktemp("folds")
     for number in (0, 2):
         multitask.save(tiny_model(number), tiny_tokenizer(), folder / str(number), {"seed": 17})
@@ -56,7 +56,7 @@ def test_finished_folds_are_those_with_a_model(trained: Path) -> None:
 
 
 def test_every_item_is_scored_in_one_fold(corpora: Path) -> None:
-    """Also the lines labelled by people, which never train."""
+    """Including human-labelled lines, which are never used for training."""
     conversations = load_corpora(corpora)
     parts = [folds.held_out(conversations, number, 3, 17) for number in range(3)]
     tested = [key_of(item) for part in parts for item in part]
@@ -91,7 +91,7 @@ def test_predictions_are_cached_until_the_model_changes(
 
 
 def test_masks_equal_the_services_spans() -> None:
-    """The evaluation's tokens are those that lie in the service's spans of the same text."""
+    """The evaluation's tokens are the tokens in the service's spans of the same text."""
     text = "I hear you. That must be so hard, and I am sorry! Why do you think so?"
     pieces = tiny_tokenizer().encode(text, add_special_tokens=False)
     chance = np.random.default_rng(3)
@@ -140,7 +140,7 @@ def strategies_fold(number: int, labels: list[int], given: list[int]) -> Fold:
 
 
 def test_seven_binary_tasks_and_their_mean() -> None:
-    """Four turns: a question taken for others, others right, two questions right."""
+    """Four turns: a question predicted as others, others correct, two questions correct."""
     fold = strategies_fold(0, [0, 7, 0, 0], [7, 7, 0, 0])
     table = report.CrossValidation([fold], 5).strategies()["views"]["final"]["argmax"]
     assert list(table["tasks"]) == list(report.TASKS)
@@ -149,7 +149,7 @@ def test_seven_binary_tasks_and_their_mean() -> None:
     assert question["precision"]["mean"] == pytest.approx((1 / 2 + 1) / 2)
     assert question["recall"]["mean"] == pytest.approx((1 + 2 / 3) / 2)
     assert question["f1"]["mean"] == pytest.approx((2 / 3 + 4 / 5) / 2)
-    # the six others never occur: "no" is right four times of four, "yes" counts nothing
+    # the other six never occur: "no" is correct in four of four, "yes" counts nothing
     assert table["mean"]["accuracy"]["mean"] == pytest.approx((0.75 + 6) / 7)
     assert table["mean"]["f1"]["mean"] == pytest.approx(((2 / 3 + 4 / 5) / 2 + 6 * 0.5) / 7)
 
@@ -203,13 +203,13 @@ def level_figures(value: float) -> dict[str, object]:
 
 
 def test_the_document_matches_its_files(tmp_path: Path) -> None:
-    """Change a figure in the JSON and the page changes; what is missing is said to be."""
+    """A changed figure in the JSON changes the page; missing figures are stated."""
     folder = tmp_path / "evaluation"
     folder.mkdir()
     document.write_json(folder / "levels.json", level_figures(0.8123))
     first = document.write(folder).read_text(encoding="utf-8")
     assert "81.2 ± 1.0" in first
-    # Student's over two folds: 12.71 times 0.01 over the root of two.
+    # Student's t over two folds: 12.71 times 0.01 divided by the square root of two.
     span = "81.2 | 72.2 to 90.2"
     assert (
         f"| EPITOME level ER, accuracy | ≥ 80 | EPITOME 79.4 | {span} | yes, uncertain |" in first
@@ -231,12 +231,12 @@ def two_folds(*values: float) -> dict[str, object]:
 
 
 def test_rationales_have_a_separate_figure_for_marked_responses() -> None:
-    """Marked and half found; marked and missed; empty and shown; empty and empty."""
+    """Annotated and half found; annotated and missed; empty and predicted; both empty."""
     gold = [np.array(row) for row in ([1, 1], [1, 0], [0, 0], [0, 0])]
     given = [np.array(row) for row in ([1, 0], [0, 0], [1, 1], [0, 0])]
     found = report.rationale(gold, given)
     assert found["token_f1_gold"] == pytest.approx((2 / 3 + 0) / 2)
-    assert found["iou_f1_gold"] == pytest.approx(0.5)  # half of the span overlaps: right
+    assert found["iou_f1_gold"] == pytest.approx(0.5)  # half of the span overlaps: correct
     assert found["empty_agreed"] == 0.25
     assert found["token_f1"] == pytest.approx((2 / 3 + 0 + 0 + 1) / 4)
     assert found["always_empty"] == 0.5
@@ -331,7 +331,7 @@ def test_choices_on_the_evaluated_folds_are_listed(tmp_path: Path) -> None:
 
 
 def test_no_difference_is_called_better_without_an_interval() -> None:
-    """The words of the page; tables from files have no adjectives."""
+    """Checks the text of the page; tables from files have no adjectives."""
     words = [document.HEAD, document.TARGET_NOTES, document.SMALL, document.ONE_RUN]
     words += [value for name, value in vars(tables).items() if name.endswith("_NOTES")]
     words += [value for name, value in vars(sections).items() if name.endswith("_NOTES")]
@@ -381,7 +381,7 @@ def test_trainings_of_another_size_have_a_separate_table(tmp_path: Path) -> None
     assert "80.0" in whole
     assert "focal" not in whole
     assert "These small trainings" not in whole
-    assert "| recipe |" not in kept, "with nothing beside it, it says nothing"
+    assert "| recipe |" not in kept, "without a comparison there is no statement"
 
 
 def test_an_existing_plot_is_included(tmp_path: Path) -> None:
@@ -418,7 +418,7 @@ def test_a_target_may_be_an_upper_bound(value: float, reached: str) -> None:
 
 
 def test_every_target_has_a_figure_in_the_real_files(tmp_path: Path) -> None:
-    """Every target on our own tables is found in what the command writes."""
+    """Every target is found in the output of the command."""
     files = {name: {} for name in document.COMMANDS}
     assert document.lookup(files, Target("x", ("levels", "y"), 1, "")) is None
     assert {target.path[0] for target in TARGETS} <= set(files)
@@ -456,7 +456,7 @@ def test_a_lever_names_parameters_of_the_recipe_and_changes_one(lever: ablation.
     recipe = ablation.Recipe(**{"epochs": 1} | lever.recipe)
     changes = recipe != ablation.Recipe(epochs=1)
     others = lever.corpora or lever.adapted or lever.orders
-    same = {"recipe", "epitome_twice"}  # the recipe has taken the second over since it was tried
+    same = {"recipe", "epitome_twice"}  # the recipe has adopted the second one since the experiment
     assert changes or others or lever.name in same
     assert set(recipe.repeats) == set(ablation.REPEATS)
 

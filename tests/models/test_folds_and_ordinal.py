@@ -24,7 +24,7 @@ def target(label: int) -> torch.Tensor:
 
 
 def certain(label: int) -> torch.Tensor:
-    """Logits that leave nothing to the other labels."""
+    """Logits with zero probability for the other labels."""
     return 60.0 * target(label)
 
 
@@ -79,7 +79,7 @@ def test_folds_are_about_equal_and_move_with_the_seed() -> None:
 
 
 def test_split_fold_keeps_order_and_keys_and_tests_everything_once() -> None:
-    """Two conversations a key, as two responses to one post."""
+    """Two conversations per key, like two responses to one post."""
     given = [Conversation("epitome", f"p{number // 2}", []) for number in range(200)]
     tested: list[Conversation] = []
     for fold in range(5):

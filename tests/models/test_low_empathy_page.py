@@ -1,4 +1,4 @@
-"""The section on low empathy in docs/evaluation.md, from a small made-up file."""
+"""The section on low empathy in docs/evaluation.md, from a small synthetic file."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_other_tables_are_included() -> None:
     assert "- nesting: no session was seen by what scores it" in section
     assert section.count("### Degraded sessions, ") == 2
     assert "| turn 3 | every | no mechanism | strong | 40 | 0.11 (0.09 to 0.13) |" in section
-    assert "misplaced" not in section, "controls of that kind came from other sessions, too"
+    assert "misplaced" not in section, "controls of that kind include other sessions"
     assert "0.61 to 0.65 by fold" in section
     assert "| counselling | untouched | 50 | 0 (0 to 7) | – |" in section
     assert "AUROC of low quality 0.87 (0.84 to 0.92) in 99 sessions" in section
@@ -159,7 +159,7 @@ def test_plain_means_are_compared_with_the_risk() -> None:
     assert row(section, "counselling: Spearman with turns |").endswith(
         "| 0.31 | -0.29 | -0.28 | -0.27 |"
     )
-    assert "swapped answers" not in section, "the means were not measured on these"
+    assert "swapped answers" not in section, "the means were not measured on these sessions"
 
 
 def test_the_outcome_of_motivational_interviewing_is_one_of_the_targets() -> None:

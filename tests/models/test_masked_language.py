@@ -1,4 +1,4 @@
-"""Domain-adaptive pre-training: steps, what is hidden, and the loss."""
+"""Domain-adaptive pre-training: steps, masked tokens and the loss."""
 
 from __future__ import annotations
 

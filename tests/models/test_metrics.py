@@ -1,4 +1,4 @@
-"""Metrics against values worked out by hand."""
+"""Metrics compared with values computed by hand."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_token_f1_is_the_mean_over_responses() -> None:
 
 
 def test_always_empty_scores_the_share_without_rationale_in_both_measures() -> None:
-    """The property of Lee et al.'s "Majority" row that gives the count away."""
+    """The property of Lee et al.'s "Majority" row that reveals the count."""
     gold = [[1, 1, 0], [0, 0], [0, 0], [0, 1]]
     empty = [[0] * len(mask) for mask in gold]
     assert metrics.token_f1(gold, empty) == metrics.iou_f1(gold, empty) == 0.5

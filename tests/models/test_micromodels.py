@@ -1,4 +1,4 @@
-"""Micromodels on texts whose similarities are known."""
+"""Micromodels on texts with known similarities."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.models.tiny import WORDS, tiny_tokenizer
 
 
 def embed(texts: Sequence[str]) -> np.ndarray:
-    """Unit vectors that count words: cosine is the share of words in common."""
+    """Unit vectors of word counts: the cosine is the share of common words."""
     counts = np.array([[text.lower().split().count(word) for word in WORDS] for text in texts])
     return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
 

@@ -1,4 +1,4 @@
-"""MITI counts beside human codes, on made-up sessions whose answer is known."""
+"""MITI counts compared with human codes, on synthetic sessions with known results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORDS = {
 
 
 def labels_of(text: str) -> dict[str, str]:
-    """What people find in a text: its last question, its complex reflection if it has one."""
+    """The human codes of a text: its last question and, if any, its complex reflection."""
     found: dict[str, str] = {}
     for sentence in text.split():
         if found.get("reflection") != "complex" or "reflection" not in WORDS[sentence]:
@@ -49,7 +49,7 @@ def labels_of(text: str) -> dict[str, str]:
 
 
 class Knowing(FakeScorer):
-    """Says what people said; of what stands in the window it hears nothing."""
+    """A scorer that returns the human codes and ignores the window."""
 
     def encode(self, texts: list[str], roles: object = None) -> list[Encoding]:
         return [Encoding(text.encode(), {}, truncated=False) for text in texts]
@@ -67,7 +67,7 @@ class Knowing(FakeScorer):
 
 
 def session(key: str, *texts: str) -> Conversation:
-    """Client turns stand between the counsellor's, but for texts that begin with +."""
+    """A session with a client turn before each counsellor turn, unless its text starts with +."""
     turns: list[Turn] = []
     for text in texts:
         if not text.startswith("+"):
@@ -104,7 +104,7 @@ def test_a_scorer_that_agrees_with_people_has_no_error() -> None:
 
 
 def test_counting_each_sentence_exceeds_human_counts() -> None:
-    """In d three questions and three reflections of a volley count as one each for people."""
+    """Humans count the three questions and three reflections of the volley in d as one each."""
     ways = measured(Knowing(), SESSIONS)["all"]["ways"]
     apart = ways["sentences, probabilities, each counted"]
     once = ways["sentences, probabilities, one of a kind in a volley"]
@@ -158,7 +158,7 @@ def test_held_out_sessions_follow_the_split() -> None:
 
 
 def written(folder: Path, sessions: Sequence[Conversation]) -> Path:
-    """The sessions in the publisher's form."""
+    """Write the sessions in the publisher's format."""
 
     def note(turn: Turn) -> dict[str, object]:
         if turn.role == CLIENT:

@@ -1,4 +1,4 @@
-"""Heads against ratings on made-up sessions whose answer is known."""
+"""Correlations of heads and ratings, on synthetic sessions with known results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_head_that_recognises_the_file_has_no_partial_correlation() -> None:
 
 
 def test_p_values_are_corrected_over_all_ratings_together() -> None:
-    """Holm: the smallest of m is multiplied by m, the largest stays, never out of order."""
+    """Holm: the smallest of m is multiplied by m, the largest is unchanged, the order is kept."""
     content = multitrait.table([rated(seed) for seed in range(4)])
     cells = content["cells"]
     assert content["tests"] == len(cells) == 12
@@ -100,7 +100,7 @@ def chat(number: int, source: str) -> RatedSession:
 
 
 def folds_of(sessions: list[RatedSession]) -> list[Fold]:
-    """Two folds whose sympathy says the chat's rating, whose other heads say nothing."""
+    """Two folds whose sympathy equals the chat's rating and whose other heads are uninformative."""
     starts = np.cumsum([0, *(len(session.turns) for session in sessions)])
     chance = np.random.default_rng(3)
     heads = {head: chance.normal(size=(int(starts[-1]), 2)) for head in OUTCOME_HEADS}
@@ -118,7 +118,7 @@ def test_the_table_is_made_from_fold_outputs_and_printed(tmp_path: Path) -> None
     given = multitrait.rated_by(sessions, members)
     assert {item.name for item in given} >= {"ESConv empathy", "ESConv relevance", "ESConv fall"}
     empathy = next(item for item in given if item.name == "ESConv empathy")
-    assert len(empathy.rating) == 80, "each chat once, in the fold that left it out"
+    assert len(empathy.rating) == 80, "each chat once, in the fold that held it out"
     assert empathy.own == {"sympathy"}
     assert set(empathy.file.tolist()) == {0, 1}
     assert set(empathy.scores) == set(multitrait.PERCEIVED)

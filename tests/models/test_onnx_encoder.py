@@ -1,4 +1,4 @@
-"""A BERT encoder becomes ONNX and comes back with the same outputs."""
+"""A BERT encoder exported to ONNX and loaded again has the same outputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bert() -> torch.nn.Module:
     torch.manual_seed(5)
     config = transformers.BertConfig(**CONFIG, attn_implementation="eager")
     model = transformers.BertModel(config, add_pooling_layer=False).eval()
-    with torch.no_grad():  # equal initial biases would be one initialiser in the file
+    with torch.no_grad():  # equal initial biases would be deduplicated in the file
         for parameter in model.parameters():
             parameter.add_(0.02 * torch.randn_like(parameter))
     return model
@@ -44,7 +44,7 @@ def bert() -> torch.nn.Module:
 
 @pytest.fixture(scope="module")
 def exported(bert: torch.nn.Module, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An ONNX file as registries have it: by the tracing exporter, tokenizer beside it."""
+    """An ONNX file as in registries: by the tracing exporter, with its tokenizer."""
     file = tmp_path_factory.mktemp("onnx") / "model.onnx"
     export(bert, file)
     tiny_tokenizer().save(str(file.with_name("tokenizer.json")))
@@ -52,7 +52,7 @@ def exported(bert: torch.nn.Module, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 class States(torch.nn.Module):
-    """Token states alone."""
+    """Returns only the token states."""
 
     def __init__(self, bert: torch.nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Perceived empathy and outcome risks: bags, pooling, honest nesting, one formula for the risk."""
+"""Perceived empathy and outcome risks: bags, pooling, nested folds, the service's formula."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_multiple_instance_learning_finds_the_rated_turn() -> None:
 
 
 def test_a_bag_is_the_mean_of_its_turns() -> None:
-    """So what is learned of bags holds for turns: the layer of the model says the same."""
+    """So weights learned from bags apply to turns: the model's layer gives the same result."""
     chance = np.random.default_rng(2)
     x = chance.normal(size=(12, 5)).astype(np.float16)
     features = TurnFeatures(np.array([0, 12]), dict.fromkeys(VIEWS, x), x)
@@ -191,7 +191,7 @@ def test_a_bag_is_the_mean_of_its_turns() -> None:
 
 
 def test_turn_ratings_have_the_total_weight_of_sessions() -> None:
-    """A thousand ratings of turns that all say no do not drown twenty of sessions that say yes."""
+    """A thousand negative turn ratings do not outweigh twenty positive session ratings."""
     x = np.zeros((1020, 2), np.float16)
     x[:20, 0] = 1.0
     features = TurnFeatures(np.array([0, 1020]), dict.fromkeys(VIEWS, x), x)
@@ -230,7 +230,7 @@ def test_the_fused_features_equal_the_models(tmp_path) -> None:
 
 
 def test_no_outcome_of_a_fold_trains_its_scorer() -> None:
-    """Other ratings in the fold, and nothing changes but the truth it is measured against."""
+    """Other ratings in the fold change only the labels that it is evaluated with."""
     model = tiny_model()
     sessions = chats()
     features = random_features(sessions, FUSED * model.config.hidden_size)
@@ -290,7 +290,7 @@ NAMES = ["conduct.a", "b_recent", "constant", TURNS]
 
 
 def points(seed: int, sign: float = 1.0, n: int = 400) -> Points:
-    """The first feature speaks for the outcome, or, with the other sign, against it."""
+    """The first feature predicts the outcome, or, with the other sign, its absence."""
     chance = np.random.default_rng(seed)
     x = chance.normal(size=(n, 4))
     x[:, 2] = 1.0

@@ -1,4 +1,4 @@
-"""The probe: what it asks, how it counts, and scorers that are wrong in known ways."""
+"""The context probe: its cases, its counting, and scorers with known errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.models.test_contexts import PAIRS, write_contexts
 from tests.models.tiny import epitome_row, tiny_model, tiny_tokenizer, write_rows
 
 SIZE = 84
-"""Four corpora, seven phrases and three placements all evenly often."""
+"""Four corpora, seven phrases and three placements, equally often."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def of(given: list[Case], condition: str, mechanism: str) -> list[Case]:
 
 
 class Constant:
-    """Always the same level."""
+    """A scorer that always returns the same level."""
 
     def __init__(self, level: int) -> None:
         self.level = level
@@ -58,7 +58,7 @@ class Constant:
 
 
 class Knowing:
-    """Hears words and context: a phrase counts after bad news, congratulations after good news."""
+    """A scorer of words and context: phrases count after bad news, congratulations after good."""
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
         return np.array([[self._fits(dialogue)] * 3 for dialogue in dialogues]).astype(int)
@@ -71,7 +71,7 @@ class Knowing:
         return cheerful if "joyful" in before else sad or before == "I failed."
 
 
-# What is asked
+# Cases
 
 
 def test_every_phrase_corpus_and_placement_is_probed_equally_often(given: list[Case]) -> None:
@@ -134,7 +134,7 @@ def test_cases_are_reproducible(tmp_path: Path) -> None:
     assert cases(folder, [], 20, seed=1) != cases(folder, [], 20, seed=2)
 
 
-# How it is counted
+# Counting
 
 
 def test_a_scorer_that_always_predicts_none_has_zero_recall(given: list[Case]) -> None:
@@ -171,7 +171,7 @@ def test_each_mechanism_is_read_from_its_own_column() -> None:
 
 
 def hand_made() -> tuple[list[Case], list[bool]]:
-    """Ten misplaced phrases of which three fool; four that fit, of which one is missed."""
+    """Ten misplaced phrases, three of which fool; four fitting ones, one of which is missed."""
     turns = (Turn(CLIENT, "Hi."), Turn(COUNSELLOR, "Why?"))
     given, empathic = [], []
     for number in range(10):
@@ -230,7 +230,7 @@ def test_the_table_has_a_column_per_scorer_and_the_published_shares(tmp_path: Pa
     table = report.markdown(report.store(path, "b", report.figures(*hand_made()), probe))
     row = next(line for line in table.splitlines() if line.startswith("| EX, Lee et al.'s"))
     assert row.split(" | ")[2:] == ["50.0 (50.0–50.0)", "50.0 (50.0–50.0)", "96.9 / 99.4 |"]
-    # Two phrases: 2 of 4 and 1 of 6. Drawn twice alike they give the ends of the interval.
+    # Two phrases: 2 of 4 and 1 of 6. Resamples of one phrase give the ends of the interval.
     row = next(line for line in table.splitlines() if line.startswith("| EX, phrase in"))
     assert row.split(" | ")[2:] == ["30.0 (16.7–50.0)", "30.0 (16.7–50.0)", " |"]
     phrases = report.phrases_markdown(report.figures(*hand_made())).splitlines()
@@ -238,7 +238,7 @@ def test_the_table_has_a_column_per_scorer_and_the_published_shares(tmp_path: Pa
 
 
 def test_intervals_resample_phrases_and_not_cases() -> None:
-    """A thousand cases of one phrase say no more of other phrases than ten do."""
+    """A thousand cases of one phrase are no more evidence about other phrases than ten."""
     counts = {"one": np.array([0.0, 1000.0]), "other": np.array([1000.0, 1000.0])}
     found = clusters.share({"explorations": counts})
     assert (found["share"], found["phrases"], found["interval"]) == (0.5, 2, [0.0, 1.0])
@@ -248,7 +248,7 @@ def test_intervals_resample_phrases_and_not_cases() -> None:
 
 
 def test_both_shares_of_a_balanced_accuracy_use_the_same_phrases() -> None:
-    """A phrase that is always called empathic is wrong where it does not fit: 0.5 whatever."""
+    """A phrase always predicted as empathic is wrong where it does not fit: always 0.5."""
     wrong = {"one": np.array([0.0, 10.0]), "other": np.array([10.0, 10.0])}
     found = clusters.balanced(wrong, wrong)
     assert (found["value"], found["interval"]) == (0.5, [0.5, 0.5])
@@ -272,7 +272,7 @@ def test_the_unseen_corpus_is_counted_by_phrase(given: list[Case]) -> None:
 
 
 class Echo:
-    """A service scorer that says what it was shown: the level is the number of neighbours."""
+    """A service scorer whose level is the number of neighbours."""
 
     bundle_id, window, risk = "echo", (2, 2), None
 
@@ -323,11 +323,11 @@ def test_a_model_folder_scores_each_dialogue_separately(tmp_path: Path) -> None:
 
 
 def test_a_model_folder_is_scored_as_in_evaluation(tmp_path: Path) -> None:
-    """The windows put together for the probe give the logits that evaluation gives."""
+    """The probe's windows give the same logits as evaluation."""
     folder = save_tiny(tmp_path)
     texts = ["i feel sad .", "why ?", "work is hard", "you must sleep more .", "sorry !", "so ?"]
     dialogues = []
-    for size in range(2, 7):  # more turns before the response than the window holds, and fewer
+    for size in range(2, 7):  # more and fewer preceding turns than the window size
         turns = [Turn((size - n) % 2, text) for n, text in enumerate(texts[:size])]
         turns[-1] = Turn(COUNSELLOR, texts[size - 1])
         turns[-1].labels = {head: one_hot(head, "none") for head in RATIONALE_ORDER}

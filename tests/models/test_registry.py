@@ -1,4 +1,4 @@
-"""A corpus is one entry of the registry: it is read, described and trained on."""
+"""A corpus is one registry entry, from which it is read, described and trained on."""
 
 from __future__ import annotations
 

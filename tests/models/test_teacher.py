@@ -1,4 +1,4 @@
-"""A teacher in training: its answers are learned, and it may not have seen the test part."""
+"""Training with a teacher: its outputs are learned, and it must not have seen the test part."""
 
 from __future__ import annotations
 

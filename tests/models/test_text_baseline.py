@@ -1,4 +1,4 @@
-"""The yardstick of words: what it may see, and that it learns from other folds alone."""
+"""The text baseline: its input, and training on other folds only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from models.text_baseline import cross_fitted_words, said_by
 
 
 def chat(number: int, *, low: bool) -> RatedSession:
-    """Low chats show in what the client says after the seventh counsellor turn, not before."""
+    """Low chats differ only in the client's text after the seventh counsellor turn."""
     turns = []
     for position in range(12):
         turns.append(RatedTurn(COUNSELLOR, f"how is that {position}"))

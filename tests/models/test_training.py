@@ -1,4 +1,4 @@
-"""A tiny model on made-up data: it learns, resumes, calibrates and comes back from disk."""
+"""A tiny model on synthetic data: training, resuming, calibration, saving and loading."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_frozen_embeddings_do_not_change(segments: list[Segment]) -> None:
 
 
 def test_encoding_order_does_not_change_vectors(segments: list[Segment]) -> None:
-    """Each turn's vectors come back at the turn's own place, however chunks were cut."""
+    """Each turn's vectors are returned at the turn's position, for any chunks."""
     model = tiny_model().eval()
     small = collate(segments[:5], FINAL, random.Random(0), chunk_tokens=1)
     large = collate(segments[:5], FINAL, random.Random(0), chunk_tokens=4096)
@@ -133,7 +133,7 @@ def test_views_encoded_together_equal_single_predictions(segments: list[Segment]
 
 
 def test_rationale_rows_lead_to_the_level_of_the_same_response(segments: list[Segment]) -> None:
-    """In the made-up corpora a rationale goes with a level above none, and is three words long."""
+    """In the synthetic corpora a rationale implies a level above none and has three words."""
     predictions = predict(tiny_model().eval(), segments, FINAL, tiny_tokenizer())
     for name, items in predictions.rationales.items():
         gold = predictions.heads[name].gold

@@ -1,4 +1,4 @@
-"""Which heads are shown as one value, on made-up figures whose answer is known."""
+"""Groups of heads shown as one value, on synthetic figures with known results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cell(head: str, rating: str, value: float, sessions: int = 100) -> dict[str,
 def content(
     correlated: Mapping[tuple[str, str], float], apart: Mapping[tuple[str, str], bool]
 ) -> dict[str, Any]:
-    """A multitrait.json: correlations of pairs, and whether (head, other) are told apart."""
+    """A multitrait.json: correlations of pairs, and whether (head, other) are distinguished."""
     return {
         "protocol": "made up",
         "alpha": 0.05,

@@ -1,4 +1,4 @@
-"""Made-up corpora in the publishers' formats, and a tiny model with random weights."""
+"""Synthetic corpora in the publishers' formats, and a tiny model with random weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = (
     *("that", "really", "so", "more", ".", "?", "!"),
 )
 ROWS = 40
-"""Of each file of contexts."""
+"""Rows in each file of contexts."""
 
 
 def sentence(chance: random.Random, least: int = 2, most: int = 12) -> str:
@@ -78,7 +78,7 @@ def annomi_row(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 def intent_row(number: int, chance: random.Random) -> dict[str, Any]:
-    """Every third line is labelled by people."""
+    """An intent row; every third one has a human label."""
     by_people = number % 3 == 0
     return {
         "line": f"{number} <SEP> {sentence(chance)}",
@@ -97,7 +97,7 @@ def exchange_row(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 def write_corpora(folder: Path, size: int = 60) -> Path:
-    """All the files the loaders ask for, with `size` rows a corpus."""
+    """Write all files that the loaders need, with `size` rows per corpus."""
     chance = random.Random(0)
     numbers = range(size)
     write_rows(folder / "epitome_reddit.jsonl.gz", [epitome_row(n, chance) for n in numbers])
@@ -118,7 +118,7 @@ def service_turn(speaker: str, text: str, *satisfaction: int) -> dict[str, Any]:
 
 
 def service_row(number: int, file: str) -> dict[str, Any]:
-    """One request of one turn before the answer: the context of every such row is its own."""
+    """A request after one preceding turn; every row has a different context."""
     turns = [
         service_turn("user", f"I need thing {number} of {file}.", 3, 4),
         service_turn("system", f"Here is thing {number}."),
