@@ -1,7 +1,7 @@
 """Apache Kafka on loopback: `python -m servers.kafka --brokers 3 --folder build/kafka-data`.
 
-KRaft, one to three nodes that are broker and controller at once, data on disk. The server's jars
-are an ordinary Maven dependency set (pom.xml beside this file), fetched once into build/kafka.
+KRaft, one to three combined broker and controller nodes, data on disk. The server's jars are the
+Maven dependencies in pom.xml, fetched once into build/kafka.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def jars() -> Path:
     """The folder of the server's jars, fetched through Maven on first use.
 
     Raises:
-        KafkaMissing: there is no Java or no Maven, or the jars cannot be fetched.
+        KafkaMissing: Java or Maven is missing, or the jars cannot be fetched.
     """
     if shutil.which("java") is None:
         raise KafkaMissing("Apache Kafka needs Java 17 or later (`java`)")
@@ -63,7 +63,7 @@ def jars() -> Path:
 
 
 class Node:
-    """One server process with its own data; started, stopped and killed at will."""
+    """One server process with its own data folder."""
 
     def __init__(self, cluster: Cluster, number: int) -> None:
         self._cluster = cluster
@@ -74,12 +74,12 @@ class Node:
 
     @property
     def address(self) -> str:
-        """How clients reach it."""
+        """host:port for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def running(self) -> bool:
-        """Whether the process lives."""
+        """Whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def format(self) -> None:
@@ -122,7 +122,7 @@ class Node:
             )
 
     def start(self) -> None:
-        """Start the process; it answers some seconds later."""
+        """Start the process, without waiting until it accepts connections."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._java("kafka.Kafka"),
@@ -146,10 +146,10 @@ class Node:
             else:
                 return
         tail = (self.folder / "log").read_text("utf-8", "replace")[-1500:]
-        raise KafkaMissing(f"node {self.number} of Apache Kafka does not come up:\n{tail}")
+        raise KafkaMissing(f"node {self.number} of Apache Kafka does not start:\n{tail}")
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """SIGTERM lets it close its logs, SIGKILL does not."""
+        """Stop the process; SIGKILL leaves its logs unclosed."""
         if self._process is None:
             return
         self._process.send_signal(how)
@@ -160,10 +160,10 @@ class Node:
             self._process.wait()
         self._process = None
 
-    def restart(self, how: signal.Signals = signal.SIGTERM, away: float = 0.0) -> None:
-        """Stop, stay away for some seconds, start again and wait for the listener."""
+    def restart(self, how: signal.Signals = signal.SIGTERM, downtime: float = 0.0) -> None:
+        """Stop, wait ``downtime`` seconds, start again and wait for the listener."""
         self.stop(how)
-        time.sleep(away)
+        time.sleep(downtime)
         self.start()
         self.await_port()
 
@@ -174,7 +174,7 @@ class Node:
 
 
 class Cluster:
-    """One to three nodes; `address` lists them all."""
+    """A cluster of one to three nodes."""
 
     def __init__(self, folder: Path, brokers: int = 1) -> None:
         if not 1 <= brokers <= MOST_BROKERS:
@@ -187,7 +187,7 @@ class Cluster:
 
     @property
     def voters(self) -> str:
-        """The controllers' quorum."""
+        """The controllers of the quorum."""
         return ",".join(f"{n.number}@127.0.0.1:{n.controller_port}" for n in self.nodes)
 
     @property
@@ -196,7 +196,7 @@ class Cluster:
         return ",".join(node.address for node in self.nodes)
 
     def start(self) -> None:
-        """Start all nodes and wait until they answer."""
+        """Start all nodes and wait until they accept connections."""
         for node in self.nodes:
             node.format()
         for node in self.nodes:
@@ -205,14 +205,14 @@ class Cluster:
             node.await_port()
 
     def stop(self) -> None:
-        """Stop all nodes; a quorum that is half gone does not stop in order, so some are killed."""
+        """Stop all nodes; several by SIGKILL, as nodes without a quorum do not stop cleanly."""
         for node in self.nodes:
             node.stop(signal.SIGTERM if len(self.nodes) == 1 else signal.SIGKILL)
 
 
 @contextmanager
 def running(folder: Path, brokers: int = 1) -> Iterator[Cluster]:
-    """A cluster for the time of the `with`; its data stays in the folder."""
+    """Run a cluster within the `with` block; its data stays in the folder."""
     cluster = Cluster(folder, brokers)
     try:
         cluster.start()
@@ -229,7 +229,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         with running(options.folder, options.brokers) as cluster:
-            print(f"Apache Kafka is up: RAPPORT_KAFKA_BROKERS={cluster.address}", flush=True)
+            print(f"Apache Kafka is running: RAPPORT_KAFKA_BROKERS={cluster.address}", flush=True)
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             signal.pause()
     except KafkaMissing as problem:

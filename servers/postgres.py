@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server on loopback."""
+"""A temporary PostgreSQL server on loopback."""
 
 import os
 import pwd
@@ -27,9 +27,9 @@ def binaries() -> Path | None:
 
 
 class Server:
-    """Stopped and started at will; everything lies in one temporary folder.
+    """A server with all its files in one temporary folder.
 
-    `more`: settings that differ from the tests', which are made for a short life.
+    `more`: settings that override the defaults, which suit short tests (no fsync).
     """
 
     def __init__(self, bin_folder: Path, more: Mapping[str, object] = MappingProxyType({})) -> None:
@@ -61,11 +61,11 @@ class Server:
         self.start()
 
     def url(self, database: str = "postgres") -> str:
-        """How SQLAlchemy reaches a database."""
+        """The SQLAlchemy URL of a database."""
         return f"postgresql://rapport@127.0.0.1:{self.port}/{database}"
 
     def new_database(self, like: str | None = None) -> str:
-        """The URL of an empty database, or of a copy of one that nobody is connected to."""
+        """Create a database, empty or copied from one without connections; return its URL."""
         self._databases += 1
         name = f"test_{self._databases}"
         template = like.rpartition("/")[2] if like else "template1"
@@ -74,13 +74,13 @@ class Server:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        """Remove a database: what is removed soon is never written to the disk."""
+        """Drop a database."""
         name = url.rpartition("/")[2]
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def start(self) -> None:
-        """Start and wait until it answers."""
+        """Start and wait until it accepts connections."""
         settings = {
             "port": self.port,
             "listen_addresses": "127.0.0.1",
@@ -114,13 +114,13 @@ class Server:
                 return
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Cut all connections and stop; SIGINT is PostgreSQL's "fast", SIGQUIT its "immediate"."""
+        """Close all connections and stop: SIGINT is the "fast" mode, SIGQUIT "immediate"."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(PATIENCE)
             self._process = None
 
     def remove(self) -> None:
-        """Stop and leave nothing behind."""
+        """Stop and delete all files."""
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder)

@@ -79,7 +79,7 @@ async def send(
                 undelivered.append(problem)
             except KafkaError as problem:
                 raise BrokerUnavailable(
-                    f"the broker accepted only {sent} events ({type(problem).__name__})"
+                    f"the broker failed after {sent} events ({type(problem).__name__})"
                 ) from problem
             sent += 1
             on_sent(event)

@@ -69,7 +69,7 @@ def restart_broker(chaos: Chaos, chance: random.Random) -> None:
 
 def kill_broker(chaos: Chaos, chance: random.Random) -> None:
     """Restart the broker by SIGKILL."""
-    chance.choice(chaos.cluster.nodes).restart(signal.SIGKILL, away=chance.uniform(0.0, 3.0))
+    chance.choice(chaos.cluster.nodes).restart(signal.SIGKILL, downtime=chance.uniform(0.0, 3.0))
     chaos.restarts += 1
 
 

@@ -70,7 +70,7 @@ def test_a_speaker_without_sessions_is_an_error_without_the_name(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    assert "check the speaker_id" in told
-    assert "joan" not in told
+    error = capsys.readouterr().err
+    assert "check the speaker_id" in error
+    assert "joan" not in error
     assert len(sessions(store)) == 4
