@@ -41,7 +41,7 @@ class Erasure:
             found = erasure.sessions_of(self._store, speaker)
             if not found:
                 raise RapportError(
-                    "one of these speakers has no stored session: check the speaker_id in the events "
+                    "one of these speakers has no stored session: check the speaker_id in events "
                     "(the database only contains pseudonyms)"
                 )
             chosen.update(dict.fromkeys(found))
