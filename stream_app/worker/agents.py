@@ -155,7 +155,7 @@ class TurnAgent:
             self._app.offsets.finish(event.message.tp, event.message.offset)
             event.ack()
         await self._app.consumer.commit()
-        self.health.moved()
+        self.health.progressed()
         return True
 
     async def _process_and_publish(self, batch: list[Received]) -> None:
@@ -262,17 +262,17 @@ class TurnAgent:
         """
         self.health.beat()
         lag = lag_of(self._app, self._settings.turns_topic)
-        self.health.lag(lag)
-        self.health.topic(bool(self._app.consumer.topic_partitions(self._settings.turns_topic)))
+        self.health.report_lag(lag)
+        self.health.report_topic(bool(self._app.consumer.topic_partitions(self._settings.turns_topic)))
         for partition, events in (lag or {}).items():
             self.metrics.lag.labels(partition).set(events)
         if not self._exclusive.locked():
             try:
                 await self._blocking(self._processor.ping)
             except StoreError as problem:
-                self.health.store(str(problem))
+                self.health.report_store(str(problem))
             else:
-                self.health.store(None)
+                self.health.report_store(None)
 
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then delete the outbox row."""

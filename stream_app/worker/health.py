@@ -34,7 +34,7 @@ class Health:
         self._clock = clock
         self._lock = threading.Lock()
         now = clock()
-        self._beat = self._joining_since = self._moved = now
+        self._beat = self._joining_since = self._progressed_at = now
         self._joined = False
         self._partitions: list[int] = []
         self._lag: dict[int, int] | None = None
@@ -51,7 +51,7 @@ class Health:
         with self._lock:
             self._joined, self._partitions = True, sorted(partitions)
             self._lag = None
-            self._moved = self._clock()
+            self._progressed_at = self._clock()
 
     def left(self) -> None:
         """Record that a rebalance has revoked the partitions."""
@@ -60,24 +60,24 @@ class Health:
                 self._joining_since = self._clock()
             self._joined, self._partitions, self._lag = False, [], None
 
-    def moved(self) -> None:
+    def progressed(self) -> None:
         """Record that a batch is committed and acknowledged."""
         with self._lock:
-            self._moved = self._clock()
+            self._progressed_at = self._clock()
 
-    def lag(self, by_partition: dict[int, int] | None) -> None:
+    def report_lag(self, by_partition: dict[int, int] | None) -> None:
         """Record the uncommitted events by partition; None while unknown."""
         with self._lock:
             self._lag = by_partition
             if by_partition is not None and not any(by_partition.values()):
-                self._moved = self._clock()
+                self._progressed_at = self._clock()
 
-    def topic(self, exists: bool) -> None:
+    def report_topic(self, exists: bool) -> None:
         """Record whether the topic of the turns exists."""
         with self._lock:
             self._topic_exists = exists
 
-    def store(self, problem: str | None) -> None:
+    def report_store(self, problem: str | None) -> None:
         """Record why a ping of the store failed; None if it succeeded."""
         with self._lock:
             self._store = problem
@@ -87,7 +87,7 @@ class Health:
         with self._lock:
             self._beat += missed
             self._joining_since += missed
-            self._moved += missed
+            self._progressed_at += missed
 
     def not_alive(self) -> list[str]:
         """Reasons to restart the worker; empty while it is alive."""
@@ -101,8 +101,8 @@ class Health:
                 since = now - self._joining_since
                 reasons.append(f"not in the consumer group for {since:.0f} s")
             behind = sum(self._lag.values()) if self._lag else 0
-            if behind and now - self._moved > limits.progress:
-                since = now - self._moved
+            if behind and now - self._progressed_at > limits.progress:
+                since = now - self._progressed_at
                 reasons.append(f"{behind} events behind and no batch for {since:.0f} s")
             return reasons
 

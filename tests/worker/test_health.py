@@ -35,8 +35,8 @@ def health(clock: Clock) -> Health:
     """The health of a worker that has just become ready."""
     made = Health(LIMITS, clock)
     made.joined([2, 0])
-    made.lag({0: 0, 2: 0})
-    made.store(None)
+    made.report_lag({0: 0, 2: 0})
+    made.report_store(None)
     return made
 
 
@@ -49,16 +49,16 @@ def later(clock: Clock, health: Health, seconds: float) -> None:
 def test_a_worker_is_ready_when_it_has_partitions_lag_and_a_store(clock: Clock) -> None:
     made = Health(LIMITS, clock)
     assert made.not_ready() == ["joining the consumer group", "store: not checked yet"]
-    made.store(None)
+    made.report_store(None)
     made.joined([1])
     assert made.not_ready() == ["lag not known yet"]
-    made.lag({1: 400})
+    made.report_lag({1: 400})
     assert made.not_ready() == []
     made.joined([])
     assert made.not_ready() == ["lag not known yet"]
-    made.lag({})
+    made.report_lag({})
     assert made.not_ready() == [], "a standby worker is ready"
-    made.topic(exists=False)
+    made.report_topic(exists=False)
     assert made.not_ready() == ["the topic of the turns does not exist"]
     assert made.not_alive() == []
 
@@ -88,12 +88,12 @@ def test_a_worker_stays_alive_during_a_rebalance(clock: Clock, health: Health) -
 
 def test_lag_without_progress_is_not_alive(clock: Clock, health: Health) -> None:
     later(clock, health, 1000.0)
-    health.lag({0: 0, 2: 0})
+    health.report_lag({0: 0, 2: 0})
     later(clock, health, 10.0)
-    health.lag({0: 3, 2: 1})
+    health.report_lag({0: 3, 2: 1})
     later(clock, health, 41.0)
     assert health.not_alive() == ["4 events behind and no batch for 51 s"]
-    health.moved()
+    health.progressed()
     assert health.not_alive() == []
 
 
@@ -143,7 +143,7 @@ def test_health_probes_are_served_over_http(clock: Clock, health: Health) -> Non
     with serve_probes("127.0.0.1", 0, health, metrics.registry) as port:
         assert get(port, "/healthz") == (200, '{"ok": true, "reasons": []}')
         assert get(port, "/readyz")[0] == 200
-        health.store("away")
+        health.report_store("away")
         status, body = get(port, "/readyz")
         assert (status, json.loads(body)) == (503, {"ok": False, "reasons": ["store: away"]})
         assert get(port, "/healthz")[0] == 200
