@@ -25,7 +25,7 @@ ReportReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, Per
 Place = Annotated[int, Path(ge=1, le=LARGEST, description="1, 2, … within the sample")]
 
 
-class SampleAsked(BaseModel):
+class SampleRequest(BaseModel):
     """Parameters of a new calibration sample."""
 
     model_config = ConfigDict(extra="forbid")
@@ -69,7 +69,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class TurnText:
     """A turn's role and text, without scores."""
 
     role: Role
@@ -81,8 +81,8 @@ class BlindTurn:
     """A counsellor turn with preceding turns, and your ratings; no scores and no session id."""
 
     place: int
-    before: list[Spoken]
-    turn: Spoken
+    before: list[TurnText]
+    turn: TurnText
     yours: Annotated[dict[str, int], Field(description="Your ratings so far, by head")]
 
 
@@ -92,7 +92,7 @@ def redact_for(person: Person, sample: Sample) -> Sample:
 
 
 @router.post("", status_code=201)
-def draw_sample(services: ServicesDep, person: Supervisor, asked: SampleAsked) -> Sample:
+def draw_sample(services: ServicesDep, person: Supervisor, asked: SampleRequest) -> Sample:
     """Draw counsellor turns at random, each combination of levels about equally often."""
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
     if person.team is not None and asked.team not in (None, person.team):
@@ -130,7 +130,7 @@ def turn_of_sample(
     """A turn to rate. The read is audited."""
     with as_http_errors():
         shown = blind_rating.read_turn(services.store, person, sample_id, place)
-    *before, turn = [Spoken(each.role, each.text) for each in shown.turns]
+    *before, turn = [TurnText(each.role, each.text) for each in shown.turns]
     return BlindTurn(place, before, turn, shown.yours)
 
 
@@ -146,7 +146,7 @@ def rate_turn_of_sample(
     with as_http_errors():
         blind_rating.rate_turn(services.store, person, sample_id, place, levels.model_dump())
         shown = blind_rating.read_turn(services.store, person, sample_id, place)
-    *before, turn = [Spoken(each.role, each.text) for each in shown.turns]
+    *before, turn = [TurnText(each.role, each.text) for each in shown.turns]
     return BlindTurn(place, before, turn, shown.yours)
 
 
