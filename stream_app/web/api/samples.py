@@ -12,7 +12,7 @@ from stream_app.store import samples
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample
 from stream_app.web import blind_rating, calibration_report
-from stream_app.web.api.alerts import WITHHELD
+from stream_app.web.api.alerts import HIDDEN_NAME
 from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.auth import Supervisor, require_role
 from stream_app.web.calibration_report import Report
@@ -22,7 +22,7 @@ from stream_app.web.services import ServicesDep
 router = APIRouter(prefix="/samples", tags=["samples"])
 SEEDS: Final = 2**31
 ReportReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
-Place = Annotated[int, Path(ge=1, le=LARGEST, description="1, 2, … within the sample")]
+Place = Annotated[int, Path(ge=1, le=LARGEST, description="Place in the sample, from 1")]
 
 
 class SampleRequest(BaseModel):
@@ -70,7 +70,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class TurnText:
-    """A turn's role and text, without scores."""
+    """Role and text of a turn."""
 
     role: Role
     text: str | None
@@ -88,7 +88,7 @@ class BlindTurn:
 
 def redact_for(person: Person, sample: Sample) -> Sample:
     """Remove the name of the person who drew the sample, if the reader is an analyst."""
-    return replace(sample, person=WITHHELD) if person.role is PersonRole.ANALYST else sample
+    return replace(sample, person=HIDDEN_NAME) if person.role is PersonRole.ANALYST else sample
 
 
 @router.post("", status_code=201)
