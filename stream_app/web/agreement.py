@@ -26,7 +26,7 @@ from stream_app.store.repository import Store
 MIN_PAIRS: Final = 20
 CACHE_SECONDS: Final = 60
 MAX_CACHED: Final = 100
-Table = tuple[tuple[int, ...], ...]
+ConfusionMatrix = tuple[tuple[int, ...], ...]
 """Confusion matrix: rows are the labels of one side, columns those of the other."""
 
 
@@ -101,10 +101,10 @@ def _of_bundle(store: Store, bundle: str, names: Sequence[str]) -> list[Agreemen
     ]
 
 
-def table(pairs: Iterable[tuple[int, int]], labels: int) -> Table:
+def confusion_matrix(pairs: Iterable[tuple[int, int]], labels: int) -> ConfusionMatrix:
     """Count pairs of labels.
 
-    >>> table([(0, 0), (0, 1), (1, 1)], 2)
+    >>> confusion_matrix([(0, 0), (0, 1), (1, 1)], 2)
     ((1, 1), (0, 1))
     """
     counts = [[0] * labels for _ in range(labels)]
@@ -114,7 +114,7 @@ def table(pairs: Iterable[tuple[int, int]], labels: int) -> Table:
 
 
 @lru_cache(maxsize=4096)
-def kappa(counts: Table, *, ordered: bool = True) -> Kappa:
+def kappa(counts: ConfusionMatrix, *, ordered: bool = True) -> Kappa:
     """Cohen's kappa of a confusion matrix; cached, because pages recompute the same ones."""
     n = sum(map(sum, counts))
     if n < MIN_PAIRS:
@@ -128,14 +128,14 @@ def kappa(counts: Table, *, ordered: bool = True) -> Kappa:
     return Kappa(n, float(result.kappa), low, high)
 
 
-def _from_library(counts: Table, ordered: bool) -> Any:
+def _from_library(counts: ConfusionMatrix, ordered: bool) -> Any:
     import numpy as np  # noqa: PLC0415
     from statsmodels.stats.inter_rater import cohens_kappa  # noqa: PLC0415  # takes a second
 
     return cohens_kappa(np.array(counts), wt="quadratic" if ordered else None)
 
 
-def _labels_used(counts: Table) -> int:
+def _labels_used(counts: ConfusionMatrix) -> int:
     return sum(any(row) for row in counts)
 
 
@@ -158,5 +158,5 @@ def _agreement(head: Head, sides: Sides, pairs: list[tuple[int, int]], blind: in
         sides,
         "quadratic" if head.ordered else "none",
         blind,
-        kappa(table(pairs, len(head.labels)), ordered=head.ordered),
+        kappa(confusion_matrix(pairs, len(head.labels)), ordered=head.ordered),
     )

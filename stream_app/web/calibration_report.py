@@ -14,7 +14,7 @@ from stream_app.store.judged import NotNow
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.repository import Store
 from stream_app.store.samples import Sample, Work
-from stream_app.web.agreement import Kappa, Sides, Table, kappa, table
+from stream_app.web.agreement import ConfusionMatrix, Kappa, Sides, confusion_matrix, kappa
 
 MIN_RATERS: Final = 2
 MAX_DIFFERENCES: Final = 10
@@ -30,7 +30,7 @@ class Comparison:
     one: Annotated[str, Field(description="Rows of `counts`")]
     other: Annotated[str, Field(description="Columns of `counts`")]
     kappa: Kappa
-    counts: Annotated[Table, Field(description="Confusion matrix: number of turns by label")]
+    counts: Annotated[ConfusionMatrix, Field(description="Number of turns by label")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _compare(head: str, sides: Sides, one: str, other: str, values: Values) -> C
         for place, levels in sorted(values[one].items())
         if head in levels and head in values[other].get(place, {})
     ]
-    counts = table(pairs, len(LEVELS))
+    counts = confusion_matrix(pairs, len(LEVELS))
     return Comparison(head, sides, one, other, kappa(counts), counts)
 
 

@@ -40,7 +40,7 @@ class CohortTable:
     cells: list[list[Cell]]
 
 
-def table(found: Sequence[CohortSession]) -> CohortTable:
+def build_table(found: Sequence[CohortSession]) -> CohortTable:
     """Build the table. Suppressed values cannot be derived from the shown ones."""
     teams = sorted({session.team or NONE for session in found})
     domains = sorted({session.domain or NONE for session in found})

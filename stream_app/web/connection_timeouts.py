@@ -55,10 +55,8 @@ class TimeoutProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel all deadlines."""
-        self._request_timer, self._read_timer = (
-            _cancel(self._request_timer),
-            _cancel(self._read_timer),
-        )
+        self._request_timer = _cancel(self._request_timer)
+        self._read_timer = _cancel(self._read_timer)
         super().connection_lost(exc)
 
     def _set_deadline(self) -> None:

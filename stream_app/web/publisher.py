@@ -69,9 +69,7 @@ class Publisher:
             if self._producer is None:
                 try:
                     self._producer = await self._start(idempotent=True)
-                except (
-                    BrokerResponseError
-                ) as problem:  # it was reached, but does not support idempotence
+                except BrokerResponseError as problem:  # reached, but without idempotence
                     log.warning("publish.not-idempotent", problem=type(problem).__name__)
                     self._producer = await self._start(idempotent=False)
             return self._producer

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.web.agreement import Kappa, Table, kappa, table
+from stream_app.web.agreement import ConfusionMatrix, Kappa, confusion_matrix, kappa
 
-WIDE: Table = ((20, 5, 1), (4, 10, 6), (2, 3, 9))
+WIDE: ConfusionMatrix = ((20, 5, 1), (4, 10, 6), (2, 3, 9))
 
 
-def by_hand(counts: Table, *, ordered: bool) -> float:
+def expected_kappa(counts: ConfusionMatrix, *, ordered: bool) -> float:
     """1 minus observed over expected disagreement, weights (i - j)² or 1."""
     n = sum(map(sum, counts))
     rows = [sum(row) for row in counts]
@@ -36,7 +36,7 @@ def test_kappa_of_a_small_table() -> None:
 @pytest.mark.parametrize("ordered", [True, False])
 def test_kappa_matches_its_formula(ordered: bool) -> None:
     found = kappa(WIDE, ordered=ordered)
-    assert found.kappa == pytest.approx(by_hand(WIDE, ordered=ordered))
+    assert found.kappa == pytest.approx(expected_kappa(WIDE, ordered=ordered))
     assert found.n == 60
 
 
@@ -55,12 +55,12 @@ def test_the_interval_is_close_to_a_bootstrap() -> None:
     drawing = np.random.default_rng(3)
     one = drawing.integers(0, 3, 150)
     other = np.clip(one + drawing.choice([-1, 0, 1], 150, p=[0.12, 0.76, 0.12]), 0, 2)
-    found = kappa(table(zip(one.tolist(), other.tolist(), strict=True), 3))
+    found = kappa(confusion_matrix(zip(one.tolist(), other.tolist(), strict=True), 3))
     resampled = []
     for _ in range(2000):
         chosen = drawing.integers(0, 150, 150)
         pairs = zip(one[chosen].tolist(), other[chosen].tolist(), strict=True)
-        resampled.append(by_hand(table(pairs, 3), ordered=True))
+        resampled.append(expected_kappa(confusion_matrix(pairs, 3), ordered=True))
     low, high = np.quantile(resampled, [0.025, 0.975])
     assert found.low == pytest.approx(low, abs=0.02)
     assert found.high == pytest.approx(high, abs=0.02)
@@ -68,7 +68,7 @@ def test_the_interval_is_close_to_a_bootstrap() -> None:
 
 def test_fewer_than_twenty_pairs_give_no_kappa() -> None:
     assert kappa(((19, 0, 0), (0, 0, 0), (0, 0, 0))).words == "not enough ratings yet: 19"
-    assert kappa(table([], 3)).words == "not enough ratings yet: 0"
+    assert kappa(confusion_matrix([], 3)).words == "not enough ratings yet: 0"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_fewer_than_twenty_pairs_give_no_kappa() -> None:
         ((20,) * 1 + (0, 0), (20, 0, 0), (0, 0, 0)),
     ],
 )
-def test_a_side_with_a_single_level_gives_no_kappa(counts: Table) -> None:
+def test_a_side_with_a_single_level_gives_no_kappa(counts: ConfusionMatrix) -> None:
     assert "only one level" in kappa(counts).words
     assert kappa(counts).kappa is None
 
@@ -92,7 +92,7 @@ def test_perfect_agreement_has_no_interval() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=80))
 def test_any_table_has_a_kappa_in_its_interval_or_a_reason(pairs: list[tuple[int, int]]) -> None:
-    found: Kappa = kappa(table(pairs, 3))
+    found: Kappa = kappa(confusion_matrix(pairs, 3))
     assert found.n == len(pairs)
     if found.kappa is None:
         assert found.problem

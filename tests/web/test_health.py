@@ -39,8 +39,8 @@ def test_health_probes_answer_on_both_ports(web: Web) -> None:
 
 
 def test_an_unavailable_database_is_reported_without_its_password() -> None:
-    away = open_store("postgresql://user:zanzibar@127.0.0.1:1/rapport?connect_timeout=2")
-    health = WebHealth(away, Hub())
+    unavailable = open_store("postgresql://user:zanzibar@127.0.0.1:1/rapport?connect_timeout=2")
+    health = WebHealth(unavailable, Hub())
     [reason] = health.not_ready()
     assert reason.startswith("store: the database does not answer")
     assert "zanzibar" not in reason

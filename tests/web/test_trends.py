@@ -59,9 +59,9 @@ def test_two_sessions_are_too_few_for_a_mean() -> None:
 
 
 def test_turns_on_which_the_head_abstained_do_not_count() -> None:
-    said = session(0, 0, [2])[0]
+    levels = session(0, 0, [2])[0]
     abstained = LevelsOfTurn(
-        "0-0", 3, "m1", said.started_at, said.expressed, ["emotional_reactions"], 0
+        "0-0", 3, "m1", levels.started_at, levels.expressed, ["emotional_reactions"], 0
     )
     assert first([abstained]).weeks == []
 
@@ -86,7 +86,7 @@ def test_the_line_breaks_at_missing_weeks_and_model_changes() -> None:
     assert drawn.count('class="line"') == 3
     assert drawn.count('class="model"') == 1
     assert drawn.count("<circle") == 6
-    assert "scored by 2 models, between which the line breaks" in in_words(trend)
+    assert "scored by 2 models (the line breaks where the model changes)" in in_words(trend)
 
 
 def test_a_week_with_two_models_has_two_means_and_no_line() -> None:

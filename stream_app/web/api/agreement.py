@@ -18,7 +18,7 @@ router = APIRouter(prefix="/agreement", tags=["agreement"])
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementOfBundle:
+class BundleAgreement:
     """Agreement of people with a bundle's scores, and the disputes about them."""
 
     bundle: str
@@ -35,9 +35,9 @@ def agreement_of_bundle(
         list[Identifier] | None,
         Query(max_length=50, description="Only these heads; default: the three mechanisms"),
     ] = None,
-) -> AgreementOfBundle:
+) -> BundleAgreement:
     """Agreement by head, between people and model and among people, over all stored ratings."""
-    return AgreementOfBundle(
+    return BundleAgreement(
         bundle,
         agreement.of_bundle(services.store, bundle, head or MECHANISMS),
         disputes.counts(services.store, bundle),

@@ -20,7 +20,7 @@ from stream_app.web.auth import Member, Supervisor
 from stream_app.web.live_hub import AlertActionMessage
 from stream_app.web.services import Services, ServicesDep
 
-WITHHELD: Final = "withheld"
+HIDDEN_NAME: Final = "withheld"
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 
@@ -153,7 +153,7 @@ def redact_for(person: Person, alert: AlertRead) -> AlertRead:
         return alert
     named = person.role is not PersonRole.ANALYST
     actions = [
-        replace(action, note=None, person=action.person if named else WITHHELD)
+        replace(action, note=None, person=action.person if named else HIDDEN_NAME)
         for action in alert.actions
     ]
     return replace(alert, actions=actions)

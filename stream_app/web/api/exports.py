@@ -39,7 +39,7 @@ def _session_filter(
     return SessionFilter(status, team, domain, channel, None, started_from, started_before)
 
 
-Chosen = Annotated[SessionFilter, Depends(_session_filter)]
+SessionFilterDep = Annotated[SessionFilter, Depends(_session_filter)]
 ChosenFormat = Annotated[Format, Query(alias="format", description="The file's format")]
 
 
@@ -75,7 +75,10 @@ def _file(
     responses=_file(list(MEDIA_TYPES.values()), SESSIONS),
 )
 def export_sessions(
-    services: ServicesDep, person: Exporter, chosen: Chosen, wanted: ChosenFormat = Format.CSV
+    services: ServicesDep,
+    person: Exporter,
+    chosen: SessionFilterDep,
+    wanted: ChosenFormat = Format.CSV,
 ) -> StreamingResponse:
     """One row per session. In CSV, text that looks like a formula is prefixed with `'`."""
     _audit(services, person, f"sessions as {wanted.value}")
@@ -91,7 +94,7 @@ def export_sessions(
 def export_turns(
     services: ServicesDep,
     person: Exporter,
-    chosen: Chosen,
+    chosen: SessionFilterDep,
     wanted: ChosenFormat = Format.CSV,
     text: Annotated[
         bool, Query(description="Include the redacted text; every session read is audited")
@@ -109,7 +112,7 @@ def export_turns(
 def export_convokit(
     services: ServicesDep,
     person: Exporter,
-    chosen: Chosen,
+    chosen: SessionFilterDep,
     text: Annotated[
         bool | None,
         Query(description="Include the redacted text; default: if your role may read it"),

@@ -12,7 +12,7 @@ from stream_app.store import samples
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample
 from stream_app.web import blind_rating, calibration_report
-from stream_app.web.api.alerts import WITHHELD
+from stream_app.web.api.alerts import HIDDEN_NAME
 from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.auth import Supervisor, require_role
 from stream_app.web.calibration_report import Report
@@ -22,10 +22,10 @@ from stream_app.web.services import ServicesDep
 router = APIRouter(prefix="/samples", tags=["samples"])
 SEEDS: Final = 2**31
 ReportReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
-Place = Annotated[int, Path(ge=1, le=LARGEST, description="1, 2, … within the sample")]
+Place = Annotated[int, Path(ge=1, le=LARGEST, description="Place in the sample, from 1")]
 
 
-class SampleAsked(BaseModel):
+class SampleRequest(BaseModel):
     """Parameters of a new calibration sample."""
 
     model_config = ConfigDict(extra="forbid")
@@ -69,8 +69,8 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """A turn's role and text, without scores."""
+class TurnText:
+    """Role and text of a turn."""
 
     role: Role
     text: str | None
@@ -81,18 +81,18 @@ class BlindTurn:
     """A counsellor turn with preceding turns, and your ratings; no scores and no session id."""
 
     place: int
-    before: list[Spoken]
-    turn: Spoken
+    before: list[TurnText]
+    turn: TurnText
     yours: Annotated[dict[str, int], Field(description="Your ratings so far, by head")]
 
 
 def redact_for(person: Person, sample: Sample) -> Sample:
     """Remove the name of the person who drew the sample, if the reader is an analyst."""
-    return replace(sample, person=WITHHELD) if person.role is PersonRole.ANALYST else sample
+    return replace(sample, person=HIDDEN_NAME) if person.role is PersonRole.ANALYST else sample
 
 
 @router.post("", status_code=201)
-def draw_sample(services: ServicesDep, person: Supervisor, asked: SampleAsked) -> Sample:
+def draw_sample(services: ServicesDep, person: Supervisor, asked: SampleRequest) -> Sample:
     """Draw counsellor turns at random, each combination of levels about equally often."""
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
     if person.team is not None and asked.team not in (None, person.team):
@@ -130,7 +130,7 @@ def turn_of_sample(
     """A turn to rate. The read is audited."""
     with as_http_errors():
         shown = blind_rating.read_turn(services.store, person, sample_id, place)
-    *before, turn = [Spoken(each.role, each.text) for each in shown.turns]
+    *before, turn = [TurnText(each.role, each.text) for each in shown.turns]
     return BlindTurn(place, before, turn, shown.yours)
 
 
@@ -146,7 +146,7 @@ def rate_turn_of_sample(
     with as_http_errors():
         blind_rating.rate_turn(services.store, person, sample_id, place, levels.model_dump())
         shown = blind_rating.read_turn(services.store, person, sample_id, place)
-    *before, turn = [Spoken(each.role, each.text) for each in shown.turns]
+    *before, turn = [TurnText(each.role, each.text) for each in shown.turns]
     return BlindTurn(place, before, turn, shown.yours)
 
 

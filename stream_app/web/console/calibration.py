@@ -16,7 +16,7 @@ from stream_app.store.reading import bundle_facts
 from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample, Work
 from stream_app.web import agreement, blind_rating, calibration_report
 from stream_app.web.api.fields import Identifier
-from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleAsked, redact_for
+from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleRequest, redact_for
 from stream_app.web.auth import Member, Supervisor
 from stream_app.web.blind_rating import SampleTurnView
 from stream_app.web.console.rendering import render
@@ -91,7 +91,7 @@ def draw(
     seed: Annotated[str, Form()] = "",
 ) -> Response:
     """Draw a sample and redirect to it; errors are shown above the form."""
-    asked = SampleAsked.model_validate(
+    asked = SampleRequest.model_validate(
         {
             "title": title.strip(),
             "bundle": bundle,

@@ -56,7 +56,7 @@ def error_page(
 
 
 def add_error_pages(app: FastAPI) -> None:
-    """Make the console response errors with pages; the API is a separate application."""
+    """Make the console answer errors with pages; the API is a separate application."""
     app.add_exception_handler(NotSignedIn, _to_sign_in)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, lambda request, _: error_page(request, 422))

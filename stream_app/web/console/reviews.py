@@ -26,7 +26,7 @@ class Reviews:
         return [one for found in self.disputes.values() for one in found if one.decision is None]
 
 
-def of_session(store: Store, person: Person, session_id: str) -> Reviews:
+def load_reviews(store: Store, person: Person, session_id: str) -> Reviews:
     """Load the reviews of a session; counsellors see only their own disputes."""
     rated: dict[Key, list[Rating]] = defaultdict(list)
     for rating in ratings.of_session(store, person, session_id):

@@ -127,7 +127,7 @@ def session(
         person,
         top=top,
         turns=shown,
-        reviews=reviews.of_session(services.store, person, session_id),
+        reviews=reviews.load_reviews(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
         agreements=agreement.of_bundle(services.store, top.card.bundle),
         dispute_counts=disputes.counts(services.store, top.card.bundle),
@@ -170,7 +170,7 @@ def turn(
     if found is None:
         raise HTTPException(404)
     shown = evidence.turn_view(found, top.card.bundle, [turn.seq for turn in around], facts)
-    own_reviews = reviews.of_session(services.store, person, session_id)
+    own_reviews = reviews.load_reviews(services.store, person, session_id)
     return render(request, "turn.html", person, shown=shown, reviews=own_reviews)
 
 

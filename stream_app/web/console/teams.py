@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.store.reading import bundle_facts, cohorts
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
-from stream_app.web.cohorts import table
+from stream_app.web.cohorts import build_table
 from stream_app.web.console.rendering import render
 from stream_app.web.services import ServicesDep
 from stream_app.web.suppression import MIN_CLIENTS, MIN_COUNSELLORS
@@ -31,7 +31,7 @@ def teams(
         request,
         "teams.html",
         person,
-        table=table(found),
+        table=build_table(found),
         bundle=chosen,
         bundles=known,
         weeks=WEEKS,

@@ -57,7 +57,7 @@ def in_words(trend: Trend) -> str:
     latest = shown[-1]
     models = len({week.bundle for week in trend.weeks})
     broken = (
-        f", scored by {models} models; the line breaks where the model changes"
+        f", scored by {models} models (the line breaks where the model changes)"
         if models > 1
         else ""
     )

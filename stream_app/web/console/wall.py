@@ -24,7 +24,7 @@ from stream_app.web.services import Services, ServicesDep
 MAX_CARDS: Final = 500
 _OPEN_STATES: Final = frozenset({ShownState.PENDING, ShownState.FIRING, ShownState.ACKNOWLEDGED})
 _URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED, ShownState.PENDING)
-Chosen = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
+FilterValue = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
@@ -62,7 +62,11 @@ class WallCard:
 
 @router.get("/")
 def wall(
-    request: Request, services: ServicesDep, person: Member, team: Chosen = "", domain: Chosen = ""
+    request: Request,
+    services: ServicesDep,
+    person: Member,
+    team: FilterValue = "",
+    domain: FilterValue = "",
 ) -> Response:
     """Show live sessions, most urgent first."""
     position = services.hub.position

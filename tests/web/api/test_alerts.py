@@ -25,7 +25,7 @@ def new_alert(web: Web, session_id: str) -> str:
 
 
 def test_an_alert_has_its_reason_turns_and_transitions(web: Web, nora: httpx.Client) -> None:
-    episode = new_alert(web, "told")
+    episode = new_alert(web, "explained")
     alert = nora.get(f"/alerts/{episode}").json()
     assert alert["state"] == "firing"
     assert [step["state"] for step in alert["transitions"]][-1] == "firing"
@@ -80,8 +80,8 @@ def test_precision_uses_the_last_reason_of_each_alert(web: Web, nora: httpx.Clie
         for number, reason in enumerate(reasons):
             log = [turn(seq, session_id=f"judged-{number}", team="south") for seq in range(2)]
             episode = web.commit(*log).alerts[0].episode_id
-            for said in ("false-alarm", reason):
-                sam.post(f"/alerts/{episode}/acknowledge", json={"reason": said})
+            for given in ("false-alarm", reason):
+                sam.post(f"/alerts/{episode}/acknowledge", json={"reason": given})
         [row] = sam.get("/alerts/precision").json()
     assert (row["justified"], row["judged"]) == (2, 4)
     assert row["precision"] == 0.5

@@ -59,15 +59,15 @@ def test_events_are_in_the_log_unchanged_at_the_returned_offsets(web_with_broker
     ]
     answer = sent(web_with_broker, *batch)
     assert answer.status_code == 202, answer.text
-    told = answer.json()
-    assert (told["accepted"], told["refused"]) == (5, 0)
+    body = answer.json()
+    assert (body["accepted"], body["refused"]) == (5, 0)
     stored_at = log_of(web_with_broker)
-    for result, value in zip(told["results"], batch, strict=True):
+    for result, value in zip(body["results"], batch, strict=True):
         key, stored = stored_at[result["partition"], result["offset"]]
         assert stored == value
         assert key.decode() == json.loads(value)["session_id"]
         assert result["topic"] == web_with_broker.settings.turns_topic
-    of_a = [told["results"][place] for place in (0, 2, 4)]
+    of_a = [body["results"][place] for place in (0, 2, 4)]
     assert len({result["partition"] for result in of_a}) == 1
     assert [r["offset"] for r in of_a] == sorted(r["offset"] for r in of_a)
 

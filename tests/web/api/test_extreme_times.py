@@ -46,8 +46,8 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             engine.dispose()
     with serving(folder, **changes) as web:
         for name, at in TIMES.items():
-            said = [turn(seq, session_id=name, occurred_at=at, team="north") for seq in range(4)]
-            web.commit(*said, end(session_id=name, occurred_at=at))
+            turns = [turn(seq, session_id=name, occurred_at=at, team="north") for seq in range(4)]
+            web.commit(*turns, end(session_id=name, occurred_at=at))
         yield web
 
 

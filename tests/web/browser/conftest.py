@@ -101,7 +101,7 @@ def open_tab(chromium: "Browser") -> Iterator[OpenTab]:
             tab.page.set_default_timeout(PATIENCE_MS)
             tab.page.on(
                 "console",
-                lambda said: tab.console_errors.append(said.text) if said.type == "error" else None,
+                lambda line: tab.console_errors.append(line.text) if line.type == "error" else None,
             )
             tab.page.on("pageerror", lambda error: tab.console_errors.append(str(error)))
             tabs.append(tab)

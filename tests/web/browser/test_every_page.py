@@ -103,13 +103,13 @@ def test_every_page_has_landmarks_one_h1_and_a_title(web: ScoredWeb, open_tab: O
 
 def focused(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = page.evaluate("""() => {
-      const held = document.activeElement;
-      const ring = getComputedStyle(held.closest(".card") ?? held);
-      const own = getComputedStyle(held);
+      const node = document.activeElement;
+      const ring = getComputedStyle(node.closest(".card") ?? node);
+      const own = getComputedStyle(node);
       return {
-        words: (held.innerText || held.getAttribute("aria-label") || held.name || "").trim(),
-        tag: held.tagName.toLowerCase(),
-        ringed: own.outlineStyle !== "none" || ring.outlineStyle !== "none" || held.tagName === "a",
+        words: (node.innerText || node.getAttribute("aria-label") || node.name || "").trim(),
+        tag: node.tagName.toLowerCase(),
+        ringed: own.outlineStyle !== "none" || ring.outlineStyle !== "none" || node.tagName === "a",
       };
     }""")
     return found
@@ -131,10 +131,10 @@ def test_everything_can_be_done_with_the_keyboard(web: ScoredWeb, open_tab: Open
     seen = []
     for _ in range(12):
         page.keyboard.press("Tab")
-        held = focused(page)
-        seen.append(held["words"])
-        assert held["ringed"], held
-        if held["words"] == "bad":
+        focus = focused(page)
+        seen.append(focus["words"])
+        assert focus["ringed"], focus
+        if focus["words"] == "bad":
             break
     assert seen[-1] == "bad", seen
     page.keyboard.press("Enter")

@@ -92,7 +92,7 @@ def test_a_sample_can_be_rated_with_only_the_keyboard(
         for key in ("0", "1", "2", "Enter"):
             page.keyboard.press(key)
     page.wait_for_url(f"**{sample}")
-    expect(page.get_by_text("your ratings are closed")).to_be_visible()
+    expect(page.get_by_text("Your ratings are final")).to_be_visible()
     done = samples.work(web.store, samples.find(web.store, _person(web, "nora").scope)[0])
     levels = dict(zip(MECHANISMS, (0, 1, 2), strict=True))
     assert done.values["nora"] == dict.fromkeys(range(1, SIZE + 1), levels)

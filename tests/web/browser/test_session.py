@@ -151,7 +151,7 @@ def test_new_turns_appear_and_final_scores_replace_provisional_ones(
     seqs = page.eval_on_selector_all(
         "#turns > li", "turns => turns.map(turn => Number(turn.dataset.seq))"
     )
-    assert seqs == list(range(17)), "each turn stands once, in its place"
+    assert seqs == list(range(17)), "each turn is shown once, in order"
     expect(page.locator(".curve a[data-seq='15']")).to_have_count(1)
     live = page.locator("#turn-13").evaluate("turn => turn.innerText")
     page.reload()

@@ -55,8 +55,8 @@ def test_a_card_shows_risk_as_number_shape_and_text(web: ScoredWeb, open_tab: Op
     expect(card.locator(".ring")).to_be_hidden()
     expect(card.locator(".standing")).to_have_text(re.compile(r"above the threshold for \d+ min"))
     expect(card.locator(".alert-badge")).to_have_text(re.compile("firing: low-empathy, "))
-    said = card.locator(".sparkline").get_attribute("aria-label")
-    assert re.match(r"Risk after \d counsellor turns: began at 0\.\d\d", said or "")
+    label = card.locator(".sparkline").get_attribute("aria-label")
+    assert re.match(r"Risk after \d counsellor turns: began at 0\.\d\d", label or "")
 
 
 def test_filters_work_without_javascript(web: ScoredWeb, open_tab: OpenTab) -> None:

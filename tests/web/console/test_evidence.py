@@ -106,8 +106,8 @@ def listened(abstained: tuple[str, ...] = (), **perceived: float) -> TurnRead:
 
 
 def test_a_group_of_heads_is_one_bar_with_its_validity() -> None:
-    told = listened(engagement=0.2, understanding=0.4, sympathy=0.6, helpfulness=0.8)
-    assert turn_view(told, "b", [], GROUPED).perceived == [
+    scored = listened(engagement=0.2, understanding=0.4, sympathy=0.6, helpfulness=0.8)
+    assert turn_view(scored, "b", [], GROUPED).perceived == [
         Bar("Understanding and sympathy", 0.6, (RATED,)),
         Bar("Engagement", 0.2),
         Bar("Helpfulness", 0.8),
@@ -115,16 +115,16 @@ def test_a_group_of_heads_is_one_bar_with_its_validity() -> None:
 
 
 def test_without_groups_each_head_has_a_bar() -> None:
-    told = listened(understanding=0.4, sympathy=0.6)
-    found = turn_view(told, "b", [], FACTS).perceived
+    scored = listened(understanding=0.4, sympathy=0.6)
+    found = turn_view(scored, "b", [], FACTS).perceived
     assert found == [Bar("Understanding", 0.4), Bar("Sympathy", 0.6)]
 
 
 def test_a_group_abstains_if_its_shown_head_does() -> None:
-    told = listened(abstained=("understanding",), understanding=0.4, sympathy=0.6)
-    assert [b.probability for b in turn_view(told, "b", [], GROUPED).perceived] == [0.6]
-    told = listened(abstained=("sympathy",), understanding=0.4, sympathy=0.6)
-    assert [b.probability for b in turn_view(told, "b", [], GROUPED).perceived] == [None]
+    scored = listened(abstained=("understanding",), understanding=0.4, sympathy=0.6)
+    assert [b.probability for b in turn_view(scored, "b", [], GROUPED).perceived] == [0.6]
+    scored = listened(abstained=("sympathy",), understanding=0.4, sympathy=0.6)
+    assert [b.probability for b in turn_view(scored, "b", [], GROUPED).perceived] == [None]
 
 
 def test_a_group_without_a_score_has_no_bar() -> None:
@@ -133,26 +133,26 @@ def test_a_group_without_a_score_has_no_bar() -> None:
 
 def client_turn(**client: dict[str, float]) -> TurnRead:
     at = datetime(2026, 1, 5, tzinfo=UTC)
-    said = replace(score(), empathy_total=None, expressed={}, perceived={}, client=client)
-    return TurnRead("s", 4, None, "c", Role.CLIENT, "Fine.", at, late=False, scores=[said])
+    own = replace(score(), empathy_total=None, expressed={}, perceived={}, client=client)
+    return TurnRead("s", 4, None, "c", Role.CLIENT, "Fine.", at, late=False, scores=[own])
 
 
 def test_a_client_turn_has_chips_for_talk_and_distress_and_none_for_satisfaction() -> None:
     talk, distress = {"change": 0.7, "neutral": 0.3}, {"no": 0.1, "yes": 0.9}
-    told = client_turn(talk_type=talk, distress=distress, satisfaction={"no": 0.9, "yes": 0.1})
-    found = turn_view(told, "b", [], FACTS)
+    scored = client_turn(talk_type=talk, distress=distress, satisfaction={"no": 0.9, "yes": 0.1})
+    found = turn_view(scored, "b", [], FACTS)
     assert found.chips == [Chip("talk", "change", 0.7), Chip("distress", "yes", 0.9)]
 
 
 def test_a_negative_label_gets_no_chip() -> None:
-    told = client_turn(distress={"no": 0.9, "yes": 0.1}, talk_type={"none": 0.8, "change": 0.2})
-    assert turn_view(told, "b", [], FACTS).chips == []
+    scored = client_turn(distress={"no": 0.9, "yes": 0.1}, talk_type={"none": 0.8, "change": 0.2})
+    assert turn_view(scored, "b", [], FACTS).chips == []
 
 
 def test_a_hidden_head_is_not_listed_as_abstained() -> None:
-    said = client_turn(satisfaction={"no": 0.5, "yes": 0.5}, talk_type={"change": 1.0})
-    [only] = said.scores
-    unsure = replace(said, scores=[replace(only, abstained=["satisfaction", "talk_type"])])
+    scored = client_turn(satisfaction={"no": 0.5, "yes": 0.5}, talk_type={"change": 1.0})
+    [only] = scored.scores
+    unsure = replace(scored, scores=[replace(only, abstained=["satisfaction", "talk_type"])])
     found = turn_view(unsure, "b", [], FACTS)
     assert (found.chips, found.abstained) == ([], ["talk"])
 

@@ -95,13 +95,13 @@ def test_only_the_counsellor_of_a_turn_disputes_it(as_: As, name: str, status: i
 
 def test_agreement_has_n_even_without_a_kappa(as_: As) -> None:
     as_("sue").post("/api/v1/ratings", json=RATING)
-    told = as_("noor").get("/api/v1/agreement", params={"bundle": BUNDLE}).json()["agreement"]
-    assert [(a["head"], a["sides"]) for a in told][:2] == [
+    body = as_("noor").get("/api/v1/agreement", params={"bundle": BUNDLE}).json()["agreement"]
+    assert [(a["head"], a["sides"]) for a in body][:2] == [
         (ER, "people-model"),
         (ER, "people-people"),
     ]
-    assert told[0]["kappa"]["problem"] == "not enough ratings yet: 1"
-    assert told[0]["weights"] == "quadratic"
+    assert body[0]["kappa"]["problem"] == "not enough ratings yet: 1"
+    assert body[0]["weights"] == "quadratic"
 
 
 def test_the_counsellor_and_their_supervisor_read_feedback_and_reads_are_audited(
@@ -111,9 +111,9 @@ def test_the_counsellor_and_their_supervisor_read_feedback_and_reads_are_audited
     for name, status in (("sam", 404), ("olu", 404), ("ana", 403), ("ada", 403), ("", 401)):
         assert as_(name).get(address).status_code == status
     assert audit.trail(filled, "north-0") == []
-    [told] = as_("noor").get(address).json()
-    assert [part["mechanism"] for part in told["mechanisms"]] == list(MECHANISMS)
-    assert as_("sue").get(address).json() == [told]
+    [body] = as_("noor").get(address).json()
+    assert [part["mechanism"] for part in body["mechanisms"]] == list(MECHANISMS)
+    assert as_("sue").get(address).json() == [body]
     assert {(t.person, t.detail) for t in audit.trail(filled, "north-0")} == {
         ("noor", "feedback"),
         ("sue", "feedback"),
@@ -146,12 +146,12 @@ def test_a_sample_from_drawing_to_report(as_: As, filled: Store) -> None:
             assert shown["yours"] == {}
             assert client.post(f"{address}/turns/{place}", json=LEVELS).json()["yours"] == LEVELS
     assert as_("ben").post(f"{address}/turns/1", json=LEVELS).status_code == 409
-    told = as_("ben").get(f"{address}/report").json()
+    body = as_("ben").get(f"{address}/report").json()
     other = as_("sue").get(f"{address}/report").json()["you"]
-    assert told["raters"] == ["A", "B"]
-    assert {told["you"], other} == {"A", "B"}  # assigned at random, not alphabetically
-    assert [c["kappa"]["n"] for c in told["comparisons"]] == [6] * 9
-    assert told["comparisons"][0]["counts"] == [[0, 0, 0], [0, 6, 0], [0, 0, 0]]
+    assert body["raters"] == ["A", "B"]
+    assert {body["you"], other} == {"A", "B"}  # assigned at random, not alphabetically
+    assert [c["kappa"]["n"] for c in body["comparisons"]] == [6] * 9
+    assert body["comparisons"][0]["counts"] == [[0, 0, 0], [0, 6, 0], [0, 0, 0]]
     assert as_("ana").get(f"{address}/report").json()["you"] is None
     assert as_("pat").get(f"{address}/report").status_code == 409, "has yet to rate"
     reads = [t for t in audit.trail(filled) if t.action == "read transcript"]
@@ -201,8 +201,8 @@ def test_a_team_supervisor_draws_only_from_the_own_team(as_: As, filled: Store) 
 
 def test_agreement_is_recomputed_after_a_rating(as_: As) -> None:
     def pairs() -> int:
-        told = as_("ana").get("/api/v1/agreement", params={"bundle": BUNDLE}).json()["agreement"]
-        return int(told[0]["kappa"]["n"])
+        body = as_("ana").get("/api/v1/agreement", params={"bundle": BUNDLE}).json()["agreement"]
+        return int(body[0]["kappa"]["n"])
 
     assert pairs() == 0
     for seq in (1, 3, 5):

@@ -117,7 +117,7 @@ def test_weeks_have_n_and_interval_or_too_few_sessions(as_: As, filled: Store) -
     assert (
         len(re.findall(r'<svg class="trend" role="img" aria-label="[^"]+ 4 sessions"', page)) == 3
     )
-    assert "Over the last 5 sessions" in page
+    assert "From the last 5 ended sessions" in page
 
 
 def test_the_page_says_when_no_session_is_recent(as_: As) -> None:
@@ -174,7 +174,7 @@ def test_a_sample_is_drawn_rated_blind_and_reported_without_javascript(
     address = sue.post("/calibration", data=form).headers["location"]
     assert "Autumn &amp; winter" in proper(ben.get("/calibration"))
     for client in (sue, ben):
-        assert "It opens when at least two people" in proper(client.get(address))
+        assert "The report opens when at least two people" in proper(client.get(address))
         to = f"{address}/turns/1"
         for place in range(1, 6):
             assert to == f"{address}/turns/{place}"
@@ -186,7 +186,7 @@ def test_a_sample_is_drawn_rated_blind_and_reported_without_javascript(
     report = proper(ben.get(address))
     assert re.search("you are [AB]", report)
     assert report.count("not enough ratings yet: 5") == 9
-    assert "your ratings are closed" in report
+    assert "Your ratings are final" in report
     assert proper(as_("ana").get(address))
     assert as_("ana").get(f"{address}/turns/1").status_code == 403
     reads = [t for t in audit.trail(filled) if t.action == "read transcript"]
@@ -236,7 +236,7 @@ def test_an_erased_turn_is_skipped(as_: As, filled: Store) -> None:
             .where(tables.turns.c.session_id == turn.session_id, tables.turns.c.seq == turn.seq)
             .values(text=None)
         )
-    assert "needs no rating" in proper(as_("sue").get(f"{address}/turns/1"))
+    assert "cannot be rated" in proper(as_("sue").get(f"{address}/turns/1"))
     assert "Begin with turn 2" in proper(as_("sue").get(address))
 
 
@@ -257,22 +257,22 @@ def test_a_session_shows_its_index_and_missed_opportunities(as_: As, filled: Sto
     [score] = batches.process(log).session_scores
     filled.commit(batches.process(log))
     page = proper(as_("sue").get("/sessions/helped"))
-    told = summary_of(page, "Expressed so far")
+    summary = summary_of(page, "Expressed so far")
     assert score.empathy_interval is not None
     low, high = score.empathy_interval
     assert (
         f"Empathy index {score.empathy_index:.2f} ({low:.2f} to {high:.2f}), "
         f"above {round(score.empathy_percentile or 0)} % of the reference"
-    ) in told
-    assert f"Opportunities answered {round(100 * (score.answered_share or 0))} %" in told
+    ) in summary
+    assert f"Opportunities answered {round(100 * (score.answered_share or 0))} %" in summary
     assert score.missed_opportunities
     latest = ", ".join(f"turn {seq}" for seq in score.missed_opportunities[-5:])
-    assert f"missed: {latest}" in told
+    assert f"missed: {latest}" in summary
     assert f'href="#turn-{score.missed_opportunities[-1]}"' in page
     [risk] = score.outcome_risks.values()
     outcomes = summary_of(page, "Predicted outcomes")
     assert f"chat failed {risk:.2f} predicted" in outcomes.lower()
-    assert "not measures of empathy" in outcomes
+    assert "do not measure empathy" in outcomes
 
 
 def words_of_miti(page: str) -> str:
@@ -289,7 +289,7 @@ def test_a_session_of_motivational_interviewing_shows_measures_and_the_manuals_t
     miti = score.miti
     assert miti is not None
     page = proper(as_("sue").get("/sessions/mi"))
-    told = words_of_miti(page)
+    summary = words_of_miti(page)
     ratio, share = (
         miti.measures[name] for name in ("reflection_to_question", "open_question_share")
     )
@@ -300,16 +300,16 @@ def test_a_session_of_motivational_interviewing_shows_measures_and_the_manuals_t
     shown = f"{ratio.value:.2f}".rstrip("0").rstrip(".")
     assert (
         f"Reflections to questions {shown} : 1 1 : 1 2 : 1 {ratio.standing.value} MITI 4.2.1"
-    ) in told
+    ) in summary
     assert (
         f"Open questions {100 * share.value:.0f} % 50 % 70 % {share.standing.value} MITI 3.1.1"
-    ) in told
-    assert f"MI-adherent {miti.mi_adherent:.1f} no threshold" in told
-    assert f"MI-non-adherent {miti.mi_non_adherent:.1f} no threshold" in told
-    assert f"seeking collaboration {miti.counts['seeking_collaboration']:.1f}" in told
-    assert "12 volleys (12 counsellor turns)" in told
-    assert "affirm, emphasizing autonomy, confront are not counted" in told
-    assert "global ratings are not computed" in told
+    ) in summary
+    assert f"MI-adherent {miti.mi_adherent:.1f} no threshold" in summary
+    assert f"MI-non-adherent {miti.mi_non_adherent:.1f} no threshold" in summary
+    assert f"seeking collaboration {miti.counts['seeking_collaboration']:.1f}" in summary
+    assert "12 volleys (12 counsellor turns)" in summary
+    assert "affirm, emphasizing autonomy, confront are not counted" in summary
+    assert "global ratings are not computed" in summary
     general = summary_of(page, "Expressed so far")
     assert "Open questions" not in general
     assert "per question" not in general
@@ -321,9 +321,9 @@ def test_early_in_a_session_no_threshold_is_applied(as_: As, filled: Store) -> N
             [batches.turn(seq, session_id="mi", team="north", approach=MI) for seq in range(2)]
         )
     )
-    told = words_of_miti(proper(as_("sue").get("/sessions/mi")))
-    assert "too early" in told
-    assert "1 volley (1 counsellor turn)" in told
+    summary = words_of_miti(proper(as_("sue").get("/sessions/mi")))
+    assert "too early" in summary
+    assert "1 volley (1 counsellor turn)" in summary
 
 
 def test_a_session_of_another_approach_shows_no_miti(as_: As, filled: Store) -> None:
@@ -394,13 +394,13 @@ def test_a_transcript_shows_grouped_heads_once_and_no_satisfaction(as_: As, fill
             assert "r = 0.17 with seekers&#39; &lt;ratings&gt;</dd>" in bars[0]
             assert "(0.11 to 0.23)" in bars[0]
         if not address.endswith("1"):
-            assert "<b>yes</b> " in page, "distress stands there"
+            assert "<b>yes</b> " in page, "distress is shown"
             assert "distress" in page
         assert "satisf" not in page
         assert "0.91" not in page
     answer = as_("sue").get("/api/v1/sessions/listened/turns").json()
-    [said] = {str(turn["scores"][0]["client"]["satisfaction"]) for turn in answer["items"]
+    [satisfaction] = {str(turn["scores"][0]["client"]["satisfaction"]) for turn in answer["items"]
               if turn["role"] == "client"}  # fmt: skip
-    assert "0.91" in said, "the API keeps it"
+    assert "0.91" in satisfaction, "the API returns all heads"
     kept = next(turn for turn in answer["items"] if turn["role"] == "counsellor")
     assert kept["scores"][0]["perceived"] == heads

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from stream_app.store import tables
 from stream_app.store.reading.cohorts import CohortSession
 from stream_app.store.repository import Store
-from stream_app.web.cohorts import ALL, Cell, CohortTable, table
+from stream_app.web.cohorts import ALL, Cell, CohortTable, build_table
 from tests.store.batches import BUNDLE
 from tests.web.people.conftest import As
 
@@ -34,7 +34,7 @@ def cell(found: CohortTable, team: str, domain: str) -> Cell:
 
 
 def test_large_cells_are_shown_with_n_mean_and_interval() -> None:
-    found = table(sessions("a", "x", 12, 5, 0.5) + sessions("b", "x", 12, 6, 1.5))
+    found = build_table(sessions("a", "x", 12, 5, 0.5) + sessions("b", "x", 12, 6, 1.5))
     assert (found.teams, found.domains) == (["a", "b", ALL], ["x", ALL])
     assert cell(found, "a", "x").sessions == 12
     both = cell(found, ALL, ALL).means["explorations"]
@@ -45,7 +45,7 @@ def test_large_cells_are_shown_with_n_mean_and_interval() -> None:
 @pytest.mark.parametrize(("clients", "counsellors"), [(10, 5), (30, 4)])
 def test_a_small_cell_causes_further_suppression(clients: int, counsellors: int) -> None:
     """a/x is small: further cells are suppressed, or subtraction would give its value."""
-    found = table(
+    found = build_table(
         sessions("a", "x", clients, counsellors)
         + sessions("a", "y", 40, 6)
         + sessions("b", "x", 40, 6)
@@ -63,7 +63,7 @@ def test_a_small_cell_causes_further_suppression(clients: int, counsellors: int)
 
 
 def test_no_sessions_give_an_empty_table() -> None:
-    assert table([]).cells == [[Cell(0, {})]]
+    assert build_table([]).cells == [[Cell(0, {})]]
 
 
 def test_the_page_hides_small_teams_and_names_no_one(as_: As, filled: Store) -> None:

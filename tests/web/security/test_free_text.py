@@ -8,18 +8,18 @@ from stream_app.store.interventions import interventions
 from stream_app.store.repository import Store
 from tests.web.people.conftest import As
 
-SAID = "write to client@example.org"
+NOTE = "write to client@example.org"
 
 
 def test_notes_and_reasons_are_redacted_as_turns_are(filled: Store, as_: As) -> None:
     pat = as_("pat")
     alert = pat.get("/api/v1/alerts").json()["items"][0]
     path = f"/api/v1/alerts/{alert['episode_id']}"
-    assert pat.post(f"{path}/note", json={"note": SAID}).status_code == 200
-    mute = {"session_id": alert["session_id"], "minutes": 5, "reason": SAID}
+    assert pat.post(f"{path}/note", json={"note": NOTE}).status_code == 200
+    mute = {"session_id": alert["session_id"], "minutes": 5, "reason": NOTE}
     assert pat.post("/api/v1/mutes", json=mute).status_code == 201
     pat.post(
-        f"/alerts/{alert['episode_id']}/acknowledge", data={"reason": "justified", "note": SAID}
+        f"/alerts/{alert['episode_id']}/acknowledge", data={"reason": "justified", "note": NOTE}
     )
     with filled.reading() as connection:
         notes = connection.scalars(text("select note from alert_actions")).all()

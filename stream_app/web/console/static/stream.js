@@ -24,7 +24,7 @@ class Follower {
     this.statusText = document.getElementById("stream-words");
     this.address = status.dataset.address;
     this.position = status.dataset.position;
-    this.brokerAway = status.dataset.broker === "away";
+    this.brokerUnavailable = status.dataset.broker === "unavailable";
     this.handlers = handlers;
     this.pauseHidden = pauseHidden;
     this.wait = FIRST_WAIT;
@@ -96,8 +96,8 @@ class Follower {
     }
     if (!data.length) return;
     const message = JSON.parse(data.join("\n"));
-    if (kind === "stale") this.brokerAway = Date.parse(message.since) || now();
-    if (kind === "resync") this.brokerAway = false;
+    if (kind === "stale") this.brokerUnavailable = Date.parse(message.since) || now();
+    if (kind === "resync") this.brokerUnavailable = false;
     this.showStatus();
     this.handlers[kind]?.(message);
   }
@@ -109,7 +109,7 @@ class Follower {
   }
 
   showStatus() {
-    if (this.brokerAway) this.stale(this.brokerAway === true ? undefined : this.brokerAway);
+    if (this.brokerUnavailable) this.stale(this.brokerUnavailable === true ? undefined : this.brokerUnavailable);
     else this.setStatus("live", "Live");
   }
 
