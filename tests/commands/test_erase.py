@@ -54,7 +54,7 @@ def test_a_session_that_is_not_stored_is_kept_out_from_now_on(store: Store) -> N
     said = run("--session", "not-yet", "--yes")
     assert said.exit_code == 0
     assert "1 sessions to erase; 0 of them are stored" in said.output
-    assert store.erased(["not-yet"]) == {"not-yet"}
+    assert store.find_erased(["not-yet"]) == {"not-yet"}
 
 
 def test_something_must_be_named(store: Store) -> None:

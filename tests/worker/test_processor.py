@@ -207,7 +207,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(
 def test_states_are_read_once_and_then_cached(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
-    store.redaction_took = worker.metrics.redaction_seconds.observe
+    store.observe_redaction = worker.metrics.redaction_seconds.observe
     store.load_states = loading = Failing(store.load_states)
     for seq in range(3):
         handle(worker, [turn(seq), turn(seq, session_id="t")])
