@@ -30,7 +30,7 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import schema
-from stream_app.store.reading.facts import Facts
+from stream_app.store.queries.routing import SessionRouting
 from stream_app.web.live_hub import Hub
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
@@ -259,7 +259,7 @@ def _value(url: str, query: str) -> Any:
 
 def _reading(values: list[bytes]) -> float:
     """Microseconds per message for decoding and the hub, without fetching, lookups or viewers."""
-    hub, facts = Hub(), Facts()
+    hub, facts = Hub(), SessionRouting()
     start = time.thread_time()
     for value in values:
         hub.broadcast_message(decode(value), facts)

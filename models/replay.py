@@ -31,7 +31,7 @@ from stream_app.core.session_state import Versioned
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest, WindowPolicy
 from stream_app.inference.bundle import HeadSpec as ServiceHead
-from stream_app.inference.scorer import calibrated, decided
+from stream_app.inference.scorer import calibrate, choose_labels
 
 VIEW_OF: dict[Stage, View] = {Stage.PROVISIONAL: "provisional", Stage.FINAL: "final"}
 Logits = Mapping[View, Mapping[str, NDArray[np.float32]]]
@@ -73,7 +73,7 @@ class ReplayScorer:
         self.heads = tuple(self._manifest.values())
         self._probabilities = {
             stage: {
-                head.name: calibrated(self._manifest[head.name], logits[view][head.name])
+                head.name: calibrate(self._manifest[head.name], logits[view][head.name])
                 for head in HEADS
             }
             for stage, view in VIEW_OF.items()
@@ -125,7 +125,7 @@ class ReplayScorer:
 
     def _expressed(self, head: HeadSpec, p: list[float]) -> Level | dict[str, float]:
         if head.kind == "level":
-            return Level(int(decided(p, self._manifest[head.name].offsets)), p)
+            return Level(int(choose_labels(p, self._manifest[head.name].offsets)), p)
         return dict(zip(head.labels, p, strict=True))
 
 

@@ -18,16 +18,16 @@ from stream_app.inference.scorer import OnnxScorer
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.notification import Channel
 from stream_app.notifications.notifier import Notifier
-from stream_app.notifications.switchboard import Switchboard, deliveries_counter
+from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
 from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import Settings
 from stream_app.store import log_positions, retention
-from stream_app.store.attempts import Attempts
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
+from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
@@ -118,7 +118,7 @@ def channel(settings: Settings, target: Target) -> Channel:
     return Webhook(target.name, url, secret, external, target.timeout)
 
 
-def switchboard(settings: Settings) -> Switchboard:
+def notifier_group(settings: Settings) -> NotifierGroup:
     """Create the notifiers of all targets.
 
     Raises:
@@ -132,7 +132,7 @@ def switchboard(settings: Settings) -> Switchboard:
         )
     opened = open_store(settings.database_url.get_secret_value(), connections=2 * len(targets))
     counter = deliveries_counter()
-    return Switchboard(
+    return NotifierGroup(
         [
             Notifier(
                 target,
@@ -160,7 +160,7 @@ def web(settings: Settings) -> "FastAPI":
     from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
 
     opened = store(settings)
-    opened.open_privacy(settings.redact)
+    opened.load_privacy(settings.redact)
     kafka = client_options(settings)
     hub = Hub()
     live_topics = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]
@@ -180,7 +180,7 @@ def web(settings: Settings) -> "FastAPI":
             publisher=Publisher(kafka),
             metrics=WebMetrics(hub),
             health=WebHealth(store(settings, connections=1), hub),
-            attempts=Attempts(opened),
+            attempts=SignInThrottle(opened),
         )
     )
 
@@ -222,16 +222,18 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
     )
     agent.attach()
     app.find_start = lambda committed: processor.retrying(
-        lambda: log_positions.beginning(opened, settings.kafka_group, committed, datetime.now(UTC))
+        lambda: log_positions.start_offsets(
+            opened, settings.kafka_group, committed, datetime.now(UTC)
+        )
     )
-    opened.redaction_took = metrics.redaction_seconds.observe
+    opened.observe_redaction = metrics.redaction_seconds.observe
     return app, agent
 
 
 def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:
     """Purge expired data in steps, if no process has done so today; yields counts by kind."""
-    if retention.claim(store, now):
-        yield from retention.pieces(
+    if retention.claim_daily_run(store, now):
+        yield from retention.purge(
             store,
             now - timedelta(days=settings.keep_text_days),
             now - timedelta(days=settings.keep_scores_days),

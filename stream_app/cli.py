@@ -542,9 +542,9 @@ def _root(
 def _shown(name: str, value: object) -> str:
     match value:
         case SecretStr() if name == "database_url":
-            from stream_app.store.connection import shown_url
+            from stream_app.store.connection import masked_url
 
-            return shown_url(value.get_secret_value())
+            return masked_url(value.get_secret_value())
         case SecretStr():
             return "********"
         case None:

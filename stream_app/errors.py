@@ -7,9 +7,9 @@ RapportError
 ├── ContractError        an event violates the wire contract (becomes a dead letter)
 ├── BundleError          a model bundle is missing, damaged or of another format
 ├── ProviderError        the requested execution provider is not in use
-├── StoreError           the database refused the operation; a retry does not help
+├── StoreError           the database rejected the statement; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
-│   ├── RowRefused       the database refuses these values; other rows may be accepted
+│   ├── RowRefused       the database rejects these values; other rows may be accepted
 │   └── StaleState       another worker has updated the session since it was read
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
@@ -19,16 +19,16 @@ RapportError
 ├── PortInUse            the port of the health probes is in use [health_server]
 ├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
 ├── NoSuchMute           the mute does not exist, or not for this person [store.alert_actions]
-├── NotThere             the session or turn does not exist, or not for this person [store.judged]
-├── DoesNotFit           the judgement does not fit what it is about [store.judged]
-├── NotNow               the judgement is no longer, or not yet, possible [store.judged]
-├── PersonError          an account or token cannot be made or changed [store.people]
-├── BadCursor            the cursor of a page is not valid [store.reading.pages]
-├── NotTaken             a notification target did not accept a message [notifications.notification]
-│   ├── Refused          the target refused this message; others may pass
-│   └── Unanswered       the message may have arrived; no answer came
+├── NotFound             the item does not exist, or not for this person [store.scored_turns]
+├── InvalidJudgement     the turn lacks the head, or the head lacks the value [store.scored_turns]
+├── StateConflict        not possible in the current state of the item [store.scored_turns]
+├── PersonError          an account or token cannot be created or changed [store.people]
+├── BadCursor            the cursor of a page is not valid [store.queries.pages]
+├── DeliveryFailed       a notification was not delivered; retry [notifications.notification]
+│   ├── DeliveryRejected the target rejected this notification; it may accept others
+│   └── DeliveryUnconfirmed the notification may have arrived; no answer came
 ├── NotSignedIn          nobody is signed in [web.auth]
-├── TooManyAttempts      too many wrong passwords [store.attempts]
+├── TooManyAttempts      too many wrong passwords [store.sign_in_throttle]
 ├── SignInQueueFull      too many people are signing in at once [web.sign_in_queue]
 ├── TooManyClients       too many live streams are open [web.live_hub]
 ├── LogChanged           a topic was recreated while it was read [web.topic_reader]

@@ -59,11 +59,11 @@ class FakeStore:
             if (found := self.kept.get((session_id, bundle))) is not None
         }
 
-    def erased(self, session_ids: Sequence[str]) -> set[str]:
+    def find_erased(self, session_ids: Sequence[str]) -> set[str]:
         self.ping()
         return self.erased_ids.intersection(session_ids)
 
-    def quiet_sessions(
+    def idle_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
         return self._open(
@@ -108,7 +108,7 @@ class FakeStore:
         self.outbox[entry] = list(messages)
         return entry
 
-    def rehearse(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
+    def dry_run(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
         self._checked(result)
 
     def _checked(self, result: BatchResult) -> dict[Key, Kept]:
@@ -145,7 +145,7 @@ class FakeStore:
             if entry in self.outbox
         ]
 
-    def sent(self, outbox_ids: Sequence[int]) -> None:
+    def delete_outbox_entries(self, outbox_ids: Sequence[int]) -> None:
         self.ping()
         for entry in outbox_ids:
             self.outbox.pop(entry, None)

@@ -121,7 +121,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
         if batch:
             worker.mark_published(worker.handle(worker.prepare(batch)))
         _flush_idle(worker, now + timedelta(days=1))
-        still_open = len(store.quiet_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
+        still_open = len(store.idle_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
         memory.append(process.memory_info().rss / 2**20)
         store.close()
     seconds = time.monotonic() - started

@@ -28,7 +28,7 @@ from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.providers import Provider, open_session
-from stream_app.inference.scorer import OnnxScorer, calibrated
+from stream_app.inference.scorer import OnnxScorer, calibrate
 
 NAME: Final = "accelerator"
 TITLE: Final = "On an accelerator"
@@ -144,7 +144,7 @@ def _probabilities(scorer: OnnxScorer, encoded: list[Encoding]) -> list[np.ndarr
         for seq, item in enumerate(encoded)
     ]
     logits = scorer.head.logits(requests)
-    return [calibrated(head, logits[head.name]) for head in scorer.bundle.manifest.heads]
+    return [calibrate(head, logits[head.name]) for head in scorer.bundle.manifest.heads]
 
 
 def _accelerator() -> str:

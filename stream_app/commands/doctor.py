@@ -18,7 +18,7 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import log_positions, retention, schema
-from stream_app.store.connection import shown_url
+from stream_app.store.connection import masked_url
 from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
 
@@ -93,7 +93,7 @@ def _database(settings: Settings) -> str:
             f"the schema is at {current or 'no revision'}, this release needs {newest}: "
             "run `rapport db upgrade`"
         )
-    return f"{shown_url(store.engine.url)}, schema {current}"
+    return f"{masked_url(store.engine.url)}, schema {current}"
 
 
 def _sqlite_file(settings: Settings) -> Path | None:
@@ -140,8 +140,8 @@ def _log(settings: Settings) -> str:
     committed = asyncio.run(_committed(settings))
     store = bootstrap.store(settings)
     try:
-        stored = log_positions.stored(store, settings.kafka_group, [settings.turns_topic])
-        if not stored and log_positions.takes_over(store):
+        stored = log_positions.stored_offsets(store, settings.kafka_group, [settings.turns_topic])
+        if not stored and log_positions.adopts_broker_offsets(store):
             return "the database has no log positions yet: workers use the group's offsets"
     finally:
         store.close()
@@ -206,7 +206,7 @@ def _kept(settings: Settings) -> str:
         return retention_times
     store = bootstrap.store(settings)
     try:
-        oldest = retention.oldest_text(store)
+        oldest = retention.oldest_text_stored_at(store)
     finally:
         store.close()
     if oldest is None:

@@ -11,8 +11,8 @@ from stream_app import bootstrap
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
 from stream_app.store import audit, erasure
-from stream_app.store.audit import Audited
-from stream_app.store.erasure import Extent
+from stream_app.store.audit import AuditAction
+from stream_app.store.erasure import StoredCounts
 from stream_app.store.repository import Store
 
 
@@ -21,7 +21,7 @@ class Plan(Struct, frozen=True):
 
     sessions: list[str]
     speakers: list[str]
-    extent: Extent
+    extent: StoredCounts
 
 
 class Erasure:
@@ -46,15 +46,15 @@ class Erasure:
                 )
             chosen.update(dict.fromkeys(found))
         keys = list(chosen)
-        return Plan(keys, list(speakers), erasure.extent(self._store, keys))
+        return Plan(keys, list(speakers), erasure.count_stored(self._store, keys))
 
     def carry_out(self, plan: Plan) -> Counter[str]:
         """Erase; return the removed rows by table. The audit trail records only numbers."""
         removed = erasure.erase(self._store, plan.sessions, datetime.now(UTC))
         for speaker in plan.speakers:
-            removed += erasure.forget_speaker(self._store, speaker)
+            removed += erasure.delete_baselines(self._store, speaker)
         detail = f"{plan.extent.sessions} sessions, {plan.extent.turns} turns"
-        audit.record(self._store, audit.COMMAND_LINE, Audited.ERASE, detail=detail)
+        audit.record(self._store, audit.COMMAND_LINE, AuditAction.ERASE, detail=detail)
         return removed
 
 
@@ -63,7 +63,7 @@ def open_erasure(settings: Settings) -> Iterator[Erasure]:
     """Open the configured database for the ``with`` block."""
     store = bootstrap.store(settings)
     try:
-        store.open_privacy(settings.redact)
+        store.load_privacy(settings.redact)
         yield Erasure(store)
     finally:
         store.close()

@@ -10,7 +10,7 @@ import structlog
 from stream_app import bootstrap
 from stream_app.errors import RapportError
 from stream_app.health_server import serve_probes
-from stream_app.notifications.notification import NotTaken, trial
+from stream_app.notifications.notification import DeliveryFailed, trial_notification
 from stream_app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -22,17 +22,17 @@ def run(settings: Settings) -> None:
     Raises:
         RapportError: there is no target, the file of targets is invalid, or the database fails.
     """
-    switchboard = bootstrap.switchboard(settings)
+    group = bootstrap.notifier_group(settings)
     for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, lambda *_: switchboard.stop())
-    log.info("notify.start", targets=switchboard.targets)
+        signal.signal(ending, lambda *_: group.stop())
+    log.info("notify.start", targets=group.targets)
     probes = (
-        serve_probes(settings.health_host, settings.health_port, switchboard, switchboard.registry)
+        serve_probes(settings.health_host, settings.health_port, group, group.registry)
         if settings.health_port is not None
         else nullcontext()
     )
     with probes:
-        switchboard.run()
+        group.run()
 
 
 def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None]]:
@@ -48,8 +48,10 @@ def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None
         raise RapportError(f"there is no such target; known are {known}")
     for target in chosen:
         try:
-            bootstrap.channel(settings, target).send(trial(target.name, datetime.now(UTC)))
-        except NotTaken as problem:
+            bootstrap.channel(settings, target).send(
+                trial_notification(target.name, datetime.now(UTC))
+            )
+        except DeliveryFailed as problem:
             yield target.name, str(problem)
         else:
             yield target.name, None

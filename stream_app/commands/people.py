@@ -6,7 +6,7 @@ from typing import Final
 from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store import audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import People, Person, PersonError, PersonRole
 from stream_app.store.repository import Store
 from stream_app.web.auth import hash_password
@@ -30,7 +30,7 @@ def add(
     if role is PersonRole.COUNSELLOR and speaker is None:
         raise PersonError("a counsellor needs --speaker, the speaker_id of their turns in events")
     store = bootstrap.store(settings)
-    store.open_privacy(settings.redact)
+    store.load_privacy(settings.redact)
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
     hashed = hash_password(_validated(password)) if password is not None else None
     People(store).add(Person(name, role, team, pseudonym), hashed)
@@ -64,7 +64,7 @@ def new_token(settings: Settings, name: str, label: str, days: int) -> str:
     """
     until = datetime.now(UTC) + timedelta(days=days)
     store = bootstrap.store(settings)
-    token = People(store).new_token(name, label, until)
+    token = People(store).create_token(name, label, until)
     _audit(store, f"new token for {name}: {label}")
     return token
 
@@ -76,7 +76,7 @@ def revoke(settings: Settings, name: str, label: str) -> None:
         PersonError: there are none.
     """
     store = bootstrap.store(settings)
-    People(store).revoke(name, label)
+    People(store).revoke_tokens(name, label)
     _audit(store, f"revoked tokens of {name}: {label}")
 
 
@@ -92,7 +92,7 @@ def disable(settings: Settings, name: str) -> None:
 
 
 def _audit(store: Store, what: str) -> None:
-    audit.record(store, audit.COMMAND_LINE, Audited.CHANGE_ACCOUNT, detail=what)
+    audit.record(store, audit.COMMAND_LINE, AuditAction.CHANGE_ACCOUNT, detail=what)
 
 
 def _validated(password: str) -> str:

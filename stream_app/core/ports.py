@@ -107,10 +107,10 @@ class SessionStore(Protocol):
     def load_states(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
         """The stored states of these sessions, in this order; unknown ones are left out."""
 
-    def erased(self, session_ids: Sequence[str]) -> set[str]:
+    def find_erased(self, session_ids: Sequence[str]) -> set[str]:
         """Those of some sessions that were erased: nothing of them is stored again."""
 
-    def quiet_sessions(
+    def idle_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
         """Open sessions last heard of before ``before`` (``Versioned.seen_at``), oldest first."""
@@ -144,7 +144,7 @@ class SessionStore(Protocol):
             StaleState: another worker has updated one of the sessions; nothing was stored.
         """
 
-    def rehearse(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
+    def dry_run(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
         """Write a batch and roll it back, to see whether the store takes one at all."""
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
@@ -153,7 +153,7 @@ class SessionStore(Protocol):
     def outbox_entries(self, outbox_ids: Sequence[int]) -> list[OutboxEntry]:
         """These entries, as far as they exist, oldest first."""
 
-    def sent(self, outbox_ids: Sequence[int]) -> None:
+    def delete_outbox_entries(self, outbox_ids: Sequence[int]) -> None:
         """Delete entries whose messages are published."""
 
     def ping(self) -> None:

@@ -1,4 +1,4 @@
-"""Scoring with ONNX Runtime: bundle → tokeniser → batches → encoder → head → scores.
+"""Inference with ONNX Runtime: bundle → tokeniser → batches → encoder → head → scores.
 
 Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 """

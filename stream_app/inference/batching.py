@@ -1,8 +1,8 @@
-"""Micro-batches within a token budget: of similar length on a CPU, of a few shapes elsewhere.
+"""Plans micro-batches within a token budget: by length on CPUs, in fixed shapes on accelerators.
 
-On a CPU padding is the enemy, though less so for an encoder that packs its tokens. An accelerator
-is idle in small batches and wants the same shapes again and again: memory that is laid out once,
-and launches that are recorded once.
+On a CPU padding is expensive, though less so for an encoder that packs its tokens. An accelerator
+needs large batches to be busy, and few distinct shapes, so that buffers can be reused and launches
+recorded once.
 """
 
 from bisect import bisect_left
@@ -11,20 +11,20 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 
-class Limits(Struct, frozen=True):
-    """How many tokens of its texts a batch may have, and how much padding beside them."""
+class BatchLimits(Struct, frozen=True):
+    """Maximum number of tokens and of padding tokens in a batch."""
 
     tokens: int
     padding: int
 
 
-ONE_BY_ONE = Limits(tokens=0, padding=0)
+ONE_BY_ONE = BatchLimits(tokens=0, padding=0)
 
 
 class Shapes(Struct, frozen=True):
-    """All shapes that a batch may have: rows x tokens, within a budget of tokens.
+    """The allowed batch shapes: rows x tokens, within a budget of tokens.
 
-    ``rows`` and ``tokens`` ascend. The widest shape holds every text, at least one at a time.
+    ``rows`` and ``tokens`` are ascending. The widest shape fits every text, at least one per batch.
     """
 
     rows: tuple[int, ...]
@@ -32,7 +32,7 @@ class Shapes(Struct, frozen=True):
     budget: int
 
     def heights(self, tokens: int) -> list[int]:
-        """The numbers of rows that the budget allows at a width.
+        """The allowed numbers of rows at a width, given the budget.
 
         >>> Shapes((1, 8, 32), (16, 64), budget=512).heights(64)
         [1, 8]
@@ -42,22 +42,21 @@ class Shapes(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """``texts``: indices, one for each of the first rows; the other rows are empty."""
+    """``texts``: the text index of each row; remaining rows are empty."""
 
     texts: list[int]
     rows: int
     tokens: int
 
 
-def by_length(lengths: list[int], limits: Limits) -> Iterator[list[int]]:
-    """Indices grouped so that the sum of the lengths and the padding stay within the limits.
+def batch_by_length(lengths: list[int], limits: BatchLimits) -> Iterator[list[int]]:
+    """Group indices, shortest first, so that tokens and padding stay within the limits.
 
-    Shortest first. A text that is longer than the limit makes a batch of its own; a limit of 0
-    tokens makes every batch one text.
+    A text longer than the limit gets its own batch; with a limit of 0 tokens every text does.
 
-    >>> list(by_length([5, 30, 6, 7], Limits(tokens=20, padding=20)))
+    >>> list(batch_by_length([5, 30, 6, 7], BatchLimits(tokens=20, padding=20)))
     [[0, 2, 3], [1]]
-    >>> list(by_length([5, 30, 6, 7], Limits(tokens=1000, padding=3)))
+    >>> list(batch_by_length([5, 30, 6, 7], BatchLimits(tokens=1000, padding=3)))
     [[0, 2, 3], [1]]
     """
     batch: list[int] = []
@@ -75,27 +74,27 @@ def by_length(lengths: list[int], limits: Limits) -> Iterator[list[int]]:
         yield batch
 
 
-def planned(lengths: list[int], limits: Limits | Shapes) -> Iterator[Batch]:
-    """The batches of some texts by their lengths in tokens."""
+def plan_batches(lengths: list[int], limits: BatchLimits | Shapes) -> Iterator[Batch]:
+    """Plan the batches of texts with these lengths in tokens."""
     if isinstance(limits, Shapes):
-        yield from by_shape(lengths, limits)
+        yield from batch_by_shape(lengths, limits)
         return
-    for texts in by_length(lengths, limits):
+    for texts in batch_by_length(lengths, limits):
         yield Batch(texts, len(texts), max(lengths[i] for i in texts))
 
 
-def by_shape(lengths: list[int], shapes: Shapes) -> Iterator[Batch]:
-    """Each text goes to the narrowest width that holds it; order is kept within a width.
+def batch_by_shape(lengths: list[int], shapes: Shapes) -> Iterator[Batch]:
+    """Assign each text to the narrowest width that fits it; order is kept within a width.
 
-    A width's texts fill the tallest batches that the budget allows; what is left over goes into
-    the lowest one that holds it. So there are ``ceil(texts / tallest)`` batches of a width: on an
-    accelerator a launch costs more than rows that nobody reads.
+    A width's texts fill batches with the maximum number of rows; the rest goes into the smallest
+    batch that fits. So a width has ``ceil(texts / max_rows)`` batches: on an accelerator another
+    launch costs more than empty rows.
 
     Raises:
         ValueError: a text is longer than the widest shape.
 
     >>> shapes = Shapes(rows=(1, 2, 4), tokens=(8, 32), budget=64)
-    >>> for batch in by_shape([5, 30, 6, 7, 8, 8], shapes):
+    >>> for batch in batch_by_shape([5, 30, 6, 7, 8, 8], shapes):
     ...     print(batch)
     Batch(texts=[0, 2, 3, 4], rows=4, tokens=8)
     Batch(texts=[5], rows=1, tokens=8)

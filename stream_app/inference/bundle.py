@@ -23,24 +23,24 @@ FORMAT: Final = 2
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MANIFEST: Final = "bundle.json"
 SHIPPED: Final = Path(__file__).parents[1] / "bundles"
-"""Holds a folder for each bundle that comes with Rapport."""
+"""Contains a folder for each bundle shipped with Rapport."""
 DEFAULT_BUNDLE: Final = SHIPPED / "default"
 
 
 class RationaleSpec(Struct, frozen=True):
-    """Which channel of the encoder's ``rationale_logits`` belongs to a head."""
+    """The head's channel in the encoder's ``rationale_logits``, and its threshold."""
 
     index: int
     threshold: float
 
 
 class HeadSpec(Head, frozen=True):
-    """A head with what turns its logits into probabilities.
+    """A head with the parameters of its calibration.
 
-    Its logits are the head graph's output of the same name.
-    Probabilities are ``softmax(logits / temperature + bias)``. A level is the largest log
-    probability after ``offsets``, which leave the probabilities as they are. Both lists have one
-    number for each label, or none.
+    Its logits are the head graph's output of the same name, its probabilities are
+    ``softmax(logits / temperature + bias)``. A level is the label with the largest log probability
+    after adding ``offsets``, which do not change the probabilities. Both lists have one number per
+    label, or are empty.
     """
 
     temperature: float = 1.0
@@ -56,16 +56,16 @@ class HeadSpec(Head, frozen=True):
                     f"{self.name}: {len(values)} numbers for {len(self.labels)} labels"
                 )
         if self.kind is HeadKind.LEVEL and len(self.labels) != len(LEVELS):
-            raise ValueError(f"{self.name}: a head of levels has {len(LEVELS)} labels")
-        stated = self.labels[-1:] if self.dimension is Dimension.PERCEIVED else self.labels
-        if unknown := set(self.evidence) - set(stated):
-            raise ValueError(f"{self.name}: not to be evidence: {', '.join(sorted(unknown))}")
+            raise ValueError(f"{self.name}: a head of kind level needs {len(LEVELS)} labels")
+        possible = self.labels[-1:] if self.dimension is Dimension.PERCEIVED else self.labels
+        if unknown := set(self.evidence) - set(possible):
+            raise ValueError(f"{self.name}: not possible as evidence: {', '.join(sorted(unknown))}")
 
 
 class EncoderSpec(Struct, frozen=True):
-    """``batch_independent`` false: a turn's result depends on its batch, so batches are of one.
+    """The encoder graph; unless ``batch_independent``, it encodes one text at a time.
 
-    ``packed``: the graph lays the tokens of a batch end to end, so that padding costs little.
+    ``packed``: the graph concatenates the tokens of a batch, so that padding costs little.
     """
 
     file: str
@@ -76,7 +76,7 @@ class EncoderSpec(Struct, frozen=True):
 
 
 class HeadGraphSpec(Struct, frozen=True):
-    """``slots``: how many neighbours the head graph is fed with."""
+    """The head graph; ``slots``: number of neighbouring turns in its input."""
 
     file: str
     slots: int
@@ -95,7 +95,7 @@ class ProbeSpec(Struct, frozen=True):
 
 
 class WindowSpec(Struct, frozen=True):
-    """Turns before and after that the model was trained with."""
+    """Number of preceding and following turns that the model was trained with."""
 
     before: int
     after: int
@@ -123,12 +123,12 @@ class Manifest(Struct, frozen=True):
 
     @property
     def bundle_id(self) -> str:
-        """What score rows are keyed with."""
+        """The key of the bundle's scores: name, version and profile."""
         return f"{self.name}-{self.version}-{self.profile}"
 
 
 class _Format(Struct, frozen=True):
-    """What every manifest states, also one whose other fields have another shape."""
+    """The field that manifests of all formats have."""
 
     format: int
 
@@ -146,14 +146,14 @@ class Bundle(Struct, frozen=True):
 
 
 def shipped() -> list[str]:
-    """The names of the bundles that come with Rapport."""
+    """Names of the bundles shipped with Rapport."""
     return sorted(path.parent.name for path in SHIPPED.glob(f"*/{MANIFEST}"))
 
 
 def find(name: Path | str) -> Path:
-    """The folder of a shipped bundle by its name; anything else is taken for a folder itself.
+    """The folder of a shipped bundle by name; any other value is returned as a path.
 
-    A folder of the same name in the working directory is meant by ``./nano``.
+    For a folder with the name of a shipped bundle, write ``./nano``.
 
     >>> find("default") == DEFAULT_BUNDLE, find("/srv/own")
     (True, PosixPath('/srv/own'))
@@ -166,7 +166,7 @@ def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
 
     Raises:
         BundleError: the folder or a file is missing, the manifest is of another format, or a file
-            does not have the hash that the manifest states.
+            does not match the SHA-256 in the manifest.
     """
     manifest_path = path / MANIFEST
     try:
@@ -174,7 +174,7 @@ def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
     except OSError as problem:
         raise BundleError(
             f"no model bundle at {path}: {problem.strerror}. --bundle and RAPPORT_BUNDLE take a "
-            f"shipped bundle's name ({', '.join(shipped())}) or a folder that holds {MANIFEST}; "
+            f"shipped bundle's name ({', '.join(shipped())}) or a folder with a {MANIFEST}; "
             "without them the default bundle is used."
         ) from problem
     try:
@@ -195,13 +195,11 @@ def _check_format(path: Path, found: int) -> None:
 
 
 def _check_empathy(path: Path, model: EmpathyModel) -> None:
-    """Refuse what would otherwise end a worker at its first turn."""
+    """Reject models that would crash a worker at its first turn."""
     references = [*model.domains.values(), *model.approaches.values()]
     named = {name for here in references for name in (*here.opportunity, *here.answer.weights)}
     if unknown := sorted(named - {*CLIENT_FEATURES, *COUNSELLOR_FEATURES}):
-        raise BundleError(
-            f"{path}: the empathy index weighs unknown features: {', '.join(unknown)}"
-        )
+        raise BundleError(f"{path}: the empathy index uses unknown features: {', '.join(unknown)}")
     spreads = [value for here in references for value in (here.between, here.within)]
     if model.default not in model.domains or not 0 < model.change < 1 or min(spreads) <= 0:
         raise BundleError(
@@ -211,25 +209,25 @@ def _check_empathy(path: Path, model: EmpathyModel) -> None:
 
 
 def _check_heads(path: Path, heads: list[HeadSpec]) -> None:
-    """Refuse names that would make scores ambiguous or that a rule could not write."""
+    """Reject names that are ambiguous in scores, or not valid in rules."""
     names = [head.name for head in heads]
     if TOTAL in names:
         raise BundleError(
-            f"{path} has a head {TOTAL}; that is the sum of the mechanisms' levels: "
+            f"{path} has a head {TOTAL}, a name reserved for the sum of the mechanisms' levels: "
             "give the head another name"
         )
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise BundleError(f"{path} has more than one head called {', '.join(twice)}")
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise BundleError(f"{path} has more than one head named {', '.join(repeated)}")
     for head in heads:
         words = [head.name, *head.evidence]
         if wrong := [word for word in words if not _NAME.fullmatch(word)]:
             raise BundleError(
-                f"{path}: the names of heads and of labels that are evidence are letters, digits "
+                f"{path}: names of heads and of evidence labels may only contain letters, digits "
                 f"and _: {', '.join(wrong)}"
             )
         of_client = head.roles == [Role.CLIENT]
         if head.dimension is Dimension.OUTCOME and not of_client:
-            raise BundleError(f"{path}: {head.name}: a head of outcomes scores the client's turns")
+            raise BundleError(f"{path}: {head.name}: an outcome head must have the role client")
 
 
 def _check_perceived(path: Path, heads: list[HeadSpec], values: PerceivedValues) -> None:
@@ -238,8 +236,8 @@ def _check_perceived(path: Path, heads: list[HeadSpec], values: PerceivedValues)
     elsewhere = any(group.shown not in group.members for group in values.groups)
     if elsewhere or set(members) - known or len(members) > len(set(members)):
         raise BundleError(
-            f"{path}: groups of perceived heads have to name perceived heads of the bundle, each "
-            f"once, and to show a member: run python -m models.multitrait --bundle {path}"
+            f"{path}: groups must name perceived heads of the bundle, each "
+            f"once, and show one of their members: run python -m models.multitrait --bundle {path}"
         )
 
 
@@ -248,7 +246,7 @@ def _check(path: Path, manifest: Manifest) -> None:
     if manifest.distress is not None:
         needed.add(manifest.distress.file)
     if missing := sorted(needed - manifest.files.keys()):
-        raise BundleError(f"{path / MANIFEST} states no SHA-256 for {', '.join(missing)}")
+        raise BundleError(f"{path / MANIFEST} has no SHA-256 for {', '.join(missing)}")
     if manifest.empathy is not None:
         _check_empathy(path, manifest.empathy)
     _check_heads(path, manifest.heads)

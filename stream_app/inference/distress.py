@@ -1,7 +1,6 @@
-"""The bundle's distress probe: how likely a client's turn is worded in distress.
+"""The bundle's distress probe: probability that a client turn expresses distress.
 
-A logistic regression over a turn's vectors, fitted by ``python -m models.distress``. It sees the
-turn alone, without its neighbours.
+A logistic regression on a turn's vectors, without context, fitted by ``python -m models.distress``.
 """
 
 from pathlib import Path
@@ -21,10 +20,10 @@ class DistressProbe:
 
     @classmethod
     def read(cls, path: Path, size: int | None = None) -> "DistressProbe":
-        """The probe in a file: one array with the weights, then the bias.
+        """Read a probe from a file: one array with the weights, then the bias.
 
         Raises:
-            BundleError: the file is not that, or not for vectors of this size.
+            BundleError: the file is not a probe, or has another size of vectors.
         """
         try:
             numbers = np.load(path, allow_pickle=False).astype(np.float64)
@@ -36,6 +35,6 @@ class DistressProbe:
 
     def probabilities(self, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """Probabilities [n] for vectors [n, size]."""
-        # no product of matrices: for a vector it would be shared out to threads that spin
+        # not a matrix product, which would use BLAS threads that spin
         logits = np.einsum("nd,d->n", vectors.astype(np.float64), self.weights) + self.bias
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -30.0, 30.0))))

@@ -1,4 +1,4 @@
-"""The encoder graph: each turn is read once."""
+"""Runs the encoder graph, once per turn."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,21 +8,21 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from stream_app.inference.batching import ONE_BY_ONE, Batch, Limits, Shapes, planned
-from stream_app.inference.bound import BoundSession
+from stream_app.inference.batching import ONE_BY_ONE, Batch, BatchLimits, Shapes, plan_batches
 from stream_app.inference.bundle import EncoderSpec
+from stream_app.inference.io_binding import BoundSession
 from stream_app.inference.providers import Provider, open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
 
-CPU_BATCH: Final = Limits(tokens=256, padding=16)
-"""For one thread; measured: products of this size keep a core busy, and more only adds padding."""
-CPU_PACKED: Final = Limits(tokens=256, padding=128)
-"""The same for an encoder that packs its tokens: only attention sees the padding."""
+CPU_BATCH: Final = BatchLimits(tokens=256, padding=16)
+"""Per thread; measured: this size keeps a core busy, larger batches only add padding."""
+CPU_PACKED: Final = BatchLimits(tokens=256, padding=128)
+"""For encoders that pack their tokens, where only attention computes padding."""
 CUDA_ROWS: Final = (1, 8, 32, 128)
 CUDA_TOKENS: Final = (16, 32, 48, 64, 128)
-"""And the longest text that the encoder reads."""
+"""Widths of batches, besides the encoder's maximum."""
 CUDA_BUDGET: Final = 8192
-"""Tokens in a batch with its padding."""
+"""Maximum number of tokens in a batch, including padding."""
 
 
 class TokenOutput(Struct, frozen=True):
@@ -37,9 +37,9 @@ class TokenOutput(Struct, frozen=True):
 
 
 class TurnEncoder:
-    """Runs ``encoder.onnx`` over batches that suit the provider.
+    """Runs ``encoder.onnx`` in batches suited to the provider.
 
-    ``limits`` are of the batches; an encoder that depends on its batch takes one text at a time.
+    ``limits``: of the batches; an encoder whose results depend on the batch gets single texts.
     """
 
     def __init__(self, graph: Path, spec: EncoderSpec, provider: Provider, threads: int) -> None:
@@ -51,10 +51,10 @@ class TurnEncoder:
             self.session = BoundSession(session, self.provider.value)
 
     def encode(self, texts: list[Tokens]) -> list[TokenOutput]:
-        """Encode; the order of the result is that of the input."""
+        """Encode texts; results are in input order."""
         results: dict[int, TokenOutput] = {}
         lengths = [len(tokens.ids) for tokens in texts]
-        for batch in planned(lengths, self.limits):
+        for batch in plan_batches(lengths, self.limits):
             vectors, logits = self.run(texts, batch)
             rationales = _sigmoid(logits)
             for row, index in enumerate(batch.texts):
@@ -64,10 +64,12 @@ class TurnEncoder:
     def run(
         self, texts: Sequence[Tokens], batch: Batch
     ) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float32]]:
-        """One padded batch through the graph: vectors [rows, 2, hidden], logits."""
+        """Run one padded batch; return vectors [rows, 2, hidden] and rationale logits."""
         ids = np.zeros((batch.rows, batch.tokens), np.int64)
         mask = np.zeros((batch.rows, batch.tokens), np.int64)
-        mask[len(batch.texts) :, 0] = 1  # an empty row is a text of one token: nothing to mask all
+        mask[len(batch.texts) :, 0] = (
+            1  # one token in empty rows: attention over an empty mask is NaN
+        )
         for row, index in enumerate(batch.texts):
             tokens = texts[index]
             ids[row, : len(tokens.ids)] = tokens.ids
@@ -78,15 +80,15 @@ class TurnEncoder:
         return vectors.astype(np.float16), logits
 
 
-def batch_limits(spec: EncoderSpec, provider: Provider, threads: int) -> Limits | Shapes:
-    """What the batches are held to: more threads share out larger products."""
+def batch_limits(spec: EncoderSpec, provider: Provider, threads: int) -> BatchLimits | Shapes:
+    """Limits of the batches for a provider; more threads get larger batches."""
     if not spec.batch_independent:
         return ONE_BY_ONE
     if provider is Provider.CUDA:
         widths = [tokens for tokens in CUDA_TOKENS if tokens < spec.max_tokens]
         return Shapes(CUDA_ROWS, (*widths, spec.max_tokens), CUDA_BUDGET)
     batch = CPU_PACKED if spec.packed else CPU_BATCH
-    return Limits(batch.tokens * max(1, threads), batch.padding * max(1, threads))
+    return BatchLimits(batch.tokens * max(1, threads), batch.padding * max(1, threads))
 
 
 def _sigmoid(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""The head graph: a turn's vectors and those of its neighbours to logits."""
+"""Runs the head graph: vectors of a turn and its neighbours to logits."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ Feeds = dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]
 
 
 class ContextHead:
-    """Runs ``head.onnx``. ``slots``: neighbours that fit in."""
+    """Runs ``head.onnx``; ``slots``: maximum number of neighbours."""
 
     def __init__(
         self, graph: Path, provider: Provider, threads: int, slots: int, hidden: int
@@ -37,21 +37,21 @@ class ContextHead:
         }
 
     def feeds(self, requests: list[ScoringRequest]) -> Feeds:
-        """The graph's inputs for some requests."""
+        """The graph's inputs for these requests."""
         n, slots, hidden = len(requests), self._slots, self._hidden
-        known: dict[int, int] = {}  # a turn's place, by its identity: most stand in many windows
+        known: dict[int, int] = {}  # index by object identity, as most turns are in many windows
         raw: list[bytes] = []
 
-        def place_of(turn: WindowTurn) -> int:
-            place = known.get(id(turn))
-            if place is None:
-                place = known[id(turn)] = len(raw)
+        def index_of(turn: WindowTurn) -> int:
+            index = known.get(id(turn))
+            if index is None:
+                index = known[id(turn)] = len(raw)
                 raw.append(turn.vectors)
-            return place
+            return index
 
-        own = [place_of(t.turn) for t in requests]
+        own = [index_of(t.turn) for t in requests]
         seen = [
-            (row * slots + slot, place_of(other.turn), ROLE_CODES[other.turn.role], other.distance)
+            (row * slots + slot, index_of(other.turn), ROLE_CODES[other.turn.role], other.distance)
             for row, item in enumerate(requests)
             for slot, other in enumerate(item.context[:slots])
         ]
@@ -61,9 +61,9 @@ class ContextHead:
         distance = np.zeros(n * slots, np.int64)
         mask = np.zeros(n * slots, np.int64)
         if seen:
-            at, place, role, away = np.array(seen, np.int64).T
-            context[at] = vectors[place, 1]
-            context_role[at], distance[at], mask[at] = role, away, 1
+            at, index, role, offset = np.array(seen, np.int64).T
+            context[at] = vectors[index, 1]
+            context_role[at], distance[at], mask[at] = role, offset, 1
         return {
             "target": vectors[own].astype(np.float32),
             "target_role": np.array([ROLE_CODES[t.turn.role] for t in requests], np.int64),

@@ -1,7 +1,6 @@
-"""Which ONNX Runtime execution provider runs, said loudly.
+"""Opens ONNX Runtime sessions and checks which execution provider they use.
 
-``get_available_providers`` lists what was compiled in, not what works: only the session's own
-answer counts.
+``get_available_providers`` lists compiled-in providers, not working ones, so the session is asked.
 """
 
 from enum import Enum
@@ -19,13 +18,13 @@ log = structlog.get_logger(__name__)
 CUDA: Final = "CUDAExecutionProvider"
 CUDA_PLAIN: Final[tuple[dict[str, str], ...]] = ({},)
 CUDA_GRAPHS: Final = ({"enable_cuda_graph": "1"}, *CUDA_PLAIN)
-"""Refused for a graph that ONNX Runtime cannot place on the device as a whole: then without."""
+"""Fails for graphs that ONNX Runtime cannot place on the device entirely; retried without."""
 
-ort.disable_telemetry_events()  # some builds report home; nothing leaves this process
+ort.disable_telemetry_events()  # some builds send telemetry
 
 
 class Provider(Enum):
-    """What was asked for; ``auto`` takes CUDA where it really runs, else the CPU."""
+    """The requested provider; ``auto``: CUDA if it works, otherwise the CPU."""
 
     AUTO = "auto"
     CPU = "cpu"
@@ -35,18 +34,21 @@ class Provider(Enum):
 def open_session(
     graph: Path, provider: Provider, threads: int, *, fixed_shapes: bool = False
 ) -> ort.InferenceSession:
-    """Open a graph; ``threads`` intra-op threads on the CPU.
+    """Open a graph with ``threads`` intra-op threads on the CPU.
 
-    With ``fixed_shapes`` (see ``bound``) a session on CUDA records its launches and replays them.
+    With ``fixed_shapes`` (see ``io_binding``), CUDA sessions record and replay their launches.
 
     Raises:
-        ProviderError: CUDA was asked for and the session does not run on it.
+        ProviderError: CUDA was requested, but the session does not use it.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    has_cuda, reason = CUDA in ort.get_available_providers(), "this ONNX Runtime has no CUDA in it"
+    has_cuda, reason = (
+        CUDA in ort.get_available_providers(),
+        "this build of ONNX Runtime has no CUDA",
+    )
     if provider is not Provider.CPU and has_cuda:
         preload_libraries()
         for cuda in CUDA_GRAPHS if fixed_shapes else CUDA_PLAIN:
@@ -73,15 +75,15 @@ def preload_libraries() -> None:
 def _on_cuda(
     graph: Path, options: ort.SessionOptions, cuda: dict[str, str]
 ) -> tuple[ort.InferenceSession | None, str]:
-    """A session that really runs on CUDA, or the reason why there is none."""
+    """A session that uses CUDA, or the reason for failure."""
     try:
         session = ort.InferenceSession(
             graph,
             options,
             providers=[(CUDA, cuda), "CPUExecutionProvider"],
-            enable_fallback=0,  # else it prints, and goes on without CUDA
+            enable_fallback=0,  # otherwise it prints a message and continues without CUDA
         )
-    except Exception as problem:  # noqa: BLE001  # its errors have no base class but this
+    except Exception as problem:  # noqa: BLE001  # its errors have no common base class
         reason = str(problem).splitlines()[0]
         if cuda:
             log.warning("provider.no_cuda_graphs", reason=reason)
@@ -92,6 +94,6 @@ def _on_cuda(
 
 
 def provider_in_use(session: ort.InferenceSession) -> Provider:
-    """The provider that the session really runs on."""
+    """The provider that the session uses."""
     first = session.get_providers()[0]
     return Provider.CUDA if first == CUDA else Provider.CPU

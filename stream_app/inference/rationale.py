@@ -1,8 +1,8 @@
-"""Rationale spans from token probabilities: the sentences that carry a mechanism.
+"""Rationale spans from token probabilities: the sentences that express a mechanism.
 
 The extractor gives every token a probability (Sharma et al. 2020, section 5.2). Annotators mostly
-marked whole sentences, and so do Lee et al. (2023, section 3.3): a sentence is shown as a whole or
-not at all, which agrees better with people than single tokens do.
+marked whole sentences. So, as in Lee et al. (2023, section 3.3), spans are whole sentences, which
+agree better with people than single tokens.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\s*\n\s*")
 
 
 class Sentence(Struct, frozen=True):
-    """Tokens [first, end) that were read of one sentence, and their characters in whole words."""
+    """A sentence: its tokens [first, end) and its character span, extended to whole words."""
 
     first: int
     end: int
@@ -30,10 +30,10 @@ class Sentence(Struct, frozen=True):
 
 
 class SentenceReader:
-    """A text's sentences, split once for all mechanisms."""
+    """The sentences of a text, split once for all mechanisms."""
 
     def __init__(self, offsets: list[tuple[int, int]], text: str) -> None:
-        """``offsets``: [start, end) of each token; special tokens are empty and of no sentence."""
+        """``offsets``: [start, end) of each token; special tokens are empty and in no sentence."""
         self._size = len(offsets)
         self._text = text
         self._real = [index for index, (start, end) in enumerate(offsets) if start < end]
@@ -48,13 +48,13 @@ class SentenceReader:
     def spans(self, probabilities: list[float], threshold: float) -> list[Span]:
         """Character spans of the sentences whose score reaches ``threshold``, both in [0, 1].
 
-        ``probabilities``: of each token. A span goes from the first to the last token that was
-        read of a sentence, in whole words; neighbours are joined across blanks.
+        ``probabilities``: of each token. Spans are extended to whole words; adjacent ones are
+        joined.
         """
         if len(probabilities) != self._size:
             raise ValueError(f"{len(probabilities)} probabilities for {self._size} tokens")
         chosen: list[Span] = []
-        if max(probabilities, default=0.0) < threshold:  # no mean of them is larger
+        if max(probabilities, default=0.0) < threshold:  # no mean can reach it
             return chosen
         real = [probabilities[index] for index in self._real]
         for sentence in self._sentences:
@@ -75,28 +75,28 @@ def spans(
     threshold: float,
     text: str,
 ) -> list[Span]:
-    """Spans of one mechanism; see ``SentenceReader.spans``."""
+    """Rationale spans of one mechanism; see ``SentenceReader.spans``."""
     return SentenceReader(offsets, text).spans(probabilities.tolist(), threshold)
 
 
 def sentences(offsets: list[tuple[int, int]], text: str) -> npt.NDArray[np.int64]:
-    """Number of the sentence that each token belongs to, never falling; [tokens].
+    """Sentence number of each token, ascending; [tokens].
 
-    A sentence ends with ., !, ? or … before a blank, or with the line.
+    A sentence ends with ., !, ? or … before a space, or at a line end.
     """
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     return np.array([bisect_right(ends, start) for start, _ in offsets], np.int64)
 
 
 def sentence_scores(probabilities: Floats, numbers: npt.NDArray[np.integer]) -> Floats:
-    """Each token's sentence's score, [tokens]: the mean of the more probable half of its tokens.
+    """The sentence score of each token, [tokens]: mean of the sentence's more probable half.
 
-    ``probabilities`` and ``numbers`` (of the sentence) are [tokens].
+    ``probabilities`` and ``numbers`` (see ``sentences``) are [tokens].
     """
     scores = np.zeros(len(probabilities))
     for number in np.unique(numbers):
-        own = numbers == number
-        scores[own] = _mean_of_upper_half(probabilities[own].tolist())
+        mask = numbers == number
+        scores[mask] = _mean_of_upper_half(probabilities[mask].tolist())
     return scores
 
 
@@ -106,7 +106,7 @@ def _mean_of_upper_half(probabilities: list[float]) -> float:
 
 
 def _whole_words(tokens: list[Span], text: str) -> Span:
-    """From the first token's beginning to the last end, grown to both sides."""
+    """The span of these tokens, extended to whole words."""
     start, end = tokens[0][0], max(end for _, end in tokens)
     while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
         start -= 1

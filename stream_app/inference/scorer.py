@@ -21,15 +21,15 @@ from stream_app.inference.providers import Provider
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer
 
-SMALLEST = 1e-12
+EPSILON = 1e-12
 """Added to probabilities before their logarithm, as in ``models.calibrate``."""
 
-_Answer = tuple[list[float], float, int]
-"""One head of one request: probabilities, the largest of them, and the level if it has levels."""
+_HeadOutput = tuple[list[float], float, int]
+"""A head's output for one request: probabilities, their maximum, and the level (else 0)."""
 
 
 class OnnxScorer:
-    """Scores with a bundle. Its sessions may be used by several threads at a time."""
+    """Scores with a bundle; thread-safe."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class OnnxScorer:
         )
         self.head = ContextHead(
             bundle.file(manifest.head.file),
-            Provider.CPU,  # a few small products: moving them costs more than they do
+            Provider.CPU,  # small products: transfers would cost more than computing them
             threads,
             manifest.head.slots,
             manifest.encoder.hidden_size,
@@ -67,7 +67,7 @@ class OnnxScorer:
 
     @property
     def provider(self) -> Provider:
-        """The provider that the encoder really runs on."""
+        """The provider that the encoder uses."""
         return self.encoder.provider
 
     @property
@@ -77,7 +77,7 @@ class OnnxScorer:
 
     @property
     def window(self) -> tuple[int, int]:
-        """Turns before and after."""
+        """Number of preceding and following turns in a window."""
         return self.bundle.manifest.window.before, self.bundle.manifest.window.after
 
     @property
@@ -123,7 +123,7 @@ class OnnxScorer:
         by_mechanism = output.rationale.T.tolist()
         peaks = [max(of_tokens) for of_tokens in by_mechanism]
         if not any(peaks[rationale.index] >= rationale.threshold for _, rationale in wanted):
-            return {name: [] for name, _ in wanted}  # most turns: their sentences are not needed
+            return {name: [] for name, _ in wanted}  # most turns: no need to split sentences
         sentences = SentenceReader(offsets, text)
         return {
             name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
@@ -135,11 +135,11 @@ class OnnxScorer:
         if not requests:
             return []
         logits = self.head.logits(requests)
-        answers = [self._answers(head, logits[head.name]) for head in self._heads]
+        outputs = [self._outputs(head, logits[head.name]) for head in self._heads]
         found = [
             self._scores(
                 request,
-                [(head, answers[place][row]) for place, head in self._heads_of[request.turn.role]],
+                [(head, outputs[place][row]) for place, head in self._heads_of[request.turn.role]],
             )
             for row, request in enumerate(requests)
         ]
@@ -147,7 +147,7 @@ class OnnxScorer:
         return found
 
     def _add_distress(self, requests: list[ScoringRequest], found: list[HeadScores]) -> None:
-        """Adds the distress probability to client turns.
+        """Add the distress probability to client turns.
 
         Probes are not heads and do not affect ``confidence``.
         """
@@ -161,20 +161,22 @@ class OnnxScorer:
             found[i].client[DISTRESS] = {"no": 1.0 - p, "yes": p}
 
     @staticmethod
-    def _answers(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_Answer]:
-        """A head's answers to all requests."""
-        p = calibrated(head, logits)
-        levels = decided(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
+    def _outputs(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_HeadOutput]:
+        """A head's outputs for all requests."""
+        p = calibrate(head, logits)
+        levels = (
+            choose_labels(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
+        )
         return list(zip(p.tolist(), p.max(axis=-1).tolist(), levels, strict=True))
 
     @staticmethod
-    def _scores(request: ScoringRequest, answers: list[tuple[HeadSpec, _Answer]]) -> HeadScores:
+    def _scores(request: ScoringRequest, outputs: list[tuple[HeadSpec, _HeadOutput]]) -> HeadScores:
         expressed = Expressed()
         perceived: dict[str, float] = {}
         client: dict[str, dict[str, float]] = {}
         tops: list[float] = []
         abstained: list[str] = []
-        for head, (values, top, level) in answers:
+        for head, (values, top, level) in outputs:
             tops.append(top)
             if top < head.abstain_below:
                 abstained.append(head.name)
@@ -200,16 +202,16 @@ class OnnxScorer:
         )
 
 
-def decided(
+def choose_labels(
     probabilities: npt.NDArray[np.float64] | list[float], offsets: list[float]
 ) -> npt.NDArray[np.int64]:
-    """The label with the largest log probability [..., labels] after the offsets; [...]."""
-    shifted = np.log(np.asarray(probabilities) + SMALLEST) + (offsets or 0.0)
+    """The label with the largest log probability plus offset: [..., labels] to [...]."""
+    shifted = np.log(np.asarray(probabilities) + EPSILON) + (offsets or 0.0)
     return np.asarray(shifted.argmax(axis=-1))
 
 
-def calibrated(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Probabilities [n, labels] of a head's logits [n, labels]."""
+def calibrate(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Calibrated probabilities [n, labels] from a head's logits [n, labels]."""
     shifted = logits.astype(np.float64) / head.temperature + (head.bias or 0.0)
     shifted -= shifted.max(axis=-1, keepdims=True)
     exponents = np.exp(shifted)

@@ -1,4 +1,4 @@
-"""Text to token ids with character offsets, many texts at a time."""
+"""Tokenises batches of texts into ids with character offsets."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 from tokenizers import Tokenizer
 
 MAX_CHARS_PER_TOKEN = 64
-"""Text beyond ``max_tokens`` times this is cut before tokenising; it could not be read anyway."""
+"""Text beyond ``max_tokens`` times this is cut before tokenising, to bound its cost."""
 
 
 class Tokens(Struct, frozen=True):
@@ -30,7 +30,7 @@ class TextTokenizer:
         self._max_chars = max_tokens * MAX_CHARS_PER_TOKEN
 
     def tokenize(self, texts: list[str]) -> list[Tokens]:
-        """Tokenise; a text longer than ``max_tokens`` keeps its beginning."""
+        """Tokenise; texts longer than ``max_tokens`` are truncated at the end."""
         cut = [text[: self._max_chars] for text in texts]
         return [
             Tokens(

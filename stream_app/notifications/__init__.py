@@ -1,6 +1,13 @@
-"""Alerts to people: what is due, as whom, signed, until it is acknowledged.
+"""Delivers alerts to notification targets, at least once.
 
-Start at ``switchboard.Switchboard`` (the process) and ``notifier.Notifier`` (for one target).
+Start at ``notifier_group.NotifierGroup`` (the process) and ``notifier.Notifier`` (one target).
 """
 
-__all__ = ["apprise_channel", "notification", "notifier", "switchboard", "targets", "webhook"]
+__all__ = [
+    "apprise_channel",
+    "notification",
+    "notifier",
+    "notifier_group",
+    "targets",
+    "webhook",
+]

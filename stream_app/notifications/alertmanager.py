@@ -1,28 +1,29 @@
-"""Alerts as the body of Alertmanager's webhook, version 4.
+"""Notifications in the format of Alertmanager's webhook, version 4.
 
-Receivers for it exist everywhere. It names the session and the numbers; it holds no transcript.
+Many systems can receive it. It contains the session's id and numbers, never transcript text.
 """
 
 from datetime import datetime
 from typing import Any, Final
 
 from stream_app.contracts.scores import AlertState
+from stream_app.notifications.message_text import digest_summary, sentence
 from stream_app.notifications.notification import Notification, link
-from stream_app.notifications.words import digest_summary, sentence
 from stream_app.store.deliveries import DueAlert
 
-NOT_YET: Final = "0001-01-01T00:00:00Z"
-"""Alertmanager's word for a firing alert's end."""
-MOST_ALERTS: Final = 100
-"""Alerts in one body; ``truncatedAlerts`` says how many more there are."""
+NO_END: Final = "0001-01-01T00:00:00Z"
+"""Alertmanager's ``endsAt`` of an alert that is still firing."""
+MAX_ALERTS: Final = 100
+"""Maximum number of alerts in one body; ``truncatedAlerts`` counts the rest."""
 
 
 def body(notification: Notification, receiver: str, external_url: str) -> dict[str, Any]:
-    """One alert: the group is its episode, so that firing and resolved share a ``groupKey``.
+    """Build the request body for one alert or a digest.
 
-    A digest: a group of its own, firing as long as one of its alerts is.
+    The group of one alert is its episode, so that firing and resolved share a ``groupKey``. A
+    digest is its own group, firing while any of its alerts is.
     """
-    shown = [_alert(alert, external_url) for alert in notification.alerts[:MOST_ALERTS]]
+    shown = [_alert(alert, external_url) for alert in notification.alerts[:MAX_ALERTS]]
     if notification.is_digest:
         group = {"digest": notification.notification_id}
         annotations = {"summary": digest_summary(notification)}
@@ -59,7 +60,7 @@ def _alert(alert: DueAlert, external_url: str) -> dict[str, Any]:
         "labels": _labels(alert),
         "annotations": {name: fact for name, fact in facts.items() if fact},
         "startsAt": _time(alert.began_at),
-        "endsAt": NOT_YET if firing else _time(alert.occurred_at),
+        "endsAt": NO_END if firing else _time(alert.occurred_at),
         "generatorURL": link(external_url, alert.session_id),
         "fingerprint": alert.alert_id,
     }

@@ -1,7 +1,7 @@
-"""Slack, Teams, e-mail and whatever else Apprise has an address for.
+"""Channel to Slack, Teams, e-mail and the other services supported by Apprise.
 
-An Apprise address holds its credentials, and Apprise names addresses in its logs and exceptions:
-`stream_app.logs` keeps those logs quiet, and nothing of an exception but its type is passed on.
+An Apprise address contains credentials, and Apprise puts addresses into its logs and exceptions.
+So `stream_app.logs` silences those logs, and only the type of an exception is reported.
 """
 
 import threading
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from stream_app.contracts.scores import AlertState
 from stream_app.errors import RapportError
-from stream_app.notifications.notification import Notification, NotTaken, Unanswered
-from stream_app.notifications.words import text, title
+from stream_app.notifications.message_text import text, title
+from stream_app.notifications.notification import DeliveryFailed, DeliveryUnconfirmed, Notification
 
 if TYPE_CHECKING:
     from apprise import Apprise
@@ -20,12 +20,12 @@ _KINDS: Final = {"critical": "failure", "warning": "warning", "info": "info"}
 
 
 def service(url: str) -> "Apprise":
-    """Apprise over one address; nothing is contacted.
+    """Create an Apprise service for one address, without contacting it.
 
     Raises:
-        RapportError: Apprise does not understand it; the text does not quote it.
+        RapportError: Apprise does not understand the address; the message does not quote it.
     """
-    from apprise import Apprise  # noqa: PLC0415  # 183 plugins: only where a target asks for them
+    from apprise import Apprise  # noqa: PLC0415  # imports 183 plugins, so only if needed
 
     found = Apprise()
     plugin = Apprise.instantiate(url)
@@ -35,10 +35,10 @@ def service(url: str) -> "Apprise":
 
 
 class AppriseChannel:
-    """Sends words to one Apprise address."""
+    """Sends text messages to one Apprise address."""
 
     def __init__(self, target: str, url: str, external_url: str, timeout: float) -> None:
-        """``timeout``: seconds that Apprise may take altogether for one notification."""
+        """``timeout``: total seconds that Apprise may take for one notification."""
         self._target = target
         self._service = service(url)
         self._external_url = external_url
@@ -46,27 +46,27 @@ class AppriseChannel:
         self._unanswered: dict[str, Future[bool]] = {}
 
     def send(self, notification: Notification) -> None:
-        """Apprise's `notify` blocks, so it runs beside and is given up after ``timeout``.
+        """Run Apprise's blocking `notify` in a thread and stop waiting after ``timeout``.
 
-        One that is given up may still end well: that counts when it is tried again. Until it
-        has ended there is no second one. See ``Channel``.
+        A timed-out call may still succeed: the next attempt at the same notification uses its
+        result. No second call starts before it has ended. See ``Channel``.
         """
         call = self._unanswered.pop(notification.notification_id, None)
-        if call is None or (call.done() and not _went_well(call)):
+        if call is None or (call.done() and not _succeeded(call)):
             if any(not other.done() for other in self._unanswered.values()):
-                raise NotTaken("an attempt before it has not ended yet")
+                raise DeliveryFailed("an earlier attempt has not ended yet")
             call = self._begin(notification)
         try:
-            taken = call.result(self._timeout)
+            accepted = call.result(self._timeout)
         except TimeoutError:
             if not call.done():
                 self._unanswered[notification.notification_id] = call
-                raise Unanswered(f"Apprise took longer than {self._timeout:g} s") from None
-            raise NotTaken("Apprise failed (TimeoutError)") from None
+                raise DeliveryUnconfirmed(f"Apprise took longer than {self._timeout:g} s") from None
+            raise DeliveryFailed("Apprise failed (TimeoutError)") from None
         except Exception as problem:  # noqa: BLE001  # 183 plugins; their texts may hold the address
-            raise NotTaken(f"Apprise failed ({type(problem).__name__})") from None
-        if not taken:
-            raise NotTaken("Apprise could not send it")
+            raise DeliveryFailed(f"Apprise failed ({type(problem).__name__})") from None
+        if not accepted:
+            raise DeliveryFailed("Apprise could not send it")
 
     def _begin(self, notification: Notification) -> Future[bool]:
         from apprise import NotifyFormat, NotifyType  # noqa: PLC0415
@@ -85,15 +85,15 @@ class AppriseChannel:
                         )
                     )
                 )
-            except Exception as problem:  # noqa: BLE001  # it is for who waits for the call
+            except Exception as problem:  # noqa: BLE001  # re-raised by call.result()
                 call.set_exception(problem)
 
-        # a daemon: a plugin that never returns does not keep the process from ending
+        # a daemon thread, so that a hanging plugin does not block the exit of the process
         threading.Thread(target=notify, name=f"apprise {self._target}", daemon=True).start()
         return call
 
 
-def _went_well(call: Future[bool]) -> bool:
+def _succeeded(call: Future[bool]) -> bool:
     return call.exception() is None and call.result()
 
 

@@ -1,4 +1,4 @@
-"""What is handed to a target: one alert, or a digest of several; and how a target answers."""
+"""Notifications (one alert, or a digest of several) and the interface of channels to targets."""
 
 import uuid
 from collections import Counter
@@ -19,16 +19,16 @@ SEVERITIES: Final = ("critical", "warning", "info")
 TEST_RULE: Final = "rapport-test"
 
 
-class NotTaken(RapportError):
-    """The target did not take it; it is to be tried again."""
+class DeliveryFailed(RapportError):
+    """The notification was not delivered; retry."""
 
 
-class Refused(NotTaken):
-    """The target answers and does not want this notification; others it may take."""
+class DeliveryRejected(DeliveryFailed):
+    """The target rejected this notification; it may accept others."""
 
 
-class Unanswered(NotTaken):
-    """It was handed over, and nobody knows whether it arrived."""
+class DeliveryUnconfirmed(DeliveryFailed):
+    """The notification was sent, but not confirmed; it may have arrived."""
 
 
 class Notification(Struct, frozen=True):
@@ -41,47 +41,49 @@ class Notification(Struct, frozen=True):
 
     @property
     def by_severity(self) -> dict[str, int]:
-        """How many alerts of each severity, worst first."""
+        """Number of alerts by severity, worst first."""
         counts = Counter(alert.severity for alert in self.alerts)
         return dict(sorted(counts.items(), key=lambda item: _rank(item[0])))
 
     @property
     def by_rule(self) -> dict[str, int]:
-        """How many alerts of each rule, most frequent first."""
+        """Number of alerts by rule, most frequent first."""
         counts = Counter(alert.rule for alert in self.alerts)
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     @property
-    def over(self) -> int:
-        """How many of them are resolved already."""
+    def resolved(self) -> int:
+        """Number of alerts that are already resolved."""
         return sum(alert.state is AlertState.RESOLVED for alert in self.alerts)
 
 
 class Channel(Protocol):
-    """One way to one target."""
+    """A connection to one target."""
 
     def send(self, notification: Notification) -> None:
-        """Hand it over; to return is to say that the target has it.
+        """Send the notification; returns when the target has confirmed it.
+
+        Messages of these errors never contain an address or a secret.
 
         Raises:
-            Refused: the target does not want this one.
-            Unanswered: it may have arrived.
-            NotTaken: it has not arrived. None of the texts holds an address or a secret.
+            DeliveryRejected: the target rejects this notification.
+            DeliveryUnconfirmed: it may have arrived.
+            DeliveryFailed: it has not arrived.
         """
 
 
 def single(alert: DueAlert) -> Notification:
-    """One alert by itself, under the alert's own id."""
+    """A notification of one alert, with the alert's id."""
     return Notification(alert.alert_id, [alert])
 
 
 def digest_id(target: str, held: Sequence[DueAlert]) -> str:
-    """The same id for the same alerts to the same target, whenever it is made."""
+    """A deterministic id: the same for the same alerts and target."""
     return str(uuid.uuid5(NAMESPACE, "\0".join([target, *sorted(a.alert_id for a in held)])))
 
 
 def digest(notification_id: str, held: Sequence[DueAlert]) -> Notification:
-    """Several alerts at once: of each episode what is true now."""
+    """A digest of several alerts: of each episode the latest transition."""
     newest: dict[str, DueAlert] = {}
     for alert in held:
         before = newest.get(alert.episode_id)
@@ -90,8 +92,8 @@ def digest(notification_id: str, held: Sequence[DueAlert]) -> Notification:
     return Notification(notification_id, sorted(newest.values(), key=_worst_first), is_digest=True)
 
 
-def trial(target: str, now: datetime) -> Notification:
-    """A message that says of itself that nothing has happened."""
+def trial_notification(target: str, now: datetime) -> Notification:
+    """A test message; its text says that nothing has happened."""
     identity = str(uuid.uuid4())
     alert = DueAlert(
         alert_id=identity,
@@ -114,7 +116,7 @@ def trial(target: str, now: datetime) -> Notification:
 
 
 def link(external_url: str, session_id: str) -> str:
-    """The session in the console; empty if it is not known where the console is."""
+    """Link to the session in the console; empty without ``external_url``."""
     if not external_url:
         return ""
     return f"{external_url.rstrip('/')}/sessions/{quote(session_id, safe='')}"
@@ -125,5 +127,5 @@ def _rank(severity: str) -> int:
 
 
 def _worst_first(alert: DueAlert) -> tuple[int, bool, float, datetime, str]:
-    over = alert.state is AlertState.RESOLVED
-    return _rank(alert.severity), over, -(alert.value or 0.0), alert.began_at, alert.alert_id
+    resolved = alert.state is AlertState.RESOLVED
+    return _rank(alert.severity), resolved, -(alert.value or 0.0), alert.began_at, alert.alert_id

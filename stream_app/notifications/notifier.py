@@ -1,4 +1,4 @@
-"""Tells one target what is due: by itself, in a digest, or not at all; waits if it is not taken."""
+"""Delivers due alerts to one target: separately, in a digest, or not at all; retries failures."""
 
 import threading
 import time
@@ -23,27 +23,31 @@ from stream_app.contracts.scores import AlertState
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.notifications.notification import (
     Channel,
+    DeliveryFailed,
+    DeliveryRejected,
+    DeliveryUnconfirmed,
     Notification,
-    NotTaken,
-    Refused,
-    Unanswered,
     digest,
     digest_id,
     single,
 )
-from stream_app.notifications.pace import HOUR
+from stream_app.notifications.rate_limit import HOUR
 from stream_app.notifications.targets import Target
-from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, Waiting
+from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, PendingDigest
 from stream_app.store.interventions import Intervention
 
 log = structlog.get_logger(__name__)
 
-MOST_DOUBLINGS = 30
+MAX_DOUBLINGS = 30
 HANGS_AFTER = 120.0
-"""Seconds that one delivery, or one look at the database, may take."""
+"""Seconds after which a delivery or database query counts as hanging."""
 _DIGEST: Final = "digest"
-_RESULTS: Final = {NotTaken: "failed", Refused: "refused", Unanswered: "unanswered"}
-_NEVER_TOLD: Final = {
+_RESULTS: Final = {
+    DeliveryFailed: "failed",
+    DeliveryRejected: "refused",
+    DeliveryUnconfirmed: "unanswered",
+}
+_NOT_SENT: Final = {
     DeliveryState.FILTERED,
     DeliveryState.MUTED,
     DeliveryState.ACKNOWLEDGED,
@@ -52,11 +56,11 @@ _NEVER_TOLD: Final = {
 
 
 class Notifier:
-    """One target's deliveries, until stopped.
+    """Delivers alerts to one target until stopped.
 
-    At least once: an alert is due until the target has acknowledged it, whatever ends in between.
-    It is not sent again after that; the one exception is a notifier that dies between the
-    acknowledgement and its note of it, so receivers that must not act twice keep `webhook-id`.
+    Delivery is at least once: an alert is due until the target has confirmed it. A confirmed alert
+    is resent only if the notifier died before recording the confirmation, so receivers that must
+    not act twice can deduplicate by `webhook-id`.
     """
 
     def __init__(
@@ -67,81 +71,80 @@ class Notifier:
         counter: Counter,
         now: Callable[[], datetime],
         every: float,
-        longest_wait: float,
+        max_wait: float,
     ) -> None:
-        """In seconds: the pause between two looks, and the longest one after failures.
+        """Create a stopped notifier.
 
+        ``every``: seconds between two rounds; ``max_wait``: maximum seconds between retries.
         ``counter`` has the labels `target` and `result`.
         """
         self.target = target
-        self._pace = target.pace
+        self._rate_limit = target.rate_limit
         self._deliveries = deliveries
         self._channel = channel
         self._counter = counter
         self._now = now
         self._every = every
-        self._longest_wait = longest_wait
+        self._max_wait = max_wait
         self._not_before: dict[str, datetime] = {}
         self._failed: Counts[str] = Counts()
         self._busy_since: float | None = None
-        self._problem: str | None = "not asked yet"
+        self._problem: str | None = "not checked yet"
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """End after the delivery in hand."""
+        """Stop after the delivery in progress."""
         self._stopped.set()
 
     def not_alive(self) -> list[str]:
-        """Why the notifier should be started again; empty while it is alive."""
+        """Reasons to restart the notifier; empty if there are none."""
         since = self._busy_since
         if since is None or time.monotonic() - since < HANGS_AFTER:
             return []
         return [f"one delivery has taken {time.monotonic() - since:.0f} s"]
 
     def not_ready(self) -> list[str]:
-        """What keeps alerts from being delivered; empty when nothing does."""
+        """Problems that prevent deliveries; empty if there are none."""
         problem = self._problem
         return self.not_alive() + ([problem] if problem else [])
 
     def run(self) -> None:
-        """Deliver until stopped; a failure is waited out with back-off and jitter."""
+        """Deliver until stopped; after a failure wait with back-off and jitter."""
         while not self._stopped.is_set():
             try:
                 self._retrying()(self._round)
-            except (NotTaken, StoreUnavailable):  # stopped while it waited
+            except (DeliveryFailed, StoreUnavailable):  # stopped while waiting
                 return
             self._stopped.wait(self._every)
 
     def round(self) -> int:
-        """Do all that is due now, and return how many notifications were sent.
-
-        What has been held comes first, then what is new.
+        """Deliver everything due now, digests first; return the number of notifications sent.
 
         Raises:
-            NotTaken: the target is not well; the rest waits for the next round, which begins with
-                what was tried least often.
-            StoreUnavailable: the database is away.
+            DeliveryFailed: the target is failing; the rest waits for the next round, which starts
+                with the fewest attempts.
+            StoreUnavailable: the database does not answer.
         """
-        with self._deliveries.alone() as alone:
-            if not alone:
+        with self._deliveries.lock() as locked:
+            if not locked:
                 return 0
-            self._deliveries.begin(self._now())
-            sent = self._tell_held()
-            while due := [a for a in self._deliveries.due() if self._is_time(a.alert_id)]:
+            self._deliveries.register_target(self._now())
+            sent = self._send_digests()
+            while due := [a for a in self._deliveries.due() if self._is_ready(a.alert_id)]:
                 self._busy_since = time.monotonic()
-                stopped = self._stopped_by_people(due)
+                interventions = self._find_interventions(due)
                 for alert in due:
                     if self._stopped.is_set():
                         return sent
-                    tell = partial(self._decide, alert, stopped.get(alert.episode_id))
-                    sent += self._alone(alert.alert_id, [alert], tell)
+                    deliver = partial(self._process, alert, interventions.get(alert.episode_id))
+                    sent += self._isolate(alert.alert_id, [alert], deliver)
         return sent
 
     def _round(self) -> None:
         self._busy_since = time.monotonic()
         try:
             self.round()
-        except (NotTaken, StoreUnavailable) as problem:
+        except (DeliveryFailed, StoreUnavailable) as problem:
             self._problem = str(problem)
             raise
         else:
@@ -149,91 +152,91 @@ class Notifier:
         finally:
             self._busy_since = None
 
-    def _alone(self, key: str, alerts: Sequence[DueAlert], tell: Callable[[], bool]) -> bool:
-        """Do one delivery; one that fails in a way of its own waits, the others do not."""
+    def _isolate(self, key: str, alerts: Sequence[DueAlert], deliver: Callable[[], bool]) -> bool:
+        """Run one delivery; an error specific to it delays only this delivery."""
         try:
-            return tell()
-        except (NotTaken, StoreUnavailable):
+            return deliver()
+        except (DeliveryFailed, StoreUnavailable):
             raise
         except Exception as problem:
             if isinstance(problem, StoreError) and not isinstance(problem, RowRefused):
                 raise
             name = type(problem).__name__
             log.error("alert.failed", target=self.target.name, alert=key, reason=name)
-            self._attempted("failed")
+            self._count_attempt("failed")
             self._failed[key] += 1
-            self._wait(key, self._failed[key])
-            self._deliveries.kept(alerts, f"telling it failed: {name}")
+            self._delay(key, self._failed[key])
+            self._deliveries.mark_unconfirmed(alerts, f"sending failed: {name}")
             return False
 
-    def _decide(self, alert: DueAlert, intervention: Intervention | None) -> bool:
-        """Tell it, hold it or settle it; whether it was told."""
+    def _process(self, alert: DueAlert, intervention: Intervention | None) -> bool:
+        """Send, hold or suppress one alert; return whether it was sent."""
         now = self._now()
-        fate, reason = self._fate(alert, intervention, now)
-        match fate:
+        state, reason = self._decide(alert, intervention, now)
+        match state:
             case DeliveryState.DELIVERED:
-                counted = not self._pace.passes(alert.severity)
-                return self._send(single(alert), [alert], fate, counted=counted)
+                counted = not self._rate_limit.bypassed_by(alert.severity)
+                return self._send(single(alert), [alert], state, counted=counted)
             case DeliveryState.DUE:
-                self._wait(alert.alert_id, alert.attempts)
+                self._delay(alert.alert_id, alert.attempts)
                 return False
             case DeliveryState.HELD:
-                self._deliveries.hold(alert, now)
+                self._deliveries.hold_for_digest(alert, now)
             case _:
-                self._deliveries.settle([alert], fate, reason, now)
-        self._count(fate)
+                self._deliveries.suppress([alert], state, reason, now)
+        self._count(state)
         return False
 
-    def _fate(
+    def _decide(
         self, alert: DueAlert, intervention: Intervention | None, now: datetime
     ) -> tuple[DeliveryState, str]:
-        """What is to become of it, and why; DUE: it may have arrived and has to wait."""
+        """The next delivery state and its reason; DUE: unconfirmed, and over the limit."""
         claimed = alert.notification_id is not None
-        if not claimed and (fate := self._not_by_itself(alert, intervention)) is not None:
-            return fate
+        if not claimed and (other := self._decide_without_limit(alert, intervention)) is not None:
+            return other
         if (
-            self._pace.passes(alert.severity)
-            or _has_slot(alert.slot_at, now)
-            or self._pace.may_tell(self._told(now), now)
+            self._rate_limit.bypassed_by(alert.severity)
+            or _already_counted(alert.slot_at, now)
+            or self._rate_limit.allows_single(self._sent_in_last_hour(now), now)
         ):
             return DeliveryState.DELIVERED, ""
         return DeliveryState.DUE if claimed else DeliveryState.HELD, ""
 
-    def _not_by_itself(
+    def _decide_without_limit(
         self, alert: DueAlert, intervention: Intervention | None
     ) -> tuple[DeliveryState, str] | None:
-        """What becomes of an alert that is not told by itself however much room there is."""
-        if alert.firing is not None:  # a resolved alert goes the way of its firing
-            if alert.firing in _NEVER_TOLD:
-                return alert.firing, "its firing was not told"
-            together = alert.firing in {DeliveryState.HELD, DeliveryState.DIGESTED}
-            return (DeliveryState.HELD, "") if together else None
+        """The state of an alert that is not sent separately regardless of the limit; else None."""
+        if alert.firing is not None:  # a resolved alert follows its firing
+            if alert.firing in _NOT_SENT:
+                return alert.firing, "its firing was not sent"
+            in_digest = alert.firing in {DeliveryState.HELD, DeliveryState.DIGESTED}
+            return (DeliveryState.HELD, "") if in_digest else None
         if alert.state is AlertState.FIRING and intervention is not None:
-            return _settled(intervention)
+            return _suppression(intervention)
         return None if self.target.wants(alert) else (DeliveryState.FILTERED, "")
 
-    def _tell_held(self) -> int:
-        """Send the digests that are due; returns how many were taken."""
+    def _send_digests(self) -> int:
+        """Send the digests that are due; return the number that was confirmed."""
         return sum(
-            self._alone(key, [], partial(self._tell_waiting, waiting))
-            for waiting in self._deliveries.waiting()
-            if self._is_time(key := waiting.notification_id or _DIGEST)
+            self._isolate(key, [], partial(self._send_if_due, pending))
+            for pending in self._deliveries.pending_digests()
+            if self._is_ready(key := pending.notification_id or _DIGEST)
         )
 
-    def _tell_waiting(self, waiting: Waiting) -> bool:
-        now, identity = self._now(), waiting.notification_id
-        told = self._told(now)
-        if not _has_slot(waiting.slot_at, now) and not self._pace.may_digest(
-            told, waiting.oldest, now, urgent=True
+    def _send_if_due(self, pending: PendingDigest) -> bool:
+        now, identity = self._now(), pending.notification_id
+        sent = self._sent_in_last_hour(now)
+        if not _already_counted(pending.slot_at, now) and not self._rate_limit.allows_digest(
+            sent, pending.oldest, now, urgent=True
         ):
             return False
         if identity is not None:
-            return self._send_digest(identity, self._deliveries.held(identity))
-        held = self._left_by_people(self._deliveries.held(None))
+            return self._send_digest(identity, self._deliveries.held_alerts(identity))
+        held = self._without_suppressed(self._deliveries.held_alerts(None))
         if not held:
             return False
         urgent = any(alert.firing is not DeliveryState.DIGESTED for alert in held)
-        if not self._pace.may_digest(told, waiting.oldest, now, urgent=urgent):
+        if not self._rate_limit.allows_digest(sent, pending.oldest, now, urgent=urgent):
             return False
         return self._send_digest(digest_id(self.target.name, held), held)
 
@@ -241,74 +244,74 @@ class Notifier:
         message = digest(notification_id, held)
         return self._send(message, held, DeliveryState.DIGESTED, counted=True)
 
-    def _left_by_people(self, held: list[DueAlert]) -> list[DueAlert]:
-        """Without the firing ones that have been muted or acknowledged while they waited."""
-        stopped = self._stopped_by_people(held)
-        untold = {
+    def _without_suppressed(self, held: list[DueAlert]) -> list[DueAlert]:
+        """Suppress alerts that were muted or acknowledged while held; return the others."""
+        interventions = self._find_interventions(held)
+        suppressed = {
             alert.episode_id
             for alert in held
-            if alert.state is AlertState.FIRING and alert.episode_id in stopped
+            if alert.state is AlertState.FIRING and alert.episode_id in interventions
         }
-        for episode in untold:
-            gone = [alert for alert in held if alert.episode_id == episode]
-            fate, reason = _settled(stopped[episode])
-            self._deliveries.settle(gone, fate, reason, self._now())
-            self._count(fate, len(gone))
-        return [alert for alert in held if alert.episode_id not in untold]
+        for episode in suppressed:
+            alerts = [alert for alert in held if alert.episode_id == episode]
+            state, reason = _suppression(interventions[episode])
+            self._deliveries.suppress(alerts, state, reason, self._now())
+            self._count(state, len(alerts))
+        return [alert for alert in held if alert.episode_id not in suppressed]
 
     def _send(
         self,
         notification: Notification,
         alerts: Sequence[DueAlert],
-        told: DeliveryState,
+        state: DeliveryState,
         *,
         counted: bool,
     ) -> bool:
         identity = notification.notification_id
-        again = alerts[0].notification_id is not None
-        key = identity if again or not notification.is_digest else _DIGEST
+        unconfirmed = alerts[0].notification_id is not None
+        key = identity if unconfirmed or not notification.is_digest else _DIGEST
         attempts = max(alert.attempts for alert in alerts)
         self._busy_since = time.monotonic()
         self._deliveries.claim(alerts, identity, self._now(), counted=counted)
         try:
             self._channel.send(notification)
-        except NotTaken as problem:
-            if again or isinstance(problem, Unanswered):
-                self._deliveries.kept(alerts, str(problem))
+        except DeliveryFailed as problem:
+            if unconfirmed or isinstance(problem, DeliveryUnconfirmed):
+                self._deliveries.mark_unconfirmed(alerts, str(problem))
             else:
-                self._deliveries.released(alerts, str(problem))
-            self._attempted(_RESULTS[type(problem)])
-            if not isinstance(problem, Refused):
+                self._deliveries.mark_failed(alerts, str(problem))
+            self._count_attempt(_RESULTS[type(problem)])
+            if not isinstance(problem, DeliveryRejected):
                 raise
-            self._wait(key, attempts)  # this one waits, the others do not wait for it
+            self._delay(key, attempts)  # delays only this notification
             log.warning("alert.refused", **self._about(notification), problem=str(problem))
             return False
-        self._deliveries.delivered(alerts, told)
-        self._count(told, len(alerts))
+        self._deliveries.mark_delivered(alerts, state)
+        self._count(state, len(alerts))
         self._not_before.pop(key, None)
         log.info("alert.delivered", **self._about(notification), attempts=attempts + 1)
         return True
 
-    def _stopped_by_people(self, alerts: Sequence[DueAlert]) -> dict[str, Intervention]:
-        return self._deliveries.stopped(
+    def _find_interventions(self, alerts: Sequence[DueAlert]) -> dict[str, Intervention]:
+        return self._deliveries.find_interventions(
             [alert for alert in alerts if alert.state is AlertState.FIRING], self._now()
         )
 
-    def _told(self, now: datetime) -> int:
+    def _sent_in_last_hour(self, now: datetime) -> int:
         return self._deliveries.notifications_since(now - HOUR)
 
-    def _wait(self, key: str, attempts: int) -> None:
-        seconds = min(self._longest_wait, self._every * 2 ** min(attempts, MOST_DOUBLINGS))
+    def _delay(self, key: str, attempts: int) -> None:
+        seconds = min(self._max_wait, self._every * 2 ** min(attempts, MAX_DOUBLINGS))
         self._not_before[key] = self._now() + timedelta(seconds=seconds)
 
-    def _is_time(self, key: str) -> bool:
+    def _is_ready(self, key: str) -> bool:
         now = self._now()
         return now >= self._not_before.get(key, now)
 
-    def _count(self, fate: DeliveryState, alerts: int = 1) -> None:
-        self._counter.labels(self.target.name, fate.value).inc(alerts)
+    def _count(self, state: DeliveryState, alerts: int = 1) -> None:
+        self._counter.labels(self.target.name, state.value).inc(alerts)
 
-    def _attempted(self, result: str) -> None:
+    def _count_attempt(self, result: str) -> None:
         self._counter.labels(self.target.name, result).inc()
 
     def _about(self, notification: Notification) -> dict[str, str]:
@@ -317,15 +320,15 @@ class Notifier:
 
     def _retrying(self) -> Retrying:
         return Retrying(
-            retry=retry_if_exception_type((NotTaken, StoreUnavailable)),
-            wait=wait_random_exponential(multiplier=self._every, max=self._longest_wait),
+            retry=retry_if_exception_type((DeliveryFailed, StoreUnavailable)),
+            wait=wait_random_exponential(multiplier=self._every, max=self._max_wait),
             stop=stop_when_event_set(self._stopped),
             sleep=sleep_using_event(self._stopped),
-            before_sleep=self._say,
+            before_sleep=self._log_retry,
             reraise=True,
         )
 
-    def _say(self, attempt: RetryCallState) -> None:
+    def _log_retry(self, attempt: RetryCallState) -> None:
         problem = attempt.outcome.exception() if attempt.outcome else None
         log.warning(
             "alert.not_delivered",
@@ -335,11 +338,11 @@ class Notifier:
         )
 
 
-def _has_slot(slot_at: datetime | None, now: datetime) -> bool:
-    """Whether it was handed over within the hour: to try again is the same notification."""
+def _already_counted(slot_at: datetime | None, now: datetime) -> bool:
+    """Whether it was sent within the last hour: a retry is the same notification."""
     return slot_at is not None and slot_at > now - HOUR
 
 
-def _settled(intervention: Intervention) -> tuple[DeliveryState, str]:
+def _suppression(intervention: Intervention) -> tuple[DeliveryState, str]:
     state = DeliveryState.MUTED if intervention.muted else DeliveryState.ACKNOWLEDGED
     return state, intervention.reason

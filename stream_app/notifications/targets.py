@@ -1,7 +1,7 @@
-"""The file of notification targets: read, checked, told about by line.
+"""Reads the file of notification targets and reports errors with their line number.
 
-Secrets may be written as ``${NAME}`` and are then taken from the environment, so that the file can
-be kept with other configuration. No message quotes an address or a secret.
+Secrets can be written as ``${NAME}`` to be read from the environment, so that the file itself
+contains no secrets. Error messages never quote an address or a secret.
 """
 
 import re
@@ -31,16 +31,16 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import service
-from stream_app.notifications.pace import Pace, QuietHours
+from stream_app.notifications.rate_limit import QuietHours, RateLimit
 from stream_app.notifications.webhook import signer
 from stream_app.store.deliveries import DueAlert
 
 DEFAULT_TIMEOUT: Final = 20.0
-LONGEST_TIMEOUT: Final = 60.0
+MAX_TIMEOUT: Final = 60.0
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours"}
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _QUOTED: Final = re.compile(r"(['\"]).*?\1")
-_Place = tuple[int | str, ...]
+_Path = tuple[int | str, ...]
 
 
 def _duration(value: object) -> timedelta:
@@ -65,7 +65,7 @@ def _from_environment(value: object, info: ValidationInfo) -> object:
     def found(match: re.Match[str]) -> str:
         if not environment.get(match[1]):
             raise PydanticCustomError(
-                "variable", "the environment has no {name}", {"name": match[1]}
+                "variable", "environment variable {name} is not set", {"name": match[1]}
             )
         return environment[match[1]]
 
@@ -85,7 +85,7 @@ class _Part(BaseModel):
 
 
 class Quiet(_Part):
-    """Hours in which alerts wait for the digest."""
+    """Quiet hours, in which alerts are held for a digest."""
 
     begin: time = Field(alias="from")
     end: time = Field(alias="to")
@@ -93,7 +93,7 @@ class Quiet(_Part):
 
 
 class Target(_Part):
-    """One place that is told about alerts, which ones, and how often."""
+    """A notification target: its address, filters and rate limit."""
 
     name: Name
     kind: Literal["webhook", "apprise"]
@@ -111,11 +111,11 @@ class Target(_Part):
     digest_every: Duration | None = None
     critical_passes: bool = False
     quiet_hours: Quiet | None = None
-    timeout: Annotated[float, Field(gt=0.0, le=LONGEST_TIMEOUT)] = DEFAULT_TIMEOUT
+    timeout: Annotated[float, Field(gt=0.0, le=MAX_TIMEOUT)] = DEFAULT_TIMEOUT
 
     @field_validator("url")
     @classmethod
-    def _understood(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+    def _validate_url(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
         address = value.get_secret_value()
         if info.data.get("kind") == "webhook":
             try:
@@ -123,37 +123,37 @@ class Target(_Part):
             except ValidationError:  # its text would quote the address
                 raise PydanticCustomError("address", "not an http or https address") from None
         elif info.data.get("kind") == "apprise":
-            _said(service, address)
+            _check_with(service, address)
         return value
 
     @field_validator("secret")
     @classmethod
-    def _signs(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+    def _validate_secret(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
         if value is not None:
             if info.data.get("kind") == "apprise":
-                raise PydanticCustomError("secret", "only a webhook is signed")
-            _said(signer, value.get_secret_value())
+                raise PydanticCustomError("secret", "only webhooks have a secret")
+            _check_with(signer, value.get_secret_value())
         return value
 
     @model_validator(mode="after")
-    def _room_for_digests(self) -> "Target":
+    def _validate_limits(self) -> "Target":
         if self.digest_every is None:
             return self
-        kept = self.pace.kept_for_digests
-        if self.hourly_cap is not None and kept > self.hourly_cap:
+        reserved = self.rate_limit.reserved_for_digests
+        if self.hourly_cap is not None and reserved > self.hourly_cap:
             raise PydanticCustomError(
                 "digest_every",
-                "digest_every asks for {kept} digests an hour, hourly_cap allows "
+                "digest_every needs {reserved} digests an hour, hourly_cap allows "
                 "{cap} notifications",
-                {"kept": kept, "cap": self.hourly_cap},
+                {"reserved": reserved, "cap": self.hourly_cap},
             )
         return self
 
     @property
-    def pace(self) -> Pace:
-        """How often it is told."""
+    def rate_limit(self) -> RateLimit:
+        """The target's rate limit."""
         quiet = self.quiet_hours
-        return Pace(
+        return RateLimit(
             self.hourly_cap,
             self.digest_every,
             QuietHours(quiet.begin, quiet.end, quiet.zone) if quiet else None,
@@ -161,13 +161,13 @@ class Target(_Part):
         )
 
     def wants(self, alert: DueAlert) -> bool:
-        """Whether the filters let an alert through; every one that is given must."""
+        """Whether an alert passes all of the target's filters."""
         return (
-            _among(alert.severity, self.severities)
-            and _among(alert.rule, self.rules)
-            and _among(alert.team, self.teams)
-            and _among(alert.domain, self.domains)
-            and all(alert.labels.get(name) == it for name, it in (self.labels or {}).items())
+            _matches(alert.severity, self.severities)
+            and _matches(alert.rule, self.rules)
+            and _matches(alert.team, self.teams)
+            and _matches(alert.domain, self.domains)
+            and all(alert.labels.get(name) == value for name, value in (self.labels or {}).items())
         )
 
 
@@ -176,10 +176,10 @@ class _File(_Part):
 
 
 def read_targets(file: Path, environment: Mapping[str, str]) -> list[Target]:
-    """The targets in a file.
+    """Read the targets from a file.
 
     Raises:
-        RapportError: what is wrong with it, a line for each, as ``file:line: what``.
+        RapportError: the file is invalid; one line per error, as ``file:line: description``.
     """
     content = _content(file)
     if not isinstance(content, CommentedMap):
@@ -187,13 +187,15 @@ def read_targets(file: Path, environment: Mapping[str, str]) -> list[Target]:
     try:
         targets = _File.model_validate(content, context={"environment": environment}).targets
     except ValidationError as problem:
-        told = [
-            f"{file}:{_line(content, error['loc'])}: {_worded(error['loc'], error['msg'])}"
+        errors = [
+            f"{file}:{_line(content, error['loc'])}: {_message(error['loc'], error['msg'])}"
             for error in problem.errors(include_url=False, include_input=False)
         ]
-        raise RapportError("\n".join(told)) from None
-    if told := [f"{file}:{_line(content, place)}: {what}" for place, what in _twice(targets)]:
-        raise RapportError("\n".join(told))
+        raise RapportError("\n".join(errors)) from None
+    if errors := [
+        f"{file}:{_line(content, place)}: {what}" for place, what in _duplicates(targets)
+    ]:
+        raise RapportError("\n".join(errors))
     return targets
 
 
@@ -210,34 +212,34 @@ def _content(file: Path) -> object:
             mark = problem.problem_mark or problem.context_mark
             line = mark.line + 1 if mark else 1
             if isinstance(problem, DuplicateKeyError):
-                what = "this key stands here for the second time"
+                what = "duplicate key"
             elif problem.problem:
                 what = f"not YAML: {_QUOTED.sub('…', problem.problem.splitlines()[0])}"
         raise RapportError(f"{file}:{line}: {what}") from None
 
 
-def _twice(targets: list[Target]) -> Iterator[tuple[_Place, str]]:
+def _duplicates(targets: list[Target]) -> Iterator[tuple[_Path, str]]:
     names: set[str] = set()
     supervised: dict[str, str] = {}
     for index, target in enumerate(targets):
         if target.name in names:
-            yield ("targets", index, "name"), f"there is another target {target.name}"
+            yield ("targets", index, "name"), f"duplicate name {target.name}"
         names.add(target.name)
         if target.supervisor is None:
             continue
         if target.supervisor in supervised:
             yield (
                 ("targets", index, "supervisor"),
-                f"{supervised[target.supervisor]} is {target.supervisor}'s already: the cap is "
-                "that of a person, so a person has one target",
+                f"{target.supervisor} already has the target {supervised[target.supervisor]}: a "
+                "person has only one, because the cap applies per person",
             )
         supervised[target.supervisor] = target.name
 
 
-def _line(content: Any, place: _Place) -> int:
-    """The line of a key or an item; of what it is missing from, if it is not there."""
+def _line(content: Any, path: _Path) -> int:
+    """The line of a key or item; if it is missing, of what should contain it."""
     line, node = 1, content
-    for part in place:
+    for part in path:
         if isinstance(node, CommentedMap) and part in node:
             line = node.lc.key(part)[0] + 1
         elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
@@ -248,20 +250,20 @@ def _line(content: Any, place: _Place) -> int:
     return line
 
 
-def _worded(place: _Place, what: str) -> str:
-    """Pydantic's message with the key before it."""
-    key = ".".join(str(part) for part in place if part != "targets" and not isinstance(part, int))
-    what = what.replace("Extra inputs are not permitted", "there is no such key")
+def _message(path: _Path, what: str) -> str:
+    """Pydantic's message, prefixed with the key."""
+    key = ".".join(str(part) for part in path if part != "targets" and not isinstance(part, int))
+    what = what.replace("Extra inputs are not permitted", "unknown key")
     what = what.replace("Field required", "is missing")
     return f"{key}: {what}" if key else what
 
 
-def _said(check: Any, value: str) -> None:
+def _check_with(check: Any, value: str) -> None:
     try:
         check(value)
     except RapportError as problem:
         raise PydanticCustomError("refused", "{what}", {"what": str(problem)}) from None
 
 
-def _among(value: str | None, wanted: list[Any] | None) -> bool:
+def _matches(value: str | None, wanted: list[Any] | None) -> bool:
     return wanted is None or value in wanted

@@ -1,4 +1,4 @@
-"""A webhook signed as Standard Webhooks asks: `webhook-id`, `-timestamp` and `-signature`."""
+"""A webhook channel, signed according to Standard Webhooks."""
 
 import json
 from collections.abc import Callable
@@ -11,10 +11,15 @@ from standardwebhooks.webhooks import EmptyWebhookSecretError
 
 from stream_app.errors import RapportError
 from stream_app.notifications.alertmanager import body
-from stream_app.notifications.notification import Notification, NotTaken, Refused, Unanswered
+from stream_app.notifications.notification import (
+    DeliveryFailed,
+    DeliveryRejected,
+    DeliveryUnconfirmed,
+    Notification,
+)
 
-BUSY: Final = (408, 425, 429)
-"""Client errors that are about the moment, not about the message."""
+RETRY_STATUSES: Final = (408, 425, 429)
+"""Client errors that are temporary; others reject the message."""
 _NEVER_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -24,19 +29,19 @@ _NEVER_SENT: Final = (
 
 
 def signer(secret: str) -> Signer:
-    """What signs with this secret.
+    """Create a signer with this secret.
 
     Raises:
-        RapportError: it is no base64.
+        RapportError: the secret is not base64.
     """
     try:
         return Signer(secret)
     except (ValueError, EmptyWebhookSecretError):
-        raise RapportError("not base64 (with or without whsec_ before it)") from None
+        raise RapportError("not base64 (with or without the prefix whsec_)") from None
 
 
 class Webhook:
-    """Posts to one address. ``webhook-id`` is the notification's id, the same at every attempt."""
+    """Posts to one address; ``webhook-id`` is the notification's id, the same in every attempt."""
 
     def __init__(
         self,
@@ -56,7 +61,7 @@ class Webhook:
         self._client = httpx.Client(timeout=timeout, headers={"user-agent": "rapport"})
 
     def send(self, notification: Notification) -> None:
-        """Any status from 200 to 299 acknowledges; see ``Channel``."""
+        """Post the notification; a status from 200 to 299 confirms it. See ``Channel``."""
         data = json.dumps(body(notification, self._target, self._external_url), ensure_ascii=False)
         now = self._now()
         headers = {
@@ -71,10 +76,10 @@ class Webhook:
         try:
             response = self._client.post(self._url, content=data.encode(), headers=headers)
         except _NEVER_SENT as problem:
-            raise NotTaken(f"no connection ({type(problem).__name__})") from None
+            raise DeliveryFailed(f"no connection ({type(problem).__name__})") from None
         except httpx.HTTPError as problem:
-            raise Unanswered(f"no answer ({type(problem).__name__})") from None
+            raise DeliveryUnconfirmed(f"no answer ({type(problem).__name__})") from None
         if response.is_success:
             return
-        refused = response.is_client_error and response.status_code not in BUSY
-        raise (Refused if refused else NotTaken)(f"status {response.status_code}")
+        rejected = response.is_client_error and response.status_code not in RETRY_STATUSES
+        raise (DeliveryRejected if rejected else DeliveryFailed)(f"status {response.status_code}")

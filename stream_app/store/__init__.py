@@ -1,29 +1,29 @@
-"""The source of truth: SQLAlchemy tables, idempotent upserts, one transaction a batch.
+"""The database: SQLAlchemy tables, idempotent upserts, one transaction per batch.
 
-Start at ``repository.open_store``; ``reading`` has the queries of the API and the console.
+Start at ``repository.open_store``; ``queries`` has the queries of the API and the console.
 """
 
 __all__ = [
     "alert_actions",
-    "attempts",
     "audit",
     "baselines",
+    "calibration_samples",
     "connection",
     "deliveries",
     "disputes",
     "erasure",
     "interventions",
-    "judged",
     "log_positions",
     "outbox",
     "people",
+    "queries",
     "ratings",
-    "reading",
     "repository",
     "retention",
     "rows",
-    "samples",
     "schema",
+    "scored_turns",
+    "sign_in_throttle",
     "tables",
     "windows",
 ]

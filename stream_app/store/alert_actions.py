@@ -1,4 +1,4 @@
-"""What people do to alerts: acknowledge, resolve, note; and mutes, which keep rules quiet."""
+"""Actions on alerts (acknowledge, resolve, note) and mutes, which suppress notifications."""
 
 import uuid
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ from typing import Any
 import sqlalchemy as sa
 
 from stream_app.errors import RapportError
-from stream_app.store.reading import alerts as reading
-from stream_app.store.reading.alerts import Action, ActionKind, AlertRead
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries import alerts as queries
+from stream_app.store.queries.alerts import Action, ActionKind, AlertRead
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import alert_actions, mutes
 
 
 class NoSuchAlert(RapportError):
-    """There is no alert of this id that the person may see."""
+    """The alert does not exist, or the person may not see it."""
 
 
 class NoSuchMute(RapportError):
-    """There is no mute of this id in force that the person may end."""
+    """No mute with this id is in force, or the person may not end it."""
 
 
 class Reason(Enum):
     """Why an alert was acknowledged.
 
-    ``justified`` and ``justified-handled`` count for the rule, ``false-alarm`` counts against it,
-    ``not-now`` does not count.
+    For a rule's precision, ``justified`` and ``justified-handled`` count as correct and
+    ``false-alarm`` as wrong; ``not-now`` is not counted.
     """
 
     JUSTIFIED = "justified"
@@ -39,7 +39,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Alerts of this rule, session and team call nobody until then; None = any."""
+    """Suppresses notifications for a rule, session and team until a time; None = any."""
 
     mute_id: str
     rule: str | None
@@ -52,7 +52,7 @@ class Mute:
     ended_at: datetime | None
 
 
-def act(
+def record_action(
     store: Store,
     scope: Scope,
     episode_id: str,
@@ -61,14 +61,14 @@ def act(
     reason: Reason | None = None,
     note: str | None = None,
 ) -> tuple[Action, AlertRead]:
-    """Write down what somebody did to an alert; the alert as it stands afterwards.
+    """Store a person's action on an alert; return it and the updated alert.
 
-    The note is redacted as turns are.
+    The note is redacted like turn text.
 
     Raises:
-        NoSuchAlert: there is none that may be seen.
+        NoSuchAlert: the alert does not exist, or not in ``scope``.
     """
-    found = reading.one(store, scope, episode_id)
+    found = queries.one(store, scope, episode_id)
     if found is None:
         raise NoSuchAlert("there is no such alert")
     action = Action(
@@ -91,13 +91,13 @@ def act(
     }
     with store.transaction() as connection:
         connection.execute(sa.insert(alert_actions).values(row))
-    after = reading.one(store, scope, episode_id)
+    after = queries.one(store, scope, episode_id)
     if after is None:
-        raise NoSuchAlert("the alert was erased meanwhile")
+        raise NoSuchAlert("the alert was erased in the meantime")
     return action, after
 
 
-def mute(
+def create_mute(
     store: Store,
     *,
     rule: str | None,
@@ -107,8 +107,8 @@ def mute(
     reason: str | None,
     person: str,
 ) -> Mute:
-    """Keep alerts quiet until then. The reason is redacted as turns are."""
-    made = Mute(
+    """Suppress notifications until a time. The reason is redacted like turn text."""
+    created = Mute(
         mute_id=str(uuid.uuid4()),
         rule=rule,
         session_id=session_id,
@@ -119,20 +119,20 @@ def mute(
         at=datetime.now(UTC),
         ended_at=None,
     )
-    row = {name: getattr(made, name) for name in Mute.__slots__}
+    row = {name: getattr(created, name) for name in Mute.__slots__}
     with store.transaction() as connection:
         connection.execute(sa.insert(mutes).values(row))
-    return made
+    return created
 
 
 def mutes_in_force(store: Store, scope: Scope, now: datetime | None = None) -> list[Mute]:
-    """Mutes that keep alerts of this scope quiet, by the time of their end."""
+    """Mutes in force that affect alerts in this scope, in order of their end."""
     query = (
         sa.select(mutes)
         .where(
             mutes.c.until > (now or datetime.now(UTC)),
             mutes.c.ended_at.is_(None),
-            *_within(scope, and_general=True),
+            *_in_scope(scope, include_general=True),
         )
         .order_by(mutes.c.until, mutes.c.mute_id)
     )
@@ -141,35 +141,35 @@ def mutes_in_force(store: Store, scope: Scope, now: datetime | None = None) -> l
 
 
 def end_mute(store: Store, scope: Scope, mute_id: str) -> Mute:
-    """Let alerts call again.
+    """End a mute early.
 
     Raises:
-        NoSuchMute: it is not there, has ended, or is about another team.
+        NoSuchMute: it does not exist, has ended, or belongs to another team.
     """
     now = datetime.now(UTC)
-    mine = (
+    matches = (
         mutes.c.mute_id == mute_id,
         mutes.c.until > now,
         mutes.c.ended_at.is_(None),
-        *_within(scope),
+        *_in_scope(scope),
     )
     with store.transaction() as connection:
-        found = connection.execute(sa.select(mutes).where(*mine)).mappings().first()
+        found = connection.execute(sa.select(mutes).where(*matches)).mappings().first()
         if found is None:
             raise NoSuchMute("there is no such mute, or it has ended")
         connection.execute(sa.update(mutes).where(mutes.c.mute_id == mute_id).values(ended_at=now))
     return _mute({**found, "ended_at": now})
 
 
-def _within(scope: Scope, *, and_general: bool = False) -> list[sa.ColumnElement[bool]]:
-    """Mutes of a scope's team and sessions; ``and_general``: also those of every team."""
+def _in_scope(scope: Scope, *, include_general: bool = False) -> list[sa.ColumnElement[bool]]:
+    """Conditions for mutes of a scope's team and sessions; ``include_general``: or of any."""
     conditions = scope.conditions(mutes.c.session_id)
     if not conditions:
         return []
     own = sa.and_(*conditions)
     if scope.team is not None:
         own = own | (mutes.c.team == scope.team)
-    if and_general:
+    if include_general:
         own = own | (mutes.c.session_id.is_(None) & mutes.c.team.is_(None))
     return [own]
 

@@ -1,4 +1,4 @@
-"""Who read which transcript, and who did what: the trail that a service must be able to show."""
+"""The audit trail: who read which transcript, and administrative actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from enum import Enum
 
 import sqlalchemy as sa
 
-from stream_app.store.reading.pages import Page, cursor_of, place_of
+from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
 from stream_app.store.repository import Store
 from stream_app.store.tables import audit
 
 ORDER = "audit"
 COMMAND_LINE = "(command line)"
-"""Who did it, where nobody has signed in."""
+"""The person of entries written by commands, which run without sign-in."""
 
 
-class Audited(Enum):
-    """What leaves a trace."""
+class AuditAction(Enum):
+    """AuditAction actions."""
 
     SIGN_IN = "sign-in"
     SIGN_IN_REFUSED = "sign-in refused"
@@ -29,8 +29,8 @@ class Audited(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
-    """One entry."""
+class AuditEntry:
+    """One entry of the audit trail."""
 
     at: datetime
     person: str
@@ -42,18 +42,18 @@ class Trace:
 def record(
     store: Store,
     person: str,
-    action: Audited,
+    action: AuditAction,
     session_id: str | None = None,
     detail: str | None = None,
 ) -> None:
-    """Write an entry; it is committed before what it tells of is shown."""
+    """Write an entry; call it before showing the data, so that no access goes unrecorded."""
     record_all(store, person, action, [session_id], detail)
 
 
 def record_all(
     store: Store,
     person: str,
-    action: Audited,
+    action: AuditAction,
     session_ids: Sequence[str | None],
     detail: str | None = None,
 ) -> None:
@@ -76,14 +76,14 @@ def find(
     *,
     session_id: str | None = None,
     person: str | None = None,
-    action: Audited | None = None,
+    action: AuditAction | None = None,
     cursor: str | None = None,
     limit: int = 100,
-) -> Page[Trace]:
+) -> Page[AuditEntry]:
     """A page of entries, newest first.
 
     Raises:
-        BadCursor: the cursor is not of this list.
+        BadCursor: the cursor belongs to another list.
     """
     query = sa.select(audit).order_by(audit.c.id.desc()).limit(limit + 1)
     for column, value in (
@@ -94,26 +94,26 @@ def find(
         if value is not None:
             query = query.where(column == value)
     if cursor is not None:
-        [place] = place_of(ORDER, cursor, [int])
-        query = query.where(audit.c.id < place)
+        [last_id] = decode_cursor(ORDER, cursor, [int])
+        query = query.where(audit.c.id < last_id)
     with store.reading() as connection:
         found = connection.execute(query).mappings().all()
     more = len(found) > limit
     return Page(
-        [_trace(row) for row in found[:limit]],
-        cursor_of(ORDER, [found[limit - 1]["id"]]) if more else None,
+        [_entry(row) for row in found[:limit]],
+        encode_cursor(ORDER, [found[limit - 1]["id"]]) if more else None,
     )
 
 
-def trail(store: Store, session_id: str | None = None, limit: int = 200) -> list[Trace]:
-    """The newest entries, of one session or of all."""
+def latest(store: Store, session_id: str | None = None, limit: int = 200) -> list[AuditEntry]:
+    """The newest entries, of one session or of all sessions."""
     query = sa.select(audit).order_by(audit.c.id.desc()).limit(limit)
     if session_id is not None:
         query = query.where(audit.c.session_id == session_id)
     with store.reading() as connection:
         found = connection.execute(query).mappings().all()
-    return [_trace(row) for row in found]
+    return [_entry(row) for row in found]
 
 
-def _trace(row: sa.RowMapping) -> Trace:
-    return Trace(row["at"], row["person"], row["action"], row["session_id"], row["detail"])
+def _entry(row: sa.RowMapping) -> AuditEntry:
+    return AuditEntry(row["at"], row["person"], row["action"], row["session_id"], row["detail"])

@@ -1,6 +1,6 @@
-"""Baselines of channels and counsellors: computed from ended sessions, looked up by the worker.
+"""Baselines of channels and counsellors: computed from ended sessions, read by the worker.
 
-A counsellor is a pseudonym here as everywhere in the store.
+Counsellors are identified by their pseudonyms.
 """
 
 import statistics
@@ -31,8 +31,8 @@ _MEASURES: Final = {
 }
 
 
-class Refreshed(Struct, frozen=True):
-    """What a refresh found: ended sessions, and how many of each scope have a baseline now."""
+class RefreshSummary(Struct, frozen=True):
+    """Numbers of ended sessions considered, and of channels and counsellors with a baseline."""
 
     sessions: int
     channels: int
@@ -40,7 +40,7 @@ class Refreshed(Struct, frozen=True):
 
 
 class StoredBaselines:
-    """The core's ``BaselineBook`` over the table, in memory; ``reload`` reads it again."""
+    """Adapter of the core's ``BaselineBook``: the table in memory, until ``reload``."""
 
     def __init__(self, store: Store, bundle: str) -> None:
         self._store = store
@@ -49,15 +49,19 @@ class StoredBaselines:
         self._found: dict[tuple[str, str], Baseline] | None = None
 
     def of_channel(self, channel: str) -> Baseline | None:
-        """The channel's baseline, if there is one."""
+        """The channel's baseline, or None."""
         return self._known().get((CHANNEL, channel))
 
     def of_counsellor(self, speaker_id: str) -> Baseline | None:
-        """The counsellor's baseline, found by the pseudonym."""
+        """The counsellor's baseline, looked up by pseudonym, or None."""
         return self._known().get((COUNSELLOR, self._store.privacy.pseudonym(speaker_id)))
 
     def reload(self) -> None:
-        """Read the table; raises StoreError when the database does not answer."""
+        """Read the table again.
+
+        Raises:
+            StoreError: the database does not answer.
+        """
         found = read(self._store, self._bundle)
         with self._lock:
             self._found = found
@@ -70,7 +74,7 @@ class StoredBaselines:
 
 
 def read(store: Store, bundle: str) -> dict[tuple[str, str], Baseline]:
-    """All baselines of a bundle by scope and key."""
+    """All baselines of a bundle by scope (channel or counsellor) and key."""
     query = sa.select(baselines).where(baselines.c.bundle == bundle)
     usual: dict[tuple[str, str], dict[str, Usual]] = defaultdict(dict)
     with store.reading() as connection:
@@ -80,16 +84,16 @@ def read(store: Store, bundle: str) -> dict[tuple[str, str], Baseline]:
 
 
 def refresh(
-    store: Store, bundle: str, now: datetime, days: int, least: int = MIN_SESSIONS
-) -> Refreshed:
-    """Compute the bundle's baselines anew, in one transaction.
+    store: Store, bundle: str, now: datetime, days: int, min_sessions: int = MIN_SESSIONS
+) -> RefreshSummary:
+    """Recompute the bundle's baselines in one transaction.
 
     Args:
         store: the open store.
-        bundle: whose scores count; others are left alone.
-        now: the time that ``as_of`` says.
-        days: sessions that were last active within so many days count.
-        least: a channel or counsellor with fewer ended sessions gets no baseline.
+        bundle: the bundle whose scores are used; baselines of others are kept.
+        now: stored as ``as_of``.
+        days: only sessions active within this many days are used.
+        min_sessions: a channel or counsellor with fewer ended sessions gets no baseline.
     """
     ended = (
         sa.select(
@@ -112,20 +116,20 @@ def refresh(
         .join(ended, ended.c.session_id == sessions.c.session_id)
         .where(sessions.c.channel.is_not(None))
     )
-    heard = (
+    counselled = (
         sa.select(turns.c.session_id, turns.c.speaker)
         .where(turns.c.role == Role.COUNSELLOR.value)
         .distinct()
         .subquery()
     )
-    of_counsellors = sa.select(heard.c.speaker, *measures).join(
-        ended, ended.c.session_id == heard.c.session_id
+    of_counsellors = sa.select(counselled.c.speaker, *measures).join(
+        ended, ended.c.session_id == counselled.c.session_id
     )
     with store.transaction() as connection:
         count = int(connection.scalar(sa.select(sa.func.count()).select_from(ended)) or 0)
         found = {
-            CHANNEL: _usual(map(tuple, connection.execute(of_channels)), least),
-            COUNSELLOR: _usual(map(tuple, connection.execute(of_counsellors)), least),
+            CHANNEL: _statistics(map(tuple, connection.execute(of_channels)), min_sessions),
+            COUNSELLOR: _statistics(map(tuple, connection.execute(of_counsellors)), min_sessions),
         }
         connection.execute(sa.delete(baselines).where(baselines.c.bundle == bundle))
         rows = [
@@ -143,11 +147,13 @@ def refresh(
             for (key, measure), usual in sorted(by_key.items())
         ]
         store.upsert(connection, baselines, rows, keep=False)
-    return Refreshed(count, *(len({key for key, _ in found[s]}) for s in (CHANNEL, COUNSELLOR)))
+    return RefreshSummary(
+        count, *(len({key for key, _ in found[s]}) for s in (CHANNEL, COUNSELLOR))
+    )
 
 
-def _usual(
-    rows: Iterable[tuple[str, *tuple[float | None, ...]]], least: int
+def _statistics(
+    rows: Iterable[tuple[str, *tuple[float | None, ...]]], min_sessions: int
 ) -> dict[tuple[str, str], Usual]:
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     for key, *numbers in rows:
@@ -157,5 +163,5 @@ def _usual(
     return {
         key: Usual(len(found), statistics.fmean(found), statistics.stdev(found))
         for key, found in values.items()
-        if len(found) >= max(2, least)
+        if len(found) >= max(2, min_sessions)
     }

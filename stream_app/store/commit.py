@@ -1,4 +1,4 @@
-"""Writes a batch: the rows are made first, then one transaction writes all of them."""
+"""Writes a batch: builds the rows first, then writes them in one transaction."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ from stream_app.store.states import SessionStates
 
 
 class Prepared(Struct, frozen=True):
-    """The rows of a batch: ``tables`` with whether known rows are kept.
+    """The rows of a batch; ``tables``: each with whether existing rows are kept.
 
-    ``slots``: where the turns of each session's window are stored. ``speakers``: those not known.
+    ``slots``: where the turns of each session's window are stored. ``speakers``: new speakers.
     """
 
     now: datetime
@@ -32,20 +32,20 @@ class Prepared(Struct, frozen=True):
     tables: list[tuple[Table, list[Row], bool]]
 
 
-class _RolledBack(Exception):
-    """Ends a rehearsal."""
+class _Rollback(Exception):
+    """Ends a dry run."""
 
 
 def prepare(
-    privacy: Privacy, now: datetime, result: BatchResult, redaction_took: Callable[[float], None]
+    privacy: Privacy, now: datetime, result: BatchResult, observe_redaction: Callable[[float], None]
 ) -> Prepared:
-    """Make the rows of a batch, before there is a transaction that would wait for them."""
+    """Build the rows of a batch before the transaction begins, to keep it short."""
     sessions = result.sessions
     for versioned in sessions.values():
         versioned.seen_at = versioned.seen_at or now
     statuses = {score.session_id: score.status for score in result.session_scores}
     split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
-    turns = [_turn_row(turn, privacy, now, redaction_took) for turn in result.turns]
+    turns = [_turn_row(turn, privacy, now, observe_redaction) for turn in result.turns]
     speakers = [
         rows.speaker_row(turn)
         for turn in turns
@@ -81,14 +81,14 @@ def commit(
     messages: Sequence[Message],
     positions: Sequence[LogPosition],
 ) -> int | None:
-    """Write a batch in one transaction; returns the id of its outbox row, if any.
+    """Write a batch in one transaction; return the id of its outbox row, if any.
 
-    The versions in ``result.sessions`` move on when the transaction is through.
+    The versions in ``result.sessions`` are incremented after the transaction.
     """
-    read_to = [rows.position_row(position, prepared.now) for position in positions]
+    position_rows = [rows.position_row(position, prepared.now) for position in positions]
     with database.transaction() as connection:
         outbox_id = _write(connection, database, states, prepared, messages)
-        database.upsert(connection, tables.log_positions, read_to, keep=False)
+        database.upsert(connection, tables.log_positions, position_rows, keep=False)
     for session_id, versioned in result.sessions.items():
         versioned.version += 1
         versioned.slots = prepared.slots[session_id]
@@ -97,13 +97,13 @@ def commit(
     return outbox_id
 
 
-def rehearse(
+def dry_run(
     database: Database, states: SessionStates, prepared: Prepared, messages: Sequence[Message]
 ) -> None:
     """Write a batch and roll it back."""
-    with suppress(_RolledBack), database.transaction() as connection:
+    with suppress(_Rollback), database.transaction() as connection:
         _write(connection, database, states, prepared, messages)
-        raise _RolledBack
+        raise _Rollback
 
 
 def _write(
@@ -120,11 +120,11 @@ def _write(
 
 
 def _turn_row(
-    turn: StoredTurn, privacy: Privacy, now: datetime, redaction_took: Callable[[float], None]
+    turn: StoredTurn, privacy: Privacy, now: datetime, observe_redaction: Callable[[float], None]
 ) -> Row:
-    began = time.perf_counter()
+    started = time.perf_counter()
     row = rows.turn_row(turn, privacy, now)
-    redaction_took(time.perf_counter() - began)
+    observe_redaction(time.perf_counter() - started)
     return row
 
 

@@ -1,4 +1,4 @@
-"""Opens a database and words its errors; transactions and upserts on either of the two kinds."""
+"""Opens SQLite or PostgreSQL; transactions, upserts, and translation of driver errors."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -27,14 +27,14 @@ from stream_app.store import tables
 from stream_app.store.rows import Row
 from stream_app.store.statements import Statement, as_json
 
-READS_ONLY: Final = "rapport_reads_only"
+READ_ONLY: Final = "rapport_read_only"
 SQLITE_CACHE_KIB: Final = 16 * 1024
 SQLITE_LOG_PAGES: Final = 4000
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
-_OF_VALUES: Final = ("22", "23", "54")
-"""Classes of PostgreSQL's SQLSTATE: data exceptions, constraints, limits of a row or an index."""
+_DATA_ERRORS: Final = ("22", "23", "54")
+"""Classes of PostgreSQL's SQLSTATE: data exceptions, constraint violations, exceeded limits."""
 _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
@@ -42,7 +42,7 @@ _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
 
 
 class Database:
-    """An engine with transactions, upserts, and errors in Rapport's words."""
+    """An engine with transactions and upserts; driver errors become ``StoreError``."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -53,13 +53,13 @@ class Database:
         }
         self._upserts: dict[tuple[str, tuple[str, ...], bool], Statement] = {}
 
-    def read_keys(self) -> None:
-        """Look up the primary keys that the tables have.
+    def load_primary_keys(self) -> None:
+        """Read the tables' actual primary keys from the database.
 
-        Those of partitioned tables hold the partition's column, too, and an upsert has to name
-        them exactly.
+        Partitioned tables have the partition column in their key, and an upsert must name the key
+        exactly.
         """
-        with self._inspected() as inspector:
+        with self._inspector() as inspector:
             for name in self._keys:
                 self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
         self._upserts.clear()
@@ -68,23 +68,23 @@ class Database:
         """Check that the database has every table and column of this release.
 
         Raises:
-            StoreError: some are missing; says which, and what to run.
+            StoreError: some are missing; the message names them and the command to run.
         """
         missing = []
-        with self._inspected() as inspector:
-            there = set(inspector.get_table_names())
+        with self._inspector() as inspector:
+            existing = set(inspector.get_table_names())
             for name, table in tables.metadata.tables.items():
-                if name not in there:
+                if name not in existing:
                     missing.append(name)
                     continue
                 columns = {column["name"] for column in inspector.get_columns(name)}
-                lacking = (column.name for column in table.c if column.name not in columns)
-                missing += [f"{name}.{column}" for column in lacking]
+                absent = (column.name for column in table.c if column.name not in columns)
+                missing += [f"{name}.{column}" for column in absent]
         if missing:
             raise StoreError(f"{SCHEMA_MISSING}; missing: {', '.join(missing[:5])}")
 
     @contextmanager
-    def _inspected(self) -> Iterator[sa.Inspector]:
+    def _inspector(self) -> Iterator[sa.Inspector]:
         with self.reading() as connection:
             try:
                 yield sa.inspect(connection)
@@ -101,13 +101,13 @@ class Database:
         self.engine.dispose()
 
     def insert(self, table: Table) -> Any:
-        """The dialect's INSERT, which knows what to do on a conflict."""
+        """The dialect's INSERT, which supports ON CONFLICT."""
         return self._insert(table)
 
     def upsert(
         self, connection: Connection, table: Table, values: list[Row], *, keep: bool
     ) -> None:
-        """Insert rows; on a known key ``keep`` the old row, or replace it."""
+        """Insert rows; on a conflict ``keep`` the existing row or replace it."""
         if not values:
             return
         key = (table.name, tuple(values[0]), keep)
@@ -131,33 +131,33 @@ class Database:
         return Statement(upsert, table, self.engine.dialect.name)
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A transaction that does not write, and on SQLite waits for no writer."""
-        return self.transaction(**{READS_ONLY: True})
+        """A read-only transaction; on SQLite it does not wait for writers."""
+        return self.transaction(**{READ_ONLY: True})
 
     @contextmanager
     def transaction(self, **options: Any) -> Iterator[Connection]:
-        """A transaction with the driver's errors in Rapport's words; options are SQLAlchemy's."""
-        with worded():
+        """A transaction whose driver errors become ``StoreError``; options are SQLAlchemy's."""
+        with translate_errors():
             connecting = self.engine.connect().execution_options(**options)
             with connecting as connection, connection.begin():
                 yield connection
 
 
 @contextmanager
-def worded() -> Iterator[None]:
-    """The driver's errors in Rapport's words."""
+def translate_errors() -> Iterator[None]:
+    """Raise driver errors as ``StoreError`` with messages for people."""
     try:
         yield
     except StatementError as problem:
         # `from None`: later lines of the driver's message may quote the row
-        raise _worded(problem) from None
+        raise _store_error(problem) from None
 
 
 def open_engine(url: str, connections: int) -> Engine:
-    """An engine for a database by its SQLAlchemy URL.
+    """Create an engine from an SQLAlchemy URL.
 
     Raises:
-        StoreError: the URL is not one of the two kinds of database.
+        StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
     """
     try:
         parsed = sa.make_url(url)
@@ -166,14 +166,14 @@ def open_engine(url: str, connections: int) -> Engine:
     if parsed.get_backend_name() not in _INSERTS:
         raise StoreError(
             f"RAPPORT_DATABASE_URL names {parsed.get_backend_name()}; "
-            "Rapport writes to postgresql and sqlite"
+            "Rapport supports postgresql and sqlite"
         )
     if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
         folder = Path(str(parsed.database)).parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise StoreError(f"{folder} cannot be made: {problem.strerror}") from problem
+            raise StoreError(f"{folder} cannot be created: {problem.strerror}") from problem
     server = parsed.get_backend_name() == "postgresql"
     pool = {"pool_pre_ping": True, "pool_size": connections} if server else {}
     engine = sa.create_engine(
@@ -184,15 +184,15 @@ def open_engine(url: str, connections: int) -> Engine:
         **pool,
     )
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _tune_sqlite)
-        event.listen(engine, "begin", _begin)
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_transaction)
     else:
-        event.listen(engine, "connect", _in_utc)
+        event.listen(engine, "connect", _set_utc)
     return engine
 
 
-def shown_url(url: str | URL) -> str:
-    """A database URL as it may be shown: without its passwords."""
+def masked_url(url: str | URL) -> str:
+    """A database URL with its passwords masked."""
     try:
         parsed = sa.make_url(url)
     except (ArgumentError, ValueError):
@@ -201,11 +201,11 @@ def shown_url(url: str | URL) -> str:
     return parsed.update_query_dict(secrets_in_query).render_as_string(hide_password=True)
 
 
-def _tune_sqlite(connection: Any, _record: object) -> None:
-    """WAL lets readers go on while the worker writes; transactions are begun by us.
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    """Configure a connection: WAL for concurrent readers, explicit BEGIN (see below).
 
     The states of a batch are some MiB: a smaller cache would write pages of it twice, and a shorter
-    log would copy the same pages to the database over and over.
+    log would repeatedly copy the same pages to the database.
     """
     connection.isolation_level = None
     for pragma in (
@@ -218,31 +218,31 @@ def _tune_sqlite(connection: Any, _record: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _in_utc(connection: Any, _record: object) -> None:
-    """Times come in the zone of the connection, where those of year 1 and 9999 may have no date."""
+def _set_utc(connection: Any, _record: object) -> None:
+    """Read times in UTC: in other time zones, years 1 and 9999 may overflow."""
     with connection.cursor() as cursor:
         cursor.execute("SET TIME ZONE 'UTC'")
     connection.commit()
 
 
-def _begin(connection: Connection) -> None:
-    """Take the write lock at once where there will be a write: a lock that grows may fail."""
-    reads_only = connection.get_execution_options().get(READS_ONLY, False)
-    connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
+def _begin_transaction(connection: Connection) -> None:
+    """Take the write lock immediately if writing: upgrading a read lock may fail."""
+    read_only = connection.get_execution_options().get(READ_ONLY, False)
+    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
 
-def _worded(problem: StatementError) -> StoreError:
+def _store_error(problem: StatementError) -> StoreError:
     if not isinstance(problem, DBAPIError):
-        return RowRefused(f"the work cannot be written: {_reason(problem)}")
+        return RowRefused(f"the values cannot be written: {_reason(problem)}")
     if _is_schema_missing(problem):
         return StoreError(SCHEMA_MISSING)
-    if _is_about_values(problem):
-        return RowRefused(f"the database refused the work: {_reason(problem)}")
+    if _is_data_error(problem):
+        return RowRefused(f"the database rejected the statement: {_reason(problem)}")
     if isinstance(problem, OperationalError | InterfaceError):
         return StoreUnavailable(f"the database does not answer: {_reason(problem)}")
     if problem.connection_invalidated:
         return StoreUnavailable("the connection to the database was lost")
-    return StoreError(f"the database refused the work: {_reason(problem)}")
+    return StoreError(f"the database rejected the statement: {_reason(problem)}")
 
 
 def _is_schema_missing(problem: DBAPIError) -> bool:
@@ -255,21 +255,21 @@ def _is_schema_missing(problem: DBAPIError) -> bool:
     )
 
 
-def _is_about_values(problem: DBAPIError) -> bool:
-    """Whether other rows might have been taken.
+def _is_data_error(problem: DBAPIError) -> bool:
+    """Whether these values are the cause, so that other rows may be accepted.
 
-    Drivers also refuse values themselves, without a state: SQLite's with any of four errors.
+    Drivers also reject values themselves, without an SQLSTATE: SQLite's with any of four errors.
     """
     if problem.connection_invalidated:
         return False
     state = getattr(problem.orig, "sqlstate", None)
     if state is not None:
-        return str(state)[:2] in _OF_VALUES
+        return str(state)[:2] in _DATA_ERRORS
     if isinstance(problem, DataError | IntegrityError | ProgrammingError):
         return True
     return isinstance(problem, InterfaceError) and isinstance(problem.orig, sqlite3.Error)
 
 
 def _reason(problem: StatementError) -> str:
-    """The first line of the driver's message; never the statement, which holds the rows."""
+    """The first line of the driver's message; never the statement, which contains the rows."""
     return str(problem.orig).partition("\n")[0][:200]

@@ -1,15 +1,15 @@
-"""What became of every alert transition at every notification target.
+"""Delivery state of every alert transition at every notification target.
 
-The table `alerts` is written in the transaction of its batch, so it is the outbox: what is in it
-and has no delivery is due. Only what calls somebody is delivered: firing and resolved.
+The table `alerts` is written in the transaction of its batch and serves as the outbox: a transition
+without a delivery row is due. Only firing and resolved transitions are delivered.
 ::
 
-                  ┌─► delivered                      told by itself
-    (no row), due ┼─► held ─► digested               told in a digest
-                  └─► filtered, muted, acknowledged  not told; `before`: older than the target
+                  ┌─► delivered                      sent separately
+    (no row), due ┼─► held ─► digested               sent in a digest
+                  └─► filtered, muted, acknowledged  suppressed; `before`: older than the target
 
-A row with a ``notification_id`` that is still due or held was handed to the target and nobody
-knows whether it arrived. It is sent again under the same id and takes no other way.
+A due or held row with a ``notification_id`` was sent, but the target did not confirm it. It is
+resent under the same id, and neither moved to another notification nor suppressed.
 """
 
 import zlib
@@ -23,18 +23,18 @@ import sqlalchemy as sa
 from msgspec import Struct
 
 from stream_app.contracts.scores import AlertState
-from stream_app.store.interventions import Intervention, interventions
+from stream_app.store.interventions import Intervention, find_interventions
 from stream_app.store.repository import Store
 from stream_app.store.tables import alerts, deliveries, notification_targets, sessions
 
 PROBLEM_CHARS: Final = 200
-_TOLD: Final = (AlertState.FIRING.value, AlertState.RESOLVED.value)
-_ASKED_AT_A_TIME: Final = 500
-"""Episodes in one query; SQLite takes a bounded number of parameters."""
+_NOTIFIABLE: Final = (AlertState.FIRING.value, AlertState.RESOLVED.value)
+_EPISODES_PER_QUERY: Final = 500
+"""SQLite limits the number of bind parameters."""
 
 
 class DeliveryState(Enum):
-    """Where an alert stands at one target."""
+    """Delivery state of an alert transition at one target."""
 
     DUE = "due"
     HELD = "held"
@@ -47,11 +47,11 @@ class DeliveryState(Enum):
 
 
 class DueAlert(Struct, frozen=True, kw_only=True):
-    """One transition, and where it stands at the target.
+    """One transition and its delivery state at the target.
 
-    ``began_at``: when the episode began to fire; ``firing``: what became of the firing that this
-    one resolves, None if this one fires; ``slot_at``: when it was last handed over, if it counts
-    for the cap.
+    ``began_at``: when the episode started firing; ``firing``: delivery state of the firing that
+    this transition resolves, None if it is a firing itself; ``held_at``: when it was put on hold
+    for a digest; ``slot_at``: when it was last sent, if it counts towards the cap.
     """
 
     alert_id: str
@@ -79,8 +79,12 @@ class DueAlert(Struct, frozen=True, kw_only=True):
     slot_at: datetime | None = None
 
 
-class Waiting(Struct, frozen=True):
-    """``notification_id``: the digest that may have arrived, last handed over at ``slot_at``."""
+class PendingDigest(Struct, frozen=True):
+    """Held alerts due for a digest, the oldest held since ``oldest``.
+
+    ``notification_id``: of a digest that was sent at ``slot_at`` but not confirmed; None if the
+    alerts are not in a digest yet.
+    """
 
     notification_id: str | None
     oldest: datetime
@@ -88,15 +92,15 @@ class Waiting(Struct, frozen=True):
 
 
 class Deliveries:
-    """The deliveries to one target; the time always comes from the caller."""
+    """The deliveries to one target; the caller always passes the current time."""
 
     def __init__(self, store: Store, target: str) -> None:
         self._store = store
         self.target = target
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """Whether nobody else delivers to this target, as long as the ``with`` lasts.
+    def lock(self) -> Iterator[bool]:
+        """Lock the target for the ``with`` block; yields False if another notifier has the lock.
 
         An advisory lock on PostgreSQL; with SQLite, run one notifier.
         """
@@ -107,13 +111,13 @@ class Deliveries:
         with self._store.transaction() as connection:
             yield bool(connection.scalar(sa.select(sa.func.pg_try_advisory_xact_lock(key))))
 
-    def begin(self, now: datetime) -> None:
-        """At first sight of the target, what has happened before counts as known to it."""
+    def register_target(self, now: datetime) -> None:
+        """Register a new target and mark all earlier transitions as ``before``."""
         with self._store.reading() as connection:
-            known = sa.select(notification_targets.c.target).where(
+            registered = sa.select(notification_targets.c.target).where(
                 notification_targets.c.target == self.target
             )
-            if connection.scalar(known) is not None:
+            if connection.scalar(registered) is not None:
                 return
         with self._store.transaction() as connection:
             connection.execute(
@@ -130,15 +134,15 @@ class Deliveries:
             )
 
     def due(self, limit: int = 100) -> list[DueAlert]:
-        """What is to be decided or tried again: first what was tried least often, then the oldest.
+        """Transitions to decide on or to retry: fewest attempts first, then oldest first.
 
-        A resolved alert is due when it is settled what became of its firing.
+        A resolved transition is due once the delivery of its firing is decided.
         """
         query, mine, of_firing, firing = self._joined()
         undecided = of_firing.c.state.is_(None) | (of_firing.c.state == DeliveryState.DUE.value)
         query = (
             query.where(
-                alerts.c.state.in_(_TOLD),
+                alerts.c.state.in_(_NOTIFIABLE),
                 mine.c.state.is_(None) | (mine.c.state == DeliveryState.DUE.value),
                 firing.c.alert_id.is_(None) | sa.not_(undecided),
             )
@@ -147,8 +151,8 @@ class Deliveries:
         )
         return self._read(query)
 
-    def waiting(self) -> list[Waiting]:
-        """What waits for a digest, and the digests that may have arrived, in a nutshell."""
+    def pending_digests(self) -> list[PendingDigest]:
+        """Summaries of the alerts held for the next digest and of unconfirmed digests."""
         mine = deliveries.c
         query = (
             sa.select(
@@ -161,10 +165,10 @@ class Deliveries:
             .order_by(sa.func.min(mine.held_at), mine.notification_id)
         )
         with self._store.reading() as connection:
-            return [Waiting(**row) for row in connection.execute(query).mappings()]
+            return [PendingDigest(**row) for row in connection.execute(query).mappings()]
 
-    def held(self, notification_id: str | None) -> list[DueAlert]:
-        """What is in a digest that may have arrived; None: what waits for a digest."""
+    def held_alerts(self, notification_id: str | None) -> list[DueAlert]:
+        """The alerts of an unconfirmed digest; None: the alerts held for the next digest."""
         query, mine, _, _ = self._joined()
         query = query.where(
             mine.c.state == DeliveryState.HELD.value,
@@ -173,7 +177,7 @@ class Deliveries:
         return self._read(query.order_by(mine.c.held_at, alerts.c.occurred_at, alerts.c.state))
 
     def notifications_since(self, moment: datetime) -> int:
-        """How many notifications that count for the cap were handed over after ``moment``."""
+        """Number of notifications sent after ``moment`` that count towards the cap."""
         query = sa.select(sa.func.count(deliveries.c.notification_id.distinct())).where(
             deliveries.c.target == self.target,
             deliveries.c.slot_at > moment,
@@ -181,44 +185,49 @@ class Deliveries:
         with self._store.reading() as connection:
             return connection.scalar(query) or 0
 
-    def stopped(self, found: Sequence[DueAlert], now: datetime) -> dict[str, Intervention]:
-        """By episode: the ones of which people have said that nobody has to be told."""
-        stopped: dict[str, Intervention] = {}
+    def find_interventions(
+        self, found: Sequence[DueAlert], now: datetime
+    ) -> dict[str, Intervention]:
+        """By episode: mutes, acknowledgements and manual resolutions that suppress delivery."""
+        by_episode: dict[str, Intervention] = {}
         with self._store.reading() as connection:
-            for first in range(0, len(found), _ASKED_AT_A_TIME):
-                some = found[first : first + _ASKED_AT_A_TIME]
-                stopped |= interventions(connection, some, now)
-        return stopped
+            for first in range(0, len(found), _EPISODES_PER_QUERY):
+                some = found[first : first + _EPISODES_PER_QUERY]
+                by_episode |= find_interventions(connection, some, now)
+        return by_episode
 
-    def settle(
+    def suppress(
         self, found: Sequence[DueAlert], state: DeliveryState, reason: str, now: datetime
     ) -> None:
-        """They will not be told."""
-        self._write(found, {"state": state.value, "tried_at": now, "problem": _cut(reason)})
+        """Record that the alerts will not be sent, and why."""
+        self._write(found, {"state": state.value, "tried_at": now, "problem": _truncate(reason)})
 
-    def hold(self, alert: DueAlert, now: datetime) -> None:
-        """It waits for the digest."""
+    def hold_for_digest(self, alert: DueAlert, now: datetime) -> None:
+        """Hold the alert for the next digest."""
         self._write([alert], {"state": DeliveryState.HELD.value, "held_at": now})
 
     def claim(
         self, found: Sequence[DueAlert], notification_id: str, now: datetime, *, counted: bool
     ) -> None:
-        """They are about to be handed over: from here on they may have arrived."""
+        """Record, before sending, that the alerts are being sent: from now on they may arrive.
+
+        ``counted``: the notification counts towards the cap.
+        """
         slot = {"slot_at": now if counted else None}
         self._write(found, {"notification_id": notification_id, "tried_at": now, **slot})
 
-    def delivered(self, found: Sequence[DueAlert], state: DeliveryState) -> None:
-        """The target has what was claimed."""
+    def mark_delivered(self, found: Sequence[DueAlert], state: DeliveryState) -> None:
+        """The target confirmed the claimed alerts."""
         self._update(found, {"state": state.value, "problem": None})
 
-    def released(self, found: Sequence[DueAlert], problem: str) -> None:
-        """What was claimed has certainly not arrived."""
-        gone = {"notification_id": None, "slot_at": None}
-        self._update(found, {"problem": _cut(problem), **gone})
+    def mark_failed(self, found: Sequence[DueAlert], problem: str) -> None:
+        """The claimed alerts certainly did not arrive."""
+        cleared = {"notification_id": None, "slot_at": None}
+        self._update(found, {"problem": _truncate(problem), **cleared})
 
-    def kept(self, found: Sequence[DueAlert], problem: str) -> None:
-        """What was claimed may have arrived, now or at an earlier attempt."""
-        self._update(found, {"problem": _cut(problem)})
+    def mark_unconfirmed(self, found: Sequence[DueAlert], problem: str) -> None:
+        """The claimed alerts may have arrived, at this or at an earlier attempt."""
+        self._update(found, {"problem": _truncate(problem)})
 
     def _joined(self) -> tuple[sa.Select[Any], sa.FromClause, sa.FromClause, sa.FromClause]:
         mine = deliveries.alias("mine")
@@ -263,7 +272,7 @@ class Deliveries:
             return [_due(row) for row in connection.execute(query).mappings()]
 
     def _write(self, found: Sequence[DueAlert], changes: dict[str, object]) -> None:
-        """Insert or replace rows: most of them have none yet."""
+        """Insert or replace rows; most alerts have none yet."""
         values = [
             {
                 "alert_id": alert.alert_id,
@@ -295,7 +304,7 @@ class Deliveries:
             )
 
 
-def _cut(reason: str) -> str:
+def _truncate(reason: str) -> str:
     return reason[:PROBLEM_CHARS]
 
 

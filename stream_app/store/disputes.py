@@ -1,6 +1,6 @@
-"""A counsellor contests a score of an own turn; a supervisor of the team answers.
+"""Disputes: counsellors contest scores of their own turns, supervisors of the team decide.
 
-The model's score stays whatever the answer is.
+A decision never changes the model's score.
 """
 
 import uuid
@@ -13,17 +13,22 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from stream_app.contracts.events import Role
-from stream_app.store.judged import DoesNotFit, NotNow, NotThere, judged_turn
 from stream_app.store.people import Person
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import (
+    InvalidJudgement,
+    NotFound,
+    StateConflict,
+    find_scored_turn,
+)
 from stream_app.store.tables import disputes
 
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:dispute")
 
 
 class Decision(Enum):
-    """``upheld``: the counsellor is right. ``rejected``: the supervisor sees it like the model."""
+    """``upheld``: the supervisor agrees with the counsellor; ``rejected``: with the model."""
 
     UPHELD = "upheld"
     REJECTED = "rejected"
@@ -31,9 +36,9 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """``value``: what the model said under ``bundle``; ``proposed``: what it should be, if said.
+    """A contested score; ``value``: the model's; ``proposed``: the counsellor's, or None.
 
-    Both are indices of the head's labels. ``decision`` is None while nobody has answered.
+    Both are indices of the head's labels. ``decision`` is None until a supervisor has decided.
     """
 
     dispute_id: str
@@ -54,7 +59,7 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True)
 class DisputeCount:
-    """How many scores of a head were contested, and what became of it."""
+    """Numbers of disputes about a head, by decision."""
 
     head: str
     open: int
@@ -71,25 +76,25 @@ def contest(
     proposed: int | None,
     note: str,
 ) -> Dispute:
-    """Contest what the model said of an own turn. The note is redacted as turns are.
+    """Contest a score of one's own turn. The note is redacted like turn text.
 
     Raises:
-        NotThere: no such turn may be seen.
-        DoesNotFit: it is not an own turn, the model abstained, or the proposed value is the score's
-            own or none of the head's.
-        NotNow: this score was contested by this person before.
+        NotFound: the turn does not exist, or the person may not see it.
+        InvalidJudgement: it is not the person's own turn, the model abstained, or the proposed
+            value equals the score or is not one of the head's values.
+        StateConflict: the person has already disputed this score.
     """
     with store.transaction() as connection:
-        turn = judged_turn(connection, person.scope, session_id, seq)
+        turn = find_scored_turn(connection, person.scope, session_id, seq)
         if turn.role is not Role.COUNSELLOR or turn.speaker != person.speaker:
-            raise DoesNotFit("only a score of an own turn can be disputed")
-        turn.head(head, proposed)
-        value = turn.said.get(head)
+            raise InvalidJudgement("you can only dispute scores of your own turns")
+        turn.require_head(head, proposed)
+        value = turn.model_values.get(head)
         if value is None:
-            raise DoesNotFit("the model abstained here: there is no score to dispute")
+            raise InvalidJudgement("the model abstained here: there is no score to dispute")
         if value == proposed:
-            raise DoesNotFit("this is what the model said, too")
-        made = Dispute(
+            raise InvalidJudgement("the proposed value is the model's own")
+        dispute = Dispute(
             dispute_id=_id(session_id, seq, head, turn.bundle, person.name),
             session_id=session_id,
             seq=seq,
@@ -105,26 +110,26 @@ def contest(
             decided_at=None,
             answer=None,
         )
-        row = {name: getattr(made, name) for name in Dispute.__slots__}
+        row = {name: getattr(dispute, name) for name in Dispute.__slots__}
         try:
             connection.execute(sa.insert(disputes).values(row))
         except IntegrityError:
-            raise NotNow("you have disputed this score already") from None
-    return made
+            raise StateConflict("you have already disputed this score") from None
+    return dispute
 
 
 def decide(
     store: Store, person: Person, dispute_id: str, decision: Decision, answer: str
 ) -> Dispute:
-    """Answer a dispute, once.
+    """Decide a dispute, once.
 
     Raises:
-        NotThere: no such dispute may be seen.
-        NotNow: it has been answered already.
+        NotFound: the dispute does not exist, or the person may not see it.
+        StateConflict: it was already decided.
     """
     found = one(store, person.scope, dispute_id)
     if found is None:
-        raise NotThere("there is no such dispute")
+        raise NotFound("there is no such dispute")
     answered = (
         sa.update(disputes)
         .where(disputes.c.dispute_id == dispute_id, disputes.c.decision.is_(None))
@@ -138,15 +143,15 @@ def decide(
     with store.transaction() as connection:
         written = connection.execute(answered).rowcount
     if not written:
-        raise NotNow("this dispute has been answered already")
+        raise StateConflict("this dispute has already been decided")
     after = one(store, person.scope, dispute_id)
     if after is None:
-        raise NotThere("the dispute was erased meanwhile")
+        raise NotFound("the dispute was erased in the meantime")
     return after
 
 
 def one(store: Store, scope: Scope, dispute_id: str) -> Dispute | None:
-    """One dispute, if it may be seen."""
+    """One dispute; None if it does not exist in ``scope``."""
     found = _find(store, scope, disputes.c.dispute_id == dispute_id)
     return found[0] if found else None
 
@@ -160,7 +165,7 @@ def find(
     waiting: bool | None = None,
     limit: int = 500,
 ) -> list[Dispute]:
-    """Disputes, the newest first; ``waiting``: only those without, or only those with an answer."""
+    """Disputes, newest first; ``waiting``: True for only undecided, False for only decided ones."""
     conditions = []
     if session_id is not None:
         conditions.append(disputes.c.session_id == session_id)
@@ -173,7 +178,7 @@ def find(
 
 
 def counts(store: Store, bundle: str) -> list[DisputeCount]:
-    """By head, how often scores of a bundle were contested; names nobody."""
+    """By head, how often scores of a bundle were contested; anonymous."""
     table = disputes
     query = (
         sa.select(table.c.head, table.c.decision, sa.func.count())

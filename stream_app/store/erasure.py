@@ -1,8 +1,8 @@
-"""Erases sessions: every row that there is of them, and what would bring them back.
+"""Erases sessions: all of their rows, and unpublished messages.
 
-The audit trail stays: it says who read what, and holds nothing of what was said. So that a worker
-which reads the log again, or has the session in memory, does not store it anew, an erased session
-leaves a keyed digest of its id behind.
+The audit trail is kept: it records who read what, and contains no dialogue. A keyed digest of each
+erased session's id is stored, so that a worker that re-reads the log, or has the session in memory,
+does not store it again.
 """
 
 from collections import Counter
@@ -18,8 +18,8 @@ from stream_app.store import outbox as outbox_codec
 from stream_app.store import tables
 from stream_app.store.repository import Store
 
-AT_A_TIME: Final = 200
-OF_SESSIONS: Final = (
+SESSIONS_PER_BATCH: Final = 200
+SESSION_TABLES: Final = (
     tables.session_states,
     *(
         table
@@ -27,18 +27,18 @@ OF_SESSIONS: Final = (
         if "session_id" in table.c and table not in (tables.session_states, tables.audit)
     ),
 )
-"""States come first: whoever is writing to a session is waited for, and writes no more after."""
+"""States first: this waits for concurrent commits, and makes later ones fail."""
 
 
-class Extent(Struct, frozen=True):
-    """What an erasure would remove: sessions that are known, and their turns."""
+class StoredCounts(Struct, frozen=True):
+    """Numbers of stored sessions and turns that an erasure would remove."""
 
     sessions: int
     turns: int
 
 
 def sessions_of(store: Store, speaker_id: str) -> list[str]:
-    """Sessions in which a speaker took part; the id as events carry it."""
+    """Sessions in which a speaker took part; ``speaker_id`` as in the events."""
     table = tables.session_speakers
     query = (
         sa.select(table.c.session_id)
@@ -50,33 +50,33 @@ def sessions_of(store: Store, speaker_id: str) -> list[str]:
         return list(connection.scalars(query))
 
 
-def extent(store: Store, session_ids: Sequence[str]) -> Extent:
-    """How much there is of these sessions."""
+def count_stored(store: Store, session_ids: Sequence[str]) -> StoredCounts:
+    """Number of stored sessions and turns among ``session_ids``."""
     sessions = turns = 0
     with store.reading() as connection:
-        for some in _pieces(session_ids):
+        for some in _batches(session_ids):
             sessions += _count(connection, tables.sessions, some)
             turns += _count(connection, tables.turns, some)
-    return Extent(sessions, turns)
+    return StoredCounts(sessions, turns)
 
 
 def erase(store: Store, session_ids: Sequence[str], now: datetime) -> Counter[str]:
-    """Remove the sessions for good; rows removed by table.
+    """Erase sessions permanently; return the number of deleted rows by table.
 
     Raises:
-        StoreError: the database refused; sessions that were done before stay removed.
+        StoreError: the database failed; already erased sessions stay erased.
     """
     removed: Counter[str] = Counter()
-    for some in _pieces(session_ids):
+    for some in _batches(session_ids):
         marks = [{"digest": store.privacy.pseudonym(key), "at": now} for key in some]
         with store.transaction() as connection:
             store.upsert(connection, tables.erasures, marks, keep=True)
-            removed += remove(connection, some)
+            removed += delete_sessions(connection, some)
     return removed
 
 
-def forget_speaker(store: Store, speaker_id: str) -> Counter[str]:
-    """Remove what is usual for a counsellor; rows removed by table."""
+def delete_baselines(store: Store, speaker_id: str) -> Counter[str]:
+    """Delete a counsellor's baselines; return the number of deleted rows by table."""
     table = tables.baselines
     with store.transaction() as connection:
         gone = connection.execute(
@@ -88,42 +88,46 @@ def forget_speaker(store: Store, speaker_id: str) -> Counter[str]:
     return Counter({table.name: gone.rowcount}) if gone.rowcount else Counter()
 
 
-def remove(connection: Connection, session_ids: Sequence[str]) -> Counter[str]:
-    """Delete all rows of some sessions; rows by table, those without any left out."""
+def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Counter[str]:
+    """Delete all rows of these sessions; return their number by table, without zeros."""
     removed: Counter[str] = Counter()
     alerts = sa.select(tables.alerts.c.alert_id).where(tables.alerts.c.session_id.in_(session_ids))
-    for table in OF_SESSIONS:
+    for table in SESSION_TABLES:
         if table is tables.alerts:
-            told = tables.deliveries
-            gone = connection.execute(sa.delete(told).where(told.c.alert_id.in_(alerts)))
-            removed[told.name] += gone.rowcount
+            deliveries = tables.deliveries
+            gone = connection.execute(
+                sa.delete(deliveries).where(deliveries.c.alert_id.in_(alerts))
+            )
+            removed[deliveries.name] += gone.rowcount
         gone = connection.execute(sa.delete(table).where(table.c.session_id.in_(session_ids)))
         removed[table.name] += gone.rowcount
-    removed[tables.outbox.name] += _take_back(connection, {key.encode() for key in session_ids})
+    removed[tables.outbox.name] += _delete_unpublished(
+        connection, {key.encode() for key in session_ids}
+    )
     return +removed
 
 
-def _pieces(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for first in range(0, len(session_ids), AT_A_TIME):
-        yield session_ids[first : first + AT_A_TIME]
+def _batches(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(session_ids), SESSIONS_PER_BATCH):
+        yield session_ids[first : first + SESSIONS_PER_BATCH]
 
 
-def _take_back(connection: Connection, keys: set[bytes]) -> int:
-    """Messages of some sessions that are not out yet."""
-    table, taken = tables.outbox, 0
+def _delete_unpublished(connection: Connection, keys: set[bytes]) -> int:
+    """Remove unpublished messages with these keys from the outbox; return their number."""
+    table, deleted = tables.outbox, 0
     for row in connection.execute(sa.select(table.c.id, table.c.messages)).all():
         messages = outbox_codec.unpack(row.messages)
-        left = [message for message in messages if message.key not in keys]
-        if len(left) == len(messages):
+        kept = [message for message in messages if message.key not in keys]
+        if len(kept) == len(messages):
             continue
-        taken += len(messages) - len(left)
-        mine = table.c.id == row.id
-        if left:
-            packed = outbox_codec.pack(left)
-            connection.execute(sa.update(table).where(mine).values(messages=packed))
+        deleted += len(messages) - len(kept)
+        this_row = table.c.id == row.id
+        if kept:
+            packed = outbox_codec.pack(kept)
+            connection.execute(sa.update(table).where(this_row).values(messages=packed))
         else:
-            connection.execute(sa.delete(table).where(mine))
-    return taken
+            connection.execute(sa.delete(table).where(this_row))
+    return deleted
 
 
 def _count(connection: Connection, table: sa.Table, session_ids: Sequence[str]) -> int:

@@ -1,6 +1,6 @@
-"""What people did to alerts, as far as notifications care: mutes, acknowledgements, resolutions.
+"""Interventions that suppress notifications: mutes, acknowledgements and manual resolutions.
 
-The tables belong to the console; this is the one place where notifications read them.
+The console writes these tables; notifications read them only through this module.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from sqlalchemy import Connection
 
 from stream_app.store.tables import alert_actions, mutes
 
-_TAKEN: Final = ("acknowledge", "resolve")
+_SUPPRESSING: Final = ("acknowledge", "resolve")
 
 
-class Subject(Protocol):
-    """What is asked about an alert."""
+class AlertKey(Protocol):
+    """The attributes of an alert that an intervention can match."""
 
     @property
     def episode_id(self) -> str:
-        """The alert as people see it."""
+        """Id of the alert."""
 
     @property
     def rule(self) -> str:
@@ -37,17 +37,17 @@ class Subject(Protocol):
 
 
 class Intervention(Struct, frozen=True):
-    """Why nobody has to be told; ``reason`` is the code that was chosen, never what was written."""
+    """Why a notification is suppressed; ``reason``: the chosen code, never free text."""
 
     muted: bool
     reason: str
 
 
-def interventions(
-    connection: Connection, subjects: Sequence[Subject], now: datetime
+def find_interventions(
+    connection: Connection, candidates: Sequence[AlertKey], now: datetime
 ) -> dict[str, Intervention]:
-    """By episode: the ones that are muted at ``now``, or that somebody has taken on."""
-    if not subjects:
+    """By episode: alerts muted at ``now``, or already acknowledged or resolved by a person."""
+    if not candidates:
         return {}
     in_force = sa.select(mutes).where(
         mutes.c.at <= now,
@@ -56,26 +56,26 @@ def interventions(
     )
     found: dict[str, Intervention] = {}
     for mute in connection.execute(in_force).all():
-        for subject in subjects:
+        for alert in candidates:
             if all(
                 wanted is None or wanted == actual
                 for wanted, actual in (
-                    (mute.rule, subject.rule),
-                    (mute.session_id, subject.session_id),
-                    (mute.team, subject.team),
+                    (mute.rule, alert.rule),
+                    (mute.session_id, alert.session_id),
+                    (mute.team, alert.team),
                 )
             ):
-                found[subject.episode_id] = Intervention(True, "muted")
-    taken = sa.select(alert_actions).where(
-        alert_actions.c.kind.in_(_TAKEN),
+                found[alert.episode_id] = Intervention(True, "muted")
+    handled = sa.select(alert_actions).where(
+        alert_actions.c.kind.in_(_SUPPRESSING),
         alert_actions.c.at <= now,
-        alert_actions.c.episode_id.in_({subject.episode_id for subject in subjects}),
+        alert_actions.c.episode_id.in_({alert.episode_id for alert in candidates}),
     )
-    for action in connection.execute(taken).all():
-        done = "acknowledged" if action.kind == "acknowledge" else "resolved by hand"
-        found.setdefault(action.episode_id, Intervention(False, _worded(done, action.reason)))
+    for action in connection.execute(handled).all():
+        done = "acknowledged" if action.kind == "acknowledge" else "resolved manually"
+        found.setdefault(action.episode_id, Intervention(False, _with_reason(done, action.reason)))
     return found
 
 
-def _worded(done: str, reason: str | None) -> str:
+def _with_reason(done: str, reason: str | None) -> str:
     return f"{done}: {reason}" if reason else done

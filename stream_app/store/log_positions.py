@@ -1,8 +1,8 @@
-"""Up to where the log is in the database: the group's offsets, in the transaction of each batch.
+"""The consumer group's offsets, stored in the transaction of each batch.
 
-A batch is committed here before its offsets are committed to the brokers, so these are never
-behind the brokers', unless the database was restored from a backup. Then the log is read again
-from here.
+A batch is committed to the database before it is acknowledged to the brokers. So the stored offsets
+are never behind the brokers', unless the database was restored from a backup; the log is then
+re-read from the stored offsets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,22 +15,22 @@ from msgspec import Struct
 from stream_app.store import tables
 from stream_app.store.repository import Store
 
-TAKE_OVER: Final = "log_positions"
-"""In ``installation`` where the database was filled before there were positions."""
+ADOPT_OFFSETS: Final = "log_positions"
+"""Row of ``installation`` in databases that were filled before this table existed."""
 
-Place = tuple[str, int]
-"""Topic and partition."""
-
-
-class Beginning(Struct, frozen=True):
-    """``offsets``: where reading begins. ``back``: those that lie before what was committed."""
-
-    offsets: dict[Place, int]
-    back: dict[Place, int]
+TopicPartition = tuple[str, int]
+"""Topic and partition number."""
 
 
-def stored(store: Store, group: str, topics: Sequence[str]) -> dict[Place, int]:
-    """The next offset of each partition that something was stored of."""
+class StartOffsets(Struct, frozen=True):
+    """``offsets``: where to start. ``rewound``: those of them below the acknowledged offset."""
+
+    offsets: dict[TopicPartition, int]
+    rewound: dict[TopicPartition, int]
+
+
+def stored_offsets(store: Store, group: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    """The next offset of each partition with stored events."""
     table = tables.log_positions
     query = sa.select(table.c.topic, table.c.partition, table.c.next_offset).where(
         table.c.consumer_group == group, table.c.topic.in_(topics)
@@ -39,33 +39,34 @@ def stored(store: Store, group: str, topics: Sequence[str]) -> dict[Place, int]:
         return {(row.topic, row.partition): row.next_offset for row in connection.execute(query)}
 
 
-def takes_over(store: Store) -> bool:
-    """Whether partitions that nothing is known of are at the brokers' offsets."""
+def adopts_broker_offsets(store: Store) -> bool:
+    """Whether partitions without a stored offset start at the brokers' (after an upgrade)."""
     table = tables.installation
-    query = sa.select(table.c.value).where(table.c.name == TAKE_OVER)
+    query = sa.select(table.c.value).where(table.c.name == ADOPT_OFFSETS)
     with store.reading() as connection:
         return connection.scalar(query) is not None
 
 
-def beginning(
-    store: Store, group: str, committed: Mapping[Place, int | None], now: datetime
-) -> Beginning:
-    """Where to begin, given what the group has committed to the brokers.
+def start_offsets(
+    store: Store, group: str, committed: Mapping[TopicPartition, int | None], now: datetime
+) -> StartOffsets:
+    """Where to start, given the offsets that the group has acknowledged to the brokers.
 
-    A partition that the database knows nothing of begins at 0, unless the database is older than
-    this table.
+    A partition without a stored offset starts at 0, unless the database is older than this table.
     """
-    known = stored(store, group, list({topic for topic, _ in committed}))
-    unknown = {place: at for place, at in committed.items() if at and place not in known}
-    if unknown and takes_over(store):
-        _take_over(store, group, unknown, now)
+    known = stored_offsets(store, group, list({topic for topic, _ in committed}))
+    unknown = {tp: offset for tp, offset in committed.items() if offset and tp not in known}
+    if unknown and adopts_broker_offsets(store):
+        _adopt_offsets(store, group, unknown, now)
         known |= unknown
-    offsets = {place: min(at or 0, known.get(place, 0)) for place, at in committed.items()}
-    back = {place: at for place, at in offsets.items() if at < (committed[place] or 0)}
-    return Beginning(offsets, back)
+    offsets = {tp: min(offset or 0, known.get(tp, 0)) for tp, offset in committed.items()}
+    rewound = {tp: offset for tp, offset in offsets.items() if offset < (committed[tp] or 0)}
+    return StartOffsets(offsets, rewound)
 
 
-def _take_over(store: Store, group: str, places: Mapping[Place, int], now: datetime) -> None:
+def _adopt_offsets(
+    store: Store, group: str, offsets: Mapping[TopicPartition, int], now: datetime
+) -> None:
     values = [
         {
             "consumer_group": group,
@@ -74,7 +75,7 @@ def _take_over(store: Store, group: str, places: Mapping[Place, int], now: datet
             "next_offset": offset,
             "at": now,
         }
-        for (topic, partition), offset in places.items()
+        for (topic, partition), offset in offsets.items()
     ]
     with store.transaction() as connection:
         store.upsert(connection, tables.log_positions, values, keep=True)

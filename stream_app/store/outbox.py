@@ -1,7 +1,7 @@
-"""Messages that leave with a batch: written in its transaction, deleted once they are out.
+"""The transactional outbox: messages written with their batch, deleted once published.
 
-One row holds all messages of a batch. Whoever finds a row that its owner left behind (it died
-between commit and publication) sends it again; ids in the messages let a consumer drop repeats.
+One row contains all messages of a batch. If a worker dies between commit and publishing, another
+one publishes the row again; ids in the messages let consumers drop duplicates.
 """
 
 import msgspec
@@ -13,10 +13,10 @@ _decoder = msgspec.msgpack.Decoder(list[Message])
 
 
 def pack(messages: list[Message]) -> bytes:
-    """Messages as bytes."""
+    """Encode messages."""
     return _encoder.encode(messages)
 
 
 def unpack(raw: bytes) -> list[Message]:
-    """Messages from bytes."""
+    """Decode messages."""
     return _decoder.decode(raw)

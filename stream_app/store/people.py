@@ -1,6 +1,6 @@
-"""Who may sign in, as what, and which tokens stand for them.
+"""Accounts with their roles, and their access tokens.
 
-Names are given once: what somebody did stays under their name when they are gone.
+Names are never reused, because the audit trail and ratings keep the name of a disabled account.
 """
 
 import hashlib
@@ -13,19 +13,19 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from stream_app.errors import RapportError
-from stream_app.store.reading.scope import EVERYTHING, Scope
+from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import access_tokens, people
 
 BROWSER = "browser"
-"""The label of what stands for a sign-in."""
-TOKEN_PREFIX = "rapport_"  # noqa: S105  # marks a token, and is none
+"""The label of tokens created by signing in."""
+TOKEN_PREFIX = "rapport_"  # noqa: S105  # a prefix, not a token
 
 
 class PersonRole(Enum):
-    """``counsellor``: own sessions. ``supervisor``: a team's. ``analyst``, ``admin``: no text.
+    """``counsellor`` reads own sessions, ``supervisor`` a team's; ``analyst``, ``admin``: no text.
 
-    ``ingest``: a program that sends events and reads nothing.
+    ``ingest``: a program that sends events and cannot read.
     """
 
     COUNSELLOR = "counsellor"
@@ -36,12 +36,12 @@ class PersonRole(Enum):
 
 
 class PersonError(RapportError):
-    """What was asked of a person's account cannot be done."""
+    """An account or token cannot be created or changed as requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who signs in. ``speaker``: the pseudonym that a counsellor speaks under."""
+    """An account. ``speaker``: the pseudonym of a counsellor as a speaker."""
 
     name: str
     role: PersonRole
@@ -50,12 +50,12 @@ class Person:
 
     @property
     def reads_transcripts(self) -> bool:
-        """Whether this role may read text at all."""
+        """Whether this role may read transcript text."""
         return self.role in (PersonRole.COUNSELLOR, PersonRole.SUPERVISOR)
 
     @property
     def scope(self) -> Scope:
-        """Which sessions this person may read; a supervisor without a team reads all."""
+        """The sessions that this person may read; all for a supervisor without a team."""
         match self.role:
             case PersonRole.COUNSELLOR:
                 return Scope(speaker=self.speaker or "")
@@ -64,7 +64,7 @@ class Person:
             case PersonRole.INGEST:
                 return Scope(speaker="")
             case _:
-                return EVERYTHING
+                return ALL_SESSIONS
 
 
 class People:
@@ -74,7 +74,7 @@ class People:
         self._store = store
 
     def add(self, person: Person, password_hash: str | None) -> None:
-        """Make an account.
+        """Create an account.
 
         Raises:
             PersonError: the name is taken.
@@ -88,12 +88,14 @@ class People:
             "created_at": datetime.now(UTC),
         }
         if self.find(person.name) is not None:
-            raise PersonError(f"there is an account {person.name} already")
+            raise PersonError(f"account {person.name} already exists")
         with self._store.transaction() as connection:
             try:
                 connection.execute(sa.insert(people).values(row))
-            except IntegrityError:  # somebody was faster, or the account is disabled
-                raise PersonError(f"there was an account {person.name} once") from None
+            except IntegrityError:  # created concurrently, or disabled
+                raise PersonError(
+                    f"account {person.name} existed before; names are not reused"
+                ) from None
 
     def find(self, name: str) -> Person | None:
         """The account of this name, unless it is disabled."""
@@ -101,12 +103,12 @@ class People:
         return _person(found) if found else None
 
     def password_hash(self, name: str) -> str | None:
-        """The hash that a password is compared with."""
+        """The account's password hash, or None."""
         found = self._row(name)
         return found["password_hash"] if found else None
 
     def set_password(self, name: str, password_hash: str) -> None:
-        """Replace the password; whoever signed in with the old one is signed out."""
+        """Replace the password and end all browser sessions of the person."""
         signed_in = (access_tokens.c.person == name) & (access_tokens.c.label == BROWSER)
         with self._store.transaction() as connection:
             connection.execute(sa.delete(access_tokens).where(signed_in))
@@ -121,27 +123,27 @@ class People:
             return [_person(row) for row in connection.execute(query).mappings()]
 
     def disable(self, name: str) -> None:
-        """Take away the account and its tokens; what the person did stays.
+        """Disable an account and delete its tokens; audit entries and ratings are kept.
 
         Raises:
-            PersonError: there is no such account.
+            PersonError: the account does not exist.
         """
         if self.find(name) is None:
-            raise PersonError(f"there is no account {name}")
+            raise PersonError(f"account {name} does not exist")
         with self._store.transaction() as connection:
             connection.execute(
                 sa.update(people).where(people.c.name == name).values(disabled_at=datetime.now(UTC))
             )
             connection.execute(sa.delete(access_tokens).where(access_tokens.c.person == name))
 
-    def new_token(self, name: str, label: str, expires_at: datetime | None = None) -> str:
-        """A token for programs; it is shown once, the database keeps its digest.
+    def create_token(self, name: str, label: str, expires_at: datetime | None = None) -> str:
+        """Create a token for programs; only its digest is stored.
 
         Raises:
-            PersonError: there is no such account.
+            PersonError: the account does not exist.
         """
         if self.find(name) is None:
-            raise PersonError(f"there is no account {name}")
+            raise PersonError(f"account {name} does not exist")
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         row = {
             "digest": _digest(token),
@@ -154,11 +156,11 @@ class People:
             connection.execute(sa.insert(access_tokens).values(row))
         return token
 
-    def revoke(self, name: str, label: str) -> None:
-        """Make a person's tokens of this label worthless.
+    def revoke_tokens(self, name: str, label: str) -> None:
+        """Revoke all of a person's tokens with this label.
 
         Raises:
-            PersonError: there are none.
+            PersonError: no token has this label.
         """
         chosen = (access_tokens.c.person == name) & (access_tokens.c.label == label)
         with self._store.transaction() as connection:
@@ -166,25 +168,27 @@ class People:
                 raise PersonError(f"{name} has no token with the label {label}")
 
     def sign_in(self, name: str, until: datetime) -> str:
-        """A token for a browser's cookie; those of this person that are over are swept away.
+        """Create a token for a browser's cookie; delete the person's expired tokens.
 
         Raises:
-            PersonError: there is no such account.
+            PersonError: the account does not exist.
         """
-        over = access_tokens.c.expires_at < datetime.now(UTC)
+        expired = access_tokens.c.expires_at < datetime.now(UTC)
         with self._store.transaction() as connection:
-            connection.execute(sa.delete(access_tokens).where(access_tokens.c.person == name, over))
-        return self.new_token(name, BROWSER, until)
+            connection.execute(
+                sa.delete(access_tokens).where(access_tokens.c.person == name, expired)
+            )
+        return self.create_token(name, BROWSER, until)
 
     def sign_out(self, token: str) -> None:
-        """Make a token worthless."""
+        """Delete a token."""
         with self._store.transaction() as connection:
             connection.execute(
                 sa.delete(access_tokens).where(access_tokens.c.digest == _digest(token))
             )
 
-    def of_token(self, token: str) -> Person | None:
-        """Whose token this is, if it is valid."""
+    def find_by_token(self, token: str) -> Person | None:
+        """The account of a valid token, or None."""
         query = (
             sa.select(people)
             .join(access_tokens, access_tokens.c.person == people.c.name)

@@ -1,8 +1,8 @@
-"""What people say of a turn or a session, beside what the model says.
+"""Ratings of turns and sessions by people.
 
-A rating never touches a score. A person has one rating for each turn and head, and gives it anew by
-replacing it; what it was before is not kept. Ratings given blind, in a sample, are kept apart from
-those given with the model's score in view, and do not stand on the session's page.
+A rating never changes a score. A person has one rating per turn and head; a new one replaces it.
+Blind ratings, given in a calibration sample, are stored separately from those given with the
+model's score visible, and are not shown on the session's page.
 """
 
 import uuid
@@ -14,23 +14,23 @@ from typing import Final
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
-from stream_app.store.judged import DoesNotFit, NotThere, judged_turn
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import InvalidJudgement, NotFound, find_scored_turn
 from stream_app.store.tables import people, ratings, session_scores, turns
 
 SESSION_RATING: Final = "rating"
 """The head of a rating of a whole session, 1-5."""
-WORST, BEST = 1, 5
+MIN_RATING, MAX_RATING = 1, 5
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:rating")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What somebody says: ``value`` is the index of one of the head's labels.
+    """A judgement of a turn; ``value``: index of one of the head's labels.
 
-    Without ``seq`` it is about the session: head ``rating``, 1-5.
+    Without ``seq``, of the session: head ``rating``, 1-5.
     """
 
     session_id: str
@@ -41,7 +41,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A judgement with who and when; ``sample_id``: given blind, in this sample."""
+    """A stored judgement; ``sample_id``: the calibration sample in which it was given, blind."""
 
     rating_id: str
     session_id: str
@@ -60,14 +60,14 @@ def rate(
     given: Sequence[Judgement],
     sample_id: str | None = None,
 ) -> list[Rating]:
-    """Keep these judgements, all or none; each replaces this person's earlier one.
+    """Store all judgements or none; each replaces this person's earlier one.
 
     Raises:
-        NotThere: no such turn or session may be seen.
-        DoesNotFit: a head that the turn does not have, or a value that the head does not have.
+        NotFound: a turn or session does not exist, or not in ``scope``.
+        InvalidJudgement: the turn lacks the head, or the head lacks the value.
     """
     now = datetime.now(UTC)
-    made = [
+    new = [
         Rating(
             str(_id(one, person, sample_id)),
             one.session_id,
@@ -83,16 +83,16 @@ def rate(
     with store.transaction() as connection:
         for one in given:
             _check(connection, scope, one)
-        rows = [{name: getattr(one, name) for name in Rating.__slots__} for one in made]
+        rows = [{name: getattr(one, name) for name in Rating.__slots__} for one in new]
         store.upsert(connection, ratings, rows, keep=False)
-    return made
+    return new
 
 
 def of_session(store: Store, person: Person, session_id: str) -> list[Rating]:
-    """Ratings of a session and its turns, oldest first; blind ones are not among them.
+    """Ratings of a session and its turns, oldest first, without blind ones.
 
-    A counsellor who shared the session gets the own ones and those of supervisors, except about a
-    colleague's turns.
+    A counsellor gets their own ratings and those of supervisors, except about turns of other
+    counsellors in the same session.
     """
     query = (
         sa.select(ratings)
@@ -104,12 +104,12 @@ def of_session(store: Store, person: Person, session_id: str) -> list[Rating]:
         .order_by(ratings.c.at, ratings.c.rating_id)
     )
     if person.role is PersonRole.COUNSELLOR:
-        query = query.where(_is_for(person))
+        query = query.where(_visible_to(person))
     with store.reading() as connection:
         return [_rating(row) for row in connection.execute(query).mappings()]
 
 
-def _is_for(counsellor: Person) -> sa.ColumnElement[bool]:
+def _visible_to(counsellor: Person) -> sa.ColumnElement[bool]:
     supervisors = sa.select(people.c.name).where(people.c.role == PersonRole.SUPERVISOR.value)
     about_colleague = sa.exists().where(
         turns.c.session_id == ratings.c.session_id,
@@ -121,11 +121,11 @@ def _is_for(counsellor: Person) -> sa.ColumnElement[bool]:
     return own | (ratings.c.person.in_(supervisors) & ~about_colleague)
 
 
-def take_back(store: Store, person: str, rating_id: str) -> None:
-    """Delete an own rating that was not given in a sample.
+def withdraw(store: Store, person: str, rating_id: str) -> None:
+    """Delete a person's rating that was not given in a calibration sample.
 
     Raises:
-        NotThere: this person has no such rating.
+        NotFound: the person has no such rating.
     """
     own = sa.delete(ratings).where(
         ratings.c.rating_id == rating_id,
@@ -134,24 +134,26 @@ def take_back(store: Store, person: str, rating_id: str) -> None:
     )
     with store.transaction() as connection:
         if connection.execute(own).rowcount == 0:
-            raise NotThere("you have no such rating")
+            raise NotFound("you have no such rating")
 
 
 def _check(connection: sa.Connection, scope: Scope, given: Judgement) -> None:
     if given.seq is not None:
-        turn = judged_turn(connection, scope, given.session_id, given.seq)
-        turn.head(given.head, given.value)
+        turn = find_scored_turn(connection, scope, given.session_id, given.seq)
+        turn.require_head(given.head, given.value)
         return
     known = sa.select(session_scores.c.session_id).where(
         session_scores.c.session_id == given.session_id,
         *scope.conditions(session_scores.c.session_id),
     )
     if connection.execute(known.limit(1)).first() is None:
-        raise NotThere("there is no such session")
+        raise NotFound("there is no such session")
     if given.head != SESSION_RATING:
-        raise DoesNotFit(f"a session is rated by the head {SESSION_RATING}; others need a turn")
-    if not WORST <= given.value <= BEST:
-        raise DoesNotFit(f"a session is rated from {WORST} to {BEST}")
+        raise InvalidJudgement(
+            f"sessions are rated by the head {SESSION_RATING}; other heads need a turn"
+        )
+    if not MIN_RATING <= given.value <= MAX_RATING:
+        raise InvalidJudgement(f"a session's rating must be {MIN_RATING} to {MAX_RATING}")
 
 
 def _id(given: Judgement, person: str, sample_id: str | None) -> uuid.UUID:

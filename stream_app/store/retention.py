@@ -1,10 +1,11 @@
-"""Removes what is older than it may be kept: text and session states first, then whole sessions.
+"""Purges expired data: text and session states first, later whole sessions.
 
-Age counts from the time of storing, by the service's clock: events tell any time they like.
+Age is measured from the time of storing, by the service's clock, because producers may send any
+time in events.
 
-A state holds vectors of the last turns, which say something of their words: it goes with the text.
-A session goes when it was last written too long ago, with all that belongs to it. One process does
-it, once a day, in small pieces.
+A state contains vectors of the last turns, which reveal something about their text, so it expires
+with the text. A session expires a set time after its last write, with all of its rows. One process
+purges once a day, in small transactions.
 """
 
 from collections import Counter
@@ -18,39 +19,39 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.store import erasure, tables
 from stream_app.store.repository import Store
 
-EVERY: Final = timedelta(days=1)
-ROWS_AT_A_TIME: Final = 2000
-SESSIONS_AT_A_TIME: Final = 100
-LAST_DONE: Final = "retention"
+INTERVAL: Final = timedelta(days=1)
+ROWS_PER_BATCH: Final = 2000
+SESSIONS_PER_BATCH: Final = 100
+LAST_RUN: Final = "retention"
 NEVER: Final = "0000"
 
 
-def claim(store: Store, now: datetime) -> bool:
-    """Whether it is this process's turn today; only one of several is told so."""
+def claim_daily_run(store: Store, now: datetime) -> bool:
+    """Claim today's purge; returns True in exactly one process."""
     table = tables.installation
-    due, stamp = (now - EVERY).isoformat(), now.isoformat()
+    due, stamp = (now - INTERVAL).isoformat(), now.isoformat()
     with store.transaction() as connection:
-        store.upsert(connection, table, [{"name": LAST_DONE, "value": NEVER}], keep=True)
+        store.upsert(connection, table, [{"name": LAST_RUN, "value": NEVER}], keep=True)
         taken = connection.execute(
             sa.update(table)
-            .where(table.c.name == LAST_DONE, table.c.value < due)
+            .where(table.c.name == LAST_RUN, table.c.value < due)
             .values(value=stamp)
         )
     return taken.rowcount == 1
 
 
-def pieces(
+def purge(
     store: Store, text_before: datetime, sessions_before: datetime, now: datetime
 ) -> Iterator[Counter[str]]:
-    """Remove piece by piece, each in a transaction of its own; what was removed, by its name."""
-    _date(store, now)
+    """Delete expired data in batches, each in its own transaction; yields rows deleted by table."""
+    _fill_missing_times(store, now)
     yield from _texts(store, text_before)
     yield from _states(store, text_before)
     yield from _sessions(store, sessions_before)
 
 
-def oldest_text(store: Store) -> datetime | None:
-    """When the oldest turn was stored whose text is still there."""
+def oldest_text_stored_at(store: Store) -> datetime | None:
+    """When the oldest turn that still has its text was stored; None without any."""
     table = tables.turns
     query = sa.select(table.c.stored_at).where(table.c.text.is_not(None))
     with store.reading() as connection:
@@ -58,12 +59,12 @@ def oldest_text(store: Store) -> datetime | None:
     return found
 
 
-def _date(store: Store, now: datetime) -> None:
-    """Date what an earlier release wrote during an upgrade; it is as old as this moment."""
+def _fill_missing_times(store: Store, now: datetime) -> None:
+    """Set missing times of rows that an earlier release wrote during an upgrade to ``now``."""
     with store.transaction() as connection:
         for column in (tables.session_states.c.seen_at, tables.sessions.c.stored_at):
-            undated = sa.update(column.table).where(column.is_(None))
-            connection.execute(undated.values({column.name: now}))
+            missing = sa.update(column.table).where(column.is_(None))
+            connection.execute(missing.values({column.name: now}))
 
 
 def _texts(store: Store, before: datetime) -> Iterator[Counter[str]]:
@@ -72,11 +73,11 @@ def _texts(store: Store, before: datetime) -> Iterator[Counter[str]]:
         sa.select(table.c.session_id, table.c.seq)
         .where(table.c.text.is_not(None), table.c.stored_at < before)
         .order_by(table.c.stored_at)
-        .limit(ROWS_AT_A_TIME)
+        .limit(ROWS_PER_BATCH)
     )
-    here = sa.tuple_(table.c.session_id, table.c.seq)
-    statement = sa.update(table).where(here.in_(old)).values(text=None)
-    yield from _until_nothing(store, statement, "texts")
+    key = sa.tuple_(table.c.session_id, table.c.seq)
+    statement = sa.update(table).where(key.in_(old)).values(text=None)
+    yield from _repeat(store, statement, "texts")
 
 
 def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
@@ -92,33 +93,33 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
                     table.c.status == status.value,
                     table.c.seen_at < before,
                 )
-                .limit(ROWS_AT_A_TIME)
+                .limit(ROWS_PER_BATCH)
             )
             statement = (
                 sa.delete(table)
                 .where(table.c.bundle == bundle, table.c.session_id.in_(old))
                 .returning(table.c.session_id)
             )
-            while gone := _with_windows(store, statement, bundle):
+            while gone := _delete_states(store, statement, bundle):
                 yield Counter({table.name: gone})
 
 
 def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
     table = tables.sessions
     query = (
-        sa.select(table.c.session_id).where(table.c.stored_at < before).limit(SESSIONS_AT_A_TIME)
+        sa.select(table.c.session_id).where(table.c.stored_at < before).limit(SESSIONS_PER_BATCH)
     )
     while True:
         with store.transaction() as connection:
             old = list(connection.scalars(query))
-            removed = erasure.remove(connection, old) if old else Counter[str]()
+            removed = erasure.delete_sessions(connection, old) if old else Counter[str]()
         if not removed:
             return
         yield removed
 
 
-def _with_windows(store: Store, statement: sa.Executable, bundle: str) -> int:
-    """Delete states with the turns of their windows; how many states."""
+def _delete_states(store: Store, statement: sa.Executable, bundle: str) -> int:
+    """Delete states and the turns of their windows; return the number of states."""
     turns = tables.window_turns
     with store.transaction() as connection:
         gone = list(connection.scalars(statement))
@@ -128,7 +129,7 @@ def _with_windows(store: Store, statement: sa.Executable, bundle: str) -> int:
     return len(gone)
 
 
-def _until_nothing(store: Store, statement: sa.Update, name: str) -> Iterator[Counter[str]]:
+def _repeat(store: Store, statement: sa.Update, name: str) -> Iterator[Counter[str]]:
     while True:
         with store.transaction() as connection:
             count = connection.execute(statement).rowcount

@@ -1,4 +1,4 @@
-"""From the core's structs to table rows."""
+"""Conversion of the core's structs to table rows."""
 
 import uuid
 from datetime import datetime
@@ -18,12 +18,12 @@ OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
 
 
 def position_row(position: LogPosition, now: datetime) -> Row:
-    """Written with the batch."""
+    """A row of ``log_positions``."""
     return {**msgspec.structs.asdict(position), "at": now}
 
 
 def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
-    """A turn with its text redacted and its speaker under a pseudonym."""
+    """A turn, with redacted text and the speaker's pseudonym."""
     turn = stored.turn
     return {
         "session_id": turn.session_id,
@@ -40,12 +40,12 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
 
 
 def speaker_row(turn: Row) -> Row:
-    """Who takes part in a session, by the row of a turn."""
+    """The speaker of a turn's row, as a participant of its session."""
     return {name: turn[name] for name in ("session_id", "speaker", "role")}
 
 
 def turn_score_row(score: TurnScore) -> Row:
-    """The mechanisms' levels as columns; all heads as JSON."""
+    """A turn score: levels of the mechanisms as columns, all heads as JSON."""
     expressed = score.expressed
     levels = {
         name: level.level if (level := expressed.level(name)) is not None else None
@@ -72,7 +72,7 @@ def turn_score_row(score: TurnScore) -> Row:
 
 
 def session_score_row(score: SessionScore) -> Row:
-    """The aggregates; the risk by turn stands in ``turn_scores``."""
+    """A session's aggregates; the risk by turn is stored in ``turn_scores``."""
     row = msgspec.structs.asdict(score)
     del row["risk_by_turn"]
     low, high = row.pop("empathy_interval") or (None, None)
@@ -86,8 +86,8 @@ def session_score_row(score: SessionScore) -> Row:
 
 
 def session_row(state: SessionState, now: datetime) -> Row:
-    """The facts about a session, written now."""
-    facts = {
+    """A session's attributes, stored at ``now``."""
+    attributes = {
         name: getattr(state, name)
         for name in (
             "session_id",
@@ -102,11 +102,11 @@ def session_row(state: SessionState, now: datetime) -> Row:
             "end_reason",
         )
     }
-    return {**facts, "stored_at": now}
+    return {**attributes, "stored_at": now}
 
 
 def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row:
-    """The state at its next version; ``was`` is the version that it replaces."""
+    """The state with its next version; ``was``: the version that it replaces."""
     state = versioned.state
     return {
         "session_id": state.session_id,
@@ -123,17 +123,17 @@ def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row
 
 
 def alert_row(alert: Alert) -> Row:
-    """One transition."""
+    """One alert transition."""
     row = msgspec.structs.asdict(alert)
     enums = {name: row[name].value for name in ("state", "previous", "severity")}
     return {**row, **enums}
 
 
 def outcome_row(outcome: Outcome) -> Row:
-    """An outcome; without an id of its own it gets one from what it says."""
-    said = f"{outcome.session_id}/{outcome.seq}/{outcome.kind.value}/{utc(outcome.occurred_at)}"
+    """An outcome; without an id it gets a UUIDv5 derived from its content."""
+    content = f"{outcome.session_id}/{outcome.seq}/{outcome.kind.value}/{utc(outcome.occurred_at)}"
     return {
-        "outcome_id": outcome.outcome_id or str(uuid.uuid5(OUTCOME_NAMESPACE, said)),
+        "outcome_id": outcome.outcome_id or str(uuid.uuid5(OUTCOME_NAMESPACE, content)),
         "session_id": outcome.session_id,
         "seq": outcome.seq,
         "kind": outcome.kind.value,

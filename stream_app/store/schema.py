@@ -1,4 +1,4 @@
-"""Brings the database to the newest schema with the Alembic scripts in ``migrations/``."""
+"""Migrates the database schema with the Alembic scripts in ``migrations/``."""
 
 import importlib.resources
 
@@ -7,12 +7,12 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from stream_app.store.connection import worded
+from stream_app.store.connection import translate_errors
 from stream_app.store.repository import Store
 
 
 def config(store: Store) -> Config:
-    """Alembic's configuration over an open store."""
+    """Alembic's configuration for an open store."""
     settings = Config()
     settings.set_main_option("script_location", str(importlib.resources.files("migrations")))
     settings.attributes["engine"] = store.engine
@@ -20,23 +20,23 @@ def config(store: Store) -> Config:
 
 
 def upgrade(store: Store, revision: str = "head") -> None:
-    """Apply the migrations that are missing.
+    """Apply all pending migrations.
 
     Raises:
-        StoreError: the database refused one, or was lost on the way.
+        StoreError: a migration failed, or the connection was lost.
     """
-    with worded():
+    with translate_errors():
         command.upgrade(config(store), revision)
 
 
 def downgrade(store: Store, revision: str) -> None:
-    """Take migrations back down to ``revision``."""
-    with worded():
+    """Revert migrations down to ``revision``."""
+    with translate_errors():
         command.downgrade(config(store), revision)
 
 
 def revisions(store: Store) -> tuple[str | None, str | None]:
-    """The revision of the database and the newest one.
+    """The revisions of the database and of the newest migration.
 
     Raises:
         StoreUnavailable: the database cannot be reached.

@@ -1,6 +1,6 @@
-"""Statements for many rows: compiled once, and their values given to the driver as it takes them.
+"""Bulk statements: compiled once, with values converted per column and passed to the driver.
 
-SQLAlchemy's own way looks at every value of every row anew, which costs more than the database.
+SQLAlchemy's own path processes every value of every row, which costs more than the database.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from stream_app.errors import StoreError
 from stream_app.store.rows import Row
 from stream_app.store.tables import UtcDateTime
 
-Turned = Callable[[Any], object]
+Converter = Callable[[Any], object]
 _DIALECTS: Final[dict[str, Callable[[], Any]]] = {
     "sqlite": lambda: pysqlite.dialect(paramstyle="qmark"),
     "postgresql": lambda: psycopg.dialect(paramstyle="format"),  # type: ignore[no-untyped-call]
@@ -26,41 +26,41 @@ _DIALECTS: Final[dict[str, Callable[[], Any]]] = {
 
 
 class Statement:
-    """An INSERT, UPDATE or DELETE with one parameter for each of some columns.
+    """An INSERT, UPDATE or DELETE with one bind parameter per column.
 
-    A parameter is named as its column, or as that with ``prefix`` before it.
+    Parameters have the names of their columns, optionally with a ``prefix``.
     """
 
     def __init__(self, statement: Executable, table: Table, dialect: str, prefix: str = "") -> None:
         compiled: Any = statement.compile(dialect=_DIALECTS[dialect]())  # type: ignore[attr-defined]
         self._sql = str(compiled)
         self._names = [name.removeprefix(prefix) for name in compiled.positiontup]
-        self._turned = [
-            (place, turn)
-            for place, name in enumerate(self._names)
-            if (turn := _turn(table.c.get(name), dialect)) is not None
+        self._converters = [
+            (index, converter)
+            for index, name in enumerate(self._names)
+            if (converter := _converter(table.c.get(name), dialect)) is not None
         ]
 
     def run(self, connection: Connection, values: Sequence[Row]) -> int:
-        """Execute for each of some rows, at least one; returns how many rows were touched.
+        """Execute for each row (at least one); return the number of affected rows.
 
         Raises:
-            StoreError: a time has no zone.
+            StoreError: a time has no time zone.
         """
         pick = itemgetter(*self._names)
         columns: list[Sequence[object]] = list(zip(*map(pick, values), strict=True))
-        for place, turn in self._turned:
-            columns[place] = [turn(value) for value in columns[place]]
+        for index, convert in self._converters:
+            columns[index] = [convert(value) for value in columns[index]]
         written = connection.exec_driver_sql(
             self._sql,
             list(zip(*columns, strict=True)),
-            execution_options={"preserve_rowcount": True},  # psycopg forgets it
+            execution_options={"preserve_rowcount": True},  # psycopg drops it otherwise
         )
         return written.rowcount
 
 
-def _turn(column: Any, dialect: str) -> Turned | None:
-    """What the driver needs done to a column's values; most go as they are."""
+def _converter(column: Any, dialect: str) -> Converter | None:
+    """The conversion that the driver needs for a column's values; None for most columns."""
     match column.type if column is not None else None:
         case UtcDateTime():
             return _as_text if dialect == "sqlite" else _in_utc
@@ -76,17 +76,17 @@ def _in_utc(moment: datetime | None) -> datetime | None:
     if moment is None:
         return None
     if moment.tzinfo is None:
-        raise StoreError("the work cannot be written: a time without a zone cannot be stored")
+        raise StoreError("a time without a time zone cannot be stored")
     return moment.astimezone(UTC)
 
 
 @lru_cache(4096)
 def _as_text(moment: datetime | None) -> str | None:
-    """As SQLAlchemy writes and reads times on SQLite; a batch has the same ones many times."""
+    """SQLAlchemy's text format for times on SQLite; cached, as a batch repeats the same times."""
     known = _in_utc(moment)
     return known.isoformat(" ", "microseconds")[:26] if known is not None else None
 
 
 def as_json(value: object) -> str:
-    """A JSON column's text; structs are written as in the wire contract."""
+    """Encode a JSON column; structs are encoded as in the wire contract."""
     return msgspec.json.encode(value).decode()

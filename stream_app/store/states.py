@@ -1,4 +1,4 @@
-"""The stored states of sessions: read them, find those that are due, replace them by version."""
+"""Stored session states: load, find idle and due ones, replace by version."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from stream_app.store.statements import Statement
 
 
 class SessionStates:
-    """Part of the store; see ``core.ports.SessionStore``."""
+    """The table of session states; see ``core.ports.SessionStore``."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,7 +32,7 @@ class SessionStates:
         states, turns = tables.session_states, tables.window_turns
         columns = states.c.session_id, sa.null(), states.c.version, states.c.partition
         nothing = sa.null(), sa.null(), sa.null()
-        both = sa.union_all(  # one statement: what it sees is of one moment
+        both = sa.union_all(  # one statement, so that both see the same snapshot
             sa.select(*columns, states.c.seen_at, states.c.state).where(
                 states.c.bundle == bundle, states.c.session_id.in_(session_ids)
             ),
@@ -55,10 +55,10 @@ class SessionStates:
             known[session_id] = Versioned(state, version, partition, slots, seen_at=seen_at)
         return known
 
-    def quiet(
+    def idle(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:
-        """Open sessions last heard of before ``before``, oldest first."""
+        """Open sessions without an event since ``before``, least recent first."""
         table = tables.session_states
         query = (
             sa.select(table.c.session_id)
@@ -82,10 +82,10 @@ class SessionStates:
         partitions: Sequence[int],
         limit: int = 200,
     ) -> dict[str, Versioned]:
-        """Open sessions with a rule of time that is due by ``due``; the first due ones first.
+        """Open sessions with a timed rule due by ``due`` (service's clock), earliest first.
 
-        By the service's clock, and only of live sessions: heard of since ``active_since``, and with
-        a turn of that time. A session with older turns is a recording.
+        Only live sessions: with an event, and a turn time, since ``active_since``. Older turn
+        times mean that a recording is being replayed.
         """
         table = tables.session_states
         query = (
@@ -104,14 +104,14 @@ class SessionStates:
         return self._found(query, bundle)
 
     def write(self, connection: Connection, values: list[Row]) -> None:
-        """Compare and swap on ``version``, so that a zombie cannot overwrite newer state."""
+        """Compare and swap on ``version``, so that a zombie worker cannot overwrite new states."""
         new = [row for row in values if row["was"] == 0]
         known = [row for row in values if row["was"]]
         written = self._new_states.run(connection, new) if new else 0
         written += self._known_states.run(connection, known) if known else 0
         if written != len(values):
             raise StaleState(
-                f"{len(values) - written} of {len(values)} sessions were moved on by another worker"
+                f"{len(values) - written} of {len(values)} sessions were updated by another worker"
             )
 
     def _states_insert(self) -> Statement:

@@ -1,4 +1,4 @@
-"""Tables. Times are UTC; JSON columns hold parts of the wire contract as they are."""
+"""Table definitions. Times are UTC; JSON columns contain parts of the wire contract."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -38,17 +38,21 @@ metadata = MetaData(
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """``timestamptz``; SQLite has no zones, so there the value is UTC without one."""
+    """``timestamptz``; on SQLite, which has no time zones, a naive value in UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """To UTC; refuses a time without a zone."""
+        """Convert to UTC.
+
+        Raises:
+            ValueError: the time has no time zone.
+        """
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a time without a zone cannot be stored")
+            raise ValueError("a time without a time zone cannot be stored")
         moment = value.astimezone(UTC)
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
@@ -57,7 +61,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         value: datetime | None,
         dialect: Dialect,  # noqa: ARG002  # SQLAlchemy passes it by this name
     ) -> datetime | None:
-        """Always with zone UTC."""
+        """Return an aware time in UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -65,7 +69,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 Json = JSON().with_variant(JSONB(), "postgresql")
 OptionalJson = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-"""None is SQL's NULL and not the JSON value."""
+"""Stores None as SQL NULL, not as JSON null."""
 AutoId = BigInteger().with_variant(Integer(), "sqlite")
 
 

@@ -1,8 +1,8 @@
 """Stores the turns of a window separately from the session's state.
 
-A turn in a window no longer changes, and its vectors are most of a state: written with the state,
-they would be written again with every turn that follows. So each turn has a row of its own, in a
-slot that a later turn of the session reuses; the state says which slots are its window.
+Turns in a window no longer change, and their vectors are most of a state; as part of the state they
+would be rewritten with every following turn. So each turn has its own row, in a slot that later
+turns of the session reuse; the state has the slots of its window.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _decoder: Final = msgspec.msgpack.Decoder(WindowTurn)
 
 
 class SplitState(Struct, frozen=True):
-    """A state as bytes without its turns, their slots, and rows for the turns not stored yet."""
+    """The encoded state without its turns, the turns' slots, and rows of turns not stored yet."""
 
     state: bytes
     slots: Slots
@@ -35,7 +35,7 @@ class SplitState(Struct, frozen=True):
 
 
 def split_state(versioned: Versioned) -> SplitState:
-    """Separate a state from its turns; only turns without a slot become rows."""
+    """Separate a state from its turns; only turns without a slot get new rows."""
     state = versioned.state
     window = state.window
     turns = {turn.seq: turn for turn in (*window.history, *window.waiting.values())}
@@ -62,13 +62,13 @@ def split_state(versioned: Versioned) -> SplitState:
 
 
 def join_state(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Slots]:
-    """Put a state and its stored turns (by slot) together again.
+    """Combine a state with its stored turns (by slot).
 
-    A state of an earlier release holds its turns itself. If stored turns are missing, the window
-    goes on with the others.
+    States of earlier releases contain their turns. If stored turns are missing, the window
+    continues with the others.
 
     Raises:
-        msgspec.ValidationError: another layout.
+        msgspec.ValidationError: the bytes do not match the layout.
     """
     state = unpack(raw)
     slots, state.slots = state.slots, {}

@@ -19,9 +19,9 @@ from weakref import WeakKeyDictionary
 from pydantic import Field
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store.judged import Head
-from stream_app.store.reading.agreement import RatedTurn, rated_turns, stamp
+from stream_app.store.queries.agreement import RatedTurn, rated_turns, ratings_version
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import ScoredHead
 
 MIN_PAIRS: Final = 20
 CACHE_SECONDS: Final = 60
@@ -83,7 +83,7 @@ def of_bundle(store: Store, bundle: str, names: Sequence[str] = MECHANISMS) -> l
     Cached until a rating changes, but at most a minute, because scores may have become final.
     """
     key = bundle, tuple(names)
-    state = stamp(store), monotonic() // CACHE_SECONDS
+    state = ratings_version(store), monotonic() // CACHE_SECONDS
     cached = _cache.setdefault(store, {})
     entry = cached.get(key)
     if entry is None or entry[0] != state:
@@ -139,20 +139,22 @@ def _labels_used(counts: ConfusionMatrix) -> int:
     return sum(any(row) for row in counts)
 
 
-def _with_model(head: Head, turns: Sequence[RatedTurn]) -> Agreement:
+def _with_model(head: ScoredHead, turns: Sequence[RatedTurn]) -> Agreement:
     both = [turn for turn in turns if turn.people and turn.model is not None]
     pairs = [(turn.people[0], turn.model or 0) for turn in both]
     blind = sum(turn.blind > 0 for turn in both)
     return _agreement(head, Sides.PEOPLE_MODEL, pairs, blind)
 
 
-def _among_people(head: Head, turns: Sequence[RatedTurn]) -> Agreement:
+def _among_people(head: ScoredHead, turns: Sequence[RatedTurn]) -> Agreement:
     two = [turn for turn in turns if len(turn.people) > 1]
     pairs = [(turn.people[0], turn.people[1]) for turn in two]
     return _agreement(head, Sides.PEOPLE_PEOPLE, pairs, sum(turn.blind > 1 for turn in two))
 
 
-def _agreement(head: Head, sides: Sides, pairs: list[tuple[int, int]], blind: int) -> Agreement:
+def _agreement(
+    head: ScoredHead, sides: Sides, pairs: list[tuple[int, int]], blind: int
+) -> Agreement:
     return Agreement(
         head.name,
         sides,

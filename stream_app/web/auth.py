@@ -16,9 +16,9 @@ from starlette.datastructures import URL
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.errors import RapportError
 from stream_app.store import audit
-from stream_app.store.attempts import TooManyAttempts
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
+from stream_app.store.sign_in_throttle import TooManyAttempts
 from stream_app.web.services import Services, ServicesDep
 
 COOKIE: Final = "rapport"
@@ -47,7 +47,7 @@ def authenticate(
     Uses one core and 64 MiB while it runs: call it through ``services.sign_in_queue``.
 
     Raises:
-        HTTPException: 429 after too many wrong passwords; see ``store.attempts``.
+        HTTPException: 429 after too many wrong passwords; see ``store.sign_in_throttle``.
     """
     name = name[:MAX_ID_CHARS].replace("\0", "")
     try:
@@ -60,7 +60,7 @@ def authenticate(
     person = services.people.find(name) if correct and expected else None
     if person is not None:
         services.attempts.succeeded(name, address)
-    action = Audited.SIGN_IN if person else Audited.SIGN_IN_REFUSED
+    action = AuditAction.SIGN_IN if person else AuditAction.SIGN_IN_REFUSED
     audit.record(services.store, name, action)
     return person
 
@@ -74,10 +74,10 @@ def current_person(request: Request, services: ServicesDep) -> Person:
     """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        person = services.people.of_token(token.strip())
+        person = services.people.find_by_token(token.strip())
     else:
         cookie_token = request.session.get(SIGN_IN)
-        person = services.people.of_token(cookie_token) if cookie_token else None
+        person = services.people.find_by_token(cookie_token) if cookie_token else None
         if person is not None and request.method not in SAFE_METHODS:
             _check_same_site(request)
     if person is None:

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import audit, samples
-from stream_app.store.audit import Audited
-from stream_app.store.judged import DoesNotFit, NotThere
+from stream_app.store import audit, calibration_samples
+from stream_app.store.audit import AuditAction
+from stream_app.store.calibration_samples import CalibrationSample, SampleRatings, SampleTurn
 from stream_app.store.people import Person
+from stream_app.store.queries import transcripts
+from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.ratings import Judgement
-from stream_app.store.reading import transcripts
-from stream_app.store.reading.transcripts import TurnRead
 from stream_app.store.repository import Store
-from stream_app.store.samples import Sample, SampleTurn, Work
+from stream_app.store.scored_turns import InvalidJudgement, NotFound
 
 PRECEDING_TURNS: Final = 6
 """Preceding turns shown to the rater, counted by ``seq``."""
@@ -22,8 +22,8 @@ PRECEDING_TURNS: Final = 6
 class SampleTurnView:
     """A turn to rate: ``turns`` ends with it, ``yours`` has the rater's levels so far, by head."""
 
-    sample: Sample
-    work: Work
+    sample: CalibrationSample
+    work: SampleRatings
     place: int
     turns: list[TurnRead]
     yours: dict[str, int]
@@ -33,15 +33,15 @@ def read_turn(store: Store, person: Person, sample_id: str, place: int) -> Sampl
     """Read a turn of a sample; the read is audited.
 
     Raises:
-        NotThere: the sample or place does not exist, or the turn was erased.
+        NotFound: the sample or place does not exist, or the turn was erased.
     """
-    sample = samples.one(store, person.scope, sample_id)
-    done = samples.work(store, sample)
+    sample = calibration_samples.one(store, person.scope, sample_id)
+    done = calibration_samples.collect_ratings(store, sample)
     sampled = _turn_at(done, place)
     audit.record(
         store,
         person.name,
-        Audited.READ_TRANSCRIPT,
+        AuditAction.READ_TRANSCRIPT,
         sampled.session_id,
         f"sample, turn {sampled.seq}",
     )
@@ -54,7 +54,7 @@ def read_turn(store: Store, person: Person, sample_id: str, place: int) -> Sampl
     )
     turns = [each for each in turns if each.seq <= sampled.seq]
     if not turns or turns[-1].seq != sampled.seq:
-        raise NotThere("this turn has been erased")
+        raise NotFound("this turn has been erased")
     yours = done.values.get(person.name, {}).get(place, {})
     return SampleTurnView(sample, done, place, turns, yours)
 
@@ -65,19 +65,19 @@ def rate_turn(
     """Rate the mechanisms of a turn.
 
     Raises:
-        NotThere: the sample or place does not exist.
-        NotNow: this person has already rated every turn, so their ratings are final.
-        DoesNotFit: ``values`` does not have exactly one level for each mechanism.
+        NotFound: the sample or place does not exist.
+        StateConflict: this person has already rated every turn, so their ratings are final.
+        InvalidJudgement: ``values`` does not have exactly one level for each mechanism.
     """
     if set(values) != set(MECHANISMS):
-        raise DoesNotFit("each of the three mechanisms needs a level")
-    sample = samples.one(store, person.scope, sample_id)
-    sampled = _turn_at(samples.work(store, sample), place)
+        raise InvalidJudgement("each of the three mechanisms needs a level")
+    sample = calibration_samples.one(store, person.scope, sample_id)
+    sampled = _turn_at(calibration_samples.collect_ratings(store, sample), place)
     given = [Judgement(sampled.session_id, sampled.seq, name, values[name]) for name in MECHANISMS]
-    samples.rate(store, person, sample_id, given)
+    calibration_samples.rate(store, person, sample_id, given)
 
 
-def _turn_at(done: Work, place: int) -> SampleTurn:
+def _turn_at(done: SampleRatings, place: int) -> SampleTurn:
     if not 1 <= place <= len(done.turns):
-        raise NotThere("no such turn in the sample")
+        raise NotFound("no such turn in the sample")
     return done.turns[place - 1]

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import LEVELS
-from stream_app.store import samples
-from stream_app.store.judged import NotNow
+from stream_app.store import calibration_samples
+from stream_app.store.calibration_samples import CalibrationSample, SampleRatings
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.repository import Store
-from stream_app.store.samples import Sample, Work
+from stream_app.store.scored_turns import StateConflict
 from stream_app.web.agreement import ConfusionMatrix, Kappa, Sides, confusion_matrix, kappa
 
 MIN_RATERS: Final = 2
@@ -57,7 +57,7 @@ class Report:
     differences: list[Difference]
 
 
-def may_read_report(done: Work, person: Person) -> bool:
+def may_read_report(done: SampleRatings, person: Person) -> bool:
     """Whether this person may read the report without biasing their own ratings.
 
     Requires two finished raters. Supervisors must have finished, too; analysts do not rate.
@@ -67,15 +67,15 @@ def may_read_report(done: Work, person: Person) -> bool:
     return person.role is PersonRole.ANALYST or person.name in done.finished
 
 
-def build_report(store: Store, person: Person, sample: Sample) -> Report:
+def build_report(store: Store, person: Person, sample: CalibrationSample) -> Report:
     """Compare the raters with each other and with the model.
 
     Raises:
-        NotNow: fewer than two people have rated every turn, or this person has not yet done so.
+        StateConflict: fewer than two people have rated every turn, or this person has not.
     """
-    done = samples.work(store, sample)
+    done = calibration_samples.collect_ratings(store, sample)
     if not may_read_report(done, person):
-        raise NotNow(
+        raise StateConflict(
             "the report opens when at least two people have rated every turn; "
             "raters must have completed their own ratings"
         )
@@ -85,7 +85,7 @@ def build_report(store: Store, person: Person, sample: Sample) -> Report:
     )
     letters = {name: _letter(i) for i, name in enumerate(shuffled)}
     values_by_rater = {letters[name]: done.values[name] for name in shuffled}
-    model = samples.said_by_model(store, sample)
+    model = calibration_samples.model_levels(store, sample)
     comparisons = []
     for head in MECHANISMS:
         for one, other in combinations(values_by_rater, 2):

@@ -7,14 +7,14 @@ from typing import Final
 from fastapi import HTTPException
 
 from stream_app.errors import RapportError
-from stream_app.store.judged import DoesNotFit, NotNow, NotThere
+from stream_app.store.scored_turns import InvalidJudgement, NotFound, StateConflict
 from stream_app.web.feedback.composition import TooEarly
 
 STATUS: Final[dict[type[RapportError], int]] = {
-    NotThere: 404,
+    NotFound: 404,
     TooEarly: 409,
-    NotNow: 409,
-    DoesNotFit: 422,
+    StateConflict: 409,
+    InvalidJudgement: 422,
 }
 
 
@@ -27,5 +27,5 @@ def as_http_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (NotThere, TooEarly, NotNow, DoesNotFit) as problem:
+    except (NotFound, TooEarly, StateConflict, InvalidJudgement) as problem:
         raise HTTPException(STATUS[type(problem)], str(problem)) from None

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from stream_app.contracts.scores import Alert, SessionScore, TurnScore
 from stream_app.errors import RapportError
-from stream_app.store.reading.facts import Facts
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.routing import SessionRouting
+from stream_app.store.queries.scope import Scope
 
 REPLAY_BUFFER: Final = 5_000
 """Events kept for ``Last-Event-ID``; about 1 kB each."""
@@ -68,7 +68,7 @@ class LiveEvent(Struct, frozen=True):
     kind: LiveEventKind
     data: str
     session_id: str | None = None
-    facts: Facts | None = None
+    facts: SessionRouting | None = None
     deidentified: str | None = None
     """``data`` without pseudonyms and names; None if it contains none."""
 
@@ -206,7 +206,7 @@ class Hub:
         kind: LiveEventKind,
         data: str,
         session_id: str | None = None,
-        facts: Facts | None = None,
+        facts: SessionRouting | None = None,
         deidentified: str | None = None,
     ) -> None:
         """Number an event, keep it for replay and queue it for matching clients."""
@@ -227,12 +227,14 @@ class Hub:
         self.live = True
         self.broadcast(LiveEventKind.RESYNC, "{}")
 
-    def broadcast_action_threadsafe(self, action: AlertActionMessage, facts: Facts) -> None:
+    def broadcast_action_threadsafe(
+        self, action: AlertActionMessage, facts: SessionRouting
+    ) -> None:
         """Broadcast an action of this process immediately; callable from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.broadcast_action, action, facts)
 
-    def broadcast_action(self, action: AlertActionMessage, facts: Facts) -> None:
+    def broadcast_action(self, action: AlertActionMessage, facts: SessionRouting) -> None:
         """Broadcast an action once: it may arrive both from this process and through the topic."""
         if action.action_id in self._seen_actions:
             return
@@ -244,7 +246,9 @@ class Hub:
         data = msgspec.json.encode(body).decode()
         self.broadcast(LiveEventKind.ALERT_ACTION, data, action.session_id, facts, unnamed)
 
-    def broadcast_message(self, message: TurnScore | SessionScore | Alert, facts: Facts) -> None:
+    def broadcast_message(
+        self, message: TurnScore | SessionScore | Alert, facts: SessionRouting
+    ) -> None:
         """Broadcast a message from a score or alert topic."""
         body = msgspec.to_builtins(message)
         session_id = message.session_id

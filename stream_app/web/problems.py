@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import PersonError
-from stream_app.store.reading.pages import BadCursor
+from stream_app.store.queries.pages import BadCursor
 from stream_app.web.auth import NotSignedIn
 from stream_app.web.live_hub import TooManyClients
 

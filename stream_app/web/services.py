@@ -7,9 +7,9 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from stream_app.settings import Settings
-from stream_app.store.attempts import Attempts
 from stream_app.store.people import People
 from stream_app.store.repository import Store
+from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.web.health import WebHealth
 from stream_app.web.live_hub import Hub
 from stream_app.web.metrics import WebMetrics
@@ -30,7 +30,7 @@ class Services:
     publisher: Publisher
     metrics: WebMetrics
     health: WebHealth
-    attempts: Attempts
+    attempts: SignInThrottle
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 
 

@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from stream_app.contracts.scores import Output, decode
 from stream_app.errors import RapportError
-from stream_app.store.reading.facts import Facts, look_up
+from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.store.repository import Store
 from stream_app.web.live_hub import AlertActionMessage, Hub
 
@@ -46,10 +46,10 @@ class FactsCache:
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._cached: OrderedDict[str, tuple[float, Facts]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[float, SessionRouting]] = OrderedDict()
 
-    async def get(self, session_ids: Iterable[str]) -> dict[str, Facts]:
-        """Facts of these sessions; empty for unknown sessions.
+    async def get(self, session_ids: Iterable[str]) -> dict[str, SessionRouting]:
+        """SessionRouting of these sessions; empty for unknown sessions.
 
         Raises:
             StoreUnavailable: the database does not answer.
@@ -62,14 +62,14 @@ class FactsCache:
             if (cached := self._cached.get(key)) is not None and now - cached[0] < FACTS_TTL
         }
         if missing := sorted(wanted - found.keys()):
-            looked_up = await asyncio.to_thread(look_up, self._store, missing)
+            looked_up = await asyncio.to_thread(read_routing, self._store, missing)
             for key in missing:
-                found[key] = looked_up.get(key, Facts())
+                found[key] = looked_up.get(key, SessionRouting())
                 if found[key].counsellors:  # not cached until a counsellor has spoken
                     self._keep(key, now, found[key])
         return found
 
-    def _keep(self, key: str, now: float, facts: Facts) -> None:
+    def _keep(self, key: str, now: float, facts: SessionRouting) -> None:
         self._cached.pop(key, None)
         self._cached[key] = (now, facts)
         while len(self._cached) > MAX_CACHED_SESSIONS:

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store.reading.levels import LevelsOfTurn
+from stream_app.store.queries.turn_levels import TurnLevels
 
 MIN_SESSIONS: Final = 3
 """Weeks with fewer sessions have no mean."""
@@ -59,12 +59,12 @@ class Trend:
         return found
 
 
-def trends(levels: Sequence[LevelsOfTurn]) -> list[Trend]:
+def trends(levels: Sequence[TurnLevels]) -> list[Trend]:
     """Trends of the three mechanisms over one counsellor's turns."""
     return [Trend(name, _weeks(name, levels)) for name in MECHANISMS]
 
 
-def _weeks(name: str, levels: Sequence[LevelsOfTurn]) -> list[Week]:
+def _weeks(name: str, levels: Sequence[TurnLevels]) -> list[Week]:
     turns: dict[tuple[date, str, str], list[int]] = defaultdict(list)
     for turn in levels:
         if name in turn.expressed and name not in turn.abstained:

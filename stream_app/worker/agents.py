@@ -263,7 +263,9 @@ class TurnAgent:
         self.health.beat()
         lag = lag_of(self._app, self._settings.turns_topic)
         self.health.report_lag(lag)
-        self.health.report_topic(bool(self._app.consumer.topic_partitions(self._settings.turns_topic)))
+        self.health.report_topic(
+            bool(self._app.consumer.topic_partitions(self._settings.turns_topic))
+        )
         for partition, events in (lag or {}).items():
             self.metrics.lag.labels(partition).set(events)
         if not self._exclusive.locked():

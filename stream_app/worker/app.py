@@ -13,7 +13,7 @@ import faust
 from faust.types import TP
 
 from stream_app.settings import SecurityProtocol, Settings
-from stream_app.store.log_positions import Beginning, Place
+from stream_app.store.log_positions import StartOffsets, TopicPartition
 from stream_app.worker import topics
 from stream_app.worker.consumer import OrderedConsumer, OrderedTransport
 from stream_app.worker.offsets import OffsetTracker
@@ -29,7 +29,7 @@ class RapportApp(faust.App):
 
     before_stop: Callable[[], None] | None = None
     """Called before the stop waits for the batch in progress."""
-    find_start: Callable[[Mapping[Place, int | None]], Beginning] | None = None
+    find_start: Callable[[Mapping[TopicPartition, int | None]], StartOffsets] | None = None
     """Compares the group's committed offsets with the database's; blocks."""
     batch_max: int
     """Maximum number of events in a batch."""

@@ -192,7 +192,7 @@ class OrderedConsumer(Consumer):
         places = {(tp.topic, tp.partition): offset for tp, offset in committed.items()}
         ask = partial(app.find_start, places)
         found = await asyncio.get_running_loop().run_in_executor(None, ask)
-        back = {TP(*place): offset for place, offset in found.back.items()}
+        back = {TP(*place): offset for place, offset in found.rewound.items()}
         for tp, offset in back.items():
             log.warning(
                 "log.back",

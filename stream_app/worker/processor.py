@@ -185,7 +185,7 @@ class BatchProcessor:
         """
         result = self._pipeline.process(synthetic_session(), {})
         messages = list(self._messages(result))
-        self.retrying(lambda: self._store.rehearse(result, messages))
+        self.retrying(lambda: self._store.dry_run(result, messages))
 
     def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
         """Flush and commit sessions last heard of before ``before``; None if there are none."""
@@ -225,7 +225,7 @@ class BatchProcessor:
         """Delete the outbox row of a batch whose messages are published."""
         outbox_id = committed.outbox_id
         if outbox_id is not None:
-            self.retrying(lambda: self._store.sent([outbox_id]))
+            self.retrying(lambda: self._store.delete_outbox_entries([outbox_id]))
 
     def stop_retrying(self) -> None:
         """Stop retrying because the worker stops; may be called from any thread."""
@@ -276,7 +276,7 @@ class BatchProcessor:
 
     def _erased(self, session_ids: list[str]) -> set[str]:
         """Which of these sessions were erased; only needed for sessions without a state."""
-        return self.retrying(lambda: self._store.erased(session_ids))
+        return self.retrying(lambda: self._store.find_erased(session_ids))
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}
@@ -289,7 +289,7 @@ class BatchProcessor:
 
     def _idle_sessions(self, before: datetime, partitions: Sequence[int]) -> States:
         found = self.retrying(
-            lambda: self._store.quiet_sessions(
+            lambda: self._store.idle_sessions(
                 self._pipeline.bundle_id,
                 before,
                 partitions,
@@ -363,7 +363,7 @@ class BatchProcessor:
         for session_id, versioned in find().items():
             try:
                 result = work({session_id: versioned})
-                self._store.rehearse(result, list(self._messages(result)))
+                self._store.dry_run(result, list(self._messages(result)))
             except Exception as problem:
                 if not may_be_poison(problem):
                     raise

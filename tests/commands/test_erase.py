@@ -54,7 +54,7 @@ def test_later_events_of_an_erased_unknown_session_are_ignored(store: Store) -> 
     said = run("--session", "not-yet", "--yes")
     assert said.exit_code == 0
     assert "1 sessions to erase; 0 of them are stored" in said.output
-    assert store.erased(["not-yet"]) == {"not-yet"}
+    assert store.find_erased(["not-yet"]) == {"not-yet"}
 
 
 def test_erase_needs_a_session_or_a_speaker(store: Store) -> None:

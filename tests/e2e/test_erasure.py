@@ -63,7 +63,7 @@ def test_an_erased_session_stays_erased_when_events_follow_or_are_reread(
     service.send([turn(12, session_id=KEPT, speaker_id=f"{KEPT}/0")])
     service.wait_for(lambda: service.count(tables.turns) == 13, "the log was read again")
     assert stored(service) == {KEPT}
-    [entry] = [e for e in audit.trail(service.store) if e.action == "erase"]
+    [entry] = [e for e in audit.latest(service.store) if e.action == "erase"]
     assert entry.session_id is None
     assert entry.detail == "1 sessions, 8 turns"
     assert ERASED not in json.dumps(str(entry))

@@ -5,18 +5,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.inference.batching import ONE_BY_ONE, Limits, Shapes, by_length, by_shape, planned
+from stream_app.inference.batching import (
+    ONE_BY_ONE,
+    BatchLimits,
+    Shapes,
+    batch_by_length,
+    batch_by_shape,
+    plan_batches,
+)
 from stream_app.inference.rationale import spans
 
 LENGTHS = st.lists(st.integers(1, 200), max_size=60)
 
 
-LIMITS = st.builds(Limits, st.integers(0, 600), st.integers(0, 600))
+LIMITS = st.builds(BatchLimits, st.integers(0, 600), st.integers(0, 600))
 
 
 @given(LENGTHS, LIMITS)
-def test_every_text_is_in_one_batch_within_the_limits(lengths: list[int], limits: Limits) -> None:
-    batches = list(by_length(lengths, limits))
+def test_every_text_is_in_one_batch_within_the_limits(
+    lengths: list[int], limits: BatchLimits
+) -> None:
+    batches = list(batch_by_length(lengths, limits))
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
     for batch in batches:
         tokens = sum(lengths[i] for i in batch)
@@ -26,12 +35,12 @@ def test_every_text_is_in_one_batch_within_the_limits(lengths: list[int], limits
 
 @given(LENGTHS)
 def test_no_tokens_mean_one_text_a_batch(lengths: list[int]) -> None:
-    assert all(len(batch) == 1 for batch in by_length(lengths, ONE_BY_ONE))
+    assert all(len(batch) == 1 for batch in batch_by_length(lengths, ONE_BY_ONE))
 
 
 @given(LENGTHS, LIMITS)
-def test_batches_go_from_short_to_long(lengths: list[int], limits: Limits) -> None:
-    order = [lengths[i] for batch in by_length(lengths, limits) for i in batch]
+def test_batches_go_from_short_to_long(lengths: list[int], limits: BatchLimits) -> None:
+    order = [lengths[i] for batch in batch_by_length(lengths, limits) for i in batch]
     assert order == sorted(lengths)
 
 
@@ -44,7 +53,7 @@ SHAPES = st.builds(Shapes, ROWS, WIDTHS, st.integers(1, 10_000))
 def test_every_text_is_in_one_batch_of_an_allowed_shape_that_holds_it(
     lengths: list[int], shapes: Shapes
 ) -> None:
-    batches = list(by_shape(lengths, shapes))
+    batches = list(batch_by_shape(lengths, shapes))
     assert sorted(i for batch in batches for i in batch.texts) == list(range(len(lengths)))
     for batch in batches:
         assert batch.tokens in shapes.tokens
@@ -60,7 +69,7 @@ def test_every_text_is_in_one_batch_of_an_allowed_shape_that_holds_it(
 def test_texts_of_a_width_keep_their_order_in_as_few_batches_as_the_budget_allows(
     lengths: list[int], shapes: Shapes
 ) -> None:
-    batches = list(by_shape(lengths, shapes))
+    batches = list(batch_by_shape(lengths, shapes))
     for tokens in shapes.tokens:
         own = [batch for batch in batches if batch.tokens == tokens]
         texts = [i for batch in own for i in batch.texts]
@@ -73,12 +82,14 @@ def test_texts_of_a_width_keep_their_order_in_as_few_batches_as_the_budget_allow
 
 def test_a_text_that_no_shape_holds_is_an_error() -> None:
     with pytest.raises(ValueError, match="201 tokens"):
-        list(by_shape([3, 201], Shapes((1,), (16, 200), 1000)))
+        list(batch_by_shape([3, 201], Shapes((1,), (16, 200), 1000)))
 
 
 @given(LENGTHS, LIMITS)
-def test_batches_of_similar_length_have_no_empty_row(lengths: list[int], limits: Limits) -> None:
-    for batch in planned(lengths, limits):
+def test_batches_of_similar_length_have_no_empty_row(
+    lengths: list[int], limits: BatchLimits
+) -> None:
+    for batch in plan_batches(lengths, limits):
         assert batch.rows == len(batch.texts)
         assert batch.tokens == max(lengths[i] for i in batch.texts)
 

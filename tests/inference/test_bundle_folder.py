@@ -229,12 +229,12 @@ def test_a_manifest_says_how_people_are_told_of_a_head(folder: Path) -> None:
     ("parts", "word"),
     [
         ({"evidence": ["maybe"]}, "maybe"),
-        ({"evidence": ["no"], "dimension": "perceived"}, "not to be evidence: no"),
-        ({"kind": "level"}, "a head of levels has 3 labels"),
-        ({"name": "emotional_reactions"}, "more than one head called emotional_reactions"),
+        ({"evidence": ["no"], "dimension": "perceived"}, "not possible as evidence: no"),
+        ({"kind": "level"}, "a head of kind level needs 3 labels"),
+        ({"name": "emotional_reactions"}, "more than one head named emotional_reactions"),
         ({"name": "warm tone"}, "warm tone"),
         ({"labels": ["no", "a-b"], "evidence": ["a-b"]}, "a-b"),
-        ({"dimension": "outcome"}, "scores the client's turns"),
+        ({"dimension": "outcome"}, "must have the role client"),
     ],
 )
 def test_a_head_that_scores_or_rules_could_not_tell_is_refused(

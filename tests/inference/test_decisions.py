@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.contracts.events import Role
 from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
-from stream_app.inference.scorer import calibrated, decided
+from stream_app.inference.scorer import calibrate, choose_labels
 
 
 def head(**changes: object) -> HeadSpec:
@@ -22,17 +22,17 @@ def head(**changes: object) -> HeadSpec:
 
 def test_temperature_and_bias_come_before_the_softmax() -> None:
     logits = np.array([[2.0, 0.0, 0.0]], np.float32)
-    found = calibrated(head(temperature=2.0, bias=[-1.0, 0.0, np.log(2)]), logits)
+    found = calibrate(head(temperature=2.0, bias=[-1.0, 0.0, np.log(2)]), logits)
     np.testing.assert_allclose(found, [[0.25, 0.25, 0.5]])
 
 
 def test_without_either_it_is_the_softmax() -> None:
-    found = calibrated(head(), np.log(np.array([[0.2, 0.3, 0.5]], np.float32)))
+    found = calibrate(head(), np.log(np.array([[0.2, 0.3, 0.5]], np.float32)))
     np.testing.assert_allclose(found, [[0.2, 0.3, 0.5]], rtol=1e-6)
 
 
 def test_huge_logits_stay_finite() -> None:
-    found = calibrated(head(bias=[1.0, 0.0, 0.0]), np.array([[4e4, -4e4, 0.0]], np.float32))
+    found = calibrate(head(bias=[1.0, 0.0, 0.0]), np.array([[4e4, -4e4, 0.0]], np.float32))
     np.testing.assert_allclose(found, [[1.0, 0.0, 0.0]])
 
 
@@ -46,11 +46,11 @@ def test_huge_logits_stay_finite() -> None:
     ],
 )
 def test_offsets_decide_the_level(offsets: list[float], level: int) -> None:
-    assert decided([0.5, 0.3, 0.2], offsets) == level
+    assert choose_labels([0.5, 0.3, 0.2], offsets) == level
 
 
 def test_a_probability_of_nothing_is_no_obstacle() -> None:
-    assert decided([1.0, 0.0, 0.0], [0.0, 2.0, 2.0]) == 0
+    assert choose_labels([1.0, 0.0, 0.0], [0.0, 2.0, 2.0]) == 0
 
 
 @pytest.mark.parametrize("name", ["bias", "offsets"])

@@ -15,7 +15,7 @@ from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference.bundle import load
 from stream_app.inference.providers import Provider
-from stream_app.inference.scorer import OnnxScorer, decided
+from stream_app.inference.scorer import OnnxScorer, choose_labels
 from stream_app.settings import Settings
 from tests.fakes import START
 
@@ -87,7 +87,7 @@ def test_probabilities_sum_to_one_and_levels_are_decided_from_them(
         for name in MECHANISMS:
             level = scores.expressed.levels[name]
             assert sum(level.probabilities) == pytest.approx(1.0)
-            assert level.level == decided(level.probabilities, offsets[name])
+            assert level.level == choose_labels(level.probabilities, offsets[name])
         assert scores.expressed.total == sum(
             scores.expressed.levels[name].level for name in MECHANISMS
         )

@@ -29,7 +29,7 @@ from models.evaluate.published import TARGETS, Target
 from models.labels import HEADS
 from stream_app.inference import rationale
 from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
-from stream_app.inference.scorer import calibrated, decided
+from stream_app.inference.scorer import calibrate, choose_labels
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora
 
 
@@ -120,8 +120,8 @@ def test_decisions_equal_the_services() -> None:
         offsets=own.offsets["h"],
     )
     probabilities = own.probabilities("h", logits.astype(float))
-    np.testing.assert_allclose(calibrated(spec, logits), probabilities, atol=1e-6)
-    levels = [decided(row, spec.offsets) for row in probabilities.tolist()]
+    np.testing.assert_allclose(calibrate(spec, logits), probabilities, atol=1e-6)
+    levels = [choose_labels(row, spec.offsets) for row in probabilities.tolist()]
     assert own.labels("h", probabilities).tolist() == levels
 
 

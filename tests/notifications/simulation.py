@@ -18,7 +18,12 @@ from typing import Any
 from prometheus_client import Counter
 from pydantic import SecretStr
 
-from stream_app.notifications.notification import Notification, NotTaken, Refused, Unanswered
+from stream_app.notifications.notification import (
+    DeliveryFailed,
+    DeliveryRejected,
+    DeliveryUnconfirmed,
+    Notification,
+)
 from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.targets import Target
 from stream_app.store.deliveries import Deliveries, DueAlert
@@ -65,7 +70,7 @@ class Simulation:
         self.notifier = Notifier(
             self.target, self.deliveries, self, counter, lambda: self.now, 1.0, 300.0
         )
-        self.deliveries.begin(self.now)
+        self.deliveries.register_target(self.now)
 
     def send(self, notification: Notification) -> None:
         does = self.plan.pop(0) if self.plan else "ok"
@@ -73,11 +78,11 @@ class Simulation:
             self.arrived.append((self.now, notification))
         match does:
             case "refuse":
-                raise Refused("status 400")
+                raise DeliveryRejected("status 400")
             case "fail":
-                raise NotTaken("status 500")
+                raise DeliveryFailed("status 500")
             case "lost" | "slow":
-                raise Unanswered("no answer")
+                raise DeliveryUnconfirmed("no answer")
             case "die" | "forget":
                 raise Died
 
@@ -88,7 +93,7 @@ class Simulation:
         """One round, whatever comes of it; after a death there is a new process."""
         try:
             self.notifier.round()
-        except NotTaken:
+        except DeliveryFailed:
             pass
         except Died:
             self.restart()

@@ -14,16 +14,16 @@ from stream_app import logs
 from stream_app.commands import doctor
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import AppriseChannel
+from stream_app.notifications.message_text import text, title
 from stream_app.notifications.notification import (
     Channel,
-    NotTaken,
-    Refused,
-    Unanswered,
+    DeliveryFailed,
+    DeliveryRejected,
+    DeliveryUnconfirmed,
     digest,
     single,
 )
 from stream_app.notifications.webhook import Webhook
-from stream_app.notifications.words import text, title
 from stream_app.settings import LogFormat, Settings
 from stream_app.worker.broker import free_port
 from tests.commands.conftest import Rapport, log_settings_kept, rapport
@@ -95,22 +95,22 @@ def test_the_webhook_s_digest_is_one_signed_message(start: Start, tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "does", "problem"),
     [
-        ("webhook", "fail", NotTaken),
-        ("webhook", "refuse", Refused),
-        ("webhook", "hang", Unanswered),
-        ("webhook", "cut", Unanswered),
-        ("apprise", "fail", NotTaken),
-        ("apprise", "refuse", NotTaken),
-        ("apprise", "hang", Unanswered),
-        ("apprise", "cut", NotTaken),
+        ("webhook", "fail", DeliveryFailed),
+        ("webhook", "refuse", DeliveryRejected),
+        ("webhook", "hang", DeliveryUnconfirmed),
+        ("webhook", "cut", DeliveryUnconfirmed),
+        ("apprise", "fail", DeliveryFailed),
+        ("apprise", "refuse", DeliveryFailed),
+        ("apprise", "hang", DeliveryUnconfirmed),
+        ("apprise", "cut", DeliveryFailed),
     ],
 )
 def test_what_goes_wrong_is_said_in_words_that_hold_no_secret(
-    start: Start, tmp_path: Path, said, kind: str, does: str, problem: type[NotTaken]
+    start: Start, tmp_path: Path, said, kind: str, does: str, problem: type[DeliveryFailed]
 ) -> None:
     receiver = Receiver(start, tmp_path / "log", does)
     channel = getattr(receiver, kind)(timeout=1.0)
-    with pytest.raises(NotTaken) as refused:
+    with pytest.raises(DeliveryFailed) as refused:
         channel.send(single(FIRING))
     assert type(refused.value) is problem
     assert refused.value.__cause__ is None
@@ -122,9 +122,9 @@ def test_what_goes_wrong_is_said_in_words_that_hold_no_secret(
 def test_nobody_there_is_a_failure_without_a_secret(said, kind: str) -> None:
     receiver = Receiver.__new__(Receiver)
     receiver.port = free_port()
-    with pytest.raises(NotTaken) as refused:
+    with pytest.raises(DeliveryFailed) as refused:
         getattr(receiver, kind)().send(single(FIRING))
-    assert type(refused.value) is NotTaken
+    assert type(refused.value) is DeliveryFailed
     assert SECRET not in said() + str(refused.value)
 
 
@@ -162,13 +162,13 @@ def test_one_that_ends_well_after_its_time_is_not_sent_again(
     slow: tuple[AppriseChannel, Plugin],
 ) -> None:
     channel, plugin = slow
-    with pytest.raises(Unanswered, match=r"took longer than 0\.1 s"):
+    with pytest.raises(DeliveryUnconfirmed, match=r"took longer than 0\.1 s"):
         channel.send(single(FIRING))
-    with pytest.raises(Unanswered):
+    with pytest.raises(DeliveryUnconfirmed):
         channel.send(single(FIRING))
-    with pytest.raises(NotTaken, match="has not ended yet") as other:
+    with pytest.raises(DeliveryFailed, match="has not ended yet") as other:
         channel.send(single(RESOLVED))
-    assert type(other.value) is NotTaken, "the other one has not arrived"
+    assert type(other.value) is DeliveryFailed, "the other one has not arrived"
     time.sleep(plugin.seconds)
     channel.send(single(FIRING))
     assert plugin.calls == 1
@@ -179,7 +179,7 @@ def test_one_that_ends_badly_after_its_time_is_sent_again(
 ) -> None:
     channel, plugin = slow
     plugin.answer = False
-    with pytest.raises(Unanswered):
+    with pytest.raises(DeliveryUnconfirmed):
         channel.send(single(FIRING))
     time.sleep(plugin.seconds + 0.2)
     plugin.answer, plugin.seconds = True, 0.0
@@ -193,7 +193,7 @@ def test_an_error_of_a_plugin_is_told_by_its_type(
 ) -> None:
     channel, plugin = slow
     plugin.answer, plugin.seconds = problem, 0.0
-    with pytest.raises(NotTaken, match=type(problem).__name__) as refused:
+    with pytest.raises(DeliveryFailed, match=type(problem).__name__) as refused:
         channel.send(single(FIRING))
     assert SECRET not in said() + str(refused.value)
 
@@ -283,7 +283,7 @@ def test_the_doctor_names_the_targets_or_the_line_that_is_wrong(
     monkeypatch.delenv("CHAT")
     wrong = doctor._finding("notify", doctor._notifications, Settings())
     assert not wrong.healthy
-    assert "notifications.yaml:12: url: the environment has no CHAT" in wrong.detail
+    assert "notifications.yaml:12: url: environment variable CHAT is not set" in wrong.detail
     monkeypatch.delenv("RAPPORT_NOTIFICATIONS")
     nobody = doctor._finding("notify", doctor._notifications, Settings())
     assert (nobody.healthy, "no notifications are sent" in nobody.detail) == (True, True)

@@ -5,9 +5,15 @@ from datetime import timedelta
 from msgspec import structs
 
 from stream_app.contracts.scores import AlertState
-from stream_app.notifications.alertmanager import MOST_ALERTS, NOT_YET, body
-from stream_app.notifications.notification import digest, digest_id, link, single, trial
-from stream_app.notifications.words import NOTICE, text, title
+from stream_app.notifications.alertmanager import MAX_ALERTS, NO_END, body
+from stream_app.notifications.message_text import NOTICE, text, title
+from stream_app.notifications.notification import (
+    digest,
+    digest_id,
+    link,
+    single,
+    trial_notification,
+)
 from stream_app.store.deliveries import DueAlert
 from tests.notifications.alerts import BEGAN, FIRING, RESOLVED
 
@@ -41,7 +47,7 @@ def test_the_body_is_that_of_alertmanager() -> None:
     assert (alert["status"], alert["startsAt"], alert["endsAt"]) == (
         "firing",
         "2026-01-05T10:00:00Z",
-        NOT_YET,
+        NO_END,
     )
     assert alert["labels"] == {
         "alertname": "low-empathy-risk",
@@ -80,10 +86,10 @@ def test_a_resolved_alert_keeps_its_group_and_says_when_it_ended() -> None:
 
 
 def test_a_digest_names_the_worst_first_and_says_how_many_were_left_out() -> None:
-    alerts = many(MOST_ALERTS + 20)
+    alerts = many(MAX_ALERTS + 20)
     message = body(digest("d", alerts), "desk", CONSOLE)
     assert message["truncatedAlerts"] == 20
-    assert len(message["alerts"]) == MOST_ALERTS
+    assert len(message["alerts"]) == MAX_ALERTS
     severities = [alert["labels"]["severity"] for alert in message["alerts"]]
     assert severities == ["critical"] * 40 + ["warning"] * 40 + ["info"] * 20
     assert message["commonLabels"] == {
@@ -159,7 +165,7 @@ def test_a_session_id_cannot_break_a_line_or_a_link() -> None:
 
 
 def test_a_test_message_says_that_it_is_one() -> None:
-    message = trial("desk", BEGAN)
+    message = trial_notification("desk", BEGAN)
     assert title(message) == "Rapport: test message"
     assert "nothing has happened" in text(message, CONSOLE)
     posted = body(message, "desk", CONSOLE)

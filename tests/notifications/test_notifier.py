@@ -10,8 +10,8 @@ from prometheus_client import generate_latest
 
 from stream_app.errors import StoreError
 from stream_app.notifications import notifier as module
-from stream_app.notifications.notification import Notification, NotTaken
-from stream_app.notifications.switchboard import Switchboard, deliveries_counter
+from stream_app.notifications.notification import DeliveryFailed, Notification
+from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
 from stream_app.store import schema, tables
 from stream_app.store.repository import open_store
 from tests.notifications.simulation import Simulation, target
@@ -71,7 +71,7 @@ def test_a_target_that_is_not_well_holds_all_up_and_begins_with_what_was_tried_l
     desk.add("a")
     desk.add("b")
     desk.plan = ["fail"]
-    with pytest.raises(NotTaken):
+    with pytest.raises(DeliveryFailed):
         desk.notifier.round()
     assert desk.arrived == []
     desk.round()
@@ -106,7 +106,7 @@ def test_a_muted_alert_is_not_told_nor_that_it_ended(which: dict[str, str]) -> N
     assert desk.arrived == []
     assert deliveries(desk) == {
         "a/firing": ("muted", "muted"),
-        "a/resolved": ("muted", "its firing was not told"),
+        "a/resolved": ("muted", "its firing was not sent"),
     }
 
 
@@ -130,7 +130,7 @@ def test_a_mute_of_something_else_or_that_is_over_stops_nothing(which: dict[str,
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [("acknowledge", "acknowledged: supervised"), ("resolve", "resolved by hand: supervised")],
+    [("acknowledge", "acknowledged: supervised"), ("resolve", "resolved manually: supervised")],
 )
 def test_what_somebody_has_taken_on_before_it_was_told_is_not_told(kind: str, reason: str) -> None:
     desk = Simulation(target())
@@ -214,7 +214,7 @@ def test_a_delivery_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch)
 
 
 class Many:
-    """A notifier that does what it is told; see `Switchboard`."""
+    """A notifier that does what it is told; see `NotifierGroup`."""
 
     def __init__(self, name: str, problem: Exception | None = None) -> None:
         self.target = target().model_copy(update={"name": name})
@@ -239,29 +239,29 @@ class Many:
 def test_a_notifier_that_fails_ends_all_and_its_error_is_raised() -> None:
     notifiers: Any = [Many("a"), Many("b", StoreError("no tables"))]
     with pytest.raises(StoreError, match="no tables"):
-        Switchboard(notifiers, deliveries_counter()).run()
+        NotifierGroup(notifiers, deliveries_counter()).run()
     assert notifiers[0].ended.is_set()
 
 
-def test_the_switchboard_answers_for_each_target_by_name() -> None:
+def test_the_group_answers_for_each_target_by_name() -> None:
     counter = deliveries_counter()
     counter.labels("a", "held").inc(2)
     notifiers: Any = [Many("a"), Many("b")]
-    board = Switchboard(notifiers, counter)
-    assert board.targets == ["a", "b"]
-    assert board.not_ready() == ["a: status 500", "b: status 500"]
+    group = NotifierGroup(notifiers, counter)
+    assert group.targets == ["a", "b"]
+    assert group.not_ready() == ["a: status 500", "b: status 500"]
     assert b'rapport_deliveries_total{result="held",target="a"} 2.0' in generate_latest(
-        board.registry
+        group.registry
     )
 
 
 def test_a_stop_ends_the_wait_after_a_failure() -> None:
     desk = Simulation(target())
-    desk.notifier.round = lambda: (_ for _ in ()).throw(NotTaken("status 500"))  # type: ignore[method-assign]
-    board = Switchboard([desk.notifier], deliveries_counter())
-    running = threading.Thread(target=board.run)
+    desk.notifier.round = lambda: (_ for _ in ()).throw(DeliveryFailed("status 500"))  # type: ignore[method-assign]
+    group = NotifierGroup([desk.notifier], deliveries_counter())
+    running = threading.Thread(target=group.run)
     running.start()
-    board.stop()
+    group.stop()
     running.join(10)
     assert not running.is_alive()
 
@@ -281,7 +281,7 @@ def test_a_delivery_that_fails_by_itself_waits_alone() -> None:
         desk.add(name)
     desk.round()
     assert desk.by_itself() == ["a", "b"]
-    assert deliveries(desk)["poison/firing"] == ("due", "telling it failed: OverflowError")
+    assert deliveries(desk)["poison/firing"] == ("due", "sending failed: OverflowError")
     attempts = [row["attempts"] for row in rows(desk.store, tables.deliveries)]
     desk.round()
     assert [row["attempts"] for row in rows(desk.store, tables.deliveries)] == attempts, "it waits"

@@ -50,13 +50,13 @@ def read(tmp_path: Path):
 def test_everything_that_can_be_said(read) -> None:
     desk, nights = read(WHOLE)
     assert desk.url.get_secret_value() == f"https://hooks.example.org/{SECRET}"
-    assert (desk.timeout, desk.pace.hourly_cap, desk.pace.quiet) == (5.0, None, None)
+    assert (desk.timeout, desk.rate_limit.hourly_cap, desk.rate_limit.quiet) == (5.0, None, None)
     assert nights.supervisor == "Night supervisor"
-    pace = nights.pace
+    pace = nights.rate_limit
     assert (pace.hourly_cap, pace.digest_every) == (6, timedelta(minutes=30))
-    assert pace.kept_for_digests == 2
-    assert pace.passes("critical")
-    assert not pace.passes("warning")
+    assert pace.reserved_for_digests == 2
+    assert pace.bypassed_by("critical")
+    assert not pace.bypassed_by("warning")
     assert pace.quiet is not None
     assert SECRET not in repr(desk) + str(desk)
 
@@ -91,23 +91,23 @@ def wrong(old: str, new: str) -> str:
         ("- a\n", 1, "expected `targets:` and a list below it"),
         ("targets: []\n", 1, "List should have at least 1 item"),
         ("targets:\n  - name: [\n", 3, "not YAML"),
-        (wrong("    timeout: 5", "    timeut: 5"), 6, "timeut: there is no such key"),
+        (wrong("    timeout: 5", "    timeut: 5"), 6, "timeut: unknown key"),
         (wrong("    timeout: 5", "    timeout: 61"), 6, "timeout: "),
-        (wrong("    timeout: 5", "    kind: webhook"), 6, "this key stands here for the second"),
+        (wrong("    timeout: 5", "    kind: webhook"), 6, "duplicate key"),
         (wrong("    kind: webhook\n", ""), 2, "kind: is missing"),
         (wrong("kind: webhook", "kind: carrier-pigeon"), 3, "kind: Input should be 'webhook'"),
         (wrong("https://hooks", f"ftp://{SECRET}"), 4, "url: not an http or https address"),
-        (wrong("${TOKEN}", "${TOKEN}${NOPE}"), 4, "url: the environment has no NOPE"),
+        (wrong("${TOKEN}", "${TOKEN}${NOPE}"), 4, "url: environment variable NOPE is not set"),
         (wrong("${SIGNING}", "whsec_x"), 5, "secret: not base64"),
-        (wrong("name: nights", "name: desk"), 7, "there is another target desk"),
+        (wrong("name: nights", "name: desk"), 7, "duplicate name desk"),
         (wrong("name: nights", "name: a/b"), 7, "name: "),
         (wrong("json://127.0.0.1/x", f"slack://{SECRET}"), 9, "url: not an address that Apprise"),
         (wrong("json://127.0.0.1/x", SECRET), 9, "url: not an address that Apprise"),
-        (wrong("url: json", f"secret: {SECRET}\n    url: json"), 9, "secret: only a webhook is"),
+        (wrong("url: json", f"secret: {SECRET}\n    url: json"), 9, "secret: only webhooks have"),
         (wrong("[warning, critical]", "[warning, bad]"), 11, "severities: Input should be 'info'"),
         (wrong("[low-empathy-risk]", "[]"), 12, "rules: List should have at least 1 item"),
         (wrong("hourly_cap: 6", "hourly_cap: 0"), 16, "hourly_cap: Input should be greater"),
-        (wrong("hourly_cap: 6", "hourly_cap: 1"), 7, "digest_every asks for 2 digests an hour"),
+        (wrong("hourly_cap: 6", "hourly_cap: 1"), 7, "digest_every needs 2 digests an hour"),
         (wrong("30m", "30"), 17, "digest_every: not a duration like 90s, 30m or 1h"),
         (wrong("22:00", "25:00"), 19, "quiet_hours.from: "),
         (wrong("Europe/London", "Europe/Nowhere"), 19, "quiet_hours.zone: not a time zone"),
@@ -133,12 +133,12 @@ def test_all_that_is_wrong_is_told_at_once(read) -> None:
 
 def test_a_person_has_one_target(read) -> None:
     text = wrong("    timeout: 5", "    supervisor: Night supervisor")
-    with pytest.raises(RapportError, match=r":10: .*desk is Night supervisor's already"):
+    with pytest.raises(RapportError, match=r":10: .*Night supervisor already has the target desk"):
         read(text)
 
 
 def test_an_empty_variable_is_none(read) -> None:
-    with pytest.raises(RapportError, match=r":4: url: the environment has no TOKEN"):
+    with pytest.raises(RapportError, match=r":4: url: environment variable TOKEN is not set"):
         read(WHOLE, TOKEN="")
 
 

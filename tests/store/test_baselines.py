@@ -51,7 +51,7 @@ def filled(store: Store) -> Store:
 
 
 def test_means_are_those_of_the_ended_sessions(filled: Store) -> None:
-    found = refresh(filled, BUNDLE, NOW, days=30, least=3)
+    found = refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     assert (found.sessions, found.channels, found.counsellors) == (4, 1, 1)
     ended = [r for r in rows(filled, tables.session_scores) if r["status"] == "closed"]
     usual = read(filled, BUNDLE)["channel", "chat"]
@@ -83,22 +83,22 @@ def test_means_are_those_of_the_ended_sessions(filled: Store) -> None:
 
 
 def test_sessions_from_before_and_of_other_bundles_do_not_count(filled: Store) -> None:
-    assert refresh(filled, BUNDLE, NOW + timedelta(days=40), days=30, least=2).sessions == 0
-    assert refresh(filled, "another", NOW, days=30, least=2).sessions == 0
-    refresh(filled, BUNDLE, NOW, days=30, least=2)
-    refresh(filled, "another", NOW, days=30, least=2)
+    assert refresh(filled, BUNDLE, NOW + timedelta(days=40), days=30, min_sessions=2).sessions == 0
+    assert refresh(filled, "another", NOW, days=30, min_sessions=2).sessions == 0
+    refresh(filled, BUNDLE, NOW, days=30, min_sessions=2)
+    refresh(filled, "another", NOW, days=30, min_sessions=2)
     assert read(filled, BUNDLE)
-    refresh(filled, BUNDLE, NOW + timedelta(days=40), days=30, least=2)
+    refresh(filled, BUNDLE, NOW + timedelta(days=40), days=30, min_sessions=2)
     assert rows(filled, tables.baselines) == []
 
 
 def test_no_speaker_id_gets_into_the_database(filled: Store) -> None:
-    refresh(filled, BUNDLE, NOW, days=30, least=2)
+    refresh(filled, BUNDLE, NOW, days=30, min_sessions=2)
     assert "joan" not in dump(filled)
 
 
 def test_a_session_keeps_the_baseline_that_it_opened_with(filled: Store) -> None:
-    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     core = pipeline(RELATIVE)
     core.environment.baselines = book = StoredBaselines(filled, BUNDLE)
     states: dict[str, Versioned] = {}
@@ -106,7 +106,7 @@ def test_a_session_keeps_the_baseline_that_it_opened_with(filled: Store) -> None
     first = core.process(log[:2], states)
     raw = pack(states["new"].state)
     assert b"joan" not in raw
-    refresh(filled, BUNDLE, NOW + timedelta(days=90), days=30, least=3)
+    refresh(filled, BUNDLE, NOW + timedelta(days=90), days=30, min_sessions=3)
     book.reload()
     assert book.of_counsellor("joan") is None
     states = {"new": Versioned(unpack(raw))}
@@ -126,7 +126,7 @@ def test_without_a_baseline_the_rule_falls_back(store: Store) -> None:
 
 
 def test_a_baseline_is_pinned_whatever_the_batches(filled: Store) -> None:
-    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     found = []
     log = received(session("new", "joan", "chat"))
     for cut in range(1, len(log)):
@@ -142,7 +142,7 @@ def test_a_baseline_is_pinned_whatever_the_batches(filled: Store) -> None:
 def test_a_channel_with_enough_sessions_is_the_reference_of_the_next_one(
     filled: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     log = received(session("new", "joan", "chat"))
 
     def score() -> SessionScore:
@@ -162,7 +162,7 @@ def test_a_channel_with_enough_sessions_is_the_reference_of_the_next_one(
 def test_an_alert_quotes_the_channel_once_the_channel_is_the_reference(
     filled: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refresh(filled, BUNDLE, NOW, days=30, least=3)
+    refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     text = rule_text("low-empathy", summary="Little empathy: {seen}.", when="risk >= 0.0")
     log = received(session("new", "joan", "chat"))
 

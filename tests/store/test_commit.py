@@ -158,7 +158,7 @@ def test_quiet_sessions_are_open_old_and_in_our_partitions(store: Store) -> None
 
     def quiet(**changes: object) -> list[str]:
         wanted = {"bundle": BUNDLE, "before": before, "partitions": None, **changes}
-        return list(store.quiet_sessions(**wanted))
+        return list(store.idle_sessions(**wanted))
 
     assert quiet() == ["older", "old"]
     assert quiet(limit=1) == ["older"]
@@ -168,7 +168,7 @@ def test_quiet_sessions_are_open_old_and_in_our_partitions(store: Store) -> None
     assert quiet(before=before + timedelta(seconds=1)) == ["older", "old", "fresh"]
     zone = before.astimezone(datetime.fromisoformat("2026-01-05T00:00:00+09:00").tzinfo)
     assert quiet(before=zone) == ["older", "old"]
-    store.commit(pipeline().flush_idle(store.quiet_sessions(BUNDLE, before, [2])))
+    store.commit(pipeline().flush_idle(store.idle_sessions(BUNDLE, before, [2])))
     assert quiet() == ["old"]
     statuses = {row["session_id"]: row["status"] for row in rows(store, tables.session_scores)}
     assert statuses["older"] == SessionStatus.IDLE.value
@@ -184,8 +184,8 @@ def test_messages_stay_in_the_outbox_until_they_are_sent(store: Store) -> None:
         (second, MESSAGES[:1]),
     ]
     assert store.outbox_ids(limit=1) == [first]
-    store.sent([first])
-    store.sent([first])
+    store.delete_outbox_entries([first])
+    store.delete_outbox_entries([first])
     assert store.outbox_ids() == [second]
     assert store.outbox_entries([first]) == []
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from stream_app.contracts.scores import AlertState
 from stream_app.store import tables
-from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, Waiting
+from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, PendingDigest
 from stream_app.store.repository import Store
 from tests.store.batches import end, process, turn
 from tests.store.reading import rows
@@ -28,13 +28,13 @@ def states(deliveries: Deliveries) -> list[tuple[str, AlertState]]:
 
 def begun(store: Store, target: str = "t") -> Deliveries:
     deliveries = Deliveries(store, target)
-    deliveries.begin(NOW)
+    deliveries.register_target(NOW)
     return deliveries
 
 
 def told(deliveries: Deliveries, alert: DueAlert) -> None:
     deliveries.claim([alert], alert.alert_id, NOW, counted=True)
-    deliveries.delivered([alert], DeliveryState.DELIVERED)
+    deliveries.mark_delivered([alert], DeliveryState.DELIVERED)
 
 
 def test_firing_is_due_and_then_what_resolves_it_and_nothing_else(store: Store) -> None:
@@ -68,7 +68,7 @@ def test_a_new_target_is_not_told_the_past(store: Store) -> None:
     deliveries = begun(store)
     assert deliveries.due() == []
     alarm(store, "b")
-    deliveries.begin(NOW)
+    deliveries.register_target(NOW)
     assert states(deliveries) == [("b", FIRING)]
 
 
@@ -89,7 +89,7 @@ def test_what_failed_comes_after_what_was_not_tried_and_uses_no_slot(store: Stor
     poison = deliveries.due()[0]
     deliveries.claim([poison], poison.alert_id, NOW, counted=True)
     assert deliveries.notifications_since(BEFORE) == 1
-    deliveries.released([poison], "status 500")
+    deliveries.mark_failed([poison], "status 500")
     assert deliveries.notifications_since(BEFORE) == 0
     assert [alert.session_id for alert in deliveries.due()] == ["b", "a"]
     again = deliveries.due()[-1]
@@ -103,7 +103,7 @@ def test_what_may_have_arrived_keeps_its_notification_and_its_slot(store: Store)
     alarm(store, "a")
     [alert] = deliveries.due()
     deliveries.claim([alert], alert.alert_id, NOW, counted=True)
-    deliveries.kept([alert], "no answer")
+    deliveries.mark_unconfirmed([alert], "no answer")
     [again] = deliveries.due()
     assert (again.notification_id, again.slot_at) == (alert.alert_id, NOW)
     assert deliveries.notifications_since(BEFORE) == 1
@@ -115,17 +115,20 @@ def test_a_digest_is_one_notification_and_waits_beside_what_is_not_in_it(store: 
     for name in "abc":
         alarm(store, name)
     for alert in deliveries.due():
-        deliveries.hold(alert, NOW)
-    assert deliveries.waiting() == [Waiting(None, NOW, None)]
-    deliveries.claim(deliveries.held(None), "digest", NOW, counted=True)
+        deliveries.hold_for_digest(alert, NOW)
+    assert deliveries.pending_digests() == [PendingDigest(None, NOW, None)]
+    deliveries.claim(deliveries.held_alerts(None), "digest", NOW, counted=True)
     assert deliveries.notifications_since(BEFORE) == 1
     [late, *_] = deliveries.due()
-    deliveries.hold(late, LATER)
-    assert deliveries.waiting() == [Waiting("digest", NOW, NOW), Waiting(None, LATER, None)]
-    assert len(deliveries.held("digest")) == 3
-    assert [alert.alert_id for alert in deliveries.held(None)] == [late.alert_id]
-    deliveries.delivered(deliveries.held("digest"), DeliveryState.DIGESTED)
-    assert deliveries.waiting() == [Waiting(None, LATER, None)]
+    deliveries.hold_for_digest(late, LATER)
+    assert deliveries.pending_digests() == [
+        PendingDigest("digest", NOW, NOW),
+        PendingDigest(None, LATER, None),
+    ]
+    assert len(deliveries.held_alerts("digest")) == 3
+    assert [alert.alert_id for alert in deliveries.held_alerts(None)] == [late.alert_id]
+    deliveries.mark_delivered(deliveries.held_alerts("digest"), DeliveryState.DIGESTED)
+    assert deliveries.pending_digests() == [PendingDigest(None, LATER, None)]
 
 
 def test_only_one_of_two_notifiers_delivers(store: Store, other: Store) -> None:

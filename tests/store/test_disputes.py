@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import disputes, tables
 from stream_app.store.disputes import Decision, DisputeCount
-from stream_app.store.judged import DoesNotFit, NotNow, NotThere
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import InvalidJudgement, NotFound, StateConflict
 from tests.store.batches import BUNDLE
 from tests.store.judging import counsellor, fill, supervisor
 from tests.store.reading import rows
@@ -50,10 +50,10 @@ def test_a_score_is_disputed_once_and_answered_once(store: Store) -> None:
     fill(store)
     noor, sue = counsellor(store), supervisor(store)
     made = disputes.contest(store, noor, "north-0", 1, ER, None, "why")
-    with pytest.raises(NotNow, match="already"):
+    with pytest.raises(StateConflict, match="already"):
         disputes.contest(store, noor, "north-0", 1, ER, None, "again")
     disputes.decide(store, sue, made.dispute_id, Decision.REJECTED, "no")
-    with pytest.raises(NotNow, match="already"):
+    with pytest.raises(StateConflict, match="already"):
         disputes.decide(store, sue, made.dispute_id, Decision.UPHELD, "yes")
     assert disputes.counts(store, BUNDLE) == [DisputeCount(ER, 0, 0, 1)]
 
@@ -61,11 +61,11 @@ def test_a_score_is_disputed_once_and_answered_once(store: Store) -> None:
 def test_only_scores_of_own_turns_can_be_disputed(store: Store) -> None:
     fill(store)
     noor, sue = counsellor(store), supervisor(store)
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         disputes.contest(store, noor, "south-0", 1, ER, None, "not mine")
-    with pytest.raises(DoesNotFit, match="own turn"):
+    with pytest.raises(InvalidJudgement, match="own turn"):
         disputes.contest(store, noor, "north-0", 0, ER, None, "the client's")
-    with pytest.raises(DoesNotFit, match="own turn"):
+    with pytest.raises(InvalidJudgement, match="own turn"):
         disputes.contest(store, sue, "north-0", 1, ER, None, "not mine either")
 
 
@@ -73,7 +73,7 @@ def test_proposing_what_the_model_said_or_what_it_cannot_say_is_refused(store: S
     fill(store)
     noor = counsellor(store)
     for proposed in (level(store), 3, -1):
-        with pytest.raises(DoesNotFit):
+        with pytest.raises(InvalidJudgement):
             disputes.contest(store, noor, "north-0", 1, ER, proposed, "hm")
     assert rows(store, tables.disputes) == []
 
@@ -82,7 +82,7 @@ def test_there_is_nothing_to_dispute_where_the_model_abstained(store: Store) -> 
     fill(store)
     with store.transaction() as connection:
         connection.execute(sa.update(tables.turn_scores).values(abstained=[ER]))
-    with pytest.raises(DoesNotFit, match="abstained"):
+    with pytest.raises(InvalidJudgement, match="abstained"):
         disputes.contest(store, counsellor(store), "north-0", 1, ER, None, "hm")
 
 
@@ -91,7 +91,7 @@ def test_a_supervisor_of_another_team_neither_sees_nor_answers(store: Store) -> 
     made = disputes.contest(store, counsellor(store), "north-0", 1, ER, None, "why")
     sam = supervisor(store, "sam", "south")
     assert disputes.find(store, sam.scope) == []
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         disputes.decide(store, sam, made.dispute_id, Decision.REJECTED, "no")
 
 
@@ -106,5 +106,5 @@ def test_notes_and_answers_are_redacted(store: Store) -> None:
 
 def test_the_answer_to_a_dispute_that_does_not_exist(store: Store) -> None:
     nobody = replace(supervisor(store), name="sue")
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         disputes.decide(store, nobody, "x", Decision.UPHELD, "yes")

@@ -61,12 +61,14 @@ def test_nothing_of_a_session_is_left_and_others_stay_as_they_were(store: Store)
     fill(store)
     before = contents(store)
     held = of(before, GONE)
-    assert held.keys() == {table.name for table in erasure.OF_SESSIONS}, "the test covers them all"
+    assert held.keys() == {table.name for table in erasure.SESSION_TABLES}, (
+        "the test covers them all"
+    )
     alerts = {row["alert_id"] for row in before["alerts"] if row["session_id"] == GONE}
     deliveries = sum(row["alert_id"] in alerts for row in before["deliveries"])
     assert deliveries
 
-    assert erasure.extent(store, [GONE, "unknown"]) == erasure.Extent(1, judging.TURNS)
+    assert erasure.count_stored(store, [GONE, "unknown"]) == erasure.StoredCounts(1, judging.TURNS)
     removed = erasure.erase(store, [GONE, "unknown"], NOW)
 
     assert removed == {**held, "deliveries": deliveries}
@@ -84,8 +86,8 @@ def test_an_erased_session_is_known_by_a_digest_that_only_this_installation_can_
 ) -> None:
     fill(store)
     erasure.erase(store, [GONE], NOW)
-    assert store.erased([GONE, OTHER]) == {GONE}
-    assert store.erased([]) == set()
+    assert store.find_erased([GONE, OTHER]) == {GONE}
+    assert store.find_erased([]) == set()
     [mark] = rows(store, tables.erasures)
     assert mark == {"digest": store.privacy.pseudonym(GONE), "at": NOW}
     assert not erasure.erase(store, [GONE], NOW), "and once more is nothing"
@@ -130,13 +132,13 @@ def test_what_is_usual_for_a_counsellor_goes_with_the_counsellor(store: Store) -
         for scope, key in [*kept, ("counsellor", noor)]:
             row = {**usual, "scope": scope, "key": key}
             connection.execute(sa.insert(tables.baselines).values(row))
-    assert erasure.forget_speaker(store, judging.NOOR) == {"baselines": 1}
+    assert erasure.delete_baselines(store, judging.NOOR) == {"baselines": 1}
     assert [(row["scope"], row["key"]) for row in rows(store, tables.baselines)] == kept
-    assert not erasure.forget_speaker(store, judging.NOOR)
+    assert not erasure.delete_baselines(store, judging.NOOR)
 
 
 def test_many_sessions_are_erased_in_pieces(store: Store) -> None:
-    names = [f"s{number}" for number in range(erasure.AT_A_TIME + 3)]
+    names = [f"s{number}" for number in range(erasure.SESSIONS_PER_BATCH + 3)]
     store.commit(batches.process([batches.turn(session_id=name) for name in names]))
     removed = erasure.erase(store, names, NOW)
     assert removed["turns"] == len(names)

@@ -13,7 +13,7 @@ from stream_app.contracts.events import decode
 from stream_app.core.ports import Message
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store import schema, tables
-from stream_app.store.connection import shown_url
+from stream_app.store.connection import masked_url
 from stream_app.store.repository import Store, open_store
 from stream_app.worker.broker import free_port
 from tests.store.batches import BUNDLE, prepare, process, turn
@@ -112,12 +112,12 @@ def test_any_driver_name_of_postgresql_opens_with_ours(driver: str) -> None:
     ],
 )
 def test_a_url_is_shown_without_its_secrets(url: str) -> None:
-    assert SECRET not in shown_url(url)
+    assert SECRET not in masked_url(url)
 
 
 def test_a_url_without_secrets_is_shown_as_it_is() -> None:
-    assert shown_url("sqlite:///rapport.db") == "sqlite:///rapport.db"
-    assert shown_url("postgresql://u@h:5/db?connect_timeout=3").endswith(
+    assert masked_url("sqlite:///rapport.db") == "sqlite:///rapport.db"
+    assert masked_url("postgresql://u@h:5/db?connect_timeout=3").endswith(
         "u@h:5/db?connect_timeout=3"
     )
 

@@ -20,16 +20,16 @@ def position(offset: int, partition: int = 0, group: str = "g") -> LogPosition:
     return LogPosition(group, "turns", partition, offset)
 
 
-def begin(store: Store, committed: dict[tuple[str, int], int | None]) -> log_positions.Beginning:
-    return log_positions.beginning(store, "g", committed, NOW)
+def begin(store: Store, committed: dict[tuple[str, int], int | None]) -> log_positions.StartOffsets:
+    return log_positions.start_offsets(store, "g", committed, NOW)
 
 
 def test_positions_are_written_with_their_batch(store: Store, other: Store) -> None:
     store.commit(process([turn()]), (), [position(1), position(7, partition=1)])
     store.commit(process([turn(1)], store.load_states(["s"], "fake-1-fp32")), (), [position(2)])
-    assert log_positions.stored(store, "g", ["turns"]) == {T0: 2, T1: 7}
-    assert log_positions.stored(store, "another", ["turns"]) == {}
-    assert log_positions.stored(store, "g", ["another"]) == {}
+    assert log_positions.stored_offsets(store, "g", ["turns"]) == {T0: 2, T1: 7}
+    assert log_positions.stored_offsets(store, "another", ["turns"]) == {}
+    assert log_positions.stored_offsets(store, "g", ["another"]) == {}
 
 
 def test_a_batch_that_is_not_written_moves_no_position(store: Store, other: Store) -> None:
@@ -37,24 +37,24 @@ def test_a_batch_that_is_not_written_moves_no_position(store: Store, other: Stor
     other.commit(process([turn(session_id="x")]))
     with pytest.raises(StaleState):
         store.commit(stale, (), [position(9)])
-    assert log_positions.stored(store, "g", ["turns"]) == {}
+    assert log_positions.stored_offsets(store, "g", ["turns"]) == {}
 
 
 def test_a_database_that_is_as_far_as_the_group_begins_there(store: Store) -> None:
     store.commit(process([turn()]), (), [position(5), position(9, partition=1)])
     found = begin(store, {T0: 5, T1: 7, ("turns", 2): None})
     assert found.offsets == {T0: 5, T1: 7, ("turns", 2): 0}
-    assert found.back == {}
+    assert found.rewound == {}
 
 
 def test_an_older_database_takes_the_group_back(store: Store) -> None:
     store.commit(process([turn()]), (), [position(5)])
     found = begin(store, {T0: 50, T1: 8})
-    assert found.offsets == found.back == {T0: 5, T1: 0}
+    assert found.offsets == found.rewound == {T0: 5, T1: 0}
 
 
 def test_an_empty_database_is_filled_from_the_beginning(store: Store) -> None:
-    assert begin(store, {T0: 50}).back == {T0: 0}
+    assert begin(store, {T0: 50}).rewound == {T0: 0}
 
 
 def test_a_database_from_before_takes_over_what_the_group_has_committed(
@@ -65,8 +65,10 @@ def test_a_database_from_before_takes_over_what_the_group_has_committed(
     prepare(store).commit(process([turn()]))
     schema.downgrade(store, "0011")
     schema.upgrade(store)
-    assert begin(store, {T0: 50}).back == {}
+    assert begin(store, {T0: 50}).rewound == {}
     assert [row["next_offset"] for row in rows(store, tables.log_positions)] == [50]
-    assert begin(store, {T0: 60, T1: 8}).back == {T0: 50}
+    assert begin(store, {T0: 60, T1: 8}).rewound == {T0: 50}
     schema.downgrade(store, "0011")
-    assert log_positions.TAKE_OVER not in {row["name"] for row in rows(store, tables.installation)}
+    assert log_positions.ADOPT_OFFSETS not in {
+        row["name"] for row in rows(store, tables.installation)
+    }

@@ -138,13 +138,13 @@ def test_quiet_sessions_are_open_old_and_in_our_partitions(store: SessionStore) 
     store.commit(heard(9, process([turn(session_id="fresh", occurred_at=at(1))], partition=1)))
     ended = [turn(session_id="ended"), end(session_id="ended")]
     store.commit(heard(1, process(ended, partition=1)))
-    assert list(store.quiet_sessions(BUNDLE, NINE, None)) == ["older", "old"]
-    assert list(store.quiet_sessions(BUNDLE, NINE, None, limit=1)) == ["older"]
-    assert list(store.quiet_sessions(BUNDLE, NINE, [0, 1])) == ["old"]
-    assert list(store.quiet_sessions(BUNDLE, NINE, [])) == []
-    assert list(store.quiet_sessions("another", NINE, None)) == []
+    assert list(store.idle_sessions(BUNDLE, NINE, None)) == ["older", "old"]
+    assert list(store.idle_sessions(BUNDLE, NINE, None, limit=1)) == ["older"]
+    assert list(store.idle_sessions(BUNDLE, NINE, [0, 1])) == ["old"]
+    assert list(store.idle_sessions(BUNDLE, NINE, [])) == []
+    assert list(store.idle_sessions("another", NINE, None)) == []
     later = NINE + timedelta(seconds=1)
-    assert list(store.quiet_sessions(BUNDLE, later, None)) == ["older", "old", "fresh"]
+    assert list(store.idle_sessions(BUNDLE, later, None)) == ["older", "old", "fresh"]
 
 
 def test_due_sessions_are_live_and_waiting_for_a_time_that_has_come(store: SessionStore) -> None:
@@ -172,7 +172,7 @@ def test_a_rule_is_due_by_the_clock_of_the_service(store: SessionStore) -> None:
 
 def test_a_rehearsal_leaves_nothing_behind(store: SessionStore) -> None:
     result = process([turn()])
-    store.rehearse(result, MESSAGES)
+    store.dry_run(result, MESSAGES)
     assert loaded(store) == {}
     assert store.outbox_ids() == []
     assert store.commit(result) is None
@@ -192,8 +192,8 @@ def test_messages_stay_in_the_outbox_until_they_are_sent(store: SessionStore) ->
         (first, MESSAGES),
         (second, MESSAGES[:1]),
     ]
-    store.sent([first])
-    store.sent([first])
+    store.delete_outbox_entries([first])
+    store.delete_outbox_entries([first])
     assert store.outbox_ids() == [second]
     assert store.outbox_entries([first]) == []
 
@@ -201,8 +201,8 @@ def test_messages_stay_in_the_outbox_until_they_are_sent(store: SessionStore) ->
 def test_erased_sessions_are_known_and_gone(kind: Kind) -> None:
     kind.store.commit(process([turn(session_id=name) for name in "st"]))
     kind.erase("s")
-    assert kind.store.erased(["s", "t", "nobody"]) == {"s"}
-    assert kind.store.erased([]) == set()
+    assert kind.store.find_erased(["s", "t", "nobody"]) == {"s"}
+    assert kind.store.find_erased([]) == set()
     assert list(loaded(kind.other, "s", "t")) == ["t"]
 
 

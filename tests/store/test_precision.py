@@ -2,9 +2,9 @@
 
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
-from stream_app.store.reading import alerts, precision
-from stream_app.store.reading.alerts import ActionKind, AlertFilter
-from stream_app.store.reading.scope import EVERYTHING, Scope
+from stream_app.store.queries import alerts, precision
+from stream_app.store.queries.alerts import ActionKind, AlertFilter
+from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
 from tests.store.batches import prepare, process, turn
 
@@ -14,23 +14,23 @@ def filled(store: Store, sessions: dict[str, str]) -> dict[str, str]:
     prepare(store)
     for session, team in sessions.items():
         store.commit(process([turn(seq, session_id=session, team=team) for seq in range(4)]))
-    found = alerts.find(store, EVERYTHING, AlertFilter()).items
+    found = alerts.find(store, ALL_SESSIONS, AlertFilter()).items
     return {alert.session_id: alert.episode_id for alert in found}
 
 
 def judge(store: Store, episode: str, reason: Reason) -> None:
-    alert_actions.act(store, EVERYTHING, episode, ActionKind.ACKNOWLEDGE, "sue", reason)
+    alert_actions.record_action(store, ALL_SESSIONS, episode, ActionKind.ACKNOWLEDGE, "sue", reason)
 
 
 def test_it_counts_the_last_judgement_and_leaves_out_not_now(store: Store) -> None:
     episode = filled(store, dict.fromkeys("abcde", "north"))
-    assert precision.by_rule(store, EVERYTHING) == []
+    assert precision.by_rule(store, ALL_SESSIONS) == []
     judge(store, episode["a"], Reason.JUSTIFIED)
     judge(store, episode["b"], Reason.JUSTIFIED_HANDLED)
     judge(store, episode["c"], Reason.JUSTIFIED)
     judge(store, episode["c"], Reason.FALSE_ALARM)
     judge(store, episode["d"], Reason.NOT_NOW)
-    (found,) = precision.by_rule(store, EVERYTHING)
+    (found,) = precision.by_rule(store, ALL_SESSIONS)
     assert (found.justified, found.judged) == (2, 3)
     # Wilson (1927), 2 of 3 at 95 %
     assert round(found.low, 4) == 0.2077

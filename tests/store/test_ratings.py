@@ -4,11 +4,11 @@ import pytest
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import ratings, tables
-from stream_app.store.judged import DoesNotFit, NotThere
 from stream_app.store.people import PersonRole
+from stream_app.store.queries.agreement import rated_turns
 from stream_app.store.ratings import Judgement
-from stream_app.store.reading.agreement import rated_turns
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import InvalidJudgement, NotFound
 from tests.store.batches import BUNDLE
 from tests.store.judging import counsellor, fill, person, supervisor
 from tests.store.reading import rows
@@ -59,7 +59,7 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_kept(
 ) -> None:
     fill(store)
     sue = supervisor(store)
-    with pytest.raises(DoesNotFit):
+    with pytest.raises(InvalidJudgement):
         ratings.rate(store, sue.scope, sue.name, [er(1), given])
     assert rows(store, tables.ratings) == []
 
@@ -70,7 +70,7 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_kept(
 def test_what_is_outside_the_scope_does_not_exist(store: Store, given: Judgement) -> None:
     fill(store)
     sue = supervisor(store)
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         ratings.rate(store, sue.scope, sue.name, [given])
     assert ratings.of_session(store, sue, "south-0") == []
 
@@ -79,9 +79,9 @@ def test_only_the_own_rating_can_be_taken_back(store: Store) -> None:
     fill(store)
     sue = supervisor(store)
     [made] = ratings.rate(store, sue.scope, sue.name, [er(1)])
-    with pytest.raises(NotThere):
-        ratings.take_back(store, "ben", made.rating_id)
-    ratings.take_back(store, "sue", made.rating_id)
+    with pytest.raises(NotFound):
+        ratings.withdraw(store, "ben", made.rating_id)
+    ratings.withdraw(store, "sue", made.rating_id)
     assert rows(store, tables.ratings) == []
 
 
@@ -97,7 +97,7 @@ def test_labels_of_other_heads_come_from_the_bundle(store: Store) -> None:
     sue = supervisor(store)
     given = [er(2, head="question"), er(0, seq=0, head="talk_type")]
     ratings.rate(store, sue.scope, sue.name, given)
-    with pytest.raises(DoesNotFit, match="0 to 2"):
+    with pytest.raises(InvalidJudgement, match="0 to 2"):
         ratings.rate(store, sue.scope, sue.name, [er(3, head="question")])
     paired = rated_turns(store, BUNDLE, ["question", "talk_type"])
     assert [head.ordered for head in paired] == [False, False]

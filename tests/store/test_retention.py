@@ -39,7 +39,7 @@ def store_at(store: Store, number: int, *values: bytes) -> None:
 def removed(
     store: Store, text_before: datetime, sessions_before: datetime = LONG_AGO
 ) -> Counter[str]:
-    return sum(retention.pieces(store, text_before, sessions_before, SAID), Counter[str]())
+    return sum(retention.purge(store, text_before, sessions_before, SAID), Counter[str]())
 
 
 def test_old_text_is_removed_turn_by_turn_and_scores_stay(store: Store) -> None:
@@ -72,16 +72,16 @@ def test_a_session_goes_when_its_last_turn_is_too_old(store: Store) -> None:
 def test_nothing_old_is_nothing_to_do(store: Store) -> None:
     fill(store)
     before = contents(store)
-    assert list(retention.pieces(store, SAID, LONG_AGO, SAID)) == []
+    assert list(retention.purge(store, SAID, LONG_AGO, SAID)) == []
     assert contents(store) == before
 
 
 def test_much_is_removed_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "ROWS_AT_A_TIME", 3)
-    monkeypatch.setattr(retention, "SESSIONS_AT_A_TIME", 1)
+    monkeypatch.setattr(retention, "ROWS_PER_BATCH", 3)
+    monkeypatch.setattr(retention, "SESSIONS_PER_BATCH", 1)
     fill(store)
     far = SAID + timedelta(days=100)
-    pieces = list(retention.pieces(store, far, far, SAID))
+    pieces = list(retention.purge(store, far, far, SAID))
     texts = [piece["texts"] for piece in pieces if "texts" in piece]
     assert texts == [3] * 5 + [1]
     assert sum(piece["sessions"] for piece in pieces) == 2
@@ -89,19 +89,19 @@ def test_much_is_removed_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch
 
 
 def test_one_of_several_workers_does_it_once_a_day(store: Store, other: Store) -> None:
-    assert retention.claim(store, SAID)
-    assert not retention.claim(other, SAID + timedelta(hours=23))
-    assert not retention.claim(store, SAID + timedelta(hours=23))
-    assert retention.claim(other, SAID + timedelta(hours=25))
-    assert not retention.claim(store, SAID + timedelta(hours=26))
+    assert retention.claim_daily_run(store, SAID)
+    assert not retention.claim_daily_run(other, SAID + timedelta(hours=23))
+    assert not retention.claim_daily_run(store, SAID + timedelta(hours=23))
+    assert retention.claim_daily_run(other, SAID + timedelta(hours=25))
+    assert not retention.claim_daily_run(store, SAID + timedelta(hours=26))
 
 
 def test_the_oldest_text_is_known(store: Store) -> None:
-    assert retention.oldest_text(store) is None
+    assert retention.oldest_text_stored_at(store) is None
     fill(store)
-    assert retention.oldest_text(store) == SAID
+    assert retention.oldest_text_stored_at(store) == SAID
     removed(store, SAID + timedelta(days=4.5))
-    assert retention.oldest_text(store) == SAID + timedelta(days=5)
+    assert retention.oldest_text_stored_at(store) == SAID + timedelta(days=5)
 
 
 def test_a_session_whose_state_was_removed_goes_on_with_the_next_turn(store: Store) -> None:

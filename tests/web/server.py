@@ -157,7 +157,7 @@ class Web:
         speaker = self.store.privacy.pseudonym(person.speaker) if person.speaker else None
         if people.find(person.name) is None:
             people.add(Person(person.name, person.role, person.team, speaker), None)
-        return people.new_token(person.name, secrets.token_hex(4))
+        return people.create_token(person.name, secrets.token_hex(4))
 
 
 @contextmanager

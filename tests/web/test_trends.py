@@ -6,17 +6,17 @@ from statistics import fmean
 
 import pytest
 
-from stream_app.store.reading.levels import LevelsOfTurn
+from stream_app.store.queries.turn_levels import TurnLevels
 from stream_app.web.console.trend_chart import chart, in_words
 from stream_app.web.trends import Trend, Week, interval, trends
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
-def session(week: int, number: int, levels: list[int], bundle: str = "m1") -> list[LevelsOfTurn]:
+def session(week: int, number: int, levels: list[int], bundle: str = "m1") -> list[TurnLevels]:
     """Turns of one session with these levels of emotional reactions."""
     return [
-        LevelsOfTurn(
+        TurnLevels(
             session_id=f"{week}-{number}",
             seq=2 * i + 1,
             bundle=bundle,
@@ -29,11 +29,11 @@ def session(week: int, number: int, levels: list[int], bundle: str = "m1") -> li
     ]
 
 
-def first(turns: list[LevelsOfTurn]) -> Trend:
+def first(turns: list[TurnLevels]) -> Trend:
     return trends(turns)[0]
 
 
-def full(week: int, bundle: str = "m1") -> list[LevelsOfTurn]:
+def full(week: int, bundle: str = "m1") -> list[TurnLevels]:
     """A week with enough sessions."""
     return [turn for n in range(3) for turn in session(week, n, [0, n, 2], bundle)]
 
@@ -60,7 +60,7 @@ def test_two_sessions_are_too_few_for_a_mean() -> None:
 
 def test_turns_on_which_the_head_abstained_do_not_count() -> None:
     levels = session(0, 0, [2])[0]
-    abstained = LevelsOfTurn(
+    abstained = TurnLevels(
         "0-0", 3, "m1", levels.started_at, levels.expressed, ["emotional_reactions"], 0
     )
     assert first([abstained]).weeks == []
@@ -70,7 +70,7 @@ def test_a_session_belongs_to_the_week_of_its_start() -> None:
     sunday = session(0, 0, [1])[0].started_at + timedelta(days=6, hours=14)
     assert sunday.isoweekday() == 7
     [turn] = session(0, 0, [1])
-    late = LevelsOfTurn("s", 1, "m1", sunday, turn.expressed, [], 0)
+    late = TurnLevels("s", 1, "m1", sunday, turn.expressed, [], 0)
     assert [week.begins for week in first([late]).weeks] == [date(2026, 3, 2)]
 
 

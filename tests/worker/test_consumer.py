@@ -13,7 +13,7 @@ from faust.types import TP
 
 from stream_app.errors import StoreUnavailable
 from stream_app.settings import Settings
-from stream_app.store.log_positions import Beginning
+from stream_app.store.log_positions import StartOffsets
 from stream_app.worker import app as faust_app
 from stream_app.worker import consumer as consumer_module
 from stream_app.worker.consumer import OrderedConsumer, rate_limited
@@ -227,9 +227,9 @@ async def test_the_consumer_seeks_back_to_the_databases_position(
     """After the restore of an older database, the group is ahead of it."""
     asked: list[Mapping[Any, int | None]] = []
 
-    def beginning(committed: Mapping[Any, int | None]) -> Beginning:
+    def beginning(committed: Mapping[Any, int | None]) -> StartOffsets:
         asked.append(committed)
-        return Beginning({}, {tuple(P0): 2})
+        return StartOffsets({}, {tuple(P0): 2})
 
     consumer.app.find_start = beginning  # type: ignore[attr-defined]
     await consumer.perform_seek()
@@ -248,7 +248,7 @@ async def test_the_worker_crashes_if_the_database_does_not_answer(
     async def crash(problem: Exception) -> None:
         crashed.append(problem)
 
-    def away(_: object) -> Beginning:
+    def away(_: object) -> StartOffsets:
         raise StoreUnavailable("away")
 
     consumer.app.find_start = away  # type: ignore[attr-defined]

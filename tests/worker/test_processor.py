@@ -209,7 +209,7 @@ def test_a_commit_whose_response_was_lost_is_not_repeated(
 def test_states_are_loaded_once_and_then_cached(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
-    store.redaction_took = worker.metrics.redaction_seconds.observe
+    store.observe_redaction = worker.metrics.redaction_seconds.observe
     store.load_states = loading = Failing(store.load_states)
     for seq in range(3):
         handle(worker, [turn(seq), turn(seq, session_id="t")])

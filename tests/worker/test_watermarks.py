@@ -92,7 +92,7 @@ def test_a_timer_does_not_delay_the_idle_flush(store: Store) -> None:
 
 
 def removed(store: Store, now: datetime) -> Counter[str]:
-    pieces = retention.pieces(store, now - 30 * DAY, now - 365 * DAY, now)
+    pieces = retention.purge(store, now - 30 * DAY, now - 365 * DAY, now)
     return sum(pieces, Counter[str]())
 
 

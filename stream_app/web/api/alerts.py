@@ -11,10 +11,10 @@ from stream_app.contracts.scores import Severity
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading import alerts, precision
-from stream_app.store.reading.alerts import ActionKind, AlertFilter, AlertRead, ShownState
-from stream_app.store.reading.facts import Facts, look_up
-from stream_app.store.reading.pages import Page
+from stream_app.store.queries import alerts, precision
+from stream_app.store.queries.alerts import ActionKind, AlertFilter, AlertRead, ShownState
+from stream_app.store.queries.pages import Page
+from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
 from stream_app.web.auth import Member, Supervisor
 from stream_app.web.live_hub import AlertActionMessage
@@ -167,7 +167,7 @@ def _act(
     reason: Reason | None,
     note: str | None,
 ) -> AlertRead:
-    action, alert = alert_actions.act(
+    action, alert = alert_actions.record_action(
         services.store, person.scope, episode_id, kind, person.name, reason, note
     )
     message = AlertActionMessage(
@@ -180,8 +180,8 @@ def _act(
         at=action.at.isoformat(),
         state=alert.state.value,
     )
-    facts = look_up(services.store, [alert.session_id])
-    services.hub.broadcast_action_threadsafe(message, facts.get(alert.session_id, Facts()))
+    facts = read_routing(services.store, [alert.session_id])
+    services.hub.broadcast_action_threadsafe(message, facts.get(alert.session_id, SessionRouting()))
     services.publisher.send_in_background(
         services.settings.alert_action_topic,
         alert.session_id.encode(),

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from stream_app.store import audit
-from stream_app.store.audit import Audited, Trace
-from stream_app.store.reading.pages import Page
+from stream_app.store.audit import AuditAction, AuditEntry
+from stream_app.store.queries.pages import Page
 from stream_app.web.api.fields import Cursor, Identifier, Limit
 from stream_app.web.auth import Admin
 from stream_app.web.services import ServicesDep
@@ -22,10 +22,10 @@ def audit_trail(
         Identifier | None, Query(description="Only entries about this session")
     ] = None,
     by: Annotated[Identifier | None, Query(description="Only actions of this person")] = None,
-    action: Annotated[Audited | None, Query(description="Only this kind of action")] = None,
+    action: Annotated[AuditAction | None, Query(description="Only this kind of action")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
-) -> Page[Trace]:
+) -> Page[AuditEntry]:
     """The audit trail, newest first; for administrators. It contains no transcript text."""
     return audit.find(
         services.store, session_id=session, person=by, action=action, cursor=cursor, limit=limit

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from stream_app.inference.bundle import MANIFEST, Manifest
 from stream_app.settings import Settings
-from stream_app.store.reading import bundles
+from stream_app.store.queries import bundles
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Member
 from stream_app.web.services import ServicesDep

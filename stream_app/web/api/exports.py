@@ -9,10 +9,10 @@ from fastapi.responses import StreamingResponse
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
-from stream_app.store.reading import bundle_facts
-from stream_app.store.reading.sessions import SessionFilter
+from stream_app.store.queries import bundle_info
+from stream_app.store.queries.sessions import SessionFilter
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter
 from stream_app.web.exports import convokit, paging
@@ -102,7 +102,7 @@ def export_turns(
 ) -> StreamingResponse:
     """One row per turn, with scores of the bundle that last scored the session."""
     with_text = _with_text(person, text)
-    columns = turn_columns(bundle_facts.heads(services.store), with_text=with_text)
+    columns = turn_columns(bundle_info.heads(services.store), with_text=with_text)
     _audit(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
     pages = paging.turn_rows(services.store, person, chosen, with_text=with_text)
     return _rows(wanted, columns, pages, "turns")
@@ -132,7 +132,7 @@ def _with_text(person: Person, asked: bool) -> bool:
 
 
 def _audit(services: Services, person: Person, what: str) -> None:
-    audit.record(services.store, person.name, Audited.EXPORT, detail=what)
+    audit.record(services.store, person.name, AuditAction.EXPORT, detail=what)
 
 
 def _rows(

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store.reading import sessions
-from stream_app.store.reading.pages import Page
-from stream_app.store.reading.sessions import Mechanism, Order, SessionCard, SessionFilter
+from stream_app.store.queries import sessions
+from stream_app.store.queries.pages import Page
+from stream_app.store.queries.sessions import Mechanism, Order, SessionCard, SessionFilter
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member
 from stream_app.web.services import ServicesDep

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Mute
 from stream_app.store.people import Person
-from stream_app.store.reading.facts import look_up
+from stream_app.store.queries.routing import read_routing
 from stream_app.web.api.fields import NO_NUL, Identifier, Moment
 from stream_app.web.auth import Supervisor
 from stream_app.web.services import Services, ServicesDep
@@ -72,7 +72,7 @@ def list_mutes(services: ServicesDep, person: Supervisor) -> list[Mute]:
 def mute(services: ServicesDep, person: Supervisor, new: NewMute) -> Mute:
     """Mute a rule, a session or a team. Its alerts are still listed, marked as muted."""
     _check_scope(services, person, new)
-    return alert_actions.mute(
+    return alert_actions.create_mute(
         services.store,
         rule=new.rule,
         session_id=new.session_id,
@@ -98,6 +98,6 @@ def _check_scope(services: Services, person: Person, new: NewMute) -> None:
     if person.team is not None and new.team not in (None, person.team):
         raise HTTPException(403, "you may not mute another team")
     if new.session_id is not None:
-        found = look_up(services.store, [new.session_id]).get(new.session_id)
+        found = read_routing(services.store, [new.session_id]).get(new.session_id)
         if found is None or person.scope.team not in (None, found.team):
             raise HTTPException(404, "no such session")

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from stream_app.store import ratings, samples
+from stream_app.store import calibration_samples, ratings
 from stream_app.store.people import PersonRole
 from stream_app.store.ratings import Judgement, Rating
 from stream_app.web.api.fields import Identifier
@@ -55,7 +55,7 @@ def give_rating(services: ServicesDep, person: Reader, new: NewRating) -> Rating
             return ratings.rate(services.store, person.scope, person.name, given)[0]
         if person.role is not PersonRole.SUPERVISOR:
             raise HTTPException(403, "only supervisors rate calibration samples")
-        return samples.rate(services.store, person, new.sample_id, given)[0]
+        return calibration_samples.rate(services.store, person, new.sample_id, given)[0]
 
 
 @router.get("")
@@ -72,4 +72,4 @@ def list_ratings(
 def take_back_rating(services: ServicesDep, person: Reader, rating_id: Identifier) -> None:
     """Delete one of your ratings. Ratings of calibration samples cannot be deleted."""
     with as_http_errors():
-        ratings.take_back(services.store, person.name, rating_id)
+        ratings.withdraw(services.store, person.name, rating_id)

@@ -8,9 +8,14 @@ from fastapi import APIRouter, Depends, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.contracts.events import Role
-from stream_app.store import samples
+from stream_app.store import calibration_samples
+from stream_app.store.calibration_samples import (
+    MAX_SIZE,
+    MIN_SIZE,
+    CalibrationSample,
+    NewCalibrationSample,
+)
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample
 from stream_app.web import blind_rating, calibration_report
 from stream_app.web.api.alerts import HIDDEN_NAME
 from stream_app.web.api.fields import NO_NUL, Identifier
@@ -22,7 +27,7 @@ from stream_app.web.services import ServicesDep
 router = APIRouter(prefix="/samples", tags=["samples"])
 SEEDS: Final = 2**31
 ReportReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
-Place = Annotated[int, Path(ge=1, le=LARGEST, description="Place in the sample, from 1")]
+Place = Annotated[int, Path(ge=1, le=MAX_SIZE, description="Place in the sample, from 1")]
 
 
 class SampleRequest(BaseModel):
@@ -35,7 +40,7 @@ class SampleRequest(BaseModel):
     team: Annotated[
         Identifier | None, Field(description="Draw only from this team; default: your team, or all")
     ] = None
-    size: Annotated[int, Field(ge=SMALLEST, le=LARGEST, description="Number of turns")] = 40
+    size: Annotated[int, Field(ge=MIN_SIZE, le=MAX_SIZE, description="Number of turns")] = 40
     seed: Annotated[
         int | None,
         Field(
@@ -61,7 +66,7 @@ class Levels(BaseModel):
 class Progress:
     """Progress of a sample. ``finished``: number of raters who have rated every turn."""
 
-    sample: Sample
+    sample: CalibrationSample
     rated: Annotated[int, Field(description="Number of turns that you have rated")]
     left: Annotated[list[int], Field(description="Places of the turns that you have not rated yet")]
     finished: int
@@ -86,38 +91,45 @@ class BlindTurn:
     yours: Annotated[dict[str, int], Field(description="Your ratings so far, by head")]
 
 
-def redact_for(person: Person, sample: Sample) -> Sample:
+def redact_for(person: Person, sample: CalibrationSample) -> CalibrationSample:
     """Remove the name of the person who drew the sample, if the reader is an analyst."""
     return replace(sample, person=HIDDEN_NAME) if person.role is PersonRole.ANALYST else sample
 
 
 @router.post("", status_code=201)
-def draw_sample(services: ServicesDep, person: Supervisor, asked: SampleRequest) -> Sample:
+def draw_sample(
+    services: ServicesDep, person: Supervisor, asked: SampleRequest
+) -> CalibrationSample:
     """Draw counsellor turns at random, each combination of levels about equally often."""
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
     if person.team is not None and asked.team not in (None, person.team):
         raise HTTPException(403, "you may draw only from your own team")
-    new = NewSample(asked.title, asked.bundle, person.team or asked.team, asked.size, seed)
+    new = NewCalibrationSample(
+        asked.title, asked.bundle, person.team or asked.team, asked.size, seed
+    )
     with as_http_errors():
-        return samples.draw(services.store, person, new)
+        return calibration_samples.draw(services.store, person, new)
 
 
 @router.get("")
-def list_samples(services: ServicesDep, person: ReportReader) -> list[Sample]:
+def list_samples(services: ServicesDep, person: ReportReader) -> list[CalibrationSample]:
     """The newest 100 samples."""
-    return [redact_for(person, sample) for sample in samples.find(services.store, person.scope)]
+    return [
+        redact_for(person, sample)
+        for sample in calibration_samples.find(services.store, person.scope)
+    ]
 
 
 @router.get("/{sample_id}")
 def one_sample(services: ServicesDep, person: ReportReader, sample_id: Identifier) -> Progress:
     """One sample, with your progress and that of the other raters."""
     with as_http_errors():
-        sample = samples.one(services.store, person.scope, sample_id)
-    done = samples.work(services.store, sample)
+        sample = calibration_samples.one(services.store, person.scope, sample_id)
+    done = calibration_samples.collect_ratings(services.store, sample)
     return Progress(
         redact_for(person, sample),
         len(done.rated(person.name)),
-        done.left(person.name) if person.role is PersonRole.SUPERVISOR else [],
+        done.unrated(person.name) if person.role is PersonRole.SUPERVISOR else [],
         len(done.finished),
         calibration_report.may_read_report(done, person),
     )
@@ -157,5 +169,5 @@ def report_on_sample(services: ServicesDep, person: ReportReader, sample_id: Ide
     409 until two people have rated every turn; supervisors must be among them.
     """
     with as_http_errors():
-        sample = samples.one(services.store, person.scope, sample_id)
+        sample = calibration_samples.one(services.store, person.scope, sample_id)
         return calibration_report.build_report(services.store, person, sample)

@@ -7,13 +7,13 @@ from fastapi import APIRouter, HTTPException, Path, Query
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading import history, sessions, transcripts
-from stream_app.store.reading.history import TurnPoint
-from stream_app.store.reading.pages import Page, cursor_of, place_of
-from stream_app.store.reading.sessions import Order, SessionCard, SessionFilter
-from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.queries import history, sessions, transcripts
+from stream_app.store.queries.history import TurnPoint
+from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
+from stream_app.store.queries.sessions import Order, SessionCard, SessionFilter
+from stream_app.store.queries.transcripts import TurnRead
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member
 from stream_app.web.path_segments import SESSION_ID
@@ -77,9 +77,9 @@ def turns_of_session(
     get `text: null`; analysts get the role as `speaker`. Reads with text are audited.
     """
     _card(services, person, session_id)
-    after = -1 if cursor is None else place_of(TURNS, cursor, [int])[0]
+    after = -1 if cursor is None else decode_cursor(TURNS, cursor, [int])[0]
     if person.reads_transcripts:
-        audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, "api")
+        audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "api")
     found = transcripts.read(
         services.store, person.scope, session_id, after_seq=after, limit=limit + 1
     )
@@ -88,7 +88,7 @@ def turns_of_session(
     if person.role is PersonRole.ANALYST:
         found = [replace(turn, speaker=turn.role.value) for turn in found]
     more = len(found) > limit
-    return Page(found[:limit], cursor_of(TURNS, [found[limit - 1].seq]) if more else None)
+    return Page(found[:limit], encode_cursor(TURNS, [found[limit - 1].seq]) if more else None)
 
 
 @router.get(f"/{SESSION_ID}/history")

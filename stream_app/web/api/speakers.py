@@ -8,12 +8,12 @@ from fastapi import APIRouter, HTTPException, Path
 from pydantic import Field
 
 from stream_app.store import audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import PersonRole
-from stream_app.store.reading import counsellors, levels
-from stream_app.store.reading.counsellors import Counsellor
-from stream_app.store.reading.pages import Page
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries import counsellors, turn_levels
+from stream_app.store.queries.counsellors import Counsellor
+from stream_app.store.queries.pages import Page
+from stream_app.store.queries.scope import Scope
 from stream_app.web.api.fields import Cursor, Identifier, Limit
 from stream_app.web.auth import Reader
 from stream_app.web.services import ServicesDep
@@ -62,8 +62,8 @@ def one_speaker(
         raise HTTPException(404, "no such counsellor")
     if person.role is not PersonRole.COUNSELLOR:
         detail = f"counsellor {speaker}"
-        audit.record(services.store, person.name, Audited.READ_COUNSELLOR, detail=detail)
+        audit.record(services.store, person.name, AuditAction.READ_COUNSELLOR, detail=detail)
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     scope = Scope(team=person.scope.team, speaker=speaker)
-    turns = levels.of_counsellor(services.store, scope, speaker, since)
+    turns = turn_levels.of_counsellor(services.store, scope, speaker, since)
     return SpeakerRead(found, MIN_SESSIONS, trends(turns))

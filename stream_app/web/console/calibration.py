@@ -9,11 +9,17 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import LEVELS
-from stream_app.store import disputes, samples
-from stream_app.store.judged import NotNow
+from stream_app.store import calibration_samples, disputes
+from stream_app.store.calibration_samples import (
+    MAX_SIZE,
+    MIN_SIZE,
+    CalibrationSample,
+    NewCalibrationSample,
+    SampleRatings,
+)
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading import bundle_facts
-from stream_app.store.samples import LARGEST, SMALLEST, NewSample, Sample, Work
+from stream_app.store.queries import bundle_info
+from stream_app.store.scored_turns import StateConflict
 from stream_app.web import agreement, blind_rating, calibration_report
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleRequest, redact_for
@@ -42,8 +48,8 @@ STEPS: Final = {
 class SampleView:
     """A calibration sample with the progress of the reader and of the other raters."""
 
-    sample: Sample
-    done: Work
+    sample: CalibrationSample
+    done: SampleRatings
     person: Person
 
     @property
@@ -59,7 +65,7 @@ class SampleView:
     @property
     def next_place(self) -> int | None:
         """The next turn to rate; None if all are rated."""
-        left = self.done.left(self.person.name)
+        left = self.done.unrated(self.person.name)
         return left[0] if left else None
 
     @property
@@ -101,10 +107,12 @@ def draw(
         }
     )
     chosen = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
-    new = NewSample(asked.title, asked.bundle, person.team or asked.team, asked.size, chosen)
+    new = NewCalibrationSample(
+        asked.title, asked.bundle, person.team or asked.team, asked.size, chosen
+    )
     try:
-        made = samples.draw(services.store, person, new)
-    except NotNow as problem:
+        made = calibration_samples.draw(services.store, person, new)
+    except StateConflict as problem:
         return _overview(request, services, person, refused=str(problem), status=409)
     return RedirectResponse(f"/calibration/{made.sample_id}", status_code=303)
 
@@ -115,8 +123,12 @@ def sample(
 ) -> Response:
     """Show progress, and the report if the reader may read it."""
     with as_http_errors():
-        found = samples.one(services.store, person.scope, sample_id)
-    shown = SampleView(redact_for(person, found), samples.work(services.store, found), person)
+        found = calibration_samples.one(services.store, person.scope, sample_id)
+    shown = SampleView(
+        redact_for(person, found),
+        calibration_samples.collect_ratings(services.store, found),
+        person,
+    )
     report = (
         calibration_report.build_report(services.store, person, found) if shown.report else None
     )
@@ -150,8 +162,10 @@ def rate(
     values = dict(zip(MECHANISMS, given, strict=True))
     with as_http_errors():
         blind_rating.rate_turn(services.store, person, sample_id, place, values)
-        done = samples.work(services.store, samples.one(services.store, person.scope, sample_id))
-    left = done.left(person.name)
+        done = calibration_samples.collect_ratings(
+            services.store, calibration_samples.one(services.store, person.scope, sample_id)
+        )
+    left = done.unrated(person.name)
     following = [other for other in left if other > place] or left
     to = f"/turns/{following[0]}" if following else ""
     return RedirectResponse(f"/calibration/{sample_id}{to}", status_code=303)
@@ -164,23 +178,26 @@ def _overview(
     found = (
         []
         if person.role is PersonRole.COUNSELLOR
-        else samples.find(store, person.scope, MAX_SAMPLES)
+        else calibration_samples.find(store, person.scope, MAX_SAMPLES)
     )
-    bundles = sorted(bundle_facts.read(store), reverse=True)
+    bundles = sorted(bundle_info.read(store), reverse=True)
     return render(
         request,
         "calibration.html",
         person,
         status,
-        shown=[SampleView(each, samples.work(store, each), person) for each in found],
+        shown=[
+            SampleView(each, calibration_samples.collect_ratings(store, each), person)
+            for each in found
+        ],
         bundles=bundles,
         agreements=[
             (bundle, agreement.of_bundle(store, bundle), disputes.counts(store, bundle))
             for bundle in bundles
         ],
         refused=refused,
-        smallest=SMALLEST,
-        largest=LARGEST,
+        smallest=MIN_SIZE,
+        largest=MAX_SIZE,
     )
 
 

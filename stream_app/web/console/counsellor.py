@@ -9,11 +9,11 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
 from stream_app.store import audit, disputes
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading import levels, sessions
-from stream_app.store.reading.scope import Scope
-from stream_app.store.reading.sessions import Order, SessionFilter
+from stream_app.store.queries import sessions, turn_levels
+from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.sessions import Order, SessionFilter
 from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Counsellor, Supervisor
@@ -48,7 +48,7 @@ def counsellor(
     if not sessions.find(services.store, scope, SessionFilter(), limit=1).items:
         raise HTTPException(404)
     audit.record(
-        services.store, person.name, Audited.READ_COUNSELLOR, detail=f"counsellor {pseudonym}"
+        services.store, person.name, AuditAction.READ_COUNSELLOR, detail=f"counsellor {pseudonym}"
     )
     return _page(request, services, person, scope, pseudonym, cursor)
 
@@ -63,7 +63,7 @@ def _page(
 ) -> Response:
     store = services.store
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
-    found = levels.of_counsellor(store, scope, speaker, since)
+    found = turn_levels.of_counsellor(store, scope, speaker, since)
     sessions_used, points = loading.recent_points(found)
     page = sessions.find(store, scope, SessionFilter(), Order.START, cursor, PAGE_SIZE)
     bundle = page.items[0].bundle if page.items else None

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from stream_app.errors import StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
-from stream_app.store.reading.pages import BadCursor
+from stream_app.store.queries.pages import BadCursor
 from stream_app.web.auth import NotSignedIn
 from stream_app.web.console.rendering import address_of, render
 from stream_app.web.security import HEADERS

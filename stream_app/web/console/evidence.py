@@ -9,8 +9,8 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TOTAL, Stage
 from stream_app.core.heads import LEVELS, SATISFACTION, Dimension, Head, HeadKind
 from stream_app.core.perceived import PerceivedGroup, Validity
-from stream_app.store.reading.bundle_facts import BundleFacts
-from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
+from stream_app.store.queries.bundle_info import BundleInfo
+from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
 
 NEGATIVE_LABELS: Final = ("none", "no")
 """Labels that say that something is absent; they get no chip."""
@@ -96,7 +96,7 @@ def turn_view(
     turn: TurnRead,
     bundle: str,
     neighbours: Sequence[int],
-    facts: BundleFacts,
+    facts: BundleInfo,
 ) -> TurnView:
     """Build the view of a turn.
 

@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
 from stream_app.store.people import Person
-from stream_app.store.reading import alerts, precision
-from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.store.queries import alerts, precision
+from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.web.api import alerts as alerts_api
 from stream_app.web.api import mutes as mutes_api
 from stream_app.web.api.fields import EpisodeId, Identifier

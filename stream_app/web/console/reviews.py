@@ -22,7 +22,7 @@ class Reviews:
 
     @property
     def waiting(self) -> list[Dispute]:
-        """Unanswered disputes."""
+        """DeliveryUnconfirmed disputes."""
         return [one for found in self.disputes.values() for one in found if one.decision is None]
 
 

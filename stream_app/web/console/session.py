@@ -10,12 +10,12 @@ from markupsafe import Markup
 from stream_app.contracts.scores import MECHANISMS, SessionStatus
 from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
-from stream_app.store.reading import alerts, bundle_facts, sessions, transcripts
-from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
-from stream_app.store.reading.bundle_facts import BundleFacts
-from stream_app.store.reading.sessions import SessionCard
+from stream_app.store.queries import alerts, bundle_info, sessions, transcripts
+from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.store.queries.bundle_info import BundleInfo
+from stream_app.store.queries.sessions import SessionCard
 from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
@@ -40,7 +40,7 @@ class SessionView:
     """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns."""
 
     card: SessionCard
-    facts: BundleFacts
+    facts: BundleInfo
     alerts: list[AlertRead]
     page: int
     pages: int
@@ -105,7 +105,7 @@ def session(
     """Show the session. The read is audited and has no effect on the session."""
     position = services.hub.position
     top = _session(services, person, session_id, page)
-    audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id)
+    audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id)
     first = top.page * PAGE_TURNS
     facts = top.facts
     turns = transcripts.read(
@@ -157,7 +157,9 @@ def turn(
 ) -> Response:
     """Render one turn, for live updates."""
     top = _session(services, person, session_id, None)
-    audit.record(services.store, person.name, Audited.READ_TRANSCRIPT, session_id, f"turn {seq}")
+    audit.record(
+        services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, f"turn {seq}"
+    )
     facts = top.facts
     around = transcripts.read(
         services.store,
@@ -196,7 +198,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
-    facts = bundle_facts.read(services.store).get(card.bundle, BundleFacts())
+    facts = bundle_info.read(services.store).get(card.bundle, BundleInfo())
     own = AlertFilter(session_id=session_id)
     found = alerts.find(services.store, person.scope, own, limit=MAX_ALERTS).items
     last = page_of(last_seq(card))

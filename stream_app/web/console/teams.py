@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from stream_app.store.reading import bundle_facts, cohorts
+from stream_app.store.queries import bundle_info, cohorts
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
 from stream_app.web.cohorts import build_table
@@ -23,7 +23,7 @@ def teams(
     request: Request, services: ServicesDep, person: ReportReader, bundle: Identifier | None = None
 ) -> Response:
     """Show one model at a time, because means of different models are not comparable."""
-    known = sorted(bundle_facts.read(services.store), reverse=True)
+    known = sorted(bundle_info.read(services.store), reverse=True)
     chosen = bundle if bundle in known else next(iter(known), None)
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     found = cohorts.read(services.store, person.scope, chosen, since) if chosen else []

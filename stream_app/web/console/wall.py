@@ -10,9 +10,9 @@ from markupsafe import Markup
 from stream_app.contracts.events import MAX_ID_CHARS, Domain
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store.people import Person
-from stream_app.store.reading import alerts, bundle_facts, sessions, teams
-from stream_app.store.reading.alerts import AlertFilter, AlertRead, ShownState
-from stream_app.store.reading.sessions import SessionCard
+from stream_app.store.queries import alerts, bundle_info, sessions, teams
+from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.store.queries.sessions import SessionCard
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member
@@ -103,7 +103,7 @@ def card(
 
 
 def _cards(services: Services, person: Person, found: list[SessionCard]) -> list[WallCard]:
-    facts = bundle_facts.read(services.store)
+    facts = bundle_info.read(services.store)
     urgent: dict[str, AlertRead] = {}
     only_session = found[0].session_id if len(found) == 1 else None
     open_alerts = AlertFilter(states=_OPEN_STATES, session_id=only_session)
@@ -111,7 +111,7 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
         other = urgent.get(alert.session_id)
         if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):
             urgent[alert.session_id] = alert
-    unknown = bundle_facts.BundleFacts()
+    unknown = bundle_info.BundleInfo()
     cards = [
         WallCard(
             redact_for(person, session),

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import Dimension, Head, HeadKind
-from stream_app.store.reading.sessions import SessionCard
-from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
+from stream_app.store.queries.sessions import SessionCard
+from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
 
 Row = dict[str, Any]
 

@@ -14,9 +14,9 @@ import msgspec
 
 from stream_app import __version__
 from stream_app.store.people import Person
-from stream_app.store.reading import bundle_facts
-from stream_app.store.reading.sessions import SessionCard, SessionFilter
-from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.queries import bundle_info
+from stream_app.store.queries.sessions import SessionCard, SessionFilter
+from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.repository import Store
 from stream_app.web.exports.columns import (
     SESSIONS,
@@ -68,7 +68,7 @@ def corpus(
 ) -> Iterator[bytes]:
     """Yield the zip in chunks."""
     buffer = Buffer()
-    columns = turn_columns(bundle_facts.heads(store), with_text=False)
+    columns = turn_columns(bundle_info.heads(store), with_text=False)
     meta = [column for column in columns if column.name not in _NOT_META]
     with ExitStack() as stack:
         spooled = [

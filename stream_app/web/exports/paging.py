@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 from stream_app.store import audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
-from stream_app.store.reading import sessions, transcripts
-from stream_app.store.reading.sessions import Order, SessionCard, SessionFilter
-from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.queries import sessions, transcripts
+from stream_app.store.queries.sessions import Order, SessionCard, SessionFilter
+from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.repository import Store
 from stream_app.web.exports.columns import Row, session_row, speaker_numbering, turn_row
 
@@ -29,7 +29,7 @@ def cards(
         page = sessions.find(store, person.scope, chosen, Order.ID, cursor, SESSIONS_PER_PAGE)
         if audit_detail is not None:
             ids = [card.session_id for card in page.items]
-            audit.record_all(store, person.name, Audited.READ_TRANSCRIPT, ids, audit_detail)
+            audit.record_all(store, person.name, AuditAction.READ_TRANSCRIPT, ids, audit_detail)
         yield page.items
         cursor = page.next_cursor
         if cursor is None:

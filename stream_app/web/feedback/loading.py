@@ -9,14 +9,14 @@ import msgspec
 from stream_app.contracts.events import Domain, Role
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
 from stream_app.store import audit
-from stream_app.store.audit import Audited
-from stream_app.store.judged import NotThere
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading import sessions, transcripts
-from stream_app.store.reading.levels import LevelsOfTurn
-from stream_app.store.reading.scope import Scope
-from stream_app.store.reading.transcripts import TurnRead
+from stream_app.store.queries import sessions, transcripts
+from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.transcripts import TurnRead
+from stream_app.store.queries.turn_levels import TurnLevels
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import NotFound
 from stream_app.web.feedback import composition
 from stream_app.web.feedback.composition import CounsellorTurn, Feedback, Points, TooEarly
 
@@ -30,15 +30,15 @@ def session_feedback(store: Store, person: Person, session_id: str) -> list[Feed
     This reads the transcript, so it is audited.
 
     Raises:
-        NotThere: the session does not exist, or this person may not see it.
+        NotFound: the session does not exist, or this person may not see it.
         TooEarly: the session is still open.
     """
     card = sessions.one(store, person.scope, session_id)
     if card is None:
-        raise NotThere("no such session")
+        raise NotFound("no such session")
     if card.status is SessionStatus.OPEN:
         raise TooEarly("feedback is available after the session, which is still open")
-    audit.record(store, person.name, Audited.READ_TRANSCRIPT, session_id, "feedback")
+    audit.record(store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "feedback")
     by_counsellor = _turns(_read(store, person.scope, session_id), card.bundle)
     if person.role is PersonRole.COUNSELLOR:
         by_counsellor = {
@@ -51,7 +51,7 @@ def session_feedback(store: Store, person: Person, session_id: str) -> list[Feed
     ]
 
 
-def recent_points(levels: Sequence[LevelsOfTurn]) -> tuple[int, Points]:
+def recent_points(levels: Sequence[TurnLevels]) -> tuple[int, Points]:
     """The number of recent sessions used, and one strength and one suggestion from them."""
     recent = list(dict.fromkeys(turn.session_id for turn in levels))[-RECENT_SESSIONS:]
     turns = [

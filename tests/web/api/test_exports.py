@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from stream_app.inference.bundle import load
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading.sessions import SessionFilter
+from stream_app.store.queries.sessions import SessionFilter
 from stream_app.web.exports import columns, formats, paging
 from stream_app.web.exports.columns import SESSIONS, Column, ColumnKind, turn_columns
 from stream_app.web.exports.formats import FORMULA_STARTS, Format

@@ -13,7 +13,7 @@ from stream_app import bootstrap
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
-from stream_app.store.reading import sessions
+from stream_app.store.queries import sessions
 from stream_app.web.live_hub import TooManyClients
 from tests.store import databases
 
@@ -27,7 +27,7 @@ def get(tmp_path: Path) -> Iterator[Get]:
     )
     store = bootstrap.store(chosen)
     People(store).add(Person("sue", PersonRole.SUPERVISOR), None)
-    token = People(store).new_token("sue", "test")
+    token = People(store).create_token("sue", "test")
     app = httpx.ASGITransport(bootstrap.web(chosen), raise_app_exceptions=False)
 
     async def ask(path: str) -> httpx.Response:

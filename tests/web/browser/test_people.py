@@ -9,11 +9,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import disputes, samples
-from stream_app.store.judged import DoesNotFit
+from stream_app.store import calibration_samples, disputes
+from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person
 from stream_app.store.ratings import Judgement
-from stream_app.store.samples import NewSample
+from stream_app.store.scored_turns import InvalidJudgement
 from tests.web.browser.conftest import PHONE, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer
 
@@ -40,8 +40,10 @@ def web(new_web: NewWeb) -> ScoredWeb:
 @pytest.fixture
 def sample(web: ScoredWeb) -> str:
     """The address of a new calibration sample."""
-    new = NewSample("Autumn", scorer().bundle_id, "north", SIZE, 3)
-    return f"/calibration/{samples.draw(web.store, _person(web, 'nora'), new).sample_id}"
+    new = NewCalibrationSample("Autumn", scorer().bundle_id, "north", SIZE, 3)
+    return (
+        f"/calibration/{calibration_samples.draw(web.store, _person(web, 'nora'), new).sample_id}"
+    )
 
 
 def _person(web: ScoredWeb, name: str) -> Person:
@@ -58,7 +60,7 @@ def _dispute(web: ScoredWeb) -> None:
                 disputes.contest(
                     web.store, _person(web, "cleo"), OVER[0], seq, head, None, "I did say so."
                 )
-            except DoesNotFit:
+            except InvalidJudgement:
                 continue
             return
     raise AssertionError("the model abstained everywhere")
@@ -66,11 +68,11 @@ def _dispute(web: ScoredWeb) -> None:
 
 def _rate(web: ScoredWeb, sample: str, name: str) -> None:
     person, sample_id = _person(web, name), sample.rpartition("/")[2]
-    found = samples.one(web.store, person.scope, sample_id)
-    for turn in samples.work(web.store, found).turns:
+    found = calibration_samples.one(web.store, person.scope, sample_id)
+    for turn in calibration_samples.collect_ratings(web.store, found).turns:
         level = turn.place % 3
         given = [Judgement(turn.session_id, turn.seq, head, level) for head in MECHANISMS]
-        samples.rate(web.store, person, sample_id, given)
+        calibration_samples.rate(web.store, person, sample_id, given)
 
 
 def fits(page: Page) -> bool:
@@ -93,7 +95,9 @@ def test_a_sample_can_be_rated_with_only_the_keyboard(
             page.keyboard.press(key)
     page.wait_for_url(f"**{sample}")
     expect(page.get_by_text("Your ratings are final")).to_be_visible()
-    done = samples.work(web.store, samples.find(web.store, _person(web, "nora").scope)[0])
+    done = calibration_samples.collect_ratings(
+        web.store, calibration_samples.find(web.store, _person(web, "nora").scope)[0]
+    )
     levels = dict(zip(MECHANISMS, (0, 1, 2), strict=True))
     assert done.values["nora"] == dict.fromkeys(range(1, SIZE + 1), levels)
 

@@ -13,9 +13,9 @@ from playwright.sync_api import Page, expect
 
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
-from stream_app.store.reading import alerts
-from stream_app.store.reading.alerts import ActionKind, AlertFilter
-from stream_app.store.reading.scope import EVERYTHING
+from stream_app.store.queries import alerts
+from stream_app.store.queries.alerts import ActionKind, AlertFilter
+from stream_app.store.queries.scope import ALL_SESSIONS
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb
 
@@ -60,10 +60,10 @@ def _handle_alerts(web: ScoredWeb) -> None:
     """Acknowledge and resolve the older alerts."""
     reasons = (Reason.JUSTIFIED_HANDLED, Reason.JUSTIFIED, Reason.FALSE_ALARM)
     over = AlertFilter(states=frozenset({alerts.ShownState.RESOLVED}))
-    for place, alert in enumerate(alerts.find(web.store, EVERYTHING, over).items):
-        alert_actions.act(
+    for place, alert in enumerate(alerts.find(web.store, ALL_SESSIONS, over).items):
+        alert_actions.record_action(
             web.store,
-            EVERYTHING,
+            ALL_SESSIONS,
             alert.episode_id,
             ActionKind.ACKNOWLEDGE,
             "sue",

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from stream_app.store import audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer, turn
 
@@ -217,8 +217,8 @@ def test_a_long_session_is_paged(web: ScoredWeb, open_tab: OpenTab) -> None:
 
 def test_opening_a_session_is_audited(web: ScoredWeb, open_tab: OpenTab) -> None:
     open_tab(web, "nora", to="/sessions/warm")
-    newest = audit.trail(web.store, "warm")[0]
-    assert (newest.person, newest.action) == ("nora", Audited.READ_TRANSCRIPT.value)
+    newest = audit.latest(web.store, "warm")[0]
+    assert (newest.person, newest.action) == ("nora", AuditAction.READ_TRANSCRIPT.value)
 
 
 def test_a_session_of_another_team_is_not_found(web: ScoredWeb, open_tab: OpenTab) -> None:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.perceived import PerceivedGroup, Validity
-from stream_app.store.reading.bundle_facts import BundleFacts
-from stream_app.store.reading.transcripts import ScoreOfTurn, TurnRead
+from stream_app.store.queries.bundle_info import BundleInfo
+from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
 from stream_app.web.console.evidence import Bar, Chip, segments, turn_view
 
 ER, IP, EX = MECHANISMS
-FACTS = BundleFacts(3, 3)
+FACTS = BundleInfo(3, 3)
 places = st.integers(0, 45)
 spans = st.dictionaries(
     st.sampled_from(MECHANISMS), st.lists(st.tuples(places, places), max_size=4)
@@ -159,9 +159,9 @@ def test_a_hidden_head_is_not_listed_as_abstained() -> None:
 
 def test_the_window_depends_on_the_stage() -> None:
     around = [0, 1, 2, 3, 4, 5, 6, 7]
-    final = turn_view(turn(score()), "b", around, BundleFacts(2, 3))
+    final = turn_view(turn(score()), "b", around, BundleInfo(2, 3))
     assert (final.before, final.after) == ([1, 2], [4, 5, 6])
-    provisional = turn_view(turn(score(Stage.PROVISIONAL)), "b", around, BundleFacts(2, 3))
+    provisional = turn_view(turn(score(Stage.PROVISIONAL)), "b", around, BundleInfo(2, 3))
     assert (provisional.before, provisional.after) == ([1, 2], [])
 
 

@@ -55,6 +55,6 @@ def as_(filled: Store, tmp_path: Path) -> As:
     app = bootstrap.web(Settings().model_copy(update={"database_url": url}))
 
     def client(name: str) -> Client:
-        return Client(app, People(filled).new_token(name, "test") if name else "")
+        return Client(app, People(filled).create_token(name, "test") if name else "")
 
     return client

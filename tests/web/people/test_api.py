@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import audit, samples
+from stream_app.store import audit, calibration_samples
+from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
 from tests.store import batches
 from tests.store.batches import BUNDLE
@@ -110,11 +111,11 @@ def test_the_counsellor_and_their_supervisor_read_feedback_and_reads_are_audited
     address = "/api/v1/sessions/north-0/feedback"
     for name, status in (("sam", 404), ("olu", 404), ("ana", 403), ("ada", 403), ("", 401)):
         assert as_(name).get(address).status_code == status
-    assert audit.trail(filled, "north-0") == []
+    assert audit.latest(filled, "north-0") == []
     [body] = as_("noor").get(address).json()
     assert [part["mechanism"] for part in body["mechanisms"]] == list(MECHANISMS)
     assert as_("sue").get(address).json() == [body]
-    assert {(t.person, t.detail) for t in audit.trail(filled, "north-0")} == {
+    assert {(t.person, t.detail) for t in audit.latest(filled, "north-0")} == {
         ("noor", "feedback"),
         ("sue", "feedback"),
     }
@@ -154,7 +155,7 @@ def test_a_sample_from_drawing_to_report(as_: As, filled: Store) -> None:
     assert body["comparisons"][0]["counts"] == [[0, 0, 0], [0, 6, 0], [0, 0, 0]]
     assert as_("ana").get(f"{address}/report").json()["you"] is None
     assert as_("pat").get(f"{address}/report").status_code == 409, "has yet to rate"
-    reads = [t for t in audit.trail(filled) if t.action == "read transcript"]
+    reads = [t for t in audit.latest(filled) if t.action == "read transcript"]
     assert {t.person for t in reads} == {"sue", "ben"}
     assert len({t.session_id for t in reads}) > 1
 
@@ -193,8 +194,10 @@ def test_a_team_supervisor_draws_only_from_the_own_team(as_: As, filled: Store) 
     assert as_("sue").post("/api/v1/samples", json=other).status_code == 403
     assert draw(as_)["team"] == "north"
     everywhere = draw(as_, "pat", size=300)
-    sample = samples.one(filled, samples.Scope(), everywhere["sample_id"])
-    teams = {turn.session_id[:5] for turn in samples.work(filled, sample).turns}
+    sample = calibration_samples.one(filled, ALL_SESSIONS, everywhere["sample_id"])
+    teams = {
+        turn.session_id[:5] for turn in calibration_samples.collect_ratings(filled, sample).turns
+    }
     assert teams == {"north", "south"}
     assert [s["sample_id"] for s in as_("sam").get("/api/v1/samples").json()] == []
 

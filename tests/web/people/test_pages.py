@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import audit, disputes, samples, tables
+from stream_app.store import audit, calibration_samples, disputes, tables
 from stream_app.store.people import People
 from stream_app.store.repository import Store
 from tests.fakes import FakeScorer
@@ -101,7 +101,7 @@ def test_a_supervisor_sees_only_the_own_teams_sessions_and_is_audited(
     page = proper(as_("sue").get(f"/counsellors/{noor(filled)}"))
     assert "north-0" in page
     assert "elsewhere" not in page
-    [trace] = [t for t in audit.trail(filled) if t.action == "read counsellor"]
+    [trace] = [t for t in audit.latest(filled) if t.action == "read counsellor"]
     assert (trace.person, trace.detail) == ("sue", f"counsellor {noor(filled)}")
 
 
@@ -189,7 +189,7 @@ def test_a_sample_is_drawn_rated_blind_and_reported_without_javascript(
     assert "Your ratings are final" in report
     assert proper(as_("ana").get(address))
     assert as_("ana").get(f"{address}/turns/1").status_code == 403
-    reads = [t for t in audit.trail(filled) if t.action == "read transcript"]
+    reads = [t for t in audit.latest(filled) if t.action == "read transcript"]
     assert len(reads) == 10
 
 
@@ -229,7 +229,9 @@ def test_an_erased_turn_is_skipped(as_: As, filled: Store) -> None:
     address = as_("sue").post("/calibration", data=form).headers["location"]
     person = People(filled).find("sue")
     assert person
-    turn = samples.work(filled, samples.find(filled, person.scope)[0]).turns[0]
+    turn = calibration_samples.collect_ratings(
+        filled, calibration_samples.find(filled, person.scope)[0]
+    ).turns[0]
     with filled.transaction() as connection:
         connection.execute(
             sa.update(tables.turns)

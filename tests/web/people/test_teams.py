@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.store import tables
-from stream_app.store.reading.cohorts import CohortSession
+from stream_app.store.queries.cohorts import CohortSession
 from stream_app.store.repository import Store
 from stream_app.web.cohorts import ALL, Cell, CohortTable, build_table
 from tests.store.batches import BUNDLE

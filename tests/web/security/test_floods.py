@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from stream_app.store.reading.scope import EVERYTHING
+from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
 from stream_app.web.body_limit import MAX_BODY_BYTES
 from stream_app.web.live_hub import MAX_CLIENTS_PER_PERSON, Hub, Subscription, TooManyClients
@@ -49,7 +49,7 @@ def test_one_person_cannot_use_up_all_live_streams() -> None:
     with ExitStack() as stack:
         for _ in range(MAX_CLIENTS_PER_PERSON):
             hub.check_room("pat")
-            stack.enter_context(hub.subscribe(Subscription(EVERYTHING, person="pat"), None))
+            stack.enter_context(hub.subscribe(Subscription(ALL_SESSIONS, person="pat"), None))
         with pytest.raises(TooManyClients):
             hub.check_room("pat")
         hub.check_room("sam")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import text
 
-from stream_app.store.interventions import interventions
+from stream_app.store.interventions import find_interventions
 from stream_app.store.repository import Store
 from tests.web.people.conftest import As
 
@@ -41,5 +41,5 @@ def test_the_reason_of_a_mute_is_not_in_deliveries(filled: Store, as_: As) -> No
 
     with filled.reading() as connection:
         later = datetime.now(UTC) + timedelta(seconds=1)
-        found = interventions(connection, [Subject()], later)
+        found = find_interventions(connection, [Subject()], later)
     assert found[alert["episode_id"]].reason == "muted"

@@ -1,9 +1,9 @@
 """Analysts and colleagues cannot identify people."""
 
-from stream_app.store import samples
+from stream_app.store import calibration_samples
+from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People
 from stream_app.store.repository import Store
-from stream_app.store.samples import NewSample
 from stream_app.web import blind_rating, calibration_report
 from tests.store import batches, judging
 from tests.web.people.conftest import As
@@ -26,7 +26,9 @@ def test_the_wall_shows_an_analyst_no_pseudonym(filled: Store, as_: As) -> None:
 def test_an_analyst_does_not_see_who_drew_a_sample(filled: Store, as_: As) -> None:
     sue = People(filled).find("sue")
     assert sue is not None
-    sample = samples.draw(filled, sue, NewSample("t", batches.BUNDLE, "north", 5, 1))
+    sample = calibration_samples.draw(
+        filled, sue, NewCalibrationSample("t", batches.BUNDLE, "north", 5, 1)
+    )
     ana = as_("ana")
     assert [each["person"] for each in ana.get("/api/v1/samples").json()] == ["withheld"]
     one = ana.get(f"/api/v1/samples/{sample.sample_id}").json()
@@ -40,7 +42,9 @@ def test_raters_letters_do_not_follow_their_names(filled: Store) -> None:
     raters = [judging.supervisor(filled, name) for name in ("abe", "bea", "cid", "dot")]
     orders = set()
     for seed in range(6):
-        sample = samples.draw(filled, raters[0], NewSample("t", batches.BUNDLE, "north", 5, seed))
+        sample = calibration_samples.draw(
+            filled, raters[0], NewCalibrationSample("t", batches.BUNDLE, "north", 5, seed)
+        )
         for rater in raters:
             for place in range(1, sample.size + 1):
                 levels = dict.fromkeys(calibration_report.MECHANISMS, 1)

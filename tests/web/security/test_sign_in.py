@@ -18,9 +18,9 @@ from pydantic import SecretStr
 
 from stream_app.commands import people as accounts
 from stream_app.settings import Settings
-from stream_app.store.attempts import Attempts, TooManyAttempts
 from stream_app.store.people import People, PersonRole
 from stream_app.store.repository import Store
+from stream_app.store.sign_in_throttle import SignInThrottle, TooManyAttempts
 from stream_app.web.auth import hash_password
 from tests.web.people.conftest import As
 from tests.web.server import serving
@@ -72,12 +72,12 @@ def test_a_disabled_account_is_signed_out_at_once(filled: Store, as_: As) -> Non
 
 def test_a_lost_token_can_be_revoked(filled: Store, tmp_path: Path) -> None:
     people = People(filled)
-    lost, other = people.new_token("pat", "laptop"), people.new_token("pat", "shift report")
+    lost, other = people.create_token("pat", "laptop"), people.create_token("pat", "shift report")
     environment = {**os.environ, "RAPPORT_DATABASE_URL": f"sqlite:///{tmp_path}/rapport.db"}
     command = [sys.executable, "-m", "stream_app.cli", "people", "revoke", "pat", "--label"]
     assert subprocess.run([*command, "laptop"], env=environment, check=False).returncode == 0
-    assert people.of_token(lost) is None
-    assert people.of_token(other) is not None
+    assert people.find_by_token(lost) is None
+    assert people.find_by_token(other) is not None
     again = subprocess.run([*command, "laptop"], env=environment, check=False, capture_output=True)
     assert again.returncode != 0
     assert b"pat has no token with the label laptop" in again.stderr + again.stdout
@@ -106,12 +106,12 @@ def test_signing_in_deletes_expired_tokens(filled: Store, as_: As) -> None:
     people, now = People(filled), datetime.now(UTC)
     over = people.sign_in("pat", now - timedelta(seconds=1))
     good = people.sign_in("pat", now + timedelta(hours=1))
-    assert people.of_token(over) is None
+    assert people.find_by_token(over) is None
     people.sign_in("pat", now + timedelta(hours=1))
     with filled.reading() as connection:
         kept = connection.exec_driver_sql("select count(*) from access_tokens").scalar()
     assert kept == 2
-    assert people.of_token(good) is not None
+    assert people.find_by_token(good) is not None
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/appearance", "/alerts/x/note"])
@@ -142,7 +142,7 @@ def sign_in(as_: As, name: str, password: str = "wrong") -> int:
 def test_unknown_names_from_an_address_do_not_lock_out_others_there(filled: Store, as_: As) -> None:
     """Many people may share an address, and Pat has entered no wrong password."""
     People(filled).set_password("pat", hash_password(PASSWORD))
-    attempts = Attempts(filled)
+    attempts = SignInThrottle(filled)
     for number in range(150):
         attempts.begin(f"nobody-{number}", "127.0.0.1")
     assert sign_in(as_, "pat", PASSWORD) == 303
@@ -153,7 +153,7 @@ def test_wrong_passwords_from_elsewhere_do_not_lock_out_known_addresses(
 ) -> None:
     People(filled).set_password("pat", hash_password(PASSWORD))
     assert sign_in(as_, "pat", PASSWORD) == 303
-    attempts = Attempts(filled)
+    attempts = SignInThrottle(filled)
     for number in range(101):
         with suppress(TooManyAttempts):
             attempts.begin("pat", f"10.0.0.{number}")

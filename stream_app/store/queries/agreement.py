@@ -1,4 +1,4 @@
-"""Pairs of judgements about the same turn: people and the model, and people among themselves."""
+"""Ratings of the same turn by people and the model, as input of agreement statistics."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,21 +9,21 @@ from typing import Any
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store.judged import Head, heads
 from stream_app.store.people import PersonRole
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import ScoredHead, find_heads
 from stream_app.store.tables import people, ratings, turn_scores
 
-Place = tuple[str, int]
-"""Session and seq."""
+TurnKey = tuple[str, int]
+"""Session id and seq."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatedTurn:
-    """What was said of one turn under one head.
+    """Values of one turn for one head.
 
-    ``people``: one value a person, those given blind first, then by time; ``blind``: how many of
-    them. ``model``: None where it abstained.
+    ``people``: one value per person, blind ones first, then by time; ``blind``: the number of blind
+    ones. ``model``: None if it abstained.
     """
 
     model: int | None
@@ -31,18 +31,20 @@ class RatedTurn:
     blind: int
 
 
-def stamp(store: Store) -> tuple[int, datetime | None]:
-    """How many ratings there are and when the last one was given: other when one is."""
+def ratings_version(store: Store) -> tuple[int, datetime | None]:
+    """Number of ratings and time of the last one; changes with every new rating."""
     query = sa.select(sa.func.count(), sa.func.max(ratings.c.at))
     with store.reading() as connection:
         count, last = connection.execute(query).one()
     return count, last
 
 
-def rated_turns(store: Store, bundle: str, names: Sequence[str]) -> dict[Head, list[RatedTurn]]:
-    """Turns with a score of this bundle that supervisors have rated, by head, in a fixed order.
+def rated_turns(
+    store: Store, bundle: str, names: Sequence[str]
+) -> dict[ScoredHead, list[RatedTurn]]:
+    """By head, turns with a score by the bundle that supervisors have rated, in a fixed order.
 
-    Counsellors rate their own turns; those ratings say nothing about agreement and are left out.
+    Counsellors' ratings are left out, as they rate their own turns.
     """
     given = ratings
     rated = (
@@ -61,9 +63,9 @@ def rated_turns(store: Store, bundle: str, names: Sequence[str]) -> dict[Head, l
             given.c.rating_id,
         )
     )
-    found: dict[str, dict[Place, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[TurnKey, list[Any]]] = defaultdict(lambda: defaultdict(list))
     with store.reading() as connection:
-        known = heads(connection, bundle)
+        known = find_heads(connection, bundle)
         scores = _scores(connection, bundle, rated, whole=not set(names) <= set(MECHANISMS))
         for row in connection.execute(rated).mappings():
             place = row["session_id"], row["seq"]
@@ -80,8 +82,8 @@ def rated_turns(store: Store, bundle: str, names: Sequence[str]) -> dict[Head, l
 
 def _scores(
     connection: sa.Connection, bundle: str, rated: sa.Select[Any], *, whole: bool
-) -> dict[Place, Mapping[str, Any]]:
-    """The best score of each rated turn; ``whole``: with all heads, not only the mechanisms."""
+) -> dict[TurnKey, Mapping[str, Any]]:
+    """The best score of each rated turn; ``whole``: with all heads, not just the mechanisms."""
     score = turn_scores
     places = rated.order_by(None).subquery()
     wanted = sa.select(places.c.session_id, places.c.seq).distinct().subquery()
@@ -92,26 +94,26 @@ def _scores(
         .add_columns(*(parts if whole else levels))
         .join(wanted, (wanted.c.session_id == score.c.session_id) & (wanted.c.seq == score.c.seq))
         .where(score.c.bundle == bundle)
-        .order_by(score.c.stage.desc())  # a final one replaces the provisional one
+        .order_by(score.c.stage.desc())  # final scores overwrite provisional ones
     )
-    found: dict[Place, Mapping[str, Any]] = {}
+    found: dict[TurnKey, Mapping[str, Any]] = {}
     for row in connection.execute(query).mappings():
-        found[row["session_id"], row["seq"]] = dict(row) if whole else _of_levels(row)
+        found[row["session_id"], row["seq"]] = dict(row) if whole else _mechanisms_only(row)
     return found
 
 
-def _of_levels(row: sa.RowMapping) -> dict[str, Any]:
-    said = {name: {"level": row[name]} for name in MECHANISMS if row[name] is not None}
-    return {"expressed": said, "perceived": {}, "client": {}, "abstained": row["abstained"]}
+def _mechanisms_only(row: sa.RowMapping) -> dict[str, Any]:
+    expressed = {name: {"level": row[name]} for name in MECHANISMS if row[name] is not None}
+    return {"expressed": expressed, "perceived": {}, "client": {}, "abstained": row["abstained"]}
 
 
-def _turn(head: Head, score: Mapping[str, Any], rows: Sequence[Any]) -> RatedTurn:
+def _turn(head: ScoredHead, score: Mapping[str, Any], rows: Sequence[Any]) -> RatedTurn:
     by_person: dict[str, Any] = {}
     for row in rows:
         by_person.setdefault(row["person"], row)
-    fitting = [row for row in by_person.values() if row["value"] < len(head.labels)]
+    valid = [row for row in by_person.values() if row["value"] < len(head.labels)]
     return RatedTurn(
-        head.said(score),
-        tuple(row["value"] for row in fitting),
-        sum(row["sample_id"] is not None for row in fitting),
+        head.model_value(score),
+        tuple(row["value"] for row in valid),
+        sum(row["sample_id"] is not None for row in valid),
     )

@@ -1,4 +1,4 @@
-"""A session's turns with all that was scored; the only reader of text."""
+"""A session's turns with their scores; the only query that returns text."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,26 +9,28 @@ from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import turn_scores, turns
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreOfTurn:
-    """A score as the model gave it; JSON parts as in the wire contract's ``turn_score``."""
+    """A stored turn score; JSON parts as in the wire contract's ``turn_score``."""
 
     bundle: str
     stage: Stage
     late: bool
-    truncated: Annotated[bool, Field(description="The text was longer than the encoder reads")]
+    truncated: Annotated[bool, Field(description="The text was longer than the encoder's input")]
     empathy_total: Annotated[int | None, Field(ge=0, le=6, description="Sum of the levels")]
     confidence: Annotated[
-        float, Field(ge=0, le=1, description="Mean top probability of the heads that apply")
+        float, Field(ge=0, le=1, description="Mean top probability of the applicable heads")
     ]
     low_empathy_risk: Annotated[
         float | None,
-        Field(ge=0, le=1, description="The session's risk after this turn; on its first score"),
+        Field(
+            ge=0, le=1, description="The session's risk after this turn; only on its first score"
+        ),
     ]
     expressed: Annotated[
         dict[str, Any],
@@ -40,21 +42,19 @@ class ScoreOfTurn:
     perceived: Annotated[
         dict[str, float],
         Field(
-            description="Probabilities; how the turn is likely to be perceived. Every head: "
-            "`perceived.groups` of the bundle's manifest names those that are one value"
+            description="Probabilities of how the turn is perceived, by head; "
+            "`perceived.groups` of the bundle's manifest defines groups of heads shown as one value"
         ),
     ]
     client: Annotated[dict[str, dict[str, float]], Field(description="Heads of client turns")]
-    abstained: Annotated[
-        list[str], Field(description="Heads too unsure to use: ignore their values")
-    ]
+    abstained: Annotated[list[str], Field(description="Heads that abstained: ignore their values")]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRead:
-    """A turn; ``text`` is redacted, and None once it was erased or its time had passed.
+    """A turn; ``text`` is redacted, and None after it expired or was erased.
 
-    ``scores``: every stage and bundle, the newest bundle first, final before provisional.
+    ``scores``: of every stage and bundle, newest bundle first, final before provisional.
     """
 
     session_id: str
@@ -68,7 +68,7 @@ class TurnRead:
     scores: list[ScoreOfTurn] = field(default_factory=list)
 
     def score(self, bundle: str) -> ScoreOfTurn | None:
-        """The best score of a bundle: the final one where there is one."""
+        """The best score by a bundle: final before provisional."""
         return next((score for score in self.scores if score.bundle == bundle), None)
 
 
@@ -81,7 +81,7 @@ def read(
     only_seq: int | None = None,
     limit: int = 1000,
 ) -> list[TurnRead]:
-    """Turns in their order, from ``after_seq`` on; empty if none may be read."""
+    """Turns after ``after_seq``, ordered by seq; empty if the session is not in ``scope``."""
     query = (
         sa.select(turns)
         .where(

@@ -1,4 +1,4 @@
-"""Whose sessions somebody may read."""
+"""Access scopes: which sessions a person may read."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from stream_app.store.tables import session_speakers, sessions
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """All conditions hold together; without any, every session may be read.
+    """An access scope: conditions combined with AND; without any, all sessions.
 
     ``team``: sessions of this team. ``speaker``: sessions in which this pseudonym is a counsellor.
     """
@@ -19,7 +19,7 @@ class Scope:
     speaker: str | None = None
 
     def conditions(self, session_id: sa.ColumnElement[str]) -> list[sa.ColumnElement[bool]]:
-        """Conditions on a query that has this column of session ids."""
+        """SQL conditions for a query with this column of session ids."""
         found: list[sa.ColumnElement[bool]] = []
         if self.team is not None:
             of_team = sa.select(sessions.c.session_id).where(sessions.c.team == self.team)
@@ -33,4 +33,4 @@ class Scope:
         return found
 
 
-EVERYTHING = Scope()
+ALL_SESSIONS = Scope()

@@ -1,4 +1,4 @@
-"""How risk and mechanisms moved: turn by turn in a session, and session by session over time."""
+"""History of a session: risk and mechanisms after each counsellor turn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
-from stream_app.store.reading.pages import Page, cursor_of, place_of
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import turn_scores
 
@@ -22,10 +22,11 @@ Level = Annotated[int | None, Field(ge=0, le=2)]
 
 @dataclass(frozen=True, slots=True)
 class TurnPoint:
-    """A counsellor turn under one bundle.
+    """A counsellor turn, scored by one bundle.
 
-    Levels are those of the best score: the final one where there is one. A level is null where the
-    model abstained. ``low_empathy_risk`` is the session's risk in [0, 1] after this turn.
+    Levels come from the final score if it exists, otherwise from the provisional one. A level is
+    null if the model abstained. ``low_empathy_risk`` is the session's risk in [0, 1] after this
+    turn.
     """
 
     seq: int
@@ -50,14 +51,14 @@ def of_session(
     cursor: str | None = None,
     limit: int = 500,
 ) -> Page[TurnPoint]:
-    """A page of counsellor turns in their order; of one bundle, or of all that scored it.
+    """A page of counsellor turns, ordered by seq; of one bundle or of all.
 
     Raises:
-        BadCursor: the cursor is not of this list.
+        BadCursor: the cursor belongs to another list.
     """
     score = turn_scores
     best = sa.func.min(score.c.stage)  # "final" before "provisional"
-    risk = sa.func.max(score.c.low_empathy_risk)  # stands on one of the two
+    risk = sa.func.max(score.c.low_empathy_risk)  # only one of the two stages has it
     keys = (
         sa.select(score.c.seq, score.c.bundle, best.label("best"), risk.label("risk"))
         .where(
@@ -72,7 +73,7 @@ def of_session(
     if bundle is not None:
         keys = keys.where(score.c.bundle == bundle)
     if cursor is not None:
-        seq, name = place_of(ORDER, cursor, [int, str])
+        seq, name = decode_cursor(ORDER, cursor, [int, str])
         keys = keys.where(sa.tuple_(score.c.seq, score.c.bundle) > sa.tuple_(seq, name))
     chosen = keys.subquery()
     query = (
@@ -90,7 +91,7 @@ def of_session(
         found = connection.execute(query).mappings().all()
     points = [_point(row) for row in found[:limit]]
     more = len(found) > limit
-    return Page(points, cursor_of(ORDER, [points[-1].seq, points[-1].bundle]) if more else None)
+    return Page(points, encode_cursor(ORDER, [points[-1].seq, points[-1].bundle]) if more else None)
 
 
 def _point(row: Mapping[Any, Any]) -> TurnPoint:

@@ -1,4 +1,4 @@
-"""Who counsels: pseudonyms with the number of their sessions, in no order of merit."""
+"""Counsellors by pseudonym, with their numbers of sessions; deliberately not ranked."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,8 +6,8 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
-from stream_app.store.reading.pages import Page, cursor_of, place_of
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import session_speakers, sessions
 
@@ -16,7 +16,7 @@ ORDER = "counsellors"
 
 @dataclass(frozen=True, slots=True)
 class Counsellor:
-    """A counsellor's pseudonym; ``sessions``: how many of them may be read here."""
+    """A counsellor, ``speaker``: the pseudonym; ``sessions``: their number within the scope."""
 
     speaker: str
     sessions: int
@@ -30,40 +30,42 @@ def find(
     """A page of counsellors, by pseudonym.
 
     Raises:
-        BadCursor: the cursor is not of this list.
+        BadCursor: the cursor belongs to another list.
     """
     query = _counsellors(scope).limit(limit + 1)
     if cursor is not None:
-        [place] = place_of(ORDER, cursor, [str])
-        query = query.where(session_speakers.c.speaker > place)
+        [last] = decode_cursor(ORDER, cursor, [str])
+        query = query.where(session_speakers.c.speaker > last)
     found = _read(store, query)
     more = len(found) > limit
-    return Page(found[:limit], cursor_of(ORDER, [found[limit - 1].speaker]) if more else None)
+    return Page(found[:limit], encode_cursor(ORDER, [found[limit - 1].speaker]) if more else None)
 
 
 def one(store: Store, scope: Scope, speaker: str) -> Counsellor | None:
-    """One counsellor; None if none of their sessions may be read."""
+    """One counsellor; None without a session in ``scope``."""
     found = _read(store, _counsellors(scope).where(session_speakers.c.speaker == speaker))
     return found[0] if found else None
 
 
 def _counsellors(scope: Scope) -> sa.Select[tuple[str, int, datetime, datetime]]:
-    """A counsellor sees the own pseudonym, not that of a colleague in the same session."""
-    who, fact = session_speakers, sessions
+    """For a counsellor's scope, only their own pseudonym, not those of colleagues in a session."""
+    participant, session = session_speakers, sessions
     query = (
         sa.select(
-            who.c.speaker,
+            participant.c.speaker,
             sa.func.count().label("sessions"),
-            sa.func.min(fact.c.started_at).label("first_session_at"),
-            sa.func.max(fact.c.last_activity_at).label("last_activity_at"),
+            sa.func.min(session.c.started_at).label("first_session_at"),
+            sa.func.max(session.c.last_activity_at).label("last_activity_at"),
         )
-        .join(fact, fact.c.session_id == who.c.session_id)
-        .where(who.c.role == Role.COUNSELLOR.value, *scope.conditions(who.c.session_id))
-        .group_by(who.c.speaker)
-        .order_by(who.c.speaker)
+        .join(session, session.c.session_id == participant.c.session_id)
+        .where(
+            participant.c.role == Role.COUNSELLOR.value, *scope.conditions(participant.c.session_id)
+        )
+        .group_by(participant.c.speaker)
+        .order_by(participant.c.speaker)
     )
     if scope.speaker is not None:
-        query = query.where(who.c.speaker == scope.speaker)
+        query = query.where(participant.c.speaker == scope.speaker)
     return query
 
 

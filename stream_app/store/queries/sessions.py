@@ -1,4 +1,4 @@
-"""Sessions as cards: who, where, how it stands, how the risk moved."""
+"""Sessions as cards: participants, status, measures, and history of the risk."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, SessionStatus
-from stream_app.store.reading.miti import Miti, miti_of
-from stream_app.store.reading.pages import Key, Page, after, cursor_of, place_of
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.miti import Miti, miti_of
+from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
     alerts,
@@ -35,7 +35,7 @@ Share = Annotated[float | None, Field(ge=0, le=1)]
 class Order(Enum):
     """``risk``: highest first. ``activity`` and ``start``: newest first.
 
-    ``id``: by session_id; the only order in which nothing moves while one pages through it.
+    ``id``: by session_id; the only order that is stable while paging.
     """
 
     RISK = "risk"
@@ -46,7 +46,7 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Conditions that hold together; None = any."""
+    """Conditions, combined with AND; None = any."""
 
     status: SessionStatus | None = None
     team: str | None = None
@@ -59,7 +59,7 @@ class SessionFilter:
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """One of EPITOME's mechanisms over the counsellor turns; levels 0-2."""
+    """One EPITOME mechanism over all counsellor turns; levels 0-2."""
 
     mean: Annotated[
         float, Field(ge=0, le=2, description="Mean expected level of the counsellor turns")
@@ -72,15 +72,15 @@ class Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class SessionCard:
-    """One session under the bundle that scored it last.
+    """One session, with the scores of the most recently active bundle.
 
-    ``risk_by_turn``: (seq, risk in [0, 1]) after each counsellor turn. ``at_risk_since``: when the
-    risk last rose to the bundle's threshold and has stayed there; None below it. ``firing``: rules
-    whose alert fires. ``counsellors``: pseudonyms.
+    ``risk_by_turn``: (seq, risk in [0, 1]) after each counsellor turn. ``at_risk_since``: since
+    when the risk has been at or above the bundle's threshold; None below it. ``firing``: rules with
+    a firing alert. ``counsellors``: pseudonyms.
     """
 
-    session_id: Annotated[str, Field(description="As its events carry it")]
-    bundle: Annotated[str, Field(description="The model that scored it last")]
+    session_id: Annotated[str, Field(description="As in its events")]
+    bundle: Annotated[str, Field(description="The bundle that scored it last")]
     status: SessionStatus
     domain: str | None
     channel: str | None
@@ -91,10 +91,10 @@ class SessionCard:
     last_activity_at: datetime | None
     ended_at: datetime | None
     end_reason: str | None
-    turns: Annotated[int, Field(ge=0, description="Turns that were scored")]
+    turns: Annotated[int, Field(ge=0, description="Number of scored turns")]
     counsellor_turns: Annotated[int, Field(ge=0)]
-    late_turns: Annotated[int, Field(ge=0, description="Came out of order, too late")]
-    withheld_turns: Annotated[int, Field(ge=0, description="Not scored for want of consent")]
+    late_turns: Annotated[int, Field(ge=0, description="Received out of order, too late")]
+    withheld_turns: Annotated[int, Field(ge=0, description="Not scored for lack of consent")]
     low_empathy_risk: Annotated[
         Share,
         Field(
@@ -139,9 +139,9 @@ class SessionCard:
         list[tuple[int, float]], Field(description="[seq, risk] after each counsellor turn")
     ]
     at_risk_since: Annotated[
-        datetime | None, Field(description="Since when the risk is at the bundle's threshold")
+        datetime | None, Field(description="Since when the risk has been at the bundle's threshold")
     ]
-    firing: Annotated[list[str], Field(description="Rules whose alert fires")]
+    firing: Annotated[list[str], Field(description="Rules with a firing alert")]
     consent: Annotated[bool | None, Field(description="The client agreed to the analysis")]
 
 
@@ -156,22 +156,22 @@ def find(
     """A page of sessions.
 
     Raises:
-        BadCursor: the cursor is not of this list.
+        BadCursor: the cursor belongs to another list.
     """
     newest = _newest(scope, chosen)
-    keys, kinds = _order(newest, order)
-    labelled = [key.label(f"key_{place}") for place, (key, _) in enumerate(keys)]
+    keys, types = _order(newest, order)
+    labelled = [key.label(f"key_{index}") for index, (key, _) in enumerate(keys)]
     query = sa.select(newest, *labelled).where(*(key.is_not(None) for key, _ in keys))
     query = query.order_by(*(key.desc() if down else key for key, down in keys))
     if cursor is not None:
-        query = query.where(after(keys, place_of(order.value, cursor, kinds)))
+        query = query.where(rows_after(keys, decode_cursor(order.value, cursor, types)))
     with store.reading() as connection:
         found = connection.execute(query.limit(limit + 1)).mappings().all()
         cards = _cards(connection, found[:limit])
     if len(found) <= limit:
         return Page(cards, None)
     last = found[limit - 1]
-    return Page(cards, cursor_of(order.value, [last[label.name] for label in labelled]))
+    return Page(cards, encode_cursor(order.value, [last[label.name] for label in labelled]))
 
 
 def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], list[type]]:
@@ -190,7 +190,7 @@ def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], l
 
 
 def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
-    """One session; None if there is none that may be read."""
+    """One session; None if it does not exist in ``scope``."""
     newest = _newest(scope, SessionFilter(), session_id)
     with store.reading() as connection:
         found = connection.execute(sa.select(newest)).mappings().all()
@@ -199,29 +199,29 @@ def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
 
 
 def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) -> sa.Subquery:
-    """Session rows with the scores of the bundle that was active last."""
-    score, fact = session_scores, sessions
-    place = sa.func.row_number().over(
+    """Session rows with the scores of the most recently active bundle."""
+    score, session = session_scores, sessions
+    rank = sa.func.row_number().over(
         partition_by=score.c.session_id,
         order_by=[
             sa.func.coalesce(score.c.last_activity_at, score.c.started_at).desc(),
             score.c.bundle.desc(),
         ],
     )
-    facts = [
-        fact.c[name]
+    attributes = [
+        session.c[name]
         for name in ("domain", "channel", "team", "lang", "ended_at", "end_reason", "consent")
     ]
-    query = sa.select(score, *facts, place.label("place")).join(
-        fact, fact.c.session_id == score.c.session_id
+    query = sa.select(score, *attributes, rank.label("rank")).join(
+        session, session.c.session_id == score.c.session_id
     )
     query = query.where(*scope.conditions(score.c.session_id))
     if session_id is not None:
         query = query.where(score.c.session_id == session_id)
     for column, value in (
-        (fact.c.team, chosen.team),
-        (fact.c.domain, chosen.domain),
-        (fact.c.channel, chosen.channel),
+        (session.c.team, chosen.team),
+        (session.c.domain, chosen.domain),
+        (session.c.channel, chosen.channel),
     ):
         if value is not None:
             query = query.where(column == value)
@@ -232,7 +232,7 @@ def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) 
     if chosen.started_before is not None:
         query = query.where(score.c.started_at < chosen.started_before)
     ranked = query.subquery()
-    kept = sa.select(ranked).where(ranked.c.place == 1)
+    kept = sa.select(ranked).where(ranked.c.rank == 1)
     if chosen.status is not None:
         kept = kept.where(ranked.c.status == chosen.status.value)
     return kept.subquery()
@@ -242,7 +242,7 @@ def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[Se
     ids = [row["session_id"] for row in found]
     if not ids:
         return []
-    who = _counsellors(connection, ids)
+    by_session = _counsellors(connection, ids)
     risks = _risks(connection, ids)
     firing = _firing(connection, ids)
     enter = thresholds(connection)
@@ -261,9 +261,9 @@ def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[Se
                     "outcome_risks": row["outcome_risks"] or {},
                     "miti": miti_of(row["miti"]),
                     "mechanisms": {n: Mechanism(**m) for n, m in row["mechanisms"].items()},
-                    "counsellors": who.get(row["session_id"], []),
+                    "counsellors": by_session.get(row["session_id"], []),
                     "risk_by_turn": [(seq, risk) for seq, risk, _ in points],
-                    "at_risk_since": _since(points, enter.get(row["bundle"])),
+                    "at_risk_since": _at_risk_since(points, enter.get(row["bundle"])),
                     "firing": firing.get(key, []),
                 }
             )
@@ -328,7 +328,7 @@ def _firing(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], 
 
 
 def thresholds(connection: sa.Connection) -> dict[str, float]:
-    """By bundle, the risk at which its own alert threshold stands."""
+    """By bundle, its alert threshold of the risk."""
     found: dict[str, float] = {}
     for bundle, manifest in connection.execute(sa.select(bundles.c.bundle, bundles.c.manifest)):
         empathy: dict[str, Any] | None = manifest.get("empathy")
@@ -342,7 +342,7 @@ def _interval(row: sa.RowMapping) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _since(points: list[RiskPoint], enter: float | None) -> datetime | None:
+def _at_risk_since(points: list[RiskPoint], enter: float | None) -> datetime | None:
     since = None
     if enter is None:
         return None

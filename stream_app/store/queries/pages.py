@@ -1,4 +1,4 @@
-"""Pages by cursor: what follows a place in an order, whatever is added meanwhile."""
+"""Keyset pagination: cursors encode the sort values of a page's last row."""
 
 import base64
 import json
@@ -17,40 +17,40 @@ Key = sa.ColumnElement[Any]
 
 
 class BadCursor(RapportError):
-    """A cursor that no page of this list gave out."""
+    """A cursor that does not belong to this list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some items, and the cursor of the next page; None on the last one."""
+    """Items and the cursor of the next page, None on the last page."""
 
     items: list[T]
     next_cursor: str | None
 
 
-def cursor_of(order: str, values: Sequence[Any]) -> str:
-    """The place after a row with these sort values."""
+def encode_cursor(order: str, values: Sequence[Any]) -> str:
+    """Encode the sort values of the last row of a page."""
     plain = [value.isoformat() if isinstance(value, datetime) else value for value in values]
     return base64.urlsafe_b64encode(json.dumps([order, *plain]).encode()).decode().rstrip("=")
 
 
-def place_of(order: str, cursor: str, kinds: Sequence[type]) -> list[Any]:
-    """The sort values in a cursor, of the given kinds.
+def decode_cursor(order: str, cursor: str, types: Sequence[type]) -> list[Any]:
+    """Decode the sort values of a cursor; ``types``: of each value.
 
     Raises:
-        BadCursor: it is from another list, or made up.
+        BadCursor: the cursor belongs to another list, or is invalid.
     """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         given, *plain = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
-        if given != order or len(plain) != len(kinds):
+        if given != order or len(plain) != len(types):
             raise ValueError
-        return [_as(kind, value) for kind, value in zip(kinds, plain, strict=True)]
+        return [_convert(kind, value) for kind, value in zip(types, plain, strict=True)]
     except (ValueError, TypeError, OverflowError, RecursionError):
-        raise BadCursor("this cursor does not belong to this list; begin without one") from None
+        raise BadCursor("this cursor does not belong to this list; start without one") from None
 
 
-def _as(kind: type, value: Any) -> Any:
+def _convert(kind: type, value: Any) -> Any:
     if kind is datetime:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
@@ -69,8 +69,8 @@ def _as(kind: type, value: Any) -> Any:
     return value
 
 
-def after(keys: Sequence[tuple[Key, bool]], values: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """Rows that come after ``values`` in an order of (column, descending) pairs."""
+def rows_after(keys: Sequence[tuple[Key, bool]], values: Sequence[Any]) -> sa.ColumnElement[bool]:
+    """Condition for rows after ``values`` in the order of ``keys``, (column, descending) pairs."""
     steps = []
     for place, ((column, descending), value) in enumerate(zip(keys, values, strict=True)):
         equal = [keys[i][0] == values[i] for i in range(place)]

@@ -1,4 +1,4 @@
-"""Alerts as people see them: an episode of a rule in a session, what the machine and people did."""
+"""Alerts as shown to people: one per episode, with its transitions and people's actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import AlertState, Severity
-from stream_app.store.reading.pages import Key, Page, after, cursor_of, place_of
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import alert_actions, alerts, mutes, sessions
 
@@ -18,7 +18,7 @@ ORDER = "alerts"
 
 
 class ShownState(Enum):
-    """``lapsed``: it was pending and never fired."""
+    """State of an alert, including people's actions; ``lapsed``: it was pending and never fired."""
 
     PENDING = "pending"
     FIRING = "firing"
@@ -28,7 +28,7 @@ class ShownState(Enum):
 
 
 class ActionKind(Enum):
-    """What a person can do to an alert."""
+    """Kinds of actions that people can take on an alert."""
 
     ACKNOWLEDGE = "acknowledge"
     RESOLVE = "resolve"
@@ -37,7 +37,7 @@ class ActionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One step of the machine."""
+    """One transition of the alert's state machine."""
 
     alert_id: str
     state: AlertState
@@ -53,7 +53,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What somebody did to it."""
+    """A person's action on an alert."""
 
     action_id: str
     kind: ActionKind
@@ -65,7 +65,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class AlertRead:
-    """An alert: why it fired (or was about to), in words and numbers, and how it came about."""
+    """An alert with its reason in words and numbers, transitions and actions."""
 
     episode_id: str
     rule: str
@@ -91,7 +91,7 @@ class AlertRead:
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Conditions that hold together; None = any."""
+    """Conditions, combined with AND; None = any."""
 
     states: frozenset[ShownState] | None = None
     rule: str | None = None
@@ -108,10 +108,10 @@ def find(
     limit: int = 50,
     now: datetime | None = None,
 ) -> Page[AlertRead]:
-    """A page of alerts, the one that began last first.
+    """A page of alerts, most recently started first.
 
     Raises:
-        BadCursor: the cursor is not of this list.
+        BadCursor: the cursor belongs to another list.
     """
     episodes = _episodes(scope, chosen)
     keys: list[tuple[Key, bool]] = [
@@ -120,18 +120,18 @@ def find(
     ]
     query = sa.select(episodes).order_by(episodes.c.began_at.desc(), episodes.c.episode_id)
     if cursor is not None:
-        query = query.where(after(keys, place_of(ORDER, cursor, [datetime, str])))
+        query = query.where(rows_after(keys, decode_cursor(ORDER, cursor, [datetime, str])))
     with store.reading() as connection:
         found = connection.execute(query.limit(limit + 1)).mappings().all()
         items = _read(connection, found[:limit], now or datetime.now(UTC))
     if len(found) <= limit:
         return Page(items, None)
     last = found[limit - 1]
-    return Page(items, cursor_of(ORDER, [last["began_at"], last["episode_id"]]))
+    return Page(items, encode_cursor(ORDER, [last["began_at"], last["episode_id"]]))
 
 
 def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
-    """One alert; None if there is none that may be read."""
+    """One alert; None if it does not exist in ``scope``."""
     episodes = _episodes(scope, AlertFilter())
     query = sa.select(episodes).where(episodes.c.episode_id == episode_id)
     with store.reading() as connection:
@@ -141,7 +141,7 @@ def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
 
 
 def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
-    """One row an episode, with the state that people see."""
+    """One row per episode, with its shown state."""
 
     def has(state: AlertState) -> sa.ColumnElement[int]:
         return sa.func.max(sa.case((alerts.c.state == state.value, 1), else_=0))
@@ -242,7 +242,7 @@ def _alert(
     muting: Sequence[sa.RowMapping],
 ) -> AlertRead:
     last = steps[-1]
-    told = next((s for s in steps if s["state"] == AlertState.FIRING.value), steps[0])
+    main = next((s for s in steps if s["state"] == AlertState.FIRING.value), steps[0])
     fact = facts.get(row["session_id"])
     team = fact.team if fact else None
     return AlertRead(
@@ -259,11 +259,11 @@ def _alert(
         episode=last["episode"],
         began_at=steps[0]["occurred_at"],
         changed_at=max([last["occurred_at"], *(act.at for act in acts)]),
-        reason=told["reason"],
-        value=told["value"],
-        threshold=told["threshold"],
-        values=told["values"],
-        turns=told["turns"],
+        reason=main["reason"],
+        value=main["value"],
+        threshold=main["threshold"],
+        values=main["values"],
+        turns=main["turns"],
         transitions=[_transition(step) for step in steps],
         actions=acts,
     )

@@ -123,10 +123,12 @@ def test_quiet_hours_hold_until_they_end() -> None:
     [("22:00", "07:00", [0, 6, 22, 23]), ("09:00", "12:00", [9, 10, 11]), ("03:00", "03:00", [])],
 )
 def test_quiet_hours_may_go_over_midnight(begin: str, end: str, held: list[int]) -> None:
-    pace = target(quiet_hours=Quiet.model_validate({"from": begin, "to": end, "zone": "UTC"})).pace
+    pace = target(
+        quiet_hours=Quiet.model_validate({"from": begin, "to": end, "zone": "UTC"})
+    ).rate_limit
     day = Simulation(target()).now.replace(hour=0)
     assert pace.quiet is not None
-    asked = [hour for hour in range(24) if pace.quiet.hold(day + timedelta(hours=hour))]
+    asked = [hour for hour in range(24) if pace.quiet.contains(day + timedelta(hours=hour))]
     assert set(held) <= set(asked)
     assert len(asked) == {"22:00": 9, "09:00": 3, "03:00": 0}[begin]
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from stream_app.store import tables
-from stream_app.store.reading import levels
-from stream_app.store.reading.levels import LevelsOfTurn
-from stream_app.store.reading.scope import EVERYTHING, Scope
+from stream_app.store.queries import turn_levels
+from stream_app.store.queries.scope import ALL_SESSIONS, Scope
+from stream_app.store.queries.turn_levels import TurnLevels
 from stream_app.store.repository import Store
 from tests.store import batches
 from tests.store.batches import BUNDLE
@@ -17,9 +17,9 @@ LONG_AGO = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def of_noor(
-    store: Store, scope: Scope = EVERYTHING, since: datetime = LONG_AGO
-) -> list[LevelsOfTurn]:
-    return levels.of_counsellor(store, scope, store.privacy.pseudonym(NOOR), since)
+    store: Store, scope: Scope = ALL_SESSIONS, since: datetime = LONG_AGO
+) -> list[TurnLevels]:
+    return turn_levels.of_counsellor(store, scope, store.privacy.pseudonym(NOOR), since)
 
 
 def test_own_final_turns_come_with_what_the_client_had_said(store: Store) -> None:

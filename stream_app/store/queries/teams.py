@@ -1,15 +1,15 @@
-"""The teams that have live sessions, to choose from."""
+"""Teams with live sessions, for the console's filter."""
 
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import session_scores, sessions
 
 
 def live(store: Store, scope: Scope) -> list[str]:
-    """Their names, in order."""
+    """Names of teams with open sessions in ``scope``, sorted."""
     query = (
         sa.select(sessions.c.team)
         .join(session_scores, session_scores.c.session_id == sessions.c.session_id)

@@ -1,14 +1,13 @@
-"""An ONNX session with its inputs and outputs in the device's memory, laid out once for each shape.
+"""An ONNX session with preallocated input and output buffers on the device for each shape.
 
-``run`` is that of ``InferenceSession``: arrays of the host in, arrays of the host out. Between
-them ONNX Runtime neither allocates nor rebinds anything, so that it can record a shape's launches
-once and replay them (CUDA graphs: fixed addresses and shapes under one ``gpu_graph_id``, calls one
-after another).
+``run`` has the interface of ``InferenceSession.run``: host arrays in, host arrays out. ONNX Runtime
+neither allocates nor rebinds buffers in between, so that it can record the launches of a shape once
+and replay them (CUDA graphs need fixed addresses and shapes under one ``gpu_graph_id``, and
+sequential calls).
 
-Copies are synchronous. ONNX Runtime's Python interface copies on a stream only between values of
-execution providers that are registered as libraries of their own (``copy_tensors`` with a stream
-of ``OrtEpDevice``), and there is little to hide: the ids and the results of a full batch are less
-than a megabyte.
+Copies are synchronous. ONNX Runtime's Python API supports copies on a stream only for execution
+providers registered as plug-in libraries (``copy_tensors`` with a stream of ``OrtEpDevice``), and
+there would be little gain: the ids and results of a full batch are less than a megabyte.
 """
 
 from threading import Lock
@@ -28,9 +27,9 @@ TYPES: Final = {
 
 
 class BoundSession:
-    """``device``: ``cuda`` or ``cpu``, where the buffers lie. Each new shape takes memory for good.
+    """``device``: ``cuda`` or ``cpu``, for the buffers. The buffers of a shape are never freed.
 
-    Threads may share it; their runs come one after another.
+    Threads may share a session; their runs are serialised.
     """
 
     def __init__(self, session: ort.InferenceSession, device: str) -> None:
@@ -40,7 +39,7 @@ class BoundSession:
         self._lock = Lock()
 
     def get_providers(self) -> list[str]:
-        """As of the session."""
+        """The execution providers of the session."""
         return list(self._session.get_providers())
 
     def run(self, outputs: list[str], feeds: dict[str, Array]) -> list[Array]:
@@ -56,7 +55,7 @@ class BoundSession:
 
 
 class _Layout:
-    """The buffers of one shape and their binding; ``number`` names its recorded launches."""
+    """The buffers of one shape and their binding; ``number``: id of its recorded launches."""
 
     def __init__(
         self, session: ort.InferenceSession, feeds: dict[str, Array], device: str, number: int
@@ -79,7 +78,7 @@ class _Layout:
             self._binding.bind_ortvalue_output(item.name, self._outputs[item.name])
 
     def run(self, outputs: list[str], feeds: dict[str, Array]) -> list[Array]:
-        """The arrays are the caller's: on the CPU ``numpy()`` shows the buffer, so it is copied."""
+        """Run and return copies: on the CPU ``numpy()`` returns a view of the buffer."""
         for name, value in self._inputs.items():
             value.update_inplace(feeds[name])
         self._session.run_with_iobinding(self._binding, self._options)

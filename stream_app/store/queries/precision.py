@@ -1,4 +1,4 @@
-"""How often alerts were right, by what people said when they acknowledged or resolved them."""
+"""Precision of alert rules, from people's reasons when acknowledging or resolving alerts."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ import sqlalchemy as sa
 from statsmodels.stats.proportion import proportion_confint
 
 from stream_app.store.alert_actions import Reason
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import alert_actions, alerts
 
-RIGHT: Final = (Reason.JUSTIFIED, Reason.JUSTIFIED_HANDLED)
-JUDGED: Final = (*RIGHT, Reason.FALSE_ALARM)
+CORRECT: Final = (Reason.JUSTIFIED, Reason.JUSTIFIED_HANDLED)
+JUDGED: Final = (*CORRECT, Reason.FALSE_ALARM)
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Of ``judged`` alerts of a rule ``justified`` were right; 95 % Wilson interval in [0, 1]."""
+    """Number of judged and justified alerts of a rule; ``low``, ``high``: 95 % Wilson interval."""
 
     rule: str
     justified: int
@@ -28,12 +28,12 @@ class Precision:
 
     @property
     def share(self) -> float:
-        """Justified of judged, in [0, 1]."""
+        """Share of justified among judged alerts, in [0, 1]."""
         return self.justified / self.judged
 
 
 def by_rule(store: Store, scope: Scope) -> list[Precision]:
-    """For each rule with a judged alert; of several judgements on one alert the last counts."""
+    """Precision of each rule with a judged alert; the last judgement of an alert counts."""
     rules = (
         sa.select(alerts.c.episode_id, alerts.c.rule)
         .where(*scope.conditions(alerts.c.session_id))
@@ -49,8 +49,8 @@ def by_rule(store: Store, scope: Scope) -> list[Precision]:
     with store.reading() as connection:
         last = {row.episode_id: (row.rule, row.reason) for row in connection.execute(query)}
     judged = Counter(rule for rule, _ in last.values())
-    right = {reason.value for reason in RIGHT}
-    justified = Counter(rule for rule, reason in last.values() if reason in right)
+    correct = {reason.value for reason in CORRECT}
+    justified = Counter(rule for rule, reason in last.values() if reason in correct)
     return [_precision(rule, justified[rule], judged[rule]) for rule in sorted(judged)]
 
 

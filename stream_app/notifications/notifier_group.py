@@ -1,4 +1,4 @@
-"""All targets in one process, a thread each: a slow one holds up nobody else."""
+"""Runs the notifiers of all targets, each in its own thread, so that slow ones delay no others."""
 
 import threading
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ from stream_app.notifications.notifier import Notifier
 
 
 def deliveries_counter() -> Counter:
-    """What became of alerts, and attempts that failed; in a registry of its own."""
+    """Counter of delivery states and failed attempts, not in the default registry."""
     return Counter(
         "rapport_deliveries",
-        "Alerts by what became of them at a target, and attempts that failed",
+        "Alerts by delivery state at a target, and failed attempts",
         ["target", "result"],
         registry=None,
     )
 
 
-class Switchboard:
-    """Runs the notifiers until stopped; answers for all of them."""
+class NotifierGroup:
+    """Runs the notifiers until stopped, and reports their health."""
 
     def __init__(self, notifiers: Sequence[Notifier], counter: Counter) -> None:
         self._notifiers = notifiers
@@ -33,12 +33,12 @@ class Switchboard:
         return [notifier.target.name for notifier in self._notifiers]
 
     def stop(self) -> None:
-        """End after the deliveries in hand."""
+        """Stop after the deliveries in progress."""
         for notifier in self._notifiers:
             notifier.stop()
 
     def run(self) -> None:
-        """Until ``stop``, or until a notifier fails: then all end, and its error is raised."""
+        """Run until ``stop``, or until a notifier fails; then stop all and raise its error."""
         threads = [
             threading.Thread(
                 target=self._run, args=(notifier,), name=f"notify {notifier.target.name}"
@@ -47,13 +47,13 @@ class Switchboard:
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:  # no lock that a signal's call of `stop` might wait for
+        for thread in threads:  # without a lock that a signal handler calling `stop` could wait for
             thread.join()
         if self._failures:
             raise self._failures[0]
 
     def not_alive(self) -> list[str]:
-        """Why the process should be started again; empty while all are alive."""
+        """Reasons to restart the process; empty if there are none."""
         return [
             f"{notifier.target.name}: {reason}"
             for notifier in self._notifiers
@@ -61,7 +61,7 @@ class Switchboard:
         ]
 
     def not_ready(self) -> list[str]:
-        """What keeps alerts from being delivered; empty when nothing does."""
+        """Problems that prevent deliveries; empty if there are none."""
         return [
             f"{notifier.target.name}: {reason}"
             for notifier in self._notifiers

@@ -6,31 +6,38 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import ratings, samples, tables
-from stream_app.store.judged import NotNow, NotThere
+from stream_app.store import calibration_samples, ratings, tables
+from stream_app.store.calibration_samples import CalibrationSample, NewCalibrationSample
 from stream_app.store.people import Person
+from stream_app.store.queries.agreement import rated_turns
 from stream_app.store.ratings import Judgement
-from stream_app.store.reading.agreement import rated_turns
 from stream_app.store.repository import Store
-from stream_app.store.samples import NewSample, Sample
+from stream_app.store.scored_turns import NotFound, StateConflict
 from tests.store.batches import BUNDLE
 from tests.store.judging import fill, supervisor
 from tests.store.reading import rows
 
 
-def draw(store: Store, who: Person, size: int = 6, seed: int = 7) -> Sample:
-    return samples.draw(store, who, NewSample("autumn", BUNDLE, who.team, size, seed))
+def draw(store: Store, who: Person, size: int = 6, seed: int = 7) -> CalibrationSample:
+    return calibration_samples.draw(
+        store, who, NewCalibrationSample("autumn", BUNDLE, who.team, size, seed)
+    )
 
 
-def places(store: Store, sample: Sample) -> list[tuple[str, int]]:
-    return [(turn.session_id, turn.seq) for turn in samples.work(store, sample).turns]
+def places(store: Store, sample: CalibrationSample) -> list[tuple[str, int]]:
+    return [
+        (turn.session_id, turn.seq)
+        for turn in calibration_samples.collect_ratings(store, sample).turns
+    ]
 
 
-def rate_all(store: Store, who: Person, sample: Sample, value: int = 1, leave: int = 0) -> None:
-    turns = samples.work(store, sample).turns
+def rate_all(
+    store: Store, who: Person, sample: CalibrationSample, value: int = 1, leave: int = 0
+) -> None:
+    turns = calibration_samples.collect_ratings(store, sample).turns
     for turn in turns[: len(turns) - leave]:
         given = [Judgement(turn.session_id, turn.seq, name, value) for name in MECHANISMS]
-        samples.rate(store, who, sample.sample_id, given)
+        calibration_samples.rate(store, who, sample.sample_id, given)
 
 
 def test_the_same_seed_draws_the_same_turns(store: Store) -> None:
@@ -39,7 +46,7 @@ def test_the_same_seed_draws_the_same_turns(store: Store) -> None:
     first, again, other = draw(store, sue), draw(store, sue), draw(store, sue, seed=8)
     assert places(store, first) == places(store, again) != places(store, other)
     assert first.size == 6
-    assert samples.find(store, sue.scope)[0] == other
+    assert calibration_samples.find(store, sue.scope)[0] == other
 
 
 def test_only_the_teams_counsellor_turns_are_drawn_each_once(store: Store) -> None:
@@ -70,8 +77,10 @@ def test_rare_levels_come_up_as_often_as_frequent_ones(store: Store) -> None:
 def test_nothing_to_draw_is_said(store: Store) -> None:
     fill(store)
     sue = supervisor(store)
-    with pytest.raises(NotNow, match="no turns"):
-        samples.draw(store, sue, NewSample("t", "another-model", "north", 5, 1))
+    with pytest.raises(StateConflict, match="no turns"):
+        calibration_samples.draw(
+            store, sue, NewCalibrationSample("t", "another-model", "north", 5, 1)
+        )
     assert rows(store, tables.samples) == []
 
 
@@ -79,12 +88,12 @@ def test_a_sample_belongs_to_its_team(store: Store) -> None:
     fill(store)
     sample = draw(store, supervisor(store))
     sam, all_teams = supervisor(store, "sam", "south"), supervisor(store, "pat", None)
-    assert samples.find(store, sam.scope) == []
-    with pytest.raises(NotThere):
-        samples.one(store, sam.scope, sample.sample_id)
-    with pytest.raises(NotThere):
+    assert calibration_samples.find(store, sam.scope) == []
+    with pytest.raises(NotFound):
+        calibration_samples.one(store, sam.scope, sample.sample_id)
+    with pytest.raises(NotFound):
         rate_all(store, sam, sample)
-    assert samples.one(store, all_teams.scope, sample.sample_id) == sample
+    assert calibration_samples.one(store, all_teams.scope, sample.sample_id) == sample
 
 
 def test_a_rater_may_change_until_the_last_turn_is_rated(store: Store) -> None:
@@ -93,15 +102,15 @@ def test_a_rater_may_change_until_the_last_turn_is_rated(store: Store) -> None:
     sample = draw(store, sue)
     rate_all(store, sue, sample, 1, leave=1)
     rate_all(store, sue, sample, 2, leave=1)
-    done = samples.work(store, sample)
-    assert (done.left("sue"), done.finished) == ([6], [])
+    done = calibration_samples.collect_ratings(store, sample)
+    assert (done.unrated("sue"), done.finished) == ([6], [])
     assert len(rows(store, tables.ratings)) == 15
     last = done.turns[-1]
     given = [Judgement(last.session_id, last.seq, name, 0) for name in MECHANISMS]
-    samples.rate(store, sue, sample.sample_id, given)
-    assert samples.work(store, sample).finished == ["sue"]
-    with pytest.raises(NotNow, match="closed for you"):
-        samples.rate(store, sue, sample.sample_id, given)
+    calibration_samples.rate(store, sue, sample.sample_id, given)
+    assert calibration_samples.collect_ratings(store, sample).finished == ["sue"]
+    with pytest.raises(StateConflict, match="closed for you"):
+        calibration_samples.rate(store, sue, sample.sample_id, given)
 
 
 def test_turns_that_are_not_in_the_sample_cannot_be_rated_in_it(store: Store) -> None:
@@ -115,8 +124,10 @@ def test_turns_that_are_not_in_the_sample_cannot_be_rated_in_it(store: Store) ->
         for s in range(1, 12, 2)
         if (f"north-{n}", s) not in drawn
     )
-    with pytest.raises(NotThere, match="not in the sample"):
-        samples.rate(store, sue, sample.sample_id, [Judgement(session, seq, MECHANISMS[0], 1)])
+    with pytest.raises(NotFound, match="not in the sample"):
+        calibration_samples.rate(
+            store, sue, sample.sample_id, [Judgement(session, seq, MECHANISMS[0], 1)]
+        )
 
 
 def test_blind_ratings_do_not_stand_on_the_sessions_page_and_go_before_open_ones(
@@ -146,7 +157,7 @@ def test_erased_turns_need_no_rating(store: Store) -> None:
             .where(tables.turns.c.session_id == session, tables.turns.c.seq == seq)
             .values(text=None)
         )
-    done = samples.work(store, sample)
+    done = calibration_samples.collect_ratings(store, sample)
     assert [turn.erased for turn in done.turns] == [False] * 5 + [True]
     assert done.finished == ["sue"]
 
@@ -156,6 +167,6 @@ def test_what_the_model_said_leaves_out_where_it_abstained(store: Store) -> None
     sample = draw(store, supervisor(store))
     with store.transaction() as connection:
         connection.execute(sa.update(tables.turn_scores).values(abstained=[MECHANISMS[1]]))
-    said = samples.said_by_model(store, sample)
+    said = calibration_samples.model_levels(store, sample)
     assert sorted(said) == [1, 2, 3, 4, 5, 6]
     assert all(set(by) == {MECHANISMS[0], MECHANISMS[2]} for by in said.values())

@@ -1,4 +1,4 @@
-"""Model bundles that have scored here."""
+"""Registered model bundles."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,14 +21,14 @@ class BundleRow:
 
 
 def find(store: Store) -> list[BundleRow]:
-    """All of them, the newest first."""
+    """All registered bundles, newest first."""
     query = sa.select(bundles).order_by(bundles.c.first_used_at.desc(), bundles.c.bundle)
     with store.reading() as connection:
         return [BundleRow(**row) for row in connection.execute(query).mappings()]
 
 
 def one(store: Store, bundle: str) -> BundleRow | None:
-    """One of them."""
+    """One bundle, or None."""
     with store.reading() as connection:
         query = sa.select(bundles).where(bundles.c.bundle == bundle)
         found = connection.execute(query).mappings().first()

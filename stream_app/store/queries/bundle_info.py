@@ -1,4 +1,4 @@
-"""What the console needs to know of a bundle: window, risk threshold, heads and their groups."""
+"""The parts of a bundle's manifest that the console shows: window, threshold, heads, groups."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +13,11 @@ from stream_app.store.tables import bundles
 
 
 @dataclass(frozen=True, slots=True)
-class BundleFacts:
-    """``before`` and ``after``: turns a score may see; ``enter``: risk of an alert in [0, 1].
+class BundleInfo:
+    """``before``, ``after``: size of the window; ``enter``: alert threshold of the risk in [0, 1].
 
-    ``perceived``: heads that are shown as one value; heads of no group are shown on their own.
-    ``heads``: in the order of the manifest.
+    ``perceived``: groups of heads shown as one value; others are shown separately. ``heads``: in
+    the order of the manifest.
     """
 
     before: int = 0
@@ -27,24 +27,24 @@ class BundleFacts:
     heads: tuple[Head, ...] = ()
 
 
-def read(store: Store) -> dict[str, BundleFacts]:
-    """By bundle."""
+def read(store: Store) -> dict[str, BundleInfo]:
+    """All bundles' information, by bundle."""
     parts = (bundles.c.manifest[name] for name in ("window", "empathy", "perceived", "heads"))
     query = sa.select(bundles.c.bundle, *parts)
     with store.reading() as connection:
-        return {bundle: _facts(*found) for bundle, *found in connection.execute(query)}
+        return {bundle: _info(*found) for bundle, *found in connection.execute(query)}
 
 
 def heads(store: Store) -> list[Head]:
-    """The heads of all bundles that have scored here, each once, as the newest bundle has it."""
+    """The heads of all registered bundles; of repeated names the newest bundle's."""
     query = sa.select(bundles.c.manifest["heads"]).order_by(
         bundles.c.first_used_at.desc(), bundles.c.bundle
     )
     with store.reading() as connection:
         manifests = [_heads(found) for found in connection.scalars(query)]
     found: dict[str, Head] = {}
-    for known in manifests:
-        for head in known:
+    for manifest in manifests:
+        for head in manifest:
             found.setdefault(head.name, head)
     return list(found.values())
 
@@ -53,15 +53,15 @@ def _heads(found: list[dict[str, Any]] | None) -> tuple[Head, ...]:
     return tuple(msgspec.convert(found or [], list[Head]))
 
 
-def _facts(
+def _info(
     window: dict[str, Any] | None,
     empathy: dict[str, Any] | None,
     perceived: dict[str, Any] | None,
     heads: list[dict[str, Any]] | None,
-) -> BundleFacts:
+) -> BundleInfo:
     window, empathy = window or {}, empathy or {}
     groups = msgspec.convert(perceived, PerceivedValues).groups if perceived else ()
-    return BundleFacts(
+    return BundleInfo(
         window.get("before", 0),
         window.get("after", 0),
         empathy.get("enter"),

@@ -1,9 +1,9 @@
-"""Samples of turns that several people rate blind, to see how far they and the model agree.
+"""Calibration samples: turns that several people rate blind, to measure agreement with the model.
 
-A sample is drawn so that every combination of levels (or abstentions) is in it about equally often,
-as far as there are turns of it; rare levels would hardly come up otherwise. Raters are supervisors
-whose scope holds the sample's team. A rater may change ratings until the last turn is rated; then
-the sample is closed for them, and the report opens.
+A sample is stratified: each combination of levels (or abstentions) appears about equally often,
+because rare levels would hardly appear in a random sample. Raters are supervisors whose access
+scope includes the sample's team. A rater may change ratings until they have rated every turn; then
+the sample is closed for them, and they can read the report.
 """
 
 import random
@@ -18,21 +18,21 @@ import sqlalchemy as sa
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.store import ratings as rating_store
-from stream_app.store.judged import NotNow, NotThere
 from stream_app.store.people import Person
+from stream_app.store.queries.scope import Scope
 from stream_app.store.ratings import Judgement, Rating
-from stream_app.store.reading.scope import Scope
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import NotFound, StateConflict
 from stream_app.store.tables import ratings, sample_turns, samples, turn_scores, turns
 
-POOL: Final = 20_000
-"""Turns that a sample is drawn from: the newest."""
-SMALLEST, LARGEST = 5, 300
+POOL_SIZE: Final = 20_000
+"""Samples are drawn from this many of the newest turns."""
+MIN_SIZE, MAX_SIZE = 5, 300
 
 
 @dataclass(frozen=True, slots=True)
-class NewSample:
-    """What to draw: ``size`` counsellor turns scored by ``bundle``; without a team, of any team."""
+class NewCalibrationSample:
+    """A sample to draw: ``size`` counsellor turns scored by ``bundle``; without a team, of any."""
 
     title: str
     bundle: str
@@ -42,8 +42,8 @@ class NewSample:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """A sample of ``size`` turns; ``person`` drew it."""
+class CalibrationSample:
+    """A drawn sample of ``size`` turns; ``person``: who drew it."""
 
     sample_id: str
     title: str
@@ -57,7 +57,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class SampleTurn:
-    """A turn at its place; ``erased``: its text is gone, so that it can be rated no more."""
+    """A turn and its position; ``erased``: its text was deleted, so it cannot be rated."""
 
     place: int
     session_id: str
@@ -66,40 +66,40 @@ class SampleTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What the raters of a sample have done: values by person, place and head."""
+class SampleRatings:
+    """The turns of a sample and its ratings so far: values by person, place and head."""
 
     turns: list[SampleTurn]
     values: dict[str, dict[int, dict[str, int]]]
 
     def rated(self, person: str) -> list[int]:
-        """Places that this person has rated in full."""
+        """Places of the turns that this person has rated completely."""
         done = self.values.get(person, {})
         return sorted(place for place, heads in done.items() if set(heads) >= set(MECHANISMS))
 
-    def left(self, person: str) -> list[int]:
-        """Places that this person has yet to rate."""
+    def unrated(self, person: str) -> list[int]:
+        """Places of the turns that this person still has to rate."""
         done = set(self.rated(person))
         return [turn.place for turn in self.turns if turn.place not in done and not turn.erased]
 
     @property
     def finished(self) -> list[str]:
-        """Who has rated every turn, by name."""
-        return sorted(name for name in self.values if self.rated(name) and not self.left(name))
+        """Names of the people who have rated every turn."""
+        return sorted(name for name in self.values if self.rated(name) and not self.unrated(name))
 
 
-def draw(store: Store, person: Person, new: NewSample) -> Sample:
-    """Draw a sample; the same seed over the same turns gives the same sample.
+def draw(store: Store, person: Person, new: NewCalibrationSample) -> CalibrationSample:
+    """Draw a sample; the same seed and turns give the same sample.
 
     Raises:
-        NotNow: no turn of this team has a final score of this bundle and its text.
+        StateConflict: no turn of the team has text and a final score by the bundle.
     """
     scope = Scope(team=new.team) if new.team is not None else person.scope
     with store.transaction() as connection:
-        chosen = _drawn(connection, scope, new)
+        chosen = _draw_turns(connection, scope, new)
         if not chosen:
-            raise NotNow("there are no turns with final scores of this model to draw from")
-        made = Sample(
+            raise StateConflict("there are no turns with final scores of this model to draw from")
+        sample = CalibrationSample(
             sample_id=str(uuid.uuid4()),
             title=new.title,
             bundle=new.bundle,
@@ -109,39 +109,41 @@ def draw(store: Store, person: Person, new: NewSample) -> Sample:
             at=datetime.now(UTC),
             size=len(chosen),
         )
-        row = {name: getattr(made, name) for name in Sample.__slots__ if name != "size"}
+        row = {
+            name: getattr(sample, name) for name in CalibrationSample.__slots__ if name != "size"
+        }
         connection.execute(sa.insert(samples).values(row))
         connection.execute(
             sa.insert(sample_turns),
             [
-                {"sample_id": made.sample_id, "place": place, "session_id": session, "seq": seq}
+                {"sample_id": sample.sample_id, "place": place, "session_id": session, "seq": seq}
                 for place, (session, seq) in enumerate(chosen, start=1)
             ],
         )
-    return made
+    return sample
 
 
-def find(store: Store, scope: Scope, limit: int = 100) -> list[Sample]:
-    """The newest samples of a scope's team; every sample where all may be seen."""
+def find(store: Store, scope: Scope, limit: int = 100) -> list[CalibrationSample]:
+    """The newest samples of the scope's team, or of all teams."""
     return _find(store, scope, limit=limit)
 
 
-def one(store: Store, scope: Scope, sample_id: str) -> Sample:
+def one(store: Store, scope: Scope, sample_id: str) -> CalibrationSample:
     """One sample.
 
     Raises:
-        NotThere: there is none that may be seen.
+        NotFound: the sample does not exist, or not in ``scope``.
     """
     found = _find(store, scope, samples.c.sample_id == sample_id)
     if not found:
-        raise NotThere("there is no such sample")
+        raise NotFound("there is no such sample")
     return found[0]
 
 
-def work(store: Store, sample: Sample) -> Work:
-    """The turns of a sample and what its raters said. For reports: it is not blind."""
+def collect_ratings(store: Store, sample: CalibrationSample) -> SampleRatings:
+    """Read the turns of a sample and all of its ratings; for reports, as it is not blind."""
     place = sample_turns
-    the_turns = (
+    with_turns = (
         sa.select(place, turns.c.text.is_(None).label("erased"))
         .outerjoin(turns, (turns.c.session_id == place.c.session_id) & (turns.c.seq == place.c.seq))
         .where(place.c.sample_id == sample.sample_id)
@@ -151,34 +153,34 @@ def work(store: Store, sample: Sample) -> Work:
     with store.reading() as connection:
         found = [
             SampleTurn(row["place"], row["session_id"], row["seq"], bool(row["erased"]))
-            for row in connection.execute(the_turns).mappings()
+            for row in connection.execute(with_turns).mappings()
         ]
         places = {(turn.session_id, turn.seq): turn.place for turn in found}
         values: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for row in connection.execute(given).mappings():
             values[row["person"]][places[row["session_id"], row["seq"]]][row["head"]] = row["value"]
-    return Work(found, values)
+    return SampleRatings(found, values)
 
 
 def rate(store: Store, person: Person, sample_id: str, given: list[Judgement]) -> list[Rating]:
-    """Rate turns of a sample, blind.
+    """Store blind ratings of turns in a sample.
 
     Raises:
-        NotThere: no such sample, or the turn is not in it.
-        NotNow: this person has rated all of it.
-        DoesNotFit: not a value of the head.
+        NotFound: the sample does not exist, or the turn is not in it.
+        StateConflict: the person has already rated all turns.
+        InvalidJudgement: the head lacks the value.
     """
-    done = work(store, one(store, person.scope, sample_id))
+    done = collect_ratings(store, one(store, person.scope, sample_id))
     known = {(turn.session_id, turn.seq) for turn in done.turns}
     if any((each.session_id, each.seq) not in known for each in given):
-        raise NotThere("this turn is not in the sample")
+        raise NotFound("this turn is not in the sample")
     if person.name in done.finished:
-        raise NotNow("you have rated all turns; the sample is closed for you")
+        raise StateConflict("you have rated all turns; the sample is closed for you")
     return rating_store.rate(store, person.scope, person.name, given, sample_id)
 
 
-def said_by_model(store: Store, sample: Sample) -> dict[int, dict[str, int]]:
-    """By place, what the sample's bundle said; heads that abstained are left out."""
+def model_levels(store: Store, sample: CalibrationSample) -> dict[int, dict[str, int]]:
+    """By place, the levels that the sample's bundle predicted, without abstentions."""
     place, score = sample_turns, turn_scores
     query = (
         sa.select(place.c.place, score.c.abstained, *(score.c[name] for name in MECHANISMS))
@@ -200,7 +202,9 @@ def said_by_model(store: Store, sample: Sample) -> dict[int, dict[str, int]]:
         }
 
 
-def _drawn(connection: sa.Connection, scope: Scope, new: NewSample) -> list[tuple[str, int]]:
+def _draw_turns(
+    connection: sa.Connection, scope: Scope, new: NewCalibrationSample
+) -> list[tuple[str, int]]:
     score = turn_scores
     levels = [score.c[name] for name in MECHANISMS]
     query = (
@@ -215,28 +219,30 @@ def _drawn(connection: sa.Connection, scope: Scope, new: NewSample) -> list[tupl
             *scope.conditions(score.c.session_id),
         )
         .order_by(score.c.occurred_at.desc(), score.c.session_id, score.c.seq)
-        .limit(POOL)
+        .limit(POOL_SIZE)
     )
     strata: dict[Any, list[tuple[str, int]]] = defaultdict(list)
     for row in connection.execute(query).mappings():
-        said = tuple(None if name in row["abstained"] else row[name] for name in MECHANISMS)
-        strata[said].append((row["session_id"], row["seq"]))
-    drawing = random.Random(new.seed)  # noqa: S311  # a draw that can be repeated
+        levels_of_turn = tuple(
+            None if name in row["abstained"] else row[name] for name in MECHANISMS
+        )
+        strata[levels_of_turn].append((row["session_id"], row["seq"]))
+    rng = random.Random(new.seed)  # noqa: S311  # reproducible, not secret
     queues = [strata[key] for key in sorted(strata, key=str)]
     for queue in queues:
-        drawing.shuffle(queue)
+        rng.shuffle(queue)
     chosen: list[tuple[str, int]] = []
     while len(chosen) < new.size and any(queues):
         waiting = [queue for queue in queues if queue]
-        drawing.shuffle(waiting)  # which of the strata come once more often than the others
+        rng.shuffle(waiting)  # which strata contribute one turn more than others
         chosen += [queue.pop() for queue in waiting[: new.size - len(chosen)]]
-    drawing.shuffle(chosen)
+    rng.shuffle(chosen)
     return chosen
 
 
 def _find(
     store: Store, scope: Scope, *conditions: sa.ColumnElement[bool], limit: int = 1
-) -> list[Sample]:
+) -> list[CalibrationSample]:
     count = (
         sa.select(sa.func.count())
         .where(sample_turns.c.sample_id == samples.c.sample_id)
@@ -252,6 +258,6 @@ def _find(
         query = query.where(samples.c.team == scope.team)
     with store.reading() as connection:
         return [
-            Sample(**{name: row[name] for name in Sample.__slots__})
+            CalibrationSample(**{name: row[name] for name in CalibrationSample.__slots__})
             for row in connection.execute(query).mappings()
         ]

@@ -1,4 +1,4 @@
-"""Sessions with who took part, as cohort figures are made of; pseudonyms stay inside."""
+"""Ended sessions with their participants, as input of cohort statistics."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -8,14 +8,17 @@ import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import session_scores, session_speakers, sessions
 
 
 @dataclass(frozen=True, slots=True)
 class CohortSession:
-    """A session that is over; ``means``: mean level by mechanism."""
+    """An ended session; ``means``: mean level by mechanism.
+
+    The pseudonyms are only for counting people; do not show them.
+    """
 
     team: str | None
     domain: str | None
@@ -25,7 +28,7 @@ class CohortSession:
 
 
 def read(store: Store, scope: Scope, bundle: str, since: datetime) -> list[CohortSession]:
-    """Sessions that began since then and that this bundle has scored."""
+    """Ended sessions that started after ``since`` and were scored by the bundle."""
     score = session_scores
     chosen = (
         score.c.bundle == bundle,
@@ -40,14 +43,14 @@ def read(store: Store, scope: Scope, bundle: str, since: datetime) -> list[Cohor
         .where(*chosen)
         .order_by(score.c.session_id)
     )
-    who = (
+    participants = (
         sa.select(session_speakers)
         .join(score, score.c.session_id == session_speakers.c.session_id)
         .where(*chosen)
     )
     speakers: dict[tuple[str, str], set[str]] = defaultdict(set)
     with store.reading() as connection:
-        for session_id, speaker, role in connection.execute(who):
+        for session_id, speaker, role in connection.execute(participants):
             speakers[session_id, role].add(speaker)
         return [
             CohortSession(

@@ -1,4 +1,4 @@
-"""Alerts in words, for channels that people read: the rule and the numbers, no transcript."""
+"""Notifications as text for people: rule and numbers, never transcript text."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,9 +8,9 @@ from stream_app.contracts.scores import AlertState
 from stream_app.notifications.notification import Notification, link
 from stream_app.store.deliveries import DueAlert
 
-MOST_LINES: Final = 20
-"""Alerts that a digest names; it counts all."""
-MOST_TURNS: Final = 10
+MAX_LINES: Final = 20
+"""Maximum number of alerts listed in a digest; the summary counts all."""
+MAX_TURNS: Final = 10
 TITLE_CHARS: Final = 150
 NOTICE: Final = (
     "Estimated by a model: a reason to look, "
@@ -19,7 +19,7 @@ NOTICE: Final = (
 
 
 def title(notification: Notification) -> str:
-    """One line."""
+    """A title of one line, at most ``TITLE_CHARS`` long."""
     if notification.is_test:
         return "Rapport: test message"
     if notification.is_digest:
@@ -31,7 +31,7 @@ def title(notification: Notification) -> str:
 
 
 def text(notification: Notification, external_url: str) -> str:
-    """What happened, why, and where to look."""
+    """The message: what happened, why, and a link to the session."""
     if notification.is_test:
         return f"This is {notification.alerts[0].reason}."
     if notification.is_digest:
@@ -50,8 +50,8 @@ def text(notification: Notification, external_url: str) -> str:
         "Resolved at": _time(alert.occurred_at) if alert.state is AlertState.RESOLVED else None,
         "Look at it": link(external_url, alert.session_id),
     }
-    told = [f"{name}: {_one_line(fact, None)}" for name, fact in facts.items() if fact]
-    return "\n".join([*told, "", NOTICE])
+    lines = [f"{name}: {_one_line(fact, None)}" for name, fact in facts.items() if fact]
+    return "\n".join([*lines, "", NOTICE])
 
 
 def sentence(alert: DueAlert) -> str:
@@ -64,26 +64,26 @@ def sentence(alert: DueAlert) -> str:
 
 
 def digest_summary(notification: Notification) -> str:
-    """How many more, how bad, by which rules, since when."""
+    """Number of alerts, start time, severities and rules of a digest."""
     since = min(alert.began_at for alert in notification.alerts)
     parts = [
         f"{_more(len(notification.alerts))} since {_time(since)}: "
         f"{_counts(notification.by_severity)}",
-        f"by rule: {_counts(notification.by_rule, behind=True)}",
+        f"by rule: {_counts(notification.by_rule, count_last=True)}",
     ]
-    if notification.over:
-        parts.append(f"{notification.over} of them resolved")
+    if notification.resolved:
+        parts.append(f"{notification.resolved} of them resolved")
     return _one_line("; ".join(parts), None)
 
 
 def _lines(notification: Notification, external_url: str) -> list[str]:
-    shown = notification.alerts[:MOST_LINES]
+    shown = notification.alerts[:MAX_LINES]
     lines = [
         f"- {sentence(alert)} {link(external_url, alert.session_id)}".rstrip() for alert in shown
     ]
-    if left := len(notification.alerts) - len(shown):
+    if omitted := len(notification.alerts) - len(shown):
         where = f" {external_url}" if external_url else ""
-        lines.append(f"- and {left} more, all of them in the console{where}")
+        lines.append(f"- and {omitted} more, all of them in the console{where}")
     return [*lines, "", NOTICE]
 
 
@@ -91,8 +91,8 @@ def _more(count: int) -> str:
     return f"{count} more alert{'' if count == 1 else 's'}"
 
 
-def _counts(counts: Mapping[str, int], *, behind: bool = False) -> str:
-    return ", ".join(f"{name} {n}" if behind else f"{n} {name}" for name, n in counts.items())
+def _counts(counts: Mapping[str, int], *, count_last: bool = False) -> str:
+    return ", ".join(f"{name} {n}" if count_last else f"{n} {name}" for name, n in counts.items())
 
 
 def _status(alert: DueAlert) -> str:
@@ -107,15 +107,15 @@ def _value(alert: DueAlert) -> str | None:
 
 
 def _turns(alert: DueAlert) -> str:
-    earlier = "… " if len(alert.turns) > MOST_TURNS else ""
-    return earlier + ", ".join(map(str, alert.turns[-MOST_TURNS:]))
+    earlier = "… " if len(alert.turns) > MAX_TURNS else ""
+    return earlier + ", ".join(map(str, alert.turns[-MAX_TURNS:]))
 
 
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _one_line(words: str, most: int | None = TITLE_CHARS) -> str:
-    """Names come from producers: a line break in one would be a header of an e-mail."""
-    line = "".join(char if char.isprintable() else " " for char in words)
-    return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
+def _one_line(content: str, max_chars: int | None = TITLE_CHARS) -> str:
+    """Remove line breaks, which in a producer's names could inject e-mail headers."""
+    line = "".join(char if char.isprintable() else " " for char in content)
+    return line if max_chars is None or len(line) <= max_chars else f"{line[: max_chars - 1]}…"

@@ -1,4 +1,4 @@
-"""A counsellor's levels over many sessions, without any text."""
+"""A counsellor's levels over many sessions, without text."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus, Stage
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import bundles, session_scores, turn_scores, turns
 
 
 @dataclass(frozen=True, slots=True)
-class LevelsOfTurn:
-    """A final score of an own turn; ``expressed`` as in the wire contract.
+class TurnLevels:
+    """The final score of a counsellor turn; ``expressed`` as in the wire contract.
 
-    ``client_said``: characters of the client's turns since the counsellor turn before it.
+    ``client_said``: characters of client text since the previous counsellor turn.
     """
 
     session_id: str
@@ -31,11 +31,11 @@ class LevelsOfTurn:
     client_said: int
 
 
-def of_counsellor(store: Store, scope: Scope, speaker: str, since: datetime) -> list[LevelsOfTurn]:
-    """Turns of sessions that began since then and are over, in the order of time.
+def of_counsellor(store: Store, scope: Scope, speaker: str, since: datetime) -> list[TurnLevels]:
+    """A counsellor's turns in ended sessions that started after ``since``, ordered by time.
 
-    Late turns are left out. A session that several bundles have scored comes with the one that was
-    put to use last.
+    Late turns are left out. Of a session scored by several bundles, only the scores of the most
+    recently introduced bundle are returned.
     """
     score, session = turn_scores, session_scores
     query = (
@@ -67,30 +67,30 @@ def of_counsellor(store: Store, scope: Scope, speaker: str, since: datetime) -> 
     )
     with store.reading() as connection:
         found = connection.execute(query).mappings().all()
-        said = _said_by_client(connection, sorted({row["session_id"] for row in found}))
+        client_chars = _client_chars(connection, sorted({row["session_id"] for row in found}))
     newest: dict[str, tuple[datetime, str]] = {}
     for row in found:
         used = row["first_used_at"], row["bundle"]
         newest[row["session_id"]] = max(newest.get(row["session_id"], used), used)
     return [
-        LevelsOfTurn(
+        TurnLevels(
             session_id=row["session_id"],
             seq=row["seq"],
             bundle=row["bundle"],
             started_at=row["started_at"],
             expressed=row["expressed"],
             abstained=row["abstained"],
-            client_said=said.get((row["session_id"], row["seq"]), 0),
+            client_said=client_chars.get((row["session_id"], row["seq"]), 0),
         )
         for row in found
         if newest[row["session_id"]][1] == row["bundle"]
     ]
 
 
-def _said_by_client(
+def _client_chars(
     connection: sa.Connection, session_ids: Sequence[str]
 ) -> dict[tuple[str, int], int]:
-    """By counsellor turn, how much the client had said since the counsellor turn before."""
+    """By counsellor turn, characters of client text since the previous counsellor turn."""
     query = (
         sa.select(
             turns.c.session_id,
@@ -101,11 +101,11 @@ def _said_by_client(
         .where(turns.c.session_id.in_(session_ids))
         .order_by(turns.c.session_id, turns.c.seq)
     )
-    said: dict[tuple[str, int], int] = {}
-    waiting: dict[str, int] = defaultdict(int)
+    chars: dict[tuple[str, int], int] = {}
+    pending: dict[str, int] = defaultdict(int)
     for session_id, seq, role, length in connection.execute(query):
         if role == Role.CLIENT.value:
-            waiting[session_id] += length
+            pending[session_id] += length
         else:
-            said[session_id, seq] = waiting.pop(session_id, 0)
-    return said
+            chars[session_id, seq] = pending.pop(session_id, 0)
+    return chars

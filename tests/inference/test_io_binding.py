@@ -10,9 +10,9 @@ from msgspec import structs
 
 from stream_app.commands.event_files import sample_sessions
 from stream_app.inference.batching import Shapes
-from stream_app.inference.bound import BoundSession
 from stream_app.inference.bundle import load
 from stream_app.inference.encoder import TurnEncoder, batch_limits
+from stream_app.inference.io_binding import BoundSession
 from stream_app.inference.providers import Provider, open_session
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
 

@@ -1,0 +1,22 @@
+"""Queries of the API and the console: sessions, transcripts with scores, alerts.
+
+Functions that return people's data take a ``Scope``, so that no query forgets the access check.
+"""
+
+__all__ = [
+    "agreement",
+    "alerts",
+    "bundle_info",
+    "bundles",
+    "cohorts",
+    "counsellors",
+    "history",
+    "pages",
+    "precision",
+    "routing",
+    "scope",
+    "sessions",
+    "teams",
+    "transcripts",
+    "turn_levels",
+]
