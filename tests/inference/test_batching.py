@@ -34,12 +34,12 @@ def test_every_text_is_in_one_batch_within_the_limits(
 
 
 @given(LENGTHS)
-def test_no_tokens_mean_one_text_a_batch(lengths: list[int]) -> None:
+def test_a_limit_of_no_tokens_gives_batches_of_one_text(lengths: list[int]) -> None:
     assert all(len(batch) == 1 for batch in batch_by_length(lengths, ONE_BY_ONE))
 
 
 @given(LENGTHS, LIMITS)
-def test_batches_go_from_short_to_long(lengths: list[int], limits: BatchLimits) -> None:
+def test_batches_are_ordered_by_length(lengths: list[int], limits: BatchLimits) -> None:
     order = [lengths[i] for batch in batch_by_length(lengths, limits) for i in batch]
     assert order == sorted(lengths)
 
@@ -50,9 +50,7 @@ SHAPES = st.builds(Shapes, ROWS, WIDTHS, st.integers(1, 10_000))
 
 
 @given(LENGTHS, SHAPES)
-def test_every_text_is_in_one_batch_of_an_allowed_shape_that_holds_it(
-    lengths: list[int], shapes: Shapes
-) -> None:
+def test_every_text_is_in_one_batch_of_an_allowed_shape(lengths: list[int], shapes: Shapes) -> None:
     batches = list(batch_by_shape(lengths, shapes))
     assert sorted(i for batch in batches for i in batch.texts) == list(range(len(lengths)))
     for batch in batches:
@@ -66,7 +64,7 @@ def test_every_text_is_in_one_batch_of_an_allowed_shape_that_holds_it(
 
 
 @given(LENGTHS, SHAPES)
-def test_texts_of_a_width_keep_their_order_in_as_few_batches_as_the_budget_allows(
+def test_texts_of_a_width_keep_their_order_in_the_fewest_batches(
     lengths: list[int], shapes: Shapes
 ) -> None:
     batches = list(batch_by_shape(lengths, shapes))
@@ -80,7 +78,7 @@ def test_texts_of_a_width_keep_their_order_in_as_few_batches_as_the_budget_allow
             assert len(batch.texts) > max(lower, default=0)
 
 
-def test_a_text_that_no_shape_holds_is_an_error() -> None:
+def test_a_text_longer_than_every_shape_is_an_error() -> None:
     with pytest.raises(ValueError, match="201 tokens"):
         list(batch_by_shape([3, 201], Shapes((1,), (16, 200), 1000)))
 
@@ -104,15 +102,15 @@ def found(*chosen: int) -> list[str]:
     return [TEXT[start:end] for start, end in spans(probabilities, OFFSETS, 0.5, TEXT)]
 
 
-def test_half_of_a_sentence_brings_the_sentence() -> None:
+def test_half_of_a_sentence_selects_the_sentence() -> None:
     assert found(3, 4, 5, 6) == ["I'm so sorry,"]
 
 
-def test_less_than_half_of_it_brings_nothing() -> None:
+def test_less_than_half_of_a_sentence_selects_nothing() -> None:
     assert found(6) == []
 
 
-def test_special_tokens_bring_nothing() -> None:
+def test_special_tokens_select_nothing() -> None:
     assert found(0, 8) == []
 
 

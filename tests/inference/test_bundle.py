@@ -1,4 +1,4 @@
-"""A bundle is read only if it is whole."""
+"""Only complete and valid bundles are loaded."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_the_shipped_bundle_is_whole_and_small() -> None:
+def test_the_shipped_bundle_is_complete_and_small() -> None:
     bundle = bundles.load()
     assert bundle.manifest.profile == "int8"
     assert bundle.manifest.empathy is not None
@@ -55,7 +55,7 @@ def test_the_shipped_bundle_has_the_heads_of_the_contract() -> None:
     assert all(heads[name].rationale for name in list(heads)[:3])
 
 
-def test_a_folder_without_a_manifest_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_rejected_with_instructions(tmp_path: Path) -> None:
     assert "RAPPORT_BUNDLE" in refusal(tmp_path)
 
 
@@ -70,13 +70,13 @@ def test_a_bundle_is_found_by_its_name_and_a_folder_by_its_path(
     assert bundles.find("./default") != bundles.DEFAULT_BUNDLE
 
 
-def test_an_unknown_name_is_refused_with_the_names_there_are() -> None:
+def test_an_unknown_name_is_rejected_with_the_shipped_names() -> None:
     message = refusal(bundles.find("nanno"))
     assert "no model bundle at nanno" in message
     assert ", ".join(bundles.shipped()) in message
 
 
-def test_a_damaged_file_is_refused(copy: Path) -> None:
+def test_a_damaged_file_is_rejected(copy: Path) -> None:
     path = copy / "head.onnx"
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
@@ -89,12 +89,12 @@ def test_a_missing_file_is_refused(copy: Path) -> None:
     assert "missing" in refusal(copy)
 
 
-def test_another_format_is_refused(copy: Path) -> None:
+def test_another_format_is_rejected(copy: Path) -> None:
     change(copy, format=99)
     assert "format 99" in refusal(copy)
 
 
-def test_a_manifest_that_is_none_is_refused(copy: Path) -> None:
+def test_a_file_that_is_not_a_manifest_is_rejected(copy: Path) -> None:
     (copy / bundles.MANIFEST).write_text("[]", "utf-8")
     assert "not a bundle manifest" in refusal(copy)
 
@@ -110,7 +110,7 @@ def test_a_file_outside_the_folder_is_refused(copy: Path) -> None:
     assert "missing" in refusal(copy)
 
 
-def test_another_head_is_taken_as_the_manifest_has_it(copy: Path) -> None:
+def test_additional_heads_are_read_from_the_manifest(copy: Path) -> None:
     heads = json.loads((copy / bundles.MANIFEST).read_text("utf-8"))["heads"]
     change(copy, heads=[*heads, {**heads[0], "name": "charm"}])
     assert bundles.load(copy).manifest.heads[-1].name == "charm"
@@ -125,7 +125,7 @@ def test_another_head_is_taken_as_the_manifest_has_it(copy: Path) -> None:
         (lambda e: e["domains"]["peer-support"].update(within=0.0), "spreads above 0"),
     ],
 )
-def test_an_index_that_would_end_a_worker_is_refused(
+def test_an_empathy_index_that_would_crash_a_worker_is_rejected(
     tmp_path: Path, change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
     folder = tmp_path / "bundle"

@@ -1,4 +1,4 @@
-"""What is refused in a bundle folder, shown on one without a model in it."""
+"""Rejected bundle folders, on a tiny bundle without a model."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ def manifest() -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A whole bundle, beside which another file lies."""
+    """A complete bundle, next to an unrelated file."""
     path = tmp_path / "tiny"
     path.mkdir()
     for name, raw in FILES.items():
@@ -65,14 +65,14 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_whole_bundle_is_read_with_its_identity(folder: Path) -> None:
+def test_a_complete_bundle_is_loaded_with_its_id_and_digest(folder: Path) -> None:
     bundle = load(folder)
     assert bundle.manifest.bundle_id == "tiny-1-fp32"
     assert bundle.digest == sha((folder / MANIFEST).read_bytes())
     assert bundle.file("head.onnx").read_bytes() == b"head"
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_folder_is_rejected(tmp_path: Path) -> None:
     assert "no model bundle at" in refusal(tmp_path / "nowhere")
 
 
@@ -85,7 +85,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     "name", ["../outside", "..", ".", "", "./head.onnx", "/etc/hostname", "sub/x"]
 )
 def test_a_file_that_is_not_directly_in_the_folder_is_refused(folder: Path, name: str) -> None:
-    """Even when it exists and has the hash that is stated."""
+    """Even if it exists and has the stated hash."""
     (folder / "sub").mkdir()
     (folder / "sub" / "x").write_bytes(b"outside")
     body = manifest()
@@ -152,7 +152,7 @@ def reference_without_quantiles(body: dict[str, Any]) -> None:
         reference_without_quantiles,
     ],
 )
-def test_a_manifest_of_another_shape_is_refused(
+def test_a_manifest_with_another_structure_is_rejected(
     folder: Path, damage: Callable[[dict[str, Any]], None]
 ) -> None:
     body = manifest()
@@ -177,8 +177,8 @@ def refused_format(folder: Path, number: int) -> bool:
     )
 
 
-def test_a_bundle_of_an_earlier_format_is_refused_with_what_to_do(folder: Path) -> None:
-    """Also where its other fields have another shape than today's."""
+def test_a_bundle_of_an_older_format_is_rejected_with_instructions(folder: Path) -> None:
+    """Also if its other fields have a different structure."""
     body = manifest()
     body["format"], body["risk"] = FORMAT - 1, {"intercept": 0.0, "weights": {}}
     (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
@@ -188,14 +188,14 @@ def test_a_bundle_of_an_earlier_format_is_refused_with_what_to_do(folder: Path) 
     assert refused_format(folder, FORMAT - 1)
 
 
-def test_a_bundle_from_before_the_empathy_index_is_refused_with_what_to_do(folder: Path) -> None:
-    """Its risk is another number; read as this one it would alert for other reasons."""
+def test_a_bundle_without_the_empathy_index_is_rejected_with_instructions(folder: Path) -> None:
+    """Its risk has a different meaning, so its alerts would be wrong."""
     body = {**manifest(), "format": 1, "risk": {"intercept": 0.0, "weights": {}}}
     (folder / MANIFEST).write_text(json.dumps(body), "utf-8")
     assert refused_format(folder, 1)
 
 
-def test_a_torn_manifest_is_refused(folder: Path) -> None:
+def test_a_truncated_manifest_is_rejected(folder: Path) -> None:
     raw = (folder / MANIFEST).read_bytes()
     (folder / MANIFEST).write_bytes(raw[: len(raw) // 2])
     assert "is not a bundle manifest" in refusal(folder)
@@ -210,15 +210,13 @@ def with_head(folder: Path, **parts: Any) -> Path:
 
 
 @pytest.mark.parametrize("dimension", ["expressed", "perceived", "client"])
-def test_a_head_needs_no_more_than_a_name_and_gets_words_from_it(
-    folder: Path, dimension: str
-) -> None:
+def test_a_heads_display_words_default_to_its_name(folder: Path, dimension: str) -> None:
     charm = load(with_head(folder, dimension=dimension, name="warm_tone")).manifest.heads[-1]
     assert (charm.title, charm.badge, charm.label("yes")) == ("warm tone", "WT", "yes")
     assert charm.evidence == []
 
 
-def test_a_manifest_says_how_people_are_told_of_a_head(folder: Path) -> None:
+def test_a_manifest_defines_the_display_words_of_a_head(folder: Path) -> None:
     words = {"title": "Warmth", "badge": "WM", "labels": {"yes": "warm"}}
     charm = load(with_head(folder, words=words)).manifest.heads[-1]
     assert (charm.title, charm.badge) == ("Warmth", "WM")
@@ -237,7 +235,7 @@ def test_a_manifest_says_how_people_are_told_of_a_head(folder: Path) -> None:
         ({"dimension": "outcome"}, "must have the role client"),
     ],
 )
-def test_a_head_that_scores_or_rules_could_not_tell_is_refused(
+def test_an_ambiguous_or_invalid_head_is_rejected(
     folder: Path, parts: dict[str, Any], word: str
 ) -> None:
     assert word in refusal(with_head(folder, **parts))
@@ -311,7 +309,7 @@ def test_groups_of_perceived_heads_are_read(folder: Path) -> None:
     ],
     ids=["unknown", "expressed", "in two groups", "twice in one", "shows another's"],
 )
-def test_groups_that_do_not_fit_the_heads_are_refused_with_what_to_do(
+def test_groups_that_do_not_match_the_heads_are_rejected_with_instructions(
     folder: Path, groups: list[dict[str, Any]]
 ) -> None:
     assert "python -m models.multitrait --bundle" in refusal(with_groups(folder, *groups))
@@ -328,5 +326,5 @@ def test_groups_that_do_not_fit_the_heads_are_refused_with_what_to_do(
     ],
     ids=["no name", "no members", "unknown field", "r beyond 1", "no ratings"],
 )
-def test_groups_of_another_shape_are_refused(folder: Path, group: dict[str, Any]) -> None:
+def test_groups_with_another_structure_are_rejected(folder: Path, group: dict[str, Any]) -> None:
     assert "is not a bundle manifest" in refusal(with_groups(folder, group))

@@ -26,7 +26,7 @@ def test_temperature_and_bias_come_before_the_softmax() -> None:
     np.testing.assert_allclose(found, [[0.25, 0.25, 0.5]])
 
 
-def test_without_either_it_is_the_softmax() -> None:
+def test_without_temperature_and_bias_it_is_the_softmax() -> None:
     found = calibrate(head(), np.log(np.array([[0.2, 0.3, 0.5]], np.float32)))
     np.testing.assert_allclose(found, [[0.2, 0.3, 0.5]], rtol=1e-6)
 
@@ -49,12 +49,12 @@ def test_offsets_decide_the_level(offsets: list[float], level: int) -> None:
     assert choose_labels([0.5, 0.3, 0.2], offsets) == level
 
 
-def test_a_probability_of_nothing_is_no_obstacle() -> None:
+def test_a_threshold_of_zero_selects_every_sentence() -> None:
     assert choose_labels([1.0, 0.0, 0.0], [0.0, 2.0, 2.0]) == 0
 
 
 @pytest.mark.parametrize("name", ["bias", "offsets"])
-def test_numbers_that_do_not_fit_the_labels_are_refused(name: str) -> None:
+def test_calibration_lists_must_match_the_labels(name: str) -> None:
     raw = msgspec.json.encode(head())
     content = msgspec.json.decode(raw) | {name: [0.1, 0.2]}
     with pytest.raises(msgspec.ValidationError, match="explorations: 2 numbers for 3 labels"):

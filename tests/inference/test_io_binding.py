@@ -1,4 +1,4 @@
-"""Sessions with buffers of their own, on the CPU provider: the same class as on CUDA."""
+"""Sessions with preallocated buffers, on the CPU provider; the same class is used on CUDA."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +42,7 @@ def feeds(rows: int, tokens: int, seed: int) -> dict[str, np.ndarray]:
     return {"input_ids": ids.astype(np.int64), "attention_mask": mask.astype(np.int64)}
 
 
-def test_bound_runs_give_exactly_what_plain_ones_give_whatever_ran_before(session: Any) -> None:
+def test_bound_sessions_give_the_same_results_as_plain_ones(session: Any) -> None:
     bound = BoundSession(session, "cpu")
     for seed, shape in enumerate([(1, 16), (8, 16), (1, 16), (3, 5), (8, 16), (1, 192)]):
         given = feeds(*shape, seed)
@@ -68,16 +68,16 @@ def test_threads_that_share_a_session_get_their_own_results(session: Any) -> Non
         np.testing.assert_array_equal(vectors, session.run(OUTPUTS, item)[0])
 
 
-def test_outputs_come_in_the_order_that_is_asked_for(session: Any) -> None:
+def test_outputs_have_the_requested_order(session: Any) -> None:
     bound, given = BoundSession(session, "cpu"), feeds(1, 4, seed=3)
     logits, vectors = bound.run(OUTPUTS[::-1], given)
     assert (logits.shape, vectors.shape) == ((1, 4, 3), (1, 2, SPEC.hidden_size))
 
 
-def test_a_turn_in_a_batch_of_fixed_shape_is_the_turn_in_a_batch_of_similar_ones(
+def test_fixed_shapes_and_batches_by_length_give_the_same_encodings(
     session: Any, texts: list[Tokens]
 ) -> None:
-    """The whole path of an accelerator, but for the device."""
+    """The whole accelerator path, except the device."""
     similar = TurnEncoder(GRAPH, SPEC, Provider.CPU, 1)
     fixed = TurnEncoder(GRAPH, SPEC, Provider.CPU, 1)
     fixed.limits = batch_limits(SPEC, Provider.CUDA, 1)
@@ -90,7 +90,7 @@ def test_a_turn_in_a_batch_of_fixed_shape_is_the_turn_in_a_batch_of_similar_ones
         np.testing.assert_allclose(one.rationale, other.rationale, atol=1e-4)
 
 
-def test_an_encoder_that_depends_on_its_batch_is_never_given_others_nor_empty_rows() -> None:
+def test_an_encoder_that_depends_on_its_batch_gets_single_texts() -> None:
     spec = structs.replace(SPEC, batch_independent=False)
     for provider in (Provider.CPU, Provider.CUDA):
         limits = batch_limits(spec, provider, 1)

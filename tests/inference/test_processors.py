@@ -41,7 +41,7 @@ np.savez(sys.argv[1], *[turn.vectors for turn in found])
 
 
 @pytest.mark.slow
-def test_an_older_processor_cuts_nothing_off(tmp_path: Path) -> None:
+def test_quantised_sums_do_not_saturate_on_older_processors(tmp_path: Path) -> None:
     if platform.machine() != "x86_64" or sys.platform != "linux":
         pytest.skip("emulates one x86 processor on another")
     emulator = shutil.which("qemu-x86_64")

@@ -1,4 +1,4 @@
-"""What is done when CUDA is there, is there in name only, or is not there.
+"""Behaviour with working CUDA, CUDA that fails to load, and no CUDA.
 
 No machine that runs these tests has CUDA: sessions and ONNX Runtime's lists are made up here, so
 that the answers of a GPU build without a working driver, and of one with it, can be given.
@@ -19,7 +19,7 @@ GRAPH = load().file("encoder.onnx")
 
 
 class Runtime:
-    """Stands in for the GPU build. ``works``: sessions on CUDA; ``graphs``: launches recorded."""
+    """A fake GPU build. ``works``: sessions run on CUDA; ``graphs``: CUDA graphs are supported."""
 
     def __init__(self, *, works: bool, graphs: bool = True) -> None:
         self.works, self.graphs = works, graphs
@@ -38,7 +38,7 @@ class Runtime:
         first = "CPUExecutionProvider"
         if isinstance(providers[0], tuple):
             if providers[0][1] and not self.graphs:
-                raise Exception("cannot use the CUDA Graph feature")  # as it does
+                raise Exception("cannot use the CUDA Graph feature")  # like ONNX Runtime
             first = CUDA if self.works else first
         return type("Session", (), {"get_providers": lambda _: [first]})()
 
@@ -56,14 +56,14 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
     providers.preload_libraries.cache_clear()
 
 
-def test_without_cuda_in_the_build_auto_is_the_cpu_and_says_nothing() -> None:
+def test_auto_uses_the_cpu_silently_if_the_build_has_no_cuda() -> None:
     with capture_logs() as logs:
         session = open_session(GRAPH, Provider.AUTO, 1, fixed_shapes=True)
     assert providers.provider_in_use(session) is Provider.CPU
     assert logs == []
 
 
-def test_a_session_on_cuda_records_its_launches_and_falls_back_by_no_print(
+def test_cuda_sessions_use_cuda_graphs_and_disable_the_silent_fallback(
     install: Any,
 ) -> None:
     runtime = install(Runtime(works=True))
@@ -80,7 +80,7 @@ def test_launches_are_not_recorded_for_shapes_that_change(install: Any) -> None:
     assert [asked for asked, _ in runtime.asked] == [(CUDA, {})]
 
 
-def test_a_graph_whose_launches_cannot_be_recorded_runs_on_cuda_without_that(install: Any) -> None:
+def test_a_graph_that_cannot_be_recorded_runs_on_cuda_without_cuda_graphs(install: Any) -> None:
     runtime = install(Runtime(works=True, graphs=False))
     with capture_logs() as logs:
         session = open_session(GRAPH, Provider.CUDA, 1, fixed_shapes=True)
@@ -101,7 +101,7 @@ def test_auto_falls_back_with_an_error_in_the_log(install: Any) -> None:
     assert "driver" in entry["reason"]
 
 
-def test_cuda_is_refused_when_the_session_does_not_run_on_it(install: Any) -> None:
+def test_requesting_cuda_fails_if_the_session_does_not_use_it(install: Any) -> None:
     install(Runtime(works=False))
     with (
         capture_logs() as logs,

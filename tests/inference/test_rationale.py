@@ -11,14 +11,14 @@ from stream_app.inference.rationale import sentence_scores, sentences, spans
 
 
 def shown(text: str, tokens: list[tuple[int, int]], chosen: list[int] | None = None) -> list[str]:
-    """The highlighted text; ``chosen``: which tokens have probability 1, or all."""
+    """The highlighted text; ``chosen``: tokens with probability 1, default all."""
     wanted = range(len(tokens)) if chosen is None else chosen
     probabilities = np.array([float(i in wanted) for i in range(len(tokens))], np.float32)
     return [text[start:end] for start, end in spans(probabilities, tokens, 0.5, text)]
 
 
 def words_of(text: str) -> list[tuple[int, int]]:
-    """A token for each run of letters and for each other sign."""
+    """One token per run of letters, and per other character."""
     tokens: list[tuple[int, int]] = []
     for index, sign in enumerate(text):
         if sign.isspace():
@@ -31,7 +31,7 @@ def words_of(text: str) -> list[tuple[int, int]]:
     return tokens
 
 
-def test_a_sentence_is_shown_whole() -> None:
+def test_spans_are_whole_sentences() -> None:
     text = "Hello there. I am so sorry for you! Why?"
     tokens = words_of(text)
     sorry = [i for i, (start, _) in enumerate(tokens) if 13 <= start < 29]
@@ -43,7 +43,7 @@ def test_neighbouring_sentences_are_joined() -> None:
     assert shown(text, words_of(text)) == [text]
 
 
-def test_a_sentence_counts_by_the_more_probable_half_of_its_tokens() -> None:
+def test_a_sentence_is_scored_by_the_more_probable_half_of_its_tokens() -> None:
     scores = sentence_scores(np.array([0.9, 0.1, 0.7, 0.2, 0.4]), np.array([0, 0, 0, 0, 1]))
     assert scores.tolist() == pytest.approx([0.8, 0.8, 0.8, 0.8, 0.4])
 
@@ -63,44 +63,44 @@ def test_where_sentences_end(text: str, numbers: list[int]) -> None:
     assert sentences(words_of(text), text).tolist() == numbers
 
 
-def test_special_tokens_are_no_part_of_a_sentence() -> None:
-    """Their probabilities are 1 and would carry the first sentence."""
+def test_special_tokens_belong_to_no_sentence() -> None:
+    """Their probabilities of 1 would otherwise select the first sentence."""
     text = "Yes. No."
     tokens = [(0, 0), *words_of(text), (0, 0)]
     probabilities = np.array([1, 0, 0, 1, 1, 1], np.float32)
     assert spans(probabilities, tokens, 0.5, text) == [(5, 8)]
 
 
-def test_a_cut_sentence_ends_with_what_was_read() -> None:
+def test_a_truncated_sentence_ends_with_the_last_token() -> None:
     text = "I am so sorry for everything that happened"
     assert shown(text, words_of(text)[:4]) == ["I am so sorry"]
 
 
-def test_a_word_grows_to_both_sides_and_no_further() -> None:
+def test_spans_are_extended_to_whole_words() -> None:
     assert shown("(unbelievable)", [(3, 6)]) == ["unbelievable"]
 
 
-def test_several_tokens_of_one_character_make_one_span() -> None:
-    """Byte-level vocabularies read an emoji as several tokens with the same offsets."""
+def test_several_tokens_of_one_character_give_one_span() -> None:
+    """Byte-level tokenisers split an emoji into several tokens with equal offsets."""
     assert shown("🙂", [(0, 1), (0, 1), (0, 1)]) == ["🙂"]
 
 
-def test_letters_of_any_script_are_words() -> None:
+def test_words_of_any_script_are_extended() -> None:
     assert shown("сочувствую", [(2, 4)]) == ["сочувствую"]
 
 
-def test_nothing_is_shown_of_nothing() -> None:
+def test_empty_text_has_no_spans() -> None:
     assert spans(np.zeros(0, np.float32), [], 0.5, "") == []
     assert spans(np.ones(2, np.float32), [(0, 0), (0, 0)], 0.5, "") == []
 
 
-def test_more_offsets_than_probabilities_are_a_mistake() -> None:
+def test_different_numbers_of_offsets_and_probabilities_are_an_error() -> None:
     with pytest.raises(ValueError, match="1 probabilities for 2 tokens"):
         spans(np.zeros(1, np.float32), [(0, 1), (1, 2)], 0.5, "ab")
 
 
 @given(st.text(alphabet="ab 1.,!'é\u0301🙂\n", min_size=1, max_size=30), st.data())
-def test_spans_cover_what_reaches_the_threshold_and_nothing_else(
+def test_spans_cover_exactly_the_sentences_above_the_threshold(
     text: str, data: st.DataObject
 ) -> None:
     cuts = sorted({0, len(text), *data.draw(st.sets(st.integers(0, len(text)), max_size=8))})

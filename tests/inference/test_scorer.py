@@ -1,4 +1,4 @@
-"""The shipped bundle through ONNX Runtime: the same scores whatever else is in the call."""
+"""The shipped bundle in ONNX Runtime; scores do not depend on other turns in the call."""
 
 import json
 from datetime import timedelta
@@ -65,7 +65,7 @@ def numbers(scores: HeadScores) -> list[float]:
     return [p for level in levels for p in level.probabilities] + list(strategy.values())
 
 
-def test_a_turn_scores_the_same_alone_and_among_others(
+def test_a_score_does_not_depend_on_the_other_requests(
     scorer: OnnxScorer, texts: list[str]
 ) -> None:
     together = scorer.score(requests(encoded(scorer, texts)))
@@ -93,7 +93,7 @@ def test_probabilities_sum_to_one_and_levels_are_decided_from_them(
         )
 
 
-def test_a_warm_answer_is_seen_with_its_words(scorer: OnnxScorer) -> None:
+def test_a_warm_answer_gets_a_level_and_a_rationale(scorer: OnnxScorer) -> None:
     [client] = encoded(scorer, ["I was attacked on my way home."], Role.CLIENT)
     [answer] = encoded(scorer, [WARM])
     [scores] = scorer.score([ScoringRequest(answer, Stage.PROVISIONAL, [Neighbour(client, -1)])])
@@ -127,14 +127,14 @@ def test_client_turns_get_client_heads_only(scorer: OnnxScorer) -> None:
     assert scores.client["talk_type"].keys() == {"change", "neutral", "sustain"}
 
 
-def test_a_very_long_text_is_cut_and_says_so(scorer: OnnxScorer) -> None:
+def test_a_very_long_text_is_marked_as_truncated(scorer: OnnxScorer) -> None:
     [long] = scorer.encode(["word " * 12_000])
     [endless] = scorer.encode(["x" * 60_000])
     [short] = scorer.encode(["word"])
     assert (long.truncated, endless.truncated, short.truncated) == (True, True, False)
 
 
-def test_odd_texts_give_finite_vectors(scorer: OnnxScorer) -> None:
+def test_unusual_texts_give_finite_vectors(scorer: OnnxScorer) -> None:
     odd = [
         "🙂",
         "…",
@@ -148,21 +148,21 @@ def test_odd_texts_give_finite_vectors(scorer: OnnxScorer) -> None:
         assert np.isfinite(np.frombuffer(encoding.vectors, np.float16)).all()
 
 
-def test_nothing_to_score_is_nothing(scorer: OnnxScorer) -> None:
+def test_scoring_no_requests_gives_no_scores(scorer: OnnxScorer) -> None:
     assert scorer.encode([]) == []
     assert scorer.score([]) == []
 
 
-def test_asking_for_cuda_without_cuda_is_refused_with_what_to_do() -> None:
+def test_requesting_cuda_without_cuda_fails_with_instructions() -> None:
     with pytest.raises(ProviderError, match="gpu"):
         OnnxScorer(load(), Provider.CUDA)
 
 
-def test_the_provider_in_use_is_what_the_session_says(scorer: OnnxScorer) -> None:
+def test_the_provider_in_use_is_read_from_the_session(scorer: OnnxScorer) -> None:
     assert scorer.provider is Provider.CPU
 
 
-def test_rationales_are_looked_for_only_where_a_head_of_the_role_asks(scorer: OnnxScorer) -> None:
+def test_rationales_are_computed_only_for_heads_of_the_role(scorer: OnnxScorer) -> None:
     client, counsellor = scorer.encode([WARM, WARM], [Role.CLIENT, Role.COUNSELLOR])
     [of_anybody] = scorer.encode([WARM])
     assert client.rationales == {}

@@ -1,4 +1,4 @@
-"""The shipped encoders: packed, so that turns of all lengths share a call without a trace."""
+"""The shipped encoders pack tokens; encodings do not depend on the batch."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ TEXTS = [" ".join(WORDS[:size]) for size in range(1, len(WORDS), 2)] + ["ok", "?
 
 
 @pytest.mark.parametrize("name", bundles.shipped())
-def test_a_turn_reads_the_same_alone_and_among_turns_of_all_lengths(name: str) -> None:
+def test_an_encoding_does_not_depend_on_the_rest_of_the_batch(name: str) -> None:
     bundle = bundles.load(bundles.find(name))
     spec = bundle.manifest.encoder
     tokenizer = TextTokenizer(bundle.file(bundle.manifest.tokenizer.file), spec.max_tokens)
@@ -24,6 +24,6 @@ def test_a_turn_reads_the_same_alone_and_among_turns_of_all_lengths(name: str) -
     assert len({len(item.ids) for item in tokens}) > 20
     for item, together in zip(tokens, encoder.encode(tokens), strict=True):
         [alone] = encoder.encode([item])
-        # One step of a 16-bit float where a value lies between two; no 8-bit step is flipped.
+        # At most one rounding step of float16; no 8-bit quantisation step differs.
         np.testing.assert_allclose(together.vectors, alone.vectors, rtol=2e-3, atol=1e-4)
         np.testing.assert_allclose(together.rationale, alone.rationale, atol=1e-5)

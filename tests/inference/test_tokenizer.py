@@ -1,4 +1,4 @@
-"""Offsets are characters of the text as it was sent; too long a text keeps its beginning."""
+"""Offsets count characters of the original text; long texts are truncated at the end."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ MAX_TOKENS = 8
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
-    """Word pieces as BERT has them: lower case, accents stripped, [CLS] … [SEP]."""
+    """A tokeniser like BERT's: lower case, stripped accents, [CLS] … [SEP]."""
     ids = {word: number for number, word in enumerate(WORDS)}
     made = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer(strip_accents=True, lowercase=True)
@@ -34,7 +34,7 @@ def pieces(tokenizer: TextTokenizer, text: str) -> list[str]:
     return [text[start:end] for start, end in tokens.offsets]
 
 
-def test_tokens_point_at_their_words_and_special_ones_at_nothing(tokenizer: TextTokenizer) -> None:
+def test_offsets_match_the_words_and_are_empty_for_special_tokens(tokenizer: TextTokenizer) -> None:
     assert pieces(tokenizer, "So sorry!") == ["", "So", "sorry", "!", ""]
     [tokens] = tokenizer.tokenize(["So sorry!"])
     assert tokens.ids == [WORDS.index(w) for w in ("[CLS]", "so", "sorry", "!", "[SEP]")]
@@ -43,9 +43,7 @@ def test_tokens_point_at_their_words_and_special_ones_at_nothing(tokenizer: Text
 
 
 @pytest.mark.parametrize("before", ["🙂 ", "🧑‍🤝‍🧑 ", "é ", "e\u0301 ", "ﬁ ", "İ ", "\u200b"])
-def test_characters_count_as_one_each_whatever_their_bytes(
-    tokenizer: TextTokenizer, before: str
-) -> None:
+def test_offsets_count_characters_not_bytes(tokenizer: TextTokenizer, before: str) -> None:
     assert "sorry" in pieces(tokenizer, f"{before}sorry")
 
 
@@ -54,31 +52,31 @@ def test_accents_that_are_stripped_still_count_in_the_original(tokenizer: TextTo
     assert pieces(tokenizer, "Cafe\u0301s so")[-2] == "so"
 
 
-def test_a_text_that_just_fits_is_whole_and_one_more_token_is_not(tokenizer: TextTokenizer) -> None:
+def test_a_text_one_token_too_long_is_truncated(tokenizer: TextTokenizer) -> None:
     fits, longer = tokenizer.tokenize(["so " * (MAX_TOKENS - 2), "so " * (MAX_TOKENS - 1)])
     assert (len(fits.ids), fits.truncated) == (MAX_TOKENS, False)
     assert (len(longer.ids), longer.truncated) == (MAX_TOKENS, True)
     assert longer.ids == fits.ids
 
 
-def test_an_endless_text_is_cut_before_it_is_read(tokenizer: TextTokenizer) -> None:
+def test_a_huge_text_is_cut_before_tokenising(tokenizer: TextTokenizer) -> None:
     limit = MAX_TOKENS * MAX_CHARS_PER_TOKEN
     within, beyond = tokenizer.tokenize(["so" + " " * (limit - 2), "so" + " " * limit])
     assert (within.truncated, beyond.truncated) == (False, True)
     assert within.ids == beyond.ids
 
 
-def test_no_padding_whatever_the_file_says(tokenizer: TextTokenizer) -> None:
+def test_padding_of_the_tokenizer_file_is_disabled(tokenizer: TextTokenizer) -> None:
     short, longer = tokenizer.tokenize(["so", "i hear you"])
     assert (len(short.ids), len(longer.ids)) == (3, 5)
 
 
-def test_no_text_is_no_work(tokenizer: TextTokenizer) -> None:
+def test_no_texts_give_no_batches(tokenizer: TextTokenizer) -> None:
     assert tokenizer.tokenize([]) == []
 
 
 @given(st.lists(st.text(max_size=60), max_size=4))
-def test_offsets_lie_inside_the_text_in_order_whatever_else_is_read(
+def test_offsets_are_ordered_and_inside_the_text(
     tokenizer: TextTokenizer, texts: list[str]
 ) -> None:
     together = tokenizer.tokenize(texts)

@@ -1,4 +1,4 @@
-"""Alerts for tests: as they are read for a target, and as rows of the table."""
+"""Example alerts, as read for a target and as table rows."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,7 +50,7 @@ def memory_store() -> Store:
 
 
 def add(store: Store, name: str, state: str, at: datetime, **changes: Any) -> str:
-    """A row of `alerts`: episode 1 of a rule in session `name`; returns its id."""
+    """Insert a row of `alerts`, episode 1 of a rule in session `name`; return its id."""
     row = {
         "alert_id": f"{name}/{state}",
         "episode_id": f"episode {name}",

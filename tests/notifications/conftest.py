@@ -1,4 +1,4 @@
-"""Processes for tests."""
+"""Fixtures that start processes."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a module as a process; ends it after the test."""
+    """Start modules as processes; kill them after the test."""
     with ExitStack() as stack:
 
         def begin(*arguments: object, **more: str) -> subprocess.Popen[bytes]:
@@ -32,7 +32,7 @@ def start() -> Iterator[Start]:
 
 
 def listening(port: int) -> None:
-    """Wait until somebody listens there."""
+    """Wait until a process listens on the port."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         try:
@@ -40,4 +40,4 @@ def listening(port: int) -> None:
                 return
         except OSError:
             time.sleep(0.05)
-    raise AssertionError(f"nobody listens on {port}")
+    raise AssertionError(f"no process listens on {port}")

@@ -1,7 +1,7 @@
-"""An SMTP server that keeps what it is sent: `python -m tests.notifications.mailbox`.
+"""An SMTP server that logs received messages: `python -m tests.notifications.mailbox`.
 
-It speaks as much of RFC 5321 as a client without extensions needs; each message is a line of the
-log, as JSON.
+It implements the part of RFC 5321 that clients without extensions need. Each message is logged as
+a line of JSON.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def serve(port: int, log: Path) -> None:
-    """Answer until ended."""
+    """Serve until killed."""
 
     class Session(socketserver.StreamRequestHandler):
         def handle(self) -> None:

@@ -1,16 +1,18 @@
-"""A receiver of webhooks that misbehaves by a plan: `python -m tests.notifications.receiver`.
+"""A webhook receiver that fails as planned: `python -m tests.notifications.receiver`.
 
-What it does with the first, second, … attempt at each message is given by `--attempts`:
+`--attempts` is its behaviour at the first, second, … attempt of each message:
 
     fail    status 500
     refuse  status 400
-    hang    no answer for longer than anybody waits
-    cut     reads the message and hangs up
-    die     ends itself in the middle of the answer
-    ok      status 204; the last one named holds for all attempts that follow
+    hang    no answer within any timeout
+    cut     reads the message and closes the connection
+    die     exits in the middle of the answer
+    ok      status 204
 
-Every attempt is a line of the log, written before the answer. What is no Standard Webhook, like
-Apprise's `json://`, is counted by its path.
+The last one applies to all further attempts.
+
+Every attempt is logged before the answer. Messages without `webhook-id`, like Apprise's `json://`,
+are identified by their path.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 
 def attempts(log: Path) -> list[dict[str, object]]:
-    """What was received, in order."""
+    """The received attempts, in order."""
     lines = log.read_text("utf-8").splitlines() if log.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def serve(port: int, log: Path, secret: str, plan: list[str]) -> None:
-    """Answer until ended."""
+    """Serve until killed."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -67,7 +69,7 @@ def serve(port: int, log: Path, secret: str, plan: list[str]) -> None:
                     self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """The log has it."""
+            """Suppress the default log."""
 
     ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 

@@ -1,14 +1,14 @@
-"""A target over hours that take no time: a clock that is set, a channel that does what it is told.
+"""A simulated target, with a manual clock and a channel that follows a plan.
 
-What a channel can do with a notification:
+The channel's behaviours:
 
-    ok       takes it
-    refuse   does not want it
-    fail     did not get it and says so
-    lost     did not get it and says nothing
-    slow     got it and says nothing
-    die      the notifier dies before it is handed over
-    forget   the notifier dies after it was taken, before its note of it
+    ok       the notification is confirmed
+    refuse   it is rejected
+    fail     it does not arrive, with an error
+    lost     it does not arrive, without an answer
+    slow     it arrives, without an answer
+    die      the notifier dies before sending
+    forget   the notifier dies after sending, before recording it
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ DOES = ("ok", "refuse", "fail", "lost", "slow", "die", "forget")
 
 
 class Died(BaseException):
-    """The process has ended here."""
+    """The process died here."""
 
 
 def target(**settings: Any) -> Target:
-    """A target that is never really contacted."""
+    """A target that is never contacted."""
     return Target.model_construct(
         name="desk", kind="webhook", url=SecretStr("http://localhost"), **settings
     )
@@ -47,9 +47,9 @@ def target(**settings: Any) -> Target:
 class Simulation:
     """One notifier, its database and its target."""
 
-    def __init__(self, told: Target, store: Store | None = None) -> None:
+    def __init__(self, target: Target, store: Store | None = None) -> None:
         self.store = store or memory_store()
-        self.target = told
+        self.target = target
         self.now = BEGAN
         self.plan: list[str] = []
         self.arrived: list[tuple[datetime, Notification]] = []
@@ -90,7 +90,7 @@ class Simulation:
         self.added[add(self.store, name, state, self.now, **changes)] = self.now
 
     def round(self) -> None:
-        """One round, whatever comes of it; after a death there is a new process."""
+        """Run one round and ignore failures; restart the notifier after a death."""
         try:
             self.notifier.round()
         except DeliveryFailed:
@@ -98,28 +98,28 @@ class Simulation:
         except Died:
             self.restart()
 
-    def passes(self, **time: float) -> None:
-        """Time, with a round every minute."""
+    def advance(self, **time: float) -> None:
+        """Advance the clock, with a round every minute."""
         end = self.now + timedelta(**time)
         while self.now < end:
             self.now = min(end, self.now + timedelta(minutes=1))
             self.round()
 
-    def by_itself(self) -> list[str]:
-        """Sessions that came one by one, in order."""
+    def sent_separately(self) -> list[str]:
+        """Sessions of alerts that arrived separately, in order."""
         return [n.alerts[0].session_id for _, n in self.arrived if not n.is_digest]
 
     def digests(self) -> list[list[str]]:
-        """Sessions of each digest, in its order."""
+        """Sessions of each digest, in order."""
         return [[a.session_id for a in n.alerts] for _, n in self.arrived if n.is_digest]
 
-    def told_times(self, alert_id: str) -> int:
-        """In how many different notifications that arrived this transition was."""
+    def times_sent(self, alert_id: str) -> int:
+        """Number of different arrived notifications with this transition."""
         identities = {n.notification_id for _, n in self.arrived}
         return sum(alert_id in self.claims[identity] for identity in identities)
 
-    def most_in_an_hour(self) -> int:
-        """The largest number of different notifications in any hour that ends with one."""
+    def max_in_an_hour(self) -> int:
+        """The maximum number of different notifications in any hour."""
         return max(
             (
                 len(

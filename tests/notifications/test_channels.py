@@ -1,4 +1,4 @@
-"""Both ways to a target, with real processes at the other end; secrets stay out of what is said."""
+"""Both channels against real receiver processes; messages and logs contain no secrets."""
 
 import email
 import email.policy
@@ -43,7 +43,7 @@ CONSOLE = "https://console.example.org"
 
 
 class Receiver:
-    """A receiver process, and what it got."""
+    """A receiver process and its log."""
 
     def __init__(self, start: Start, log: Path, *plan: str) -> None:
         self.port, self._log = free_port(), log
@@ -53,7 +53,7 @@ class Receiver:
         )
         listening(self.port)
 
-    def got(self) -> list[dict[str, Any]]:
+    def received(self) -> list[dict[str, Any]]:
         return attempts(self._log)
 
     def apprise(self, timeout: float = 5.0) -> Channel:
@@ -67,7 +67,7 @@ class Receiver:
 
 @pytest.fixture
 def said(log_settings_kept: object, capfd: pytest.CaptureFixture[str]):
-    """Everything that this process prints and logs, at the finest level."""
+    """Everything that this process prints and logs, at all levels."""
     logs.configure("DEBUG", LogFormat.JSON)
     logging.getLogger().setLevel(1)
     return lambda: "".join(capfd.readouterr())
@@ -77,17 +77,17 @@ def test_apprise_delivers_words_and_no_transcript(start: Start, tmp_path: Path) 
     receiver = Receiver(start, tmp_path / "log", "ok")
     receiver.apprise().send(single(FIRING))
     receiver.apprise().send(digest("d", many(25)))
-    one, several = (line["body"] for line in receiver.got())
+    one, several = (line["body"] for line in receiver.received())
     assert (one["title"], one["message"]) == (title(single(FIRING)), text(single(FIRING), CONSOLE))
     assert one["type"] == "warning"
     assert several["message"].startswith("25 more alerts since")
     assert several["type"] == "failure", "the worst of them is critical"
 
 
-def test_the_webhook_s_digest_is_one_signed_message(start: Start, tmp_path: Path) -> None:
+def test_a_webhook_digest_is_one_signed_message(start: Start, tmp_path: Path) -> None:
     receiver = Receiver(start, tmp_path / "log", "ok")
     receiver.webhook().send(digest("a-digest", many(120)))
-    [line] = receiver.got()
+    [line] = receiver.received()
     assert (line["id"], line["signed"]) == ("a-digest", True)
     assert (len(line["body"]["alerts"]), line["body"]["truncatedAlerts"]) == (100, 20)
 
@@ -105,7 +105,7 @@ def test_the_webhook_s_digest_is_one_signed_message(start: Start, tmp_path: Path
         ("apprise", "cut", DeliveryFailed),
     ],
 )
-def test_what_goes_wrong_is_said_in_words_that_hold_no_secret(
+def test_errors_contain_no_secrets(
     start: Start, tmp_path: Path, said, kind: str, does: str, problem: type[DeliveryFailed]
 ) -> None:
     receiver = Receiver(start, tmp_path / "log", does)
@@ -114,12 +114,12 @@ def test_what_goes_wrong_is_said_in_words_that_hold_no_secret(
         channel.send(single(FIRING))
     assert type(refused.value) is problem
     assert refused.value.__cause__ is None
-    assert len(receiver.got()) == 1
+    assert len(receiver.received()) == 1
     assert SECRET not in said() + str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["webhook", "apprise"])
-def test_nobody_there_is_a_failure_without_a_secret(said, kind: str) -> None:
+def test_a_failed_connection_is_reported_without_secrets(said, kind: str) -> None:
     receiver = Receiver.__new__(Receiver)
     receiver.port = free_port()
     with pytest.raises(DeliveryFailed) as refused:
@@ -129,14 +129,14 @@ def test_nobody_there_is_a_failure_without_a_secret(said, kind: str) -> None:
 
 
 @pytest.mark.parametrize("url", [SECRET, f"nonsense://{SECRET}", f"slack://{SECRET}/{SECRET}"])
-def test_an_address_that_apprise_refuses_is_not_quoted(said, url: str) -> None:
+def test_an_invalid_apprise_address_is_not_quoted(said, url: str) -> None:
     with pytest.raises(RapportError, match="not an address that Apprise understands") as refused:
         AppriseChannel("desk", url, "", 1.0)
     assert SECRET not in said() + str(refused.value)
 
 
 class Plugin:
-    """An Apprise service that takes its time."""
+    """A slow Apprise service."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -158,7 +158,7 @@ def slow() -> tuple[AppriseChannel, Plugin]:
     return channel, plugin
 
 
-def test_one_that_ends_well_after_its_time_is_not_sent_again(
+def test_a_call_that_succeeds_after_its_timeout_is_not_repeated(
     slow: tuple[AppriseChannel, Plugin],
 ) -> None:
     channel, plugin = slow
@@ -174,7 +174,7 @@ def test_one_that_ends_well_after_its_time_is_not_sent_again(
     assert plugin.calls == 1
 
 
-def test_one_that_ends_badly_after_its_time_is_sent_again(
+def test_a_call_that_fails_after_its_timeout_is_repeated(
     slow: tuple[AppriseChannel, Plugin],
 ) -> None:
     channel, plugin = slow
@@ -188,7 +188,7 @@ def test_one_that_ends_badly_after_its_time_is_sent_again(
 
 
 @pytest.mark.parametrize("problem", [ValueError(SECRET), TimeoutError(SECRET)])
-def test_an_error_of_a_plugin_is_told_by_its_type(
+def test_errors_of_plugins_are_reported_by_type_only(
     slow: tuple[AppriseChannel, Plugin], said, problem: Exception
 ) -> None:
     channel, plugin = slow
@@ -198,7 +198,7 @@ def test_an_error_of_a_plugin_is_told_by_its_type(
     assert SECRET not in said() + str(refused.value)
 
 
-def test_an_e_mail_has_a_subject_and_the_words(start: Start, tmp_path: Path) -> None:
+def test_an_email_has_the_title_as_subject_and_the_text(start: Start, tmp_path: Path) -> None:
     port, log = free_port(), tmp_path / "mail"
     start("tests.notifications.mailbox", "--port", port, "--log", log)
     listening(port)
@@ -256,7 +256,7 @@ def test_notify_test_sends_one_marked_message_through_each_target(
         "chat: accepted",
     ]
     assert ended.returncode == 1
-    posted, chat = (line["body"] for line in receiver.got())
+    posted, chat = (line["body"] for line in receiver.received())
     assert posted["commonLabels"]["test"] == "true"
     assert chat["title"] == "Rapport: test message"
     assert SECRET not in ended.stdout + ended.stderr
@@ -267,7 +267,7 @@ def test_notify_test_sends_one_marked_message_through_each_target(
     assert "there is no such target; known are desk, gone, chat" in unknown.stderr
 
 
-def test_the_doctor_names_the_targets_or_the_line_that_is_wrong(
+def test_the_doctor_names_the_targets_or_the_invalid_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receiver = Receiver.__new__(Receiver)
@@ -290,7 +290,7 @@ def test_the_doctor_names_the_targets_or_the_line_that_is_wrong(
     assert SECRET not in good.detail + wrong.detail
 
 
-def test_without_a_file_there_is_nothing_to_run(rapport: Rapport) -> None:
+def test_notify_without_a_targets_file_fails(rapport: Rapport) -> None:
     ended = rapport("notify")
     assert ended.returncode == 1
     assert "RAPPORT_NOTIFICATIONS is not set" in ended.stderr

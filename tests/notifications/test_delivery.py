@@ -1,4 +1,4 @@
-"""A real receiver that fails, hangs, hangs up and dies; a notifier that is killed."""
+"""Delivery to a real receiver that fails, hangs and dies, by a notifier that is killed."""
 
 import signal
 import subprocess
@@ -42,7 +42,7 @@ def sessions(first: int, count: int) -> list[bytes]:
     ]
 
 
-def told(service: Service) -> set[str]:
+def notifiable(service: Service) -> set[str]:
     return {
         row["alert_id"]
         for row in service.rows(tables.alerts)
@@ -50,14 +50,14 @@ def told(service: Service) -> set[str]:
     }
 
 
-def acknowledged(service: Service) -> set[str]:
+def confirmed(service: Service) -> set[str]:
     return {
         row["alert_id"] for row in service.rows(tables.deliveries) if row["state"] == "delivered"
     }
 
 
 @pytest.mark.timeout(180)
-def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
+def test_each_transition_is_sent_until_confirmed_and_not_afterwards(
     new_service: NewService, start: Start, tmp_path: Path
 ) -> None:
     eager = tmp_path / "rules.yaml"
@@ -77,8 +77,8 @@ def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
     service.start_worker()
     service.settings = given
     service.send(sessions(0, 1))
-    service.wait_for(lambda: len(told(service)) == 2, "the first session has its alerts")
-    before = told(service)
+    service.wait_for(lambda: len(notifiable(service)) == 2, "the first session has its alerts")
+    before = notifiable(service)
 
     def notifier() -> subprocess.Popen[bytes]:
         return start(
@@ -99,8 +99,8 @@ def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
         lambda: service.count(tables.notification_targets) == 1, "the notifier knows its target"
     )
     service.send(sessions(1, SESSIONS))
-    service.wait_for(lambda: len(told(service)) == 2 + 2 * SESSIONS, "all alerts are there")
-    due = told(service) - before
+    service.wait_for(lambda: len(notifiable(service)) == 2 + 2 * SESSIONS, "all alerts are there")
+    due = notifiable(service) - before
     killed = 0
 
     def receiver_kept_up() -> None:
@@ -108,21 +108,21 @@ def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
         if receiving.poll() is not None:
             receiving = receiver()
 
-    def all_acknowledged() -> bool:
+    def all_confirmed() -> bool:
         nonlocal notifying, killed
         receiver_kept_up()
         if killed < 2 and any(line["does"] == "hang" for line in attempts(log)[-1:]):
             notifying.send_signal(signal.SIGKILL)
             notifying.wait()
             notifying, killed = notifier(), killed + 1
-        return acknowledged(service) == due
+        return confirmed(service) == due
 
-    service.wait_for(all_acknowledged, "all are acknowledged")
+    service.wait_for(all_confirmed, "all are confirmed")
     service.send(sessions(8, 1))
 
     def later_ones_too() -> bool:
         receiver_kept_up()
-        return len(acknowledged(service)) == len(due) + 2
+        return len(confirmed(service)) == len(due) + 2
 
     service.wait_for(later_ones_too, "later ones follow")
     service.wait_for(lambda: answer(health, "/readyz")[0] == 200, "nothing is due any more")
@@ -135,7 +135,7 @@ def test_each_transition_arrives_until_it_is_acknowledged_and_not_after(
     assert killed == 2
     assert all(line["signed"] for line in received)
     oks = Counter(str(line["id"]) for line in received if line["does"] == "ok")
-    assert set(oks) == told(service) - before
+    assert set(oks) == notifiable(service) - before
     assert set(oks.values()) == {1}, "nothing comes after the acknowledgement"
     assert Counter(line["does"] for line in received)["die"] == len(oks)
     _check_bodies(received)

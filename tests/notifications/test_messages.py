@@ -1,4 +1,4 @@
-"""What is posted and what people read."""
+"""The webhook's body and the text for people."""
 
 from datetime import timedelta
 
@@ -70,13 +70,13 @@ def test_the_body_is_that_of_alertmanager() -> None:
     assert alert["generatorURL"] == "https://console.example.org/sessions/s"
 
 
-def test_labels_of_a_rule_do_not_pose_as_those_of_the_alert() -> None:
+def test_labels_of_a_rule_cannot_override_those_of_the_alert() -> None:
     posing = structs.replace(FIRING, labels={"severity": "critical", "session": "another"})
     labels = body(single(posing), "desk", "")["alerts"][0]["labels"]
     assert (labels["severity"], labels["session"]) == ("warning", "s")
 
 
-def test_a_resolved_alert_keeps_its_group_and_says_when_it_ended() -> None:
+def test_a_resolved_alert_keeps_its_group_and_has_an_end_time() -> None:
     message = body(single(RESOLVED), "desk", "")
     assert message["status"] == "resolved"
     assert message["groupKey"] == body(single(FIRING), "desk", "")["groupKey"]
@@ -102,7 +102,7 @@ def test_a_digest_names_the_worst_first_and_says_how_many_were_left_out() -> Non
     assert message["status"] == "firing"
 
 
-def test_a_digest_of_what_is_over_is_resolved() -> None:
+def test_a_digest_of_resolved_alerts_is_resolved() -> None:
     message = body(digest("d", [FIRING, RESOLVED]), "desk", "")
     assert message["status"] == "resolved"
     assert [alert["status"] for alert in message["alerts"]] == ["resolved"]
@@ -115,7 +115,7 @@ def test_the_same_alerts_make_the_same_digest_of_each_target() -> None:
     assert digest_id("desk", [FIRING]) != digest_id("other", [FIRING])
 
 
-def test_people_read_what_fired_where_why_and_where_to_look() -> None:
+def test_text_names_rule_session_reason_and_link() -> None:
     assert title(single(FIRING)) == "Rapport: low-empathy-risk (warning) firing, session s"
     assert text(single(FIRING), CONSOLE).splitlines() == [
         "Rule: low-empathy-risk",
@@ -135,7 +135,7 @@ def test_people_read_what_fired_where_why_and_where_to_look() -> None:
     assert "Look at it" not in text(single(RESOLVED), "")
 
 
-def test_a_rule_without_a_number_says_none() -> None:
+def test_a_rule_without_a_number_omits_value_and_turns() -> None:
     silent = structs.replace(FIRING, value=None, threshold=None, turns=[])
     assert "Value" not in text(single(silent), "")
     assert "Counsellor turns" not in text(single(silent), "")
@@ -145,7 +145,7 @@ def test_a_rule_without_a_number_says_none() -> None:
     }
 
 
-def test_a_long_digest_names_twenty_and_counts_all() -> None:
+def test_a_long_digest_lists_twenty_alerts_and_counts_all() -> None:
     lines = text(digest("d", many(52)), CONSOLE).splitlines()
     assert lines[0].startswith("52 more alerts since")
     assert sum(line.startswith("- ") for line in lines) == 21
@@ -164,7 +164,7 @@ def test_a_session_id_cannot_break_a_line_or_a_link() -> None:
     assert len(title(single(structs.replace(FIRING, session_id="x" * 200)))) == 150
 
 
-def test_a_test_message_says_that_it_is_one() -> None:
+def test_a_test_message_is_marked_as_a_test() -> None:
     message = trial_notification("desk", BEGAN)
     assert title(message) == "Rapport: test message"
     assert "nothing has happened" in text(message, CONSOLE)

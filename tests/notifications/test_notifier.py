@@ -1,4 +1,4 @@
-"""Which alert waits for which, what people stop, and what a probe is told."""
+"""Order of deliveries, suppression by people, and health reports of a notifier."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ def mute(desk: Simulation, **changes: Any) -> None:
         connection.execute(sa.insert(tables.mutes).values(row))
 
 
-def act(desk: Simulation, name: str, kind: str) -> None:
+def record_action(desk: Simulation, name: str, kind: str) -> None:
     row = {
         "action_id": f"{name}{kind}",
         "episode_id": f"episode {name}",
@@ -53,20 +53,20 @@ def act(desk: Simulation, name: str, kind: str) -> None:
         connection.execute(sa.insert(tables.alert_actions).values(row))
 
 
-def test_one_that_is_refused_waits_alone() -> None:
+def test_a_rejected_notification_delays_no_others() -> None:
     desk = Simulation(target())
     desk.add("poison")
     desk.add("good")
     desk.plan = ["refuse"]
     desk.round()
-    assert desk.by_itself() == ["good"]
+    assert desk.sent_separately() == ["good"]
     desk.round()
-    assert desk.by_itself() == ["good"], "not at once"
-    desk.passes(minutes=1)
-    assert desk.by_itself() == ["good", "poison"]
+    assert desk.sent_separately() == ["good"], "not at once"
+    desk.advance(minutes=1)
+    assert desk.sent_separately() == ["good", "poison"]
 
 
-def test_a_target_that_is_not_well_holds_all_up_and_begins_with_what_was_tried_least() -> None:
+def test_after_a_failure_a_target_starts_with_the_fewest_attempts() -> None:
     desk = Simulation(target())
     desk.add("a")
     desk.add("b")
@@ -75,7 +75,7 @@ def test_a_target_that_is_not_well_holds_all_up_and_begins_with_what_was_tried_l
         desk.notifier.round()
     assert desk.arrived == []
     desk.round()
-    assert desk.by_itself() == ["b", "a"]
+    assert desk.sent_separately() == ["b", "a"]
 
 
 def test_a_resolved_alert_waits_for_its_firing() -> None:
@@ -85,14 +85,14 @@ def test_a_resolved_alert_waits_for_its_firing() -> None:
     desk.plan = ["refuse"]
     desk.round()
     assert desk.arrived == []
-    desk.passes(minutes=1)
+    desk.advance(minutes=1)
     assert [n.notification_id for _, n in desk.arrived] == ["a/firing", "a/resolved"]
 
 
 @pytest.mark.parametrize(
     "which", [{}, {"rule": "low-empathy-risk"}, {"session_id": "a"}, {"team": "nights"}]
 )
-def test_a_muted_alert_is_not_told_nor_that_it_ended(which: dict[str, str]) -> None:
+def test_neither_a_muted_alert_nor_its_resolution_is_sent(which: dict[str, str]) -> None:
     desk = Simulation(target())
     with desk.store.transaction() as connection:
         connection.execute(sa.insert(tables.sessions).values(session_id="a", team="nights"))
@@ -100,7 +100,7 @@ def test_a_muted_alert_is_not_told_nor_that_it_ended(which: dict[str, str]) -> N
     mute(desk, rule="another")
     desk.add("a")
     desk.round()
-    desk.passes(hours=2)
+    desk.advance(hours=2)
     desk.add("a", "resolved")
     desk.round()
     assert desk.arrived == []
@@ -120,49 +120,49 @@ def test_a_muted_alert_is_not_told_nor_that_it_ended(which: dict[str, str]) -> N
         {"ended_at": Simulation(target()).now},
     ],
 )
-def test_a_mute_of_something_else_or_that_is_over_stops_nothing(which: dict[str, Any]) -> None:
+def test_other_and_expired_mutes_do_not_suppress_the_alert(which: dict[str, Any]) -> None:
     desk = Simulation(target())
     mute(desk, **which)
     desk.add("a")
     desk.round()
-    assert desk.by_itself() == ["a"]
+    assert desk.sent_separately() == ["a"]
 
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [("acknowledge", "acknowledged: supervised"), ("resolve", "resolved manually: supervised")],
 )
-def test_what_somebody_has_taken_on_before_it_was_told_is_not_told(kind: str, reason: str) -> None:
+def test_alerts_handled_by_a_person_before_sending_are_not_sent(kind: str, reason: str) -> None:
     desk = Simulation(target())
     desk.add("a")
     desk.add("b")
-    act(desk, "a", kind)
-    act(desk, "b", "note")
+    record_action(desk, "a", kind)
+    record_action(desk, "b", "note")
     desk.round()
-    assert desk.by_itself() == ["b"]
+    assert desk.sent_separately() == ["b"]
     assert deliveries(desk)["a/firing"] == ("acknowledged", reason)
 
 
-def test_what_was_told_is_told_to_be_over_whatever_people_did_since() -> None:
+def test_a_sent_alerts_resolution_is_sent_regardless_of_later_actions() -> None:
     desk = Simulation(target())
     desk.add("a")
     desk.round()
-    act(desk, "a", "acknowledge")
+    record_action(desk, "a", "acknowledge")
     mute(desk)
     desk.add("a", "resolved")
     desk.round()
-    assert desk.by_itself() == ["a", "a"]
+    assert desk.sent_separately() == ["a", "a"]
 
 
-def test_what_is_acknowledged_or_muted_while_it_waits_is_left_out_of_the_digest() -> None:
+def test_alerts_acknowledged_or_muted_while_held_are_left_out_of_the_digest() -> None:
     desk = Simulation(target(hourly_cap=1))
     for name in "abcd":
         desk.add(name)
     desk.round()
-    act(desk, "b", "acknowledge")
+    record_action(desk, "b", "acknowledge")
     mute(desk, session_id="c", until=desk.now + timedelta(hours=9))
     desk.add("c", "resolved")
-    desk.passes(hours=1)
+    desk.advance(hours=1)
     assert desk.digests() == [["d"]]
     assert {alert: state for alert, (state, _) in deliveries(desk).items()} == {
         "a/firing": "delivered",
@@ -173,22 +173,22 @@ def test_what_is_acknowledged_or_muted_while_it_waits_is_left_out_of_the_digest(
     }
 
 
-def test_filters_choose_and_a_resolved_alert_follows_its_firing() -> None:
+def test_filters_apply_and_a_resolved_alert_follows_its_firing() -> None:
     desk = Simulation(target(severities=["critical"]))
     desk.add("a")
     desk.add("a", "resolved")
     desk.add("b", severity="critical")
     desk.round()
-    assert desk.by_itself() == ["b"]
+    assert desk.sent_separately() == ["b"]
     assert deliveries(desk)["a/resolved"][0] == "filtered"
     desk.target = target(severities=["info"])
     desk.restart()
     desk.add("b", "resolved", severity="critical")
     desk.round()
-    assert desk.by_itself() == ["b", "b"]
+    assert desk.sent_separately() == ["b", "b"]
 
 
-def test_a_firing_alert_from_before_the_target_keeps_its_resolved_to_itself() -> None:
+def test_a_resolution_is_not_sent_if_its_firing_is_older_than_the_target() -> None:
     desk = Simulation(target())
     store = desk.store
     with store.transaction() as connection:
@@ -198,10 +198,12 @@ def test_a_firing_alert_from_before_the_target_keeps_its_resolved_to_itself() ->
     later.add("a", "resolved")
     later.add("b")
     later.round()
-    assert later.by_itself() == ["b"]
+    assert later.sent_separately() == ["b"]
 
 
-def test_a_delivery_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_delivery_is_reported_by_the_health_probe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "HANGS_AFTER", 0.0)
     desk = Simulation(target())
     desk.add("a")
@@ -213,8 +215,8 @@ def test_a_delivery_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch)
     assert "one delivery has taken" in seen[0][0]
 
 
-class Many:
-    """A notifier that does what it is told; see `NotifierGroup`."""
+class FakeNotifier:
+    """A fake notifier for `NotifierGroup`."""
 
     def __init__(self, name: str, problem: Exception | None = None) -> None:
         self.target = target().model_copy(update={"name": name})
@@ -236,8 +238,8 @@ class Many:
         return ["status 500"]
 
 
-def test_a_notifier_that_fails_ends_all_and_its_error_is_raised() -> None:
-    notifiers: Any = [Many("a"), Many("b", StoreError("no tables"))]
+def test_a_failing_notifier_stops_all_and_its_error_is_raised() -> None:
+    notifiers: Any = [FakeNotifier("a"), FakeNotifier("b", StoreError("no tables"))]
     with pytest.raises(StoreError, match="no tables"):
         NotifierGroup(notifiers, deliveries_counter()).run()
     assert notifiers[0].ended.is_set()
@@ -246,7 +248,7 @@ def test_a_notifier_that_fails_ends_all_and_its_error_is_raised() -> None:
 def test_the_group_answers_for_each_target_by_name() -> None:
     counter = deliveries_counter()
     counter.labels("a", "held").inc(2)
-    notifiers: Any = [Many("a"), Many("b")]
+    notifiers: Any = [FakeNotifier("a"), FakeNotifier("b")]
     group = NotifierGroup(notifiers, counter)
     assert group.targets == ["a", "b"]
     assert group.not_ready() == ["a: status 500", "b: status 500"]
@@ -267,7 +269,7 @@ def test_a_stop_ends_the_wait_after_a_failure() -> None:
 
 
 class Fragile(Simulation):
-    """A channel that breaks on one session in a way that nobody has thought of."""
+    """A channel with an unexpected error for one session."""
 
     def send(self, notification: Notification) -> None:
         if any(alert.session_id == "poison" for alert in notification.alerts):
@@ -275,35 +277,35 @@ class Fragile(Simulation):
         super().send(notification)
 
 
-def test_a_delivery_that_fails_by_itself_waits_alone() -> None:
+def test_an_error_of_one_delivery_delays_only_that_delivery() -> None:
     desk = Fragile(target())
     for name in ("a", "poison", "b"):
         desk.add(name)
     desk.round()
-    assert desk.by_itself() == ["a", "b"]
+    assert desk.sent_separately() == ["a", "b"]
     assert deliveries(desk)["poison/firing"] == ("due", "sending failed: OverflowError")
     attempts = [row["attempts"] for row in rows(desk.store, tables.deliveries)]
     desk.round()
     assert [row["attempts"] for row in rows(desk.store, tables.deliveries)] == attempts, "it waits"
     desk.add("c")
-    desk.passes(minutes=2)
-    assert desk.by_itself() == ["a", "b", "c"]
+    desk.advance(minutes=2)
+    assert desk.sent_separately() == ["a", "b", "c"]
 
 
-def test_a_digest_that_fails_keeps_nothing_else_from_being_told() -> None:
+def test_a_failing_digest_does_not_block_other_alerts() -> None:
     desk = Fragile(target(hourly_cap=1, digest_every=timedelta(minutes=5), critical_passes=True))
     desk.add("first")
     desk.round()
     desk.add("poison")
     desk.round()
-    desk.passes(hours=2)
+    desk.advance(hours=2)
     desk.add("urgent", severity="critical")
     desk.round()
-    assert "urgent" in desk.by_itself()
+    assert "urgent" in desk.sent_separately()
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "Pacific/Honolulu"])
-def test_alerts_at_the_ends_of_the_calendar_are_told_whatever_the_databases_zone(
+def test_alerts_at_the_ends_of_the_calendar_are_sent_in_any_database_time_zone(
     server: Any, zone: str
 ) -> None:
     url = server.new_database()
@@ -322,4 +324,4 @@ def test_alerts_at_the_ends_of_the_calendar_are_told_whatever_the_databases_zone
         desk.add(name, occurred_at=at)
     desk.round()
     store.close()
-    assert set(desk.by_itself()) == {"last", "first", "now"}
+    assert set(desk.sent_separately()) == {"last", "first", "now"}

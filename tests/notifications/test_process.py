@@ -1,4 +1,4 @@
-"""`rapport notify` with several targets: a database, receivers and the notifier are processes."""
+"""`rapport notify` with several targets and real processes."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ targets:
   - name: chat
     kind: apprise
     url: json://127.0.0.1:${CHATTING}/${TOKEN}
-    hourly_cap: 1800     # all of them kept for digests: nothing comes by itself
+    hourly_cap: 1800     # all reserved for digests: nothing is sent separately
     digest_every: 2s
 """
 
@@ -52,11 +52,11 @@ def until(true: Callable[[], bool], what: str) -> None:
         if true():
             return
         time.sleep(0.1)
-    raise AssertionError(f"in vain: {what}")
+    raise AssertionError(f"timeout: {what}")
 
 
 @pytest.mark.timeout(180)
-def test_each_target_is_told_its_own_way_and_none_waits_for_another(
+def test_targets_have_their_own_limits_and_do_not_delay_each_other(
     empty_url: str, opened: Callable[[str], Store], start: Start, tmp_path: Path
 ) -> None:
     store = opened(empty_url)
@@ -100,15 +100,20 @@ def test_each_target_is_told_its_own_way_and_none_waits_for_another(
         add(store, "other", "firing", datetime.now(UTC), rule="sudden-drop", severity="critical")
 
         until(lambda: len(attempts(logs["desk"])) == ALERTS, "the desk has all of its own")
-        until(lambda: told(store, "chat")["digested"] == ALERTS + 1, "the chat has its digest")
-        assert told(store, "hangs")["delivered"] == 0
+        until(
+            lambda: delivery_states(store, "chat")["digested"] == ALERTS + 1,
+            "the chat has its digest",
+        )
+        assert delivery_states(store, "hangs")["delivered"] == 0
         notifying.kill()
         notifying.wait()
         notifying = notifier()
         for number in range(ALERTS):
             add(store, f"s{number}", "resolved", datetime.now(UTC))
-        until(lambda: len(attempts(logs["desk"])) == 2 * ALERTS, "what is over, too")
-        until(lambda: told(store, "chat")["digested"] == 2 * ALERTS + 1, "in a digest, too")
+        until(lambda: len(attempts(logs["desk"])) == 2 * ALERTS, "resolved, too")
+        until(
+            lambda: delivery_states(store, "chat")["digested"] == 2 * ALERTS + 1, "in a digest, too"
+        )
 
         def reasons() -> str:
             return answer(health, "/readyz")[1]
@@ -123,7 +128,7 @@ def test_each_target_is_told_its_own_way_and_none_waits_for_another(
         notifying.kill()
         notifying.wait()
 
-    assert told(store, "desk") == {"delivered": 2 * ALERTS, "filtered": 1}
+    assert delivery_states(store, "desk") == {"delivered": 2 * ALERTS, "filtered": 1}
     posted = attempts(logs["desk"])
     assert {line["id"] for line in posted} == {
         f"s{number}/{state}" for number in range(ALERTS) for state in ("firing", "resolved")
@@ -138,7 +143,7 @@ def test_each_target_is_told_its_own_way_and_none_waits_for_another(
     assert SECRET not in metrics
 
 
-def told(store: Store, target: str) -> Counter[str]:
+def delivery_states(store: Store, target: str) -> Counter[str]:
     return Counter(
         row["state"] for row in rows(store, tables.deliveries) if row["target"] == target
     )

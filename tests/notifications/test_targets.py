@@ -1,4 +1,4 @@
-"""The file of targets: what it may say, and what is said about what is wrong in it."""
+"""The file of notification targets: its settings and error messages."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -47,7 +47,7 @@ def read(tmp_path: Path):
     return reading
 
 
-def test_everything_that_can_be_said(read) -> None:
+def test_all_settings_of_a_target_are_read(read) -> None:
     desk, nights = read(WHOLE)
     assert desk.url.get_secret_value() == f"https://hooks.example.org/{SECRET}"
     assert (desk.timeout, desk.rate_limit.hourly_cap, desk.rate_limit.quiet) == (5.0, None, None)
@@ -72,7 +72,7 @@ def test_everything_that_can_be_said(read) -> None:
         {"labels": {}},
     ],
 )
-def test_every_filter_must_let_an_alert_through(read, change: dict[str, object]) -> None:
+def test_an_alert_must_pass_every_filter(read, change: dict[str, object]) -> None:
     desk, nights = read(WHOLE)
     assert nights.wants(FIRING)
     assert not nights.wants(structs.replace(FIRING, **change))
@@ -113,9 +113,7 @@ def wrong(old: str, new: str) -> str:
         (wrong("Europe/London", "Europe/Nowhere"), 19, "quiet_hours.zone: not a time zone"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_its_line_and_no_secret(
-    read, text: str, line: int, what: str
-) -> None:
+def test_errors_have_a_line_and_no_secret(read, text: str, line: int, what: str) -> None:
     with pytest.raises(RapportError) as refused:
         read(text)
     [told] = str(refused.value).splitlines()
@@ -124,7 +122,7 @@ def test_what_is_wrong_is_told_with_its_line_and_no_secret(
     assert SECRET not in told
 
 
-def test_all_that_is_wrong_is_told_at_once(read) -> None:
+def test_all_errors_are_reported_at_once(read) -> None:
     text = wrong("timeout: 5", "timeout: x").replace("30m", "soon")
     with pytest.raises(RapportError) as refused:
         read(text)
@@ -137,17 +135,17 @@ def test_a_person_has_one_target(read) -> None:
         read(text)
 
 
-def test_an_empty_variable_is_none(read) -> None:
+def test_an_empty_environment_variable_counts_as_unset(read) -> None:
     with pytest.raises(RapportError, match=r":4: url: environment variable TOKEN is not set"):
         read(WHOLE, TOKEN="")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_targets_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RapportError, match=r"nothing\.yaml cannot be read: No such file"):
         read_targets(tmp_path / "nothing.yaml", {})
 
 
-def test_the_example_is_one() -> None:
+def test_the_documented_example_is_valid() -> None:
     environment = {
         "DESK_URL": "https://hooks.example.org/x",
         "DESK_SECRET": ENVIRONMENT["SIGNING"],

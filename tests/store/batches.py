@@ -1,4 +1,4 @@
-"""Batches: events as bytes through the real pipeline over a scorer without a model."""
+"""Builds events as bytes and processes them with the real pipeline and a fake scorer."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ BUNDLE = SCORER.bundle_id
 
 
 def turn(seq: int = 0, **changes: Any) -> bytes:
-    """A turn with consent; the client speaks at even places."""
+    """A turn with consent; even turns are the client's."""
     event = {
         "type": "turn",
         "session_id": "s",
@@ -33,35 +33,35 @@ def turn(seq: int = 0, **changes: Any) -> bytes:
 
 
 def end(**changes: Any) -> bytes:
-    """The end of a session."""
+    """A session end."""
     event = {"type": "session_end", "session_id": "s", "occurred_at": "2026-01-05T11:00:00Z"}
     return json.dumps({**event, **changes}).encode()
 
 
 def outcome(**changes: Any) -> bytes:
-    """A rating."""
+    """A rating outcome."""
     event = {"type": "outcome", "session_id": "s", "kind": "rating", "value": 4.0}
     return json.dumps({**event, "occurred_at": "2026-01-05T11:05:00Z", **changes}).encode()
 
 
 def pipeline(rules: RuleSet = EAGER) -> Pipeline:
-    """The real core."""
+    """The real pipeline."""
     return Pipeline(SCORER, Policy(WindowPolicy(), rules))
 
 
 def received(values: list[bytes], partition: int = 0) -> list[Received]:
-    """Events as they come from the log."""
+    """Decode events as received from the log."""
     return [receive(Source("t", partition, offset), value) for offset, value in enumerate(values)]
 
 
 def process(
     values: list[bytes], states: dict[str, Versioned] | None = None, partition: int = 0
 ) -> BatchResult:
-    """One batch through the core."""
+    """Process one batch."""
     return pipeline().process(received(values, partition), {} if states is None else states)
 
 
 def prepare(store: Store, redact: bool = True) -> Store:
-    """What a worker does before its first batch."""
+    """Prepare a store like a worker before its first batch."""
     store.prepare(BUNDLE, "0" * 64, {"name": "fake"}, redact)
     return store

@@ -1,4 +1,4 @@
-"""Databases with the newest schema: the migrations run once in a process, then copies are made."""
+"""Databases with the newest schema: migrated once per process, then copied."""
 
 import tempfile
 from functools import cache
@@ -10,14 +10,14 @@ from stream_app.store.repository import open_store
 
 
 def sqlite(file: Path) -> str:
-    """The URL of this file, which is made if it is not there."""
+    """The URL of a SQLite file, created if missing."""
     if not file.exists():
         file.write_bytes(_migrated())
     return f"sqlite:///{file}"
 
 
 def postgresql(server: Server) -> str:
-    """The URL of a new database; `Server.drop` removes it."""
+    """The URL of a new database; drop it with `Server.drop`."""
     return server.new_database(_migrated_on(server))
 
 

@@ -1,4 +1,4 @@
-"""Sessions of two teams, scored, and the people who judge them."""
+"""Scored sessions of two teams, and accounts of people who judge them."""
 
 from typing import Final
 
@@ -7,12 +7,12 @@ from stream_app.store.repository import Store
 from tests.store import batches
 
 NOOR: Final = "noor@example.org"
-"""Speaks as a counsellor in every session of team north."""
+"""The counsellor of every session of team north."""
 TURNS: Final = 12
 
 
 def fill(store: Store, sessions: int = 3) -> None:
-    """Closed sessions ``north-0``, … of Noor's, and as many in team south of another's."""
+    """Commit closed sessions ``north-0``, … by Noor, and as many of team south by someone else."""
     for team, counsellor in (("north", NOOR), ("south", "olu@example.org")):
         for number in range(sessions):
             name = f"{team}-{number}"
@@ -29,7 +29,7 @@ def fill(store: Store, sessions: int = 3) -> None:
 
 
 def person(store: Store, name: str, role: PersonRole, team: str | None = None) -> Person:
-    """Somebody with an account; a counsellor is Noor."""
+    """Create an account; a counsellor's is Noor's."""
     speaker = store.privacy.pseudonym(NOOR) if role is PersonRole.COUNSELLOR else None
     made = Person(name, role, team, speaker)
     People(store).add(made, None)
@@ -37,10 +37,10 @@ def person(store: Store, name: str, role: PersonRole, team: str | None = None) -
 
 
 def supervisor(store: Store, name: str = "sue", team: str | None = "north") -> Person:
-    """A supervisor of a team."""
+    """Create a supervisor of a team."""
     return person(store, name, PersonRole.SUPERVISOR, team)
 
 
 def counsellor(store: Store) -> Person:
-    """Noor's account."""
+    """Create Noor's account."""
     return person(store, "noor", PersonRole.COUNSELLOR)

@@ -1,4 +1,4 @@
-"""What is in a database."""
+"""Reads the contents of a database."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from stream_app.store.repository import Store
 
 
 def rows(store: Store, table: sa.Table) -> list[dict[str, Any]]:
-    """All rows of a table, in the order of its key."""
+    """All rows of a table, ordered by its key."""
     with store.engine.connect() as connection:
         query = sa.select(table).order_by(*table.primary_key)
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def contents(store: Store) -> dict[str, list[dict[str, Any]]]:
-    """Everything."""
+    """All rows by table."""
     return {table.name: rows(store, table) for table in tables.metadata.sorted_tables}
 
 
 def dump(store: Store) -> str:
-    """Everything as one text, bytes included."""
+    """All values of the database as one text, including bytes."""
     return repr(contents(store))

@@ -1,4 +1,4 @@
-"""Baselines: from ended sessions, under pseudonyms, and pinned when a session opens."""
+"""Baselines are computed from ended sessions, stored by pseudonym, and fixed per session."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -50,7 +50,7 @@ def filled(store: Store) -> Store:
     return store
 
 
-def test_means_are_those_of_the_ended_sessions(filled: Store) -> None:
+def test_baselines_are_the_means_of_ended_sessions(filled: Store) -> None:
     found = refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     assert (found.sessions, found.channels, found.counsellors) == (4, 1, 1)
     ended = [r for r in rows(filled, tables.session_scores) if r["status"] == "closed"]
@@ -82,7 +82,7 @@ def test_means_are_those_of_the_ended_sessions(filled: Store) -> None:
     assert book.of_counsellor("ann") is book.of_channel("mail") is None
 
 
-def test_sessions_from_before_and_of_other_bundles_do_not_count(filled: Store) -> None:
+def test_old_sessions_and_other_bundles_do_not_count(filled: Store) -> None:
     assert refresh(filled, BUNDLE, NOW + timedelta(days=40), days=30, min_sessions=2).sessions == 0
     assert refresh(filled, "another", NOW, days=30, min_sessions=2).sessions == 0
     refresh(filled, BUNDLE, NOW, days=30, min_sessions=2)
@@ -92,12 +92,12 @@ def test_sessions_from_before_and_of_other_bundles_do_not_count(filled: Store) -
     assert rows(filled, tables.baselines) == []
 
 
-def test_no_speaker_id_gets_into_the_database(filled: Store) -> None:
+def test_no_speaker_id_is_stored(filled: Store) -> None:
     refresh(filled, BUNDLE, NOW, days=30, min_sessions=2)
     assert "joan" not in dump(filled)
 
 
-def test_a_session_keeps_the_baseline_that_it_opened_with(filled: Store) -> None:
+def test_an_open_session_keeps_its_baseline(filled: Store) -> None:
     refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     core = pipeline(RELATIVE)
     core.environment.baselines = book = StoredBaselines(filled, BUNDLE)
@@ -125,7 +125,7 @@ def test_without_a_baseline_the_rule_falls_back(store: Store) -> None:
     assert core.process(received(session("new", "joan", "chat")), {}).alerts == []
 
 
-def test_a_baseline_is_pinned_whatever_the_batches(filled: Store) -> None:
+def test_a_pinned_baseline_does_not_depend_on_batch_boundaries(filled: Store) -> None:
     refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)
     found = []
     log = received(session("new", "joan", "chat"))
@@ -139,7 +139,7 @@ def test_a_baseline_is_pinned_whatever_the_batches(filled: Store) -> None:
     assert len(found[0][0]) == 3
 
 
-def test_a_channel_with_enough_sessions_is_the_reference_of_the_next_one(
+def test_a_channel_with_enough_sessions_is_the_reference_for_its_next_session(
     filled: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refresh(filled, BUNDLE, NOW, days=30, min_sessions=3)

@@ -1,4 +1,4 @@
-"""Samples are drawn by a seed over levels, and rated blind."""
+"""Calibration samples are stratified by level, reproducible, and rated blind."""
 
 from collections import Counter
 
@@ -56,7 +56,7 @@ def test_only_the_teams_counsellor_turns_are_drawn_each_once(store: Store) -> No
     assert all(session.startswith("north") and seq % 2 == 1 for session, seq in drawn)
 
 
-def test_rare_levels_come_up_as_often_as_frequent_ones(store: Store) -> None:
+def test_rare_levels_are_drawn_as_often_as_frequent_ones(store: Store) -> None:
     fill(store, sessions=4)
     final = tables.turn_scores.c.stage == "final"
     counsellor = tables.turn_scores.c.role == "counsellor"
@@ -74,7 +74,7 @@ def test_rare_levels_come_up_as_often_as_frequent_ones(store: Store) -> None:
     assert levels == {True: 2, False: 2}
 
 
-def test_nothing_to_draw_is_said(store: Store) -> None:
+def test_drawing_from_no_turns_is_an_error(store: Store) -> None:
     fill(store)
     sue = supervisor(store)
     with pytest.raises(StateConflict, match="no turns"):
@@ -96,7 +96,7 @@ def test_a_sample_belongs_to_its_team(store: Store) -> None:
     assert calibration_samples.one(store, all_teams.scope, sample.sample_id) == sample
 
 
-def test_a_rater_may_change_until_the_last_turn_is_rated(store: Store) -> None:
+def test_ratings_can_be_changed_until_the_last_turn_is_rated(store: Store) -> None:
     fill(store)
     sue = supervisor(store)
     sample = draw(store, sue)
@@ -113,7 +113,7 @@ def test_a_rater_may_change_until_the_last_turn_is_rated(store: Store) -> None:
         calibration_samples.rate(store, sue, sample.sample_id, given)
 
 
-def test_turns_that_are_not_in_the_sample_cannot_be_rated_in_it(store: Store) -> None:
+def test_only_turns_of_the_sample_can_be_rated(store: Store) -> None:
     fill(store)
     sue = supervisor(store)
     sample = draw(store, sue)
@@ -130,7 +130,7 @@ def test_turns_that_are_not_in_the_sample_cannot_be_rated_in_it(store: Store) ->
         )
 
 
-def test_blind_ratings_do_not_stand_on_the_sessions_page_and_go_before_open_ones(
+def test_blind_ratings_are_hidden_on_the_session_page_and_precede_open_ones(
     store: Store,
 ) -> None:
     fill(store)
@@ -162,7 +162,7 @@ def test_erased_turns_need_no_rating(store: Store) -> None:
     assert done.finished == ["sue"]
 
 
-def test_what_the_model_said_leaves_out_where_it_abstained(store: Store) -> None:
+def test_model_levels_leave_out_abstentions(store: Store) -> None:
     fill(store)
     sample = draw(store, supervisor(store))
     with store.transaction() as connection:

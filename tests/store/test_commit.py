@@ -1,4 +1,4 @@
-"""One transaction a batch: everything, once, or nothing."""
+"""A batch is written in one transaction, completely or not at all, and idempotently."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -50,7 +50,7 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
         assert score["emotional_reactions"] == score["expressed"]["emotional_reactions"]["level"]
 
 
-def test_an_outcome_that_comes_twice_in_one_batch_is_one_row_with_the_last_value(
+def test_an_outcome_repeated_within_a_batch_is_one_row_with_the_last_value(
     store: Store,
 ) -> None:
     store.commit(process([turn(), outcome(outcome_id="o"), outcome(outcome_id="o", value=2.0)]))
@@ -66,8 +66,8 @@ def test_the_same_batch_twice_changes_nothing(store: Store) -> None:
     assert contents(store) == before
 
 
-def test_rows_written_again_with_a_newer_state_are_equal_but_for_the_version(store: Store) -> None:
-    """The pipeline's own copy of a batch meets rows that are there already."""
+def test_rewritten_rows_differ_only_in_their_version(store: Store) -> None:
+    """Rewriting a batch with newer states."""
     store._now = lambda: datetime(2026, 1, 5, 12, tzinfo=UTC)
     result = process([*LOG, outcome()])
     store.commit(result)
@@ -80,7 +80,7 @@ def test_rows_written_again_with_a_newer_state_are_equal_but_for_the_version(sto
 
 
 @pytest.mark.parametrize("cut", range(1, 9))
-def test_a_log_in_two_batches_leaves_the_rows_of_one(store: Store, cut: int) -> None:
+def test_splitting_a_log_into_two_batches_gives_the_same_rows(store: Store, cut: int) -> None:
     store.commit(process(LOG[:cut], partition=3))
     store.commit(process(LOG[cut:], loaded(store), partition=3))
     whole = process(LOG, partition=3)
@@ -99,7 +99,7 @@ def test_states_of_unknown_sessions_and_other_bundles_are_left_out(store: Store)
     assert store.load_states([], BUNDLE) == {}
 
 
-def test_versions_move_on_with_the_commit(store: Store) -> None:
+def test_a_commit_increments_versions(store: Store) -> None:
     states: dict = {}
     for seq in range(3):
         store.commit(process([turn(seq)], states))
@@ -119,7 +119,7 @@ def test_stale_state_writes_nothing_at_all(store: Store, other: Store) -> None:
     assert mine["s"].version == 1
 
 
-def test_a_new_session_that_two_workers_saw_belongs_to_the_first(
+def test_of_two_workers_with_a_new_session_the_first_commit_wins(
     store: Store, other: Store
 ) -> None:
     mine, theirs = process(LOG[:3]), process(LOG[:5])
@@ -132,7 +132,7 @@ def test_a_new_session_that_two_workers_saw_belongs_to_the_first(
     assert len(rows(store, tables.turns)) == 9
 
 
-def test_one_stale_session_among_many_stops_the_whole_batch(store: Store, other: Store) -> None:
+def test_one_stale_session_among_many_rejects_the_whole_batch(store: Store, other: Store) -> None:
     store.commit(process([turn(session_id=name) for name in "abc"]))
     states = loaded(store, *"abc")
     other.commit(process([turn(1, session_id="b")], loaded(other, "b")))
@@ -141,12 +141,12 @@ def test_one_stale_session_among_many_stops_the_whole_batch(store: Store, other:
     assert {row["session_id"] for row in rows(store, tables.turns) if row["seq"] == 1} == {"b"}
 
 
-def test_quiet_sessions_are_open_old_and_in_our_partitions(store: Store) -> None:
+def test_idle_sessions_are_open_old_and_in_the_given_partitions(store: Store) -> None:
     def at(hour: int) -> str:
         return f"2026-01-05T{hour:02}:00:00Z"
 
     def said(hour: int, partition: int, *values: bytes) -> None:
-        """Stored at that hour; what the events say of the time does not matter."""
+        """A session stored at that hour, regardless of the times in its events."""
         store._now = lambda: datetime(2026, 1, 5, hour, tzinfo=UTC)
         store.commit(process(list(values), partition=partition))
 
@@ -174,7 +174,7 @@ def test_quiet_sessions_are_open_old_and_in_our_partitions(store: Store) -> None
     assert statuses["older"] == SessionStatus.IDLE.value
 
 
-def test_messages_stay_in_the_outbox_until_they_are_sent(store: Store) -> None:
+def test_messages_stay_in_the_outbox_until_they_are_deleted(store: Store) -> None:
     first = store.commit(process([turn()]), MESSAGES)
     second = store.commit(process([turn(session_id="t")]), MESSAGES[:1])
     assert store.commit(process([turn(session_id="u")])) is None
@@ -190,7 +190,7 @@ def test_messages_stay_in_the_outbox_until_they_are_sent(store: Store) -> None:
     assert store.outbox_entries([first]) == []
 
 
-def test_times_come_back_as_utc(store: Store) -> None:
+def test_times_are_returned_in_utc(store: Store) -> None:
     store.commit(process([turn(occurred_at="2026-06-05T23:30:00.123456+05:30")]))
     expected = datetime(2026, 6, 5, 18, 0, 0, 123456, tzinfo=UTC)
     [row] = rows(store, tables.turns)
@@ -201,7 +201,7 @@ def test_times_come_back_as_utc(store: Store) -> None:
     assert loaded(store)["s"].state.started_at == expected
 
 
-def test_a_time_without_a_zone_is_refused_without_a_word_of_the_turn(store: Store) -> None:
+def test_a_naive_time_is_rejected_without_quoting_the_turn(store: Store) -> None:
     result = process([turn(text="zanzibar")])
     [stored] = result.turns
     naive = structs.replace(stored.turn, occurred_at=stored.turn.occurred_at.replace(tzinfo=None))
@@ -212,7 +212,7 @@ def test_a_time_without_a_zone_is_refused_without_a_word_of_the_turn(store: Stor
     assert rows(store, tables.turns) == []
 
 
-def test_withheld_turns_leave_a_count_and_no_words(store: Store) -> None:
+def test_withheld_turns_are_counted_and_not_stored(store: Store) -> None:
     store.commit(process([turn(consent=False, text="zanzibar"), turn(1, consent=None)]))
     assert rows(store, tables.turns) == []
     assert rows(store, tables.turn_scores) == []

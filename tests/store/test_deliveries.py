@@ -1,4 +1,4 @@
-"""What is due for a notification target, in which order, and until when."""
+"""Which alerts are due at a notification target, in which order, and until when."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -16,7 +16,7 @@ BEFORE, LATER = NOW - timedelta(hours=1), NOW + timedelta(minutes=5)
 
 
 def alarm(store: Store, session_id: str, minute: int = 0) -> None:
-    """Commit a session whose alert fires and is resolved."""
+    """Commit a session with an alert that fires and resolves."""
     at = f"2026-01-05T10:{minute:02}:00Z"
     events = [turn(seq, session_id=session_id, occurred_at=at) for seq in range(4)]
     store.commit(process([*events, end(session_id=session_id)]))
@@ -37,7 +37,7 @@ def told(deliveries: Deliveries, alert: DueAlert) -> None:
     deliveries.mark_delivered([alert], DeliveryState.DELIVERED)
 
 
-def test_firing_is_due_and_then_what_resolves_it_and_nothing_else(store: Store) -> None:
+def test_only_firing_and_then_its_resolution_are_due(store: Store) -> None:
     deliveries = begun(store)
     alarm(store, "a")
     [first] = deliveries.due()
@@ -52,7 +52,7 @@ def test_firing_is_due_and_then_what_resolves_it_and_nothing_else(store: Store) 
     assert len(rows(store, tables.alerts)) == 3
 
 
-def test_what_is_known_about_a_session_comes_along(store: Store) -> None:
+def test_due_alerts_have_the_attributes_of_their_session(store: Store) -> None:
     deliveries = begun(store)
     events = [turn(seq, team="nights", domain="peer-support") for seq in range(4)]
     store.commit(process(events))
@@ -63,7 +63,7 @@ def test_what_is_known_about_a_session_comes_along(store: Store) -> None:
     assert alert.reason
 
 
-def test_a_new_target_is_not_told_the_past(store: Store) -> None:
+def test_a_new_target_does_not_receive_earlier_alerts(store: Store) -> None:
     alarm(store, "a")
     deliveries = begun(store)
     assert deliveries.due() == []
@@ -72,7 +72,7 @@ def test_a_new_target_is_not_told_the_past(store: Store) -> None:
     assert states(deliveries) == [("b", FIRING)]
 
 
-def test_targets_do_not_mix(store: Store) -> None:
+def test_targets_are_independent(store: Store) -> None:
     one, two = begun(store, "one"), begun(store, "two")
     alarm(store, "a")
     told(one, one.due()[0])
@@ -82,7 +82,7 @@ def test_targets_do_not_mix(store: Store) -> None:
     assert two.notifications_since(BEFORE) == 0
 
 
-def test_what_failed_comes_after_what_was_not_tried_and_uses_no_slot(store: Store) -> None:
+def test_failed_alerts_follow_untried_ones_and_do_not_count_towards_the_cap(store: Store) -> None:
     deliveries = begun(store)
     alarm(store, "a", minute=1)
     alarm(store, "b", minute=2)
@@ -98,7 +98,7 @@ def test_what_failed_comes_after_what_was_not_tried_and_uses_no_slot(store: Stor
     assert (row["state"], row["problem"], row["attempts"]) == ("due", "status 500", 1)
 
 
-def test_what_may_have_arrived_keeps_its_notification_and_its_slot(store: Store) -> None:
+def test_unconfirmed_alerts_keep_their_notification_and_count_once(store: Store) -> None:
     deliveries = begun(store)
     alarm(store, "a")
     [alert] = deliveries.due()
@@ -110,7 +110,7 @@ def test_what_may_have_arrived_keeps_its_notification_and_its_slot(store: Store)
     assert deliveries.notifications_since(NOW) == 0
 
 
-def test_a_digest_is_one_notification_and_waits_beside_what_is_not_in_it(store: Store) -> None:
+def test_an_unconfirmed_digest_and_newly_held_alerts_are_pending_separately(store: Store) -> None:
     deliveries = begun(store)
     for name in "abc":
         alarm(store, name)

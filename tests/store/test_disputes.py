@@ -1,4 +1,4 @@
-"""A counsellor disputes, a supervisor answers, the score stays."""
+"""Counsellors dispute, supervisors decide, and the score never changes."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ ER = MECHANISMS[0]
 
 
 def level(store: Store, seq: int = 1) -> int:
-    """What the model said."""
+    """The model's value."""
     return next(
         row[ER]
         for row in rows(store, tables.turn_scores)
@@ -30,7 +30,7 @@ def another(value: int) -> int:
     return (value + 1) % 3
 
 
-def test_a_dispute_and_its_answer_stand_beside_the_score(store: Store) -> None:
+def test_disputes_and_decisions_do_not_change_the_score(store: Store) -> None:
     fill(store)
     before = rows(store, tables.turn_scores)
     noor, sue = counsellor(store), supervisor(store)
@@ -69,7 +69,7 @@ def test_only_scores_of_own_turns_can_be_disputed(store: Store) -> None:
         disputes.contest(store, sue, "north-0", 1, ER, None, "not mine either")
 
 
-def test_proposing_what_the_model_said_or_what_it_cannot_say_is_refused(store: Store) -> None:
+def test_proposing_the_models_value_or_an_invalid_one_is_rejected(store: Store) -> None:
     fill(store)
     noor = counsellor(store)
     for proposed in (level(store), 3, -1):
@@ -78,7 +78,7 @@ def test_proposing_what_the_model_said_or_what_it_cannot_say_is_refused(store: S
     assert rows(store, tables.disputes) == []
 
 
-def test_there_is_nothing_to_dispute_where_the_model_abstained(store: Store) -> None:
+def test_abstentions_cannot_be_disputed(store: Store) -> None:
     fill(store)
     with store.transaction() as connection:
         connection.execute(sa.update(tables.turn_scores).values(abstained=[ER]))
@@ -86,7 +86,7 @@ def test_there_is_nothing_to_dispute_where_the_model_abstained(store: Store) -> 
         disputes.contest(store, counsellor(store), "north-0", 1, ER, None, "hm")
 
 
-def test_a_supervisor_of_another_team_neither_sees_nor_answers(store: Store) -> None:
+def test_supervisors_of_other_teams_can_neither_read_nor_decide_disputes(store: Store) -> None:
     fill(store)
     made = disputes.contest(store, counsellor(store), "north-0", 1, ER, None, "why")
     sam = supervisor(store, "sam", "south")
@@ -104,7 +104,7 @@ def test_notes_and_answers_are_redacted(store: Store) -> None:
     assert "joan" not in repr(rows(store, tables.disputes))
 
 
-def test_the_answer_to_a_dispute_that_does_not_exist(store: Store) -> None:
+def test_deciding_an_unknown_dispute_is_an_error(store: Store) -> None:
     nobody = replace(supervisor(store), name="sue")
     with pytest.raises(NotFound):
         disputes.decide(store, nobody, "x", Decision.UPHELD, "yes")

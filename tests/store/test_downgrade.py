@@ -1,4 +1,4 @@
-"""Deliveries survive the way from caps and digests back to the schema before them, and again."""
+"""Deliveries survive a downgrade to the schema before digests and an upgrade afterwards."""
 
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ def states(store: Store) -> dict[str, str]:
         return dict(connection.execute(sa.text("SELECT alert_id, state FROM deliveries")).all())  # type: ignore[arg-type]
 
 
-def test_what_was_told_stays_told(store: Store) -> None:
+def test_delivered_alerts_stay_delivered_across_a_downgrade(store: Store) -> None:
     kinds = ["due", "held", "delivered", "digested", "filtered", "muted", "acknowledged", "before"]
     with store.transaction() as connection:
         connection.execute(

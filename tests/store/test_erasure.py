@@ -1,4 +1,4 @@
-"""Erasing sessions: nothing of them is left anywhere, nothing of others is touched."""
+"""Erasing sessions deletes all of their rows and no others."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +14,11 @@ from tests.store.reading import contents, rows
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
 GONE, OTHER = "north-0", "north-1"
 FILLERS: dict[type, Any] = {str: "", int: 1, object: NOW}
-"""By a column's type; ``object`` is what a time says of itself."""
+"""Example values by column type; ``object``: for times."""
 
 
 def fill(store: Store) -> None:
-    """Two sessions with a row in every table that can hold one of theirs."""
+    """Two sessions with a row in every table that can have one."""
     judging.fill(store, 2)
     states = store.load_states([GONE], batches.BUNDLE)
     store.commit(batches.process([batches.outcome(session_id=GONE)], states))
@@ -38,7 +38,7 @@ def fill(store: Store) -> None:
 
 
 def _row(table: sa.Table, session_id: str) -> dict[str, Any]:
-    """A row with something in every column."""
+    """A row with a value in every column."""
     row = {}
     for column in table.c:
         value = FILLERS[column.type.python_type]
@@ -49,7 +49,7 @@ def _row(table: sa.Table, session_id: str) -> dict[str, Any]:
 
 
 def of(found: dict[str, list[dict[str, Any]]], session_id: str) -> dict[str, int]:
-    """Rows of a session by table."""
+    """Rows of a session, by table."""
     counts = {
         name: sum(row.get("session_id") == session_id for row in some)
         for name, some in found.items()
@@ -57,12 +57,12 @@ def of(found: dict[str, list[dict[str, Any]]], session_id: str) -> dict[str, int
     return {name: count for name, count in counts.items() if count}
 
 
-def test_nothing_of_a_session_is_left_and_others_stay_as_they_were(store: Store) -> None:
+def test_all_rows_of_an_erased_session_are_deleted_and_no_others(store: Store) -> None:
     fill(store)
     before = contents(store)
     held = of(before, GONE)
     assert held.keys() == {table.name for table in erasure.SESSION_TABLES}, (
-        "the test covers them all"
+        "the test covers all tables"
     )
     alerts = {row["alert_id"] for row in before["alerts"] if row["session_id"] == GONE}
     deliveries = sum(row["alert_id"] in alerts for row in before["deliveries"])
@@ -81,7 +81,7 @@ def test_nothing_of_a_session_is_left_and_others_stay_as_they_were(store: Store)
     assert len(after["deliveries"]) == len(before["deliveries"]) - deliveries
 
 
-def test_an_erased_session_is_known_by_a_digest_that_only_this_installation_can_make(
+def test_erased_sessions_are_recognised_by_a_keyed_digest(
     store: Store,
 ) -> None:
     fill(store)
@@ -94,7 +94,7 @@ def test_an_erased_session_is_known_by_a_digest_that_only_this_installation_can_
     assert len(rows(store, tables.erasures)) == 1
 
 
-def test_the_audit_trail_stays(store: Store) -> None:
+def test_the_audit_trail_is_kept(store: Store) -> None:
     fill(store)
     with store.transaction() as connection:
         row = {"at": NOW, "person": "sue", "action": "read transcript", "session_id": GONE}
@@ -103,7 +103,7 @@ def test_the_audit_trail_stays(store: Store) -> None:
     assert len(rows(store, tables.audit)) == 1
 
 
-def test_messages_that_are_not_out_yet_are_taken_back(store: Store) -> None:
+def test_unpublished_messages_are_deleted(store: Store) -> None:
     gone, other = (Message("t", name.encode(), b"v") for name in (GONE, OTHER))
     mixed = store.commit(batches.process([]), [gone, other, gone])
     own = store.commit(batches.process([]), [gone])
@@ -116,7 +116,7 @@ def test_messages_that_are_not_out_yet_are_taken_back(store: Store) -> None:
     assert outbox.unpack(left["messages"]) == [other]
 
 
-def test_a_speakers_sessions_are_found_by_the_id_that_events_carry(store: Store) -> None:
+def test_a_speakers_sessions_are_found_by_the_speaker_id_of_events(store: Store) -> None:
     judging.fill(store, 3)
     assert erasure.sessions_of(store, judging.NOOR) == ["north-0", "north-1", "north-2"]
     assert erasure.sessions_of(store, "client of south-1") == ["south-1"]
@@ -124,7 +124,7 @@ def test_a_speakers_sessions_are_found_by_the_id_that_events_carry(store: Store)
     assert erasure.sessions_of(store, "nobody") == []
 
 
-def test_what_is_usual_for_a_counsellor_goes_with_the_counsellor(store: Store) -> None:
+def test_erasing_a_speaker_deletes_their_baselines(store: Store) -> None:
     usual = {"bundle": "b", "measure": "m", "n": 20, "mean": 1.0, "sd": 1.0, "as_of": NOW}
     noor = store.privacy.pseudonym(judging.NOOR)
     kept = [("channel", "phone"), ("counsellor", store.privacy.pseudonym("olu@example.org"))]
@@ -137,7 +137,7 @@ def test_what_is_usual_for_a_counsellor_goes_with_the_counsellor(store: Store) -
     assert not erasure.delete_baselines(store, judging.NOOR)
 
 
-def test_many_sessions_are_erased_in_pieces(store: Store) -> None:
+def test_many_sessions_are_erased_in_batches(store: Store) -> None:
     names = [f"s{number}" for number in range(erasure.SESSIONS_PER_BATCH + 3)]
     store.commit(batches.process([batches.turn(session_id=name) for name in names]))
     removed = erasure.erase(store, names, NOW)

@@ -1,4 +1,4 @@
-"""What can be retried, what cannot, and what an error may say."""
+"""Which errors can be retried, and what their messages may contain."""
 
 import logging
 import traceback
@@ -23,14 +23,14 @@ SECRET = "zanzibar"
 
 
 def words_of(problem: BaseException) -> str:
-    """All that a log would show of it, causes included."""
+    """Everything a log would show of an error, including its causes."""
     return "".join(traceback.format_exception(problem))
 
 
-def test_a_failing_statement_says_nothing_of_the_rows(
+def test_a_failing_statement_does_not_quote_its_rows(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The table refuses every row; PostgreSQL then quotes the whole row in its message."""
+    """Make the table reject every row; PostgreSQL then quotes the row in its message."""
     with store.engine.begin() as connection:
         if store.engine.dialect.name == "postgresql":
             connection.execute(sa.text("ALTER TABLE turns ADD CONSTRAINT few CHECK (seq < 0)"))
@@ -51,7 +51,7 @@ def test_a_failing_statement_says_nothing_of_the_rows(
     assert rows(store, tables.outbox) == []
 
 
-def test_a_value_that_does_not_fit_is_refused_and_not_quoted(store: Store) -> None:
+def test_an_invalid_value_is_rejected_and_not_quoted(store: Store) -> None:
     result = process([turn(text=SECRET)])
     [score] = result.session_scores
     with store.engine.begin() as connection:
@@ -111,18 +111,18 @@ def test_any_driver_name_of_postgresql_opens_with_ours(driver: str) -> None:
         SECRET,
     ],
 )
-def test_a_url_is_shown_without_its_secrets(url: str) -> None:
+def test_masked_urls_contain_no_secrets(url: str) -> None:
     assert SECRET not in masked_url(url)
 
 
-def test_a_url_without_secrets_is_shown_as_it_is() -> None:
+def test_a_url_without_secrets_is_not_changed() -> None:
     assert masked_url("sqlite:///rapport.db") == "sqlite:///rapport.db"
     assert masked_url("postgresql://u@h:5/db?connect_timeout=3").endswith(
         "u@h:5/db?connect_timeout=3"
     )
 
 
-def test_sqlite_under_a_lock_is_unavailable_and_then_goes_on(
+def test_a_locked_sqlite_database_is_unavailable_until_unlocked(
     tmp_path: Path, opened: Callable[[str], Store]
 ) -> None:
     url = f"sqlite:///{tmp_path}/test.db"
@@ -141,13 +141,13 @@ def test_sqlite_under_a_lock_is_unavailable_and_then_goes_on(
 
 @pytest.fixture
 def restarted(server: Server) -> Iterator[Server]:
-    """The server, running again at the end whatever happened."""
+    """The server, restarted after the test in any case."""
     yield server
     server.stop()
     server.start()
 
 
-def test_a_server_that_stops_is_unavailable_and_the_same_commit_goes_through_later(
+def test_a_commit_succeeds_after_the_server_has_restarted(
     restarted: Server, opened: Callable[[str], Store]
 ) -> None:
     store = opened(restarted.new_database())
@@ -170,7 +170,7 @@ def test_a_server_that_stops_is_unavailable_and_the_same_commit_goes_through_lat
     assert rows(store, tables.session_states)[0]["version"] == 2
 
 
-def test_a_connection_that_is_cut_inside_the_transaction_is_unavailable(
+def test_a_connection_lost_inside_a_transaction_raises_store_unavailable(
     server: Server, opened: Callable[[str], Store]
 ) -> None:
     store, killer = opened(server.new_database()), opened(server.url())

@@ -1,4 +1,4 @@
-"""The group's offsets beside the rows they stand for, and where reading begins again."""
+"""The group's stored offsets, and the start offsets after restarts and restores."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def begin(store: Store, committed: dict[tuple[str, int], int | None]) -> log_pos
     return log_positions.start_offsets(store, "g", committed, NOW)
 
 
-def test_positions_are_written_with_their_batch(store: Store, other: Store) -> None:
+def test_offsets_are_written_with_their_batch(store: Store, other: Store) -> None:
     store.commit(process([turn()]), (), [position(1), position(7, partition=1)])
     store.commit(process([turn(1)], store.load_states(["s"], "fake-1-fp32")), (), [position(2)])
     assert log_positions.stored_offsets(store, "g", ["turns"]) == {T0: 2, T1: 7}
@@ -32,7 +32,7 @@ def test_positions_are_written_with_their_batch(store: Store, other: Store) -> N
     assert log_positions.stored_offsets(store, "g", ["another"]) == {}
 
 
-def test_a_batch_that_is_not_written_moves_no_position(store: Store, other: Store) -> None:
+def test_a_failed_batch_does_not_advance_the_stored_offsets(store: Store, other: Store) -> None:
     stale = process([turn(session_id="x")])
     other.commit(process([turn(session_id="x")]))
     with pytest.raises(StaleState):
@@ -40,24 +40,24 @@ def test_a_batch_that_is_not_written_moves_no_position(store: Store, other: Stor
     assert log_positions.stored_offsets(store, "g", ["turns"]) == {}
 
 
-def test_a_database_that_is_as_far_as_the_group_begins_there(store: Store) -> None:
+def test_a_database_with_the_groups_offsets_starts_there(store: Store) -> None:
     store.commit(process([turn()]), (), [position(5), position(9, partition=1)])
     found = begin(store, {T0: 5, T1: 7, ("turns", 2): None})
     assert found.offsets == {T0: 5, T1: 7, ("turns", 2): 0}
     assert found.rewound == {}
 
 
-def test_an_older_database_takes_the_group_back(store: Store) -> None:
+def test_an_older_database_rewinds_the_group(store: Store) -> None:
     store.commit(process([turn()]), (), [position(5)])
     found = begin(store, {T0: 50, T1: 8})
     assert found.offsets == found.rewound == {T0: 5, T1: 0}
 
 
-def test_an_empty_database_is_filled_from_the_beginning(store: Store) -> None:
+def test_an_empty_database_starts_at_offset_zero(store: Store) -> None:
     assert begin(store, {T0: 50}).rewound == {T0: 0}
 
 
-def test_a_database_from_before_takes_over_what_the_group_has_committed(
+def test_a_database_without_positions_adopts_the_brokers_offsets(
     empty_url: str, opened: Callable[[str], Store]
 ) -> None:
     store = opened(empty_url)

@@ -1,4 +1,4 @@
-"""The scripts in ``migrations/`` make the tables of ``store.tables``, there and back."""
+"""Migrations create the tables of ``store.tables`` and can be reverted."""
 
 import ast
 from collections.abc import Callable
@@ -25,7 +25,9 @@ def table_names(store: Store) -> set[str]:
     return set(sa.inspect(store.engine).get_table_names()) - {"alembic_version"}
 
 
-def test_up_and_down_and_up_again(empty_url: str, opened: Opened) -> None:
+def test_migrations_can_be_applied_reverted_and_applied_again(
+    empty_url: str, opened: Opened
+) -> None:
     store = opened(empty_url)
     assert schema.revisions(store)[0] is None
     schema.upgrade(store)
@@ -39,7 +41,7 @@ def test_up_and_down_and_up_again(empty_url: str, opened: Opened) -> None:
     assert len(rows(store, tables.turns)) == 1
 
 
-def test_migrations_make_exactly_the_tables_of_the_metadata(store: Store) -> None:
+def test_migrations_create_exactly_the_defined_tables(store: Store) -> None:
     inspector = sa.inspect(store.engine)
     assert table_names(store) == set(tables.metadata.tables)
     for name, table in tables.metadata.tables.items():
@@ -57,7 +59,7 @@ def test_upgrade_of_the_newest_schema_changes_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("use", [prepare, lambda store: store.commit(process([turn()]))])
-def test_missing_tables_say_what_to_run(
+def test_missing_tables_are_reported_with_the_command_to_run(
     empty_url: str, opened: Opened, use: Callable[[Store], object]
 ) -> None:
     with pytest.raises(StoreError, match="rapport db upgrade") as refused:
@@ -66,7 +68,7 @@ def test_missing_tables_say_what_to_run(
 
 
 @pytest.mark.parametrize("table", ["turns", "session_states"])
-def test_an_old_table_says_what_to_run(store: Store, table: str) -> None:
+def test_a_missing_column_is_reported_with_the_command_to_run(store: Store, table: str) -> None:
     column = {"turns": "produced_at", "session_states": "partition"}[table]
     with store.engine.begin() as connection:
         connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
@@ -75,7 +77,9 @@ def test_an_old_table_says_what_to_run(store: Store, table: str) -> None:
     assert not isinstance(refused.value, StoreUnavailable)
 
 
-def test_revisions_of_an_unreachable_server_are_not_a_traceback(opened: Opened) -> None:
+def test_reading_revisions_of_an_unreachable_server_raises_store_unavailable(
+    opened: Opened,
+) -> None:
     away = opened(f"postgresql://rapport@127.0.0.1:{free_port()}/rapport")
     with pytest.raises(StoreUnavailable):
         schema.revisions(away)
@@ -91,10 +95,8 @@ INSERT INTO alerts (
 """
 
 
-def test_alerts_from_before_the_rules_keep_their_place_in_their_episode(
-    empty_url: str, opened: Opened
-) -> None:
-    """The identity of an episode is the service's own, so that what comes next joins it."""
+def test_alerts_from_before_rules_keep_their_episode(empty_url: str, opened: Opened) -> None:
+    """Migrated alerts get the service's episode ids, so that later transitions join them."""
     store = opened(empty_url)
     schema.upgrade(store, "0002")
     with store.engine.begin() as connection:
@@ -115,7 +117,7 @@ def test_alerts_from_before_the_rules_keep_their_place_in_their_episode(
         assert [tuple(row) for row in kept] == [("a", 0.8), ("b", 0.8)]
 
 
-def test_what_an_older_release_cannot_hold_goes_with_the_downgrade(store: Store) -> None:
+def test_a_downgrade_deletes_what_the_older_schema_cannot_store(store: Store) -> None:
     result = process([turn(0), turn(1)])
     result.alerts = [structs.replace(result.alerts[0], value=None, threshold=None)]
     store.commit(result)
@@ -159,7 +161,7 @@ def test_scores_from_before_the_empathy_index_keep_their_numbers_and_have_no_ind
     assert "predicted_rating" not in columns_of_scores(store)
 
 
-def test_the_way_back_before_the_empathy_index_keeps_what_was_known_then(store: Store) -> None:
+def test_downgrading_before_the_empathy_index_keeps_the_other_columns(store: Store) -> None:
     store.commit(process([turn(seq) for seq in range(6)]))
     [new] = rows(store, tables.session_scores)
     assert all(new[name] is not None for name in NEW_COLUMNS)
@@ -189,7 +191,7 @@ def test_scores_from_before_the_miti_summary_have_none(empty_url: str, opened: O
     assert (row["turns"], row["miti"]) == (8, None)
 
 
-def test_the_way_back_before_the_miti_summary_drops_it_alone(store: Store) -> None:
+def test_downgrading_before_the_miti_summary_drops_only_that(store: Store) -> None:
     result = process(counselling(6))
     store.commit(result)
     [new] = rows(store, tables.session_scores)
@@ -202,14 +204,14 @@ def test_the_way_back_before_the_miti_summary_drops_it_alone(store: Store) -> No
     assert again == {**new, "miti": None}
 
 
-def test_sessions_of_no_approach_have_null_and_no_json_null(store: Store) -> None:
+def test_sessions_without_an_approach_have_sql_null(store: Store) -> None:
     store.commit(process([*counselling(4), turn(session_id="plain")]))
     with store.engine.connect() as connection:
         query = sa.text("SELECT session_id FROM session_scores WHERE miti IS NOT NULL")
         assert connection.scalars(query).all() == ["s"]
 
 
-def test_migrations_use_nothing_of_the_tables_as_they_are_now() -> None:
+def test_migrations_do_not_import_the_current_tables() -> None:
     scripts = sorted(Path(migrations.__path__[0], "versions").glob("0*.py"))
     assert len(scripts) >= 10
     imported = {

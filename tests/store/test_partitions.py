@@ -1,4 +1,4 @@
-"""The example migration: turns and scores by month, and nothing else changes."""
+"""The example migration partitions turns and scores by month and changes nothing else."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +43,9 @@ def partition(url: str) -> None:
         connection.execute(SCRIPT.read_text("utf-8"))
 
 
-def test_rows_are_kept_and_workers_go_on(url: str, opened: Callable[[str], Store]) -> None:
+def test_partitioning_keeps_all_rows_and_workers_continue(
+    url: str, opened: Callable[[str], Store]
+) -> None:
     store = opened(url)
     schema.upgrade(store)
     prepare(store)
@@ -60,7 +62,7 @@ def test_rows_are_kept_and_workers_go_on(url: str, opened: Callable[[str], Store
         )
     assert {"turns_2026_01", "turn_scores_2026_02", "turns_other"} <= names
     again = process(session(MONTHS[1]))
-    with later.transaction() as connection:  # as after a crash: the same rows once more
+    with later.transaction() as connection:  # the same rows again, as after a crash
         scores = [turn_score_row(score) for score in again.turn_scores]
         later.upsert(connection, tables.turn_scores, scores, keep=False)
     assert contents(later) == before

@@ -1,4 +1,4 @@
-"""What every store does, whatever is below it: the port ``core.ports.SessionStore``."""
+"""Conformance suite of stores: the port ``core.ports.SessionStore``."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ NINE = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 @dataclass
 class Kind:
-    """A store, another worker's over the same contents, and a way to erase a session."""
+    """A store, a second worker's store over the same data, and a way to erase a session."""
 
     store: SessionStore
     other: SessionStore
@@ -67,7 +67,7 @@ def at(hour: int) -> str:
 
 
 def waking(session_id: str, hour: int, wake: int, partition: int = 0) -> BatchResult:
-    """A session with a turn at one hour and a rule of time that is due at another."""
+    """A session with a turn at one hour and a timed rule due at another."""
     values = [turn(session_id=session_id, occurred_at=at(hour))]
     result = process(values, partition=partition)
     state = result.sessions[session_id].state
@@ -76,14 +76,14 @@ def waking(session_id: str, hour: int, wake: int, partition: int = 0) -> BatchRe
 
 
 def heard(hour: int, result: BatchResult) -> BatchResult:
-    """The same, with its sessions last heard of at that hour."""
+    """The same batch, with sessions last heard of at that hour."""
     for versioned in result.sessions.values():
         versioned.seen_at = NINE.replace(hour=hour)
     return result
 
 
 @pytest.mark.parametrize("cut", [1, 4, 8])
-def test_a_session_goes_on_from_what_was_stored(store: SessionStore, cut: int) -> None:
+def test_a_session_continues_from_its_stored_state(store: SessionStore, cut: int) -> None:
     store.commit(process(LOG[:cut], partition=3))
     store.commit(process(LOG[cut:], loaded(store), partition=3))
     known = loaded(store)["s"]
@@ -91,20 +91,22 @@ def test_a_session_goes_on_from_what_was_stored(store: SessionStore, cut: int) -
     assert (known.version, known.partition) == (2, 3)
 
 
-def test_states_come_in_the_order_asked_for_without_unknown_ones(store: SessionStore) -> None:
+def test_states_are_returned_in_the_requested_order_without_unknown_ones(
+    store: SessionStore,
+) -> None:
     store.commit(process([turn(session_id="t"), turn(session_id="s")]))
     assert list(loaded(store, "s", "nobody", "t")) == ["s", "t"]
     assert store.load_states(["s"], "another bundle") == {}
     assert store.load_states([], BUNDLE) == {}
 
 
-def test_what_was_loaded_is_the_callers_own(store: SessionStore) -> None:
+def test_loaded_states_are_independent_copies(store: SessionStore) -> None:
     store.commit(process(LOG[:3]))
     process(LOG[3:], loaded(store))
     assert loaded(store)["s"].state == process(LOG[:3]).sessions["s"].state
 
 
-def test_a_commit_raises_the_versions_of_its_sessions(store: SessionStore) -> None:
+def test_a_commit_increments_the_versions_of_its_sessions(store: SessionStore) -> None:
     states: dict[str, Versioned] = {}
     for seq in range(3):
         store.commit(process([turn(seq)], states))
@@ -112,7 +114,7 @@ def test_a_commit_raises_the_versions_of_its_sessions(store: SessionStore) -> No
     assert loaded(store)["s"].version == 3
 
 
-def test_a_stale_session_stops_the_whole_batch(kind: Kind) -> None:
+def test_a_stale_session_rejects_the_whole_batch(kind: Kind) -> None:
     kind.store.commit(process([turn(session_id=name) for name in "ab"]))
     mine, theirs = loaded(kind.store, "a", "b"), loaded(kind.other, "b")
     kind.other.commit(process([turn(1, session_id="b")], theirs))
@@ -123,7 +125,7 @@ def test_a_stale_session_stops_the_whole_batch(kind: Kind) -> None:
     assert kind.store.outbox_ids() == []
 
 
-def test_a_new_session_that_two_workers_saw_belongs_to_the_first(kind: Kind) -> None:
+def test_of_two_workers_with_a_new_session_the_first_commit_wins(kind: Kind) -> None:
     mine, theirs = process(LOG[:3]), process(LOG[:5])
     kind.other.commit(theirs)
     with pytest.raises(StaleState):
@@ -131,8 +133,8 @@ def test_a_new_session_that_two_workers_saw_belongs_to_the_first(kind: Kind) -> 
     assert loaded(kind.store)["s"].state == theirs.sessions["s"].state
 
 
-def test_quiet_sessions_are_open_old_and_in_our_partitions(store: SessionStore) -> None:
-    """By the clock of ``seen_at``; what the events say of the time does not matter."""
+def test_idle_sessions_are_open_old_and_in_the_given_partitions(store: SessionStore) -> None:
+    """Idleness is measured by ``seen_at``, regardless of the times in events."""
     store.commit(heard(3, process([turn(session_id="old", occurred_at=at(23))], partition=1)))
     store.commit(heard(2, process([turn(session_id="older")], partition=2)))
     store.commit(heard(9, process([turn(session_id="fresh", occurred_at=at(1))], partition=1)))
@@ -147,7 +149,7 @@ def test_quiet_sessions_are_open_old_and_in_our_partitions(store: SessionStore) 
     assert list(store.idle_sessions(BUNDLE, later, None)) == ["older", "old", "fresh"]
 
 
-def test_due_sessions_are_live_and_waiting_for_a_time_that_has_come(store: SessionStore) -> None:
+def test_due_sessions_are_live_and_have_a_due_rule(store: SessionStore) -> None:
     store.commit(waking("second", 7, 9, partition=1))
     store.commit(waking("first", 7, 8, partition=2))
     store.commit(waking("later", 7, 10, partition=1))
@@ -161,8 +163,8 @@ def test_due_sessions_are_live_and_waiting_for_a_time_that_has_come(store: Sessi
     assert list(store.due_sessions("another", NINE, since, [1, 2])) == []
 
 
-def test_a_rule_is_due_by_the_clock_of_the_service(store: SessionStore) -> None:
-    """Two hours ahead, and one after the turn: the session's clock does not matter."""
+def test_timed_rules_are_due_by_the_services_clock(store: SessionStore) -> None:
+    """The session's clock is two hours ahead, which must not matter."""
     store.commit(heard(7, waking("ahead", 9, 10)))
     since = NINE.replace(hour=6)
     assert list(store.due_sessions(BUNDLE, NINE.replace(hour=8), since, [0])) == ["ahead"]
@@ -170,7 +172,7 @@ def test_a_rule_is_due_by_the_clock_of_the_service(store: SessionStore) -> None:
     assert loaded(store, "ahead")["ahead"].seen_at == NINE.replace(hour=7)
 
 
-def test_a_rehearsal_leaves_nothing_behind(store: SessionStore) -> None:
+def test_a_dry_run_changes_nothing(store: SessionStore) -> None:
     result = process([turn()])
     store.dry_run(result, MESSAGES)
     assert loaded(store) == {}
@@ -179,7 +181,7 @@ def test_a_rehearsal_leaves_nothing_behind(store: SessionStore) -> None:
     assert loaded(store)["s"].version == 1
 
 
-def test_messages_stay_in_the_outbox_until_they_are_sent(store: SessionStore) -> None:
+def test_messages_stay_in_the_outbox_until_they_are_deleted(store: SessionStore) -> None:
     first = store.commit(process([turn()]), MESSAGES)
     second = store.commit(process([turn(session_id="t")]), MESSAGES[:1])
     assert first is not None
@@ -198,7 +200,7 @@ def test_messages_stay_in_the_outbox_until_they_are_sent(store: SessionStore) ->
     assert store.outbox_entries([first]) == []
 
 
-def test_erased_sessions_are_known_and_gone(kind: Kind) -> None:
+def test_erased_sessions_are_deleted_and_recognised(kind: Kind) -> None:
     kind.store.commit(process([turn(session_id=name) for name in "st"]))
     kind.erase("s")
     assert kind.store.find_erased(["s", "t", "nobody"]) == {"s"}
@@ -206,5 +208,5 @@ def test_erased_sessions_are_known_and_gone(kind: Kind) -> None:
     assert list(loaded(kind.other, "s", "t")) == ["t"]
 
 
-def test_a_store_that_is_there_answers(store: SessionStore) -> None:
+def test_an_available_store_answers_a_ping(store: SessionStore) -> None:
     store.ping()

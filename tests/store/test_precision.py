@@ -1,4 +1,4 @@
-"""Precision of a rule: right of judged, the last judgement on an alert counts."""
+"""Precision of rules: share of justified alerts, by the last judgement of each."""
 
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
@@ -10,7 +10,7 @@ from tests.store.batches import prepare, process, turn
 
 
 def filled(store: Store, sessions: dict[str, str]) -> dict[str, str]:
-    """Sessions by team, each with an alert; episode ids by session."""
+    """Sessions of two teams, each with an alert; episode ids by session."""
     prepare(store)
     for session, team in sessions.items():
         store.commit(process([turn(seq, session_id=session, team=team) for seq in range(4)]))
@@ -22,7 +22,7 @@ def judge(store: Store, episode: str, reason: Reason) -> None:
     alert_actions.record_action(store, ALL_SESSIONS, episode, ActionKind.ACKNOWLEDGE, "sue", reason)
 
 
-def test_it_counts_the_last_judgement_and_leaves_out_not_now(store: Store) -> None:
+def test_the_last_judgement_counts_and_not_now_is_left_out(store: Store) -> None:
     episode = filled(store, dict.fromkeys("abcde", "north"))
     assert precision.by_rule(store, ALL_SESSIONS) == []
     judge(store, episode["a"], Reason.JUSTIFIED)
@@ -37,7 +37,7 @@ def test_it_counts_the_last_judgement_and_leaves_out_not_now(store: Store) -> No
     assert round(found.high, 4) == 0.9385
 
 
-def test_it_is_of_the_own_team(store: Store) -> None:
+def test_precision_covers_only_the_teams_in_scope(store: Store) -> None:
     episode = filled(store, {"a": "north", "b": "south"})
     judge(store, episode["a"], Reason.JUSTIFIED)
     judge(store, episode["b"], Reason.FALSE_ALARM)

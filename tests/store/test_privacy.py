@@ -24,7 +24,7 @@ INTRODUCTIONS = ["my name is {}", "My name's {}", "I'm called {}", "Call me {}",
 
 
 @pytest.mark.parametrize("detail", HIDDEN)
-def test_a_detail_is_masked_and_the_rest_stays(detail: str) -> None:
+def test_personal_details_are_masked_and_other_text_is_kept(detail: str) -> None:
     assert (
         redact(f"Please use {detail}, will you?") == f"Please use {MASK * len(detail)}, will you?"
     )
@@ -57,7 +57,7 @@ def test_only_a_valid_luhn_number_counts_as_a_card() -> None:
     assert list(_cards("0" * 20)) == []
 
 
-def test_a_sentence_without_details_stays() -> None:
+def test_a_sentence_without_personal_details_is_unchanged() -> None:
     for text in (
         "I am so tired of this, and I'm not sure it will end.",
         "You said it @ four, didn't you?",
@@ -113,7 +113,7 @@ def test_details_are_found_between_any_words(before: str, detail: str, after: st
     assert detail not in redact(f"{before} {detail} {after}")
 
 
-def test_in_a_turn_full_of_digits_all_of_them_are_masked() -> None:
+def test_all_digits_of_a_turn_full_of_digits_are_masked() -> None:
     """Nobody looks for telephone numbers there, so none may be left."""
     said = "My card is 4111 1111 1111 1111, call 07911 123456. " + "I had 12 of 1999. " * 30
     masked = redact(said)
@@ -122,7 +122,7 @@ def test_in_a_turn_full_of_digits_all_of_them_are_masked() -> None:
     assert len(masked) == len(said)
 
 
-def test_a_few_digits_far_from_each_other_stay() -> None:
+def test_a_few_scattered_digits_are_kept() -> None:
     said = "It was in 1999, and I was 12. " + "He was kind. " * 9 + "Now I am 41, at room 101."
     assert redact(said) == said
 
@@ -148,7 +148,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("name", HARD)
-def test_the_longest_event_does_not_hold_up_a_worker(name: str) -> None:
+def test_redaction_of_the_longest_event_is_fast(name: str) -> None:
     """A few milliseconds; the bound leaves room for a busy machine."""
     took = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Ratings stand beside scores; nobody rates what they may not see."""
+"""Ratings are stored separately from scores, and only within the person's scope."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def er(value: int, seq: int | None = 1, session: str = "north-0", head: str = ER
     return Judgement(session, seq, head, value)
 
 
-def test_a_rating_leaves_the_models_score_as_it_is(store: Store) -> None:
+def test_a_rating_does_not_change_the_models_score(store: Store) -> None:
     fill(store)
     before = rows(store, tables.turn_scores), rows(store, tables.session_scores)
     sue = supervisor(store)
@@ -47,16 +47,14 @@ def test_the_same_person_replaces_a_rating_and_another_adds_one(store: Store) ->
     [
         er(3),
         er(-1),
-        er(1, seq=0),  # a client's turn has no such head
+        er(1, seq=0),  # client turns lack this head
         er(1, head="warmth"),
         er(6, None, head="rating"),
         er(0, None, head="rating"),
         er(1, None),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_and_nothing_is_kept(
-    store: Store, given: Judgement
-) -> None:
+def test_an_invalid_value_is_rejected_and_nothing_is_stored(store: Store, given: Judgement) -> None:
     fill(store)
     sue = supervisor(store)
     with pytest.raises(InvalidJudgement):
@@ -67,7 +65,7 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_kept(
 @pytest.mark.parametrize(
     "given", [er(1, session="south-0"), er(1, seq=99), er(3, None, "south-0", "rating")]
 )
-def test_what_is_outside_the_scope_does_not_exist(store: Store, given: Judgement) -> None:
+def test_sessions_outside_the_scope_are_not_found(store: Store, given: Judgement) -> None:
     fill(store)
     sue = supervisor(store)
     with pytest.raises(NotFound):
@@ -75,7 +73,7 @@ def test_what_is_outside_the_scope_does_not_exist(store: Store, given: Judgement
     assert ratings.of_session(store, sue, "south-0") == []
 
 
-def test_only_the_own_rating_can_be_taken_back(store: Store) -> None:
+def test_people_can_withdraw_only_their_own_ratings(store: Store) -> None:
     fill(store)
     sue = supervisor(store)
     [made] = ratings.rate(store, sue.scope, sue.name, [er(1)])
@@ -104,7 +102,7 @@ def test_labels_of_other_heads_come_from_the_bundle(store: Store) -> None:
     assert all(turn.model in (0, 1, 2) for turns in paired.values() for turn in turns)
 
 
-def test_pairs_hold_one_value_a_person_and_no_counsellors_own_ratings(store: Store) -> None:
+def test_rated_turns_have_one_value_per_supervisor_and_none_of_counsellors(store: Store) -> None:
     fill(store)
     sue, ben, noor = supervisor(store), supervisor(store, "ben"), counsellor(store)
     person(store, "ana", PersonRole.ANALYST)

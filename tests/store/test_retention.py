@@ -1,4 +1,4 @@
-"""What is too old: first the words, then the session; what is young enough stays."""
+"""Expired data is purged: first text, later the session; newer data is kept."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ def day(number: int) -> str:
 
 
 def fill(store: Store) -> None:
-    """One session of an hour, one with a turn a day for ten days; stored when they were said."""
+    """A session of one hour and one with a turn a day for ten days, stored at the turns' times."""
     short = [batches.turn(seq, session_id="short") for seq in range(6)]
     store_at(store, 0, *short, batches.end(session_id="short"))
     for seq in range(10):
@@ -27,7 +27,7 @@ def fill(store: Store) -> None:
 
 
 def store_at(store: Store, number: int, *values: bytes) -> None:
-    """Store events on that day."""
+    """Store events as of that day."""
     now = SAID + timedelta(days=number)
     store._now = lambda: now
     known = store.load_states(["short", "long"], batches.BUNDLE)
@@ -56,7 +56,7 @@ def test_old_text_is_removed_turn_by_turn_and_scores_stay(store: Store) -> None:
         assert after[name] == before[name]
 
 
-def test_a_session_goes_when_its_last_turn_is_too_old(store: Store) -> None:
+def test_a_session_is_purged_when_its_last_turn_has_expired(store: Store) -> None:
     fill(store)
     gone = removed(store, LONG_AGO, SAID + timedelta(days=5))
     assert gone["sessions"] == 1
@@ -69,14 +69,14 @@ def test_a_session_goes_when_its_last_turn_is_too_old(store: Store) -> None:
     assert rows(store, tables.turn_scores) == []
 
 
-def test_nothing_old_is_nothing_to_do(store: Store) -> None:
+def test_without_expired_data_nothing_is_purged(store: Store) -> None:
     fill(store)
     before = contents(store)
     assert list(retention.purge(store, SAID, LONG_AGO, SAID)) == []
     assert contents(store) == before
 
 
-def test_much_is_removed_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_purges_run_in_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "ROWS_PER_BATCH", 3)
     monkeypatch.setattr(retention, "SESSIONS_PER_BATCH", 1)
     fill(store)
@@ -88,7 +88,7 @@ def test_much_is_removed_in_pieces(store: Store, monkeypatch: pytest.MonkeyPatch
     assert sum(piece["sessions"] > 0 for piece in pieces) == 2
 
 
-def test_one_of_several_workers_does_it_once_a_day(store: Store, other: Store) -> None:
+def test_one_of_several_workers_purges_once_a_day(store: Store, other: Store) -> None:
     assert retention.claim_daily_run(store, SAID)
     assert not retention.claim_daily_run(other, SAID + timedelta(hours=23))
     assert not retention.claim_daily_run(store, SAID + timedelta(hours=23))
@@ -96,7 +96,7 @@ def test_one_of_several_workers_does_it_once_a_day(store: Store, other: Store) -
     assert not retention.claim_daily_run(store, SAID + timedelta(hours=26))
 
 
-def test_the_oldest_text_is_known(store: Store) -> None:
+def test_the_time_of_the_oldest_text_is_reported(store: Store) -> None:
     assert retention.oldest_text_stored_at(store) is None
     fill(store)
     assert retention.oldest_text_stored_at(store) == SAID
@@ -104,7 +104,7 @@ def test_the_oldest_text_is_known(store: Store) -> None:
     assert retention.oldest_text_stored_at(store) == SAID + timedelta(days=5)
 
 
-def test_a_session_whose_state_was_removed_goes_on_with_the_next_turn(store: Store) -> None:
+def test_a_session_continues_after_its_state_was_purged(store: Store) -> None:
     fill(store)
     removed(store, SAID + timedelta(days=100))
     assert rows(store, tables.session_states) == []

@@ -1,4 +1,4 @@
-"""Who has to wait before signing in: by account and address, for all processes together."""
+"""Throttling of failed sign-ins by account and address, across processes."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,14 +32,14 @@ def clock() -> Clock:
 
 @pytest.fixture
 def attempts(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> SignInThrottle:
-    """With a smaller number of refusals that are many."""
+    """A throttle with lower limits."""
     monkeypatch.setattr(module, "MANY_FAILURES", MANY_FAILURES)
     monkeypatch.setattr(module, "PURGE_EVERY", PURGE_EVERY)
     return SignInThrottle(store, clock)
 
 
 def wait(attempts: SignInThrottle, name: str = "pat", address: str = HERE) -> float:
-    """Seconds to wait; 0 if the attempt goes through, and is refused."""
+    """Attempt a failing sign-in; return the seconds to wait, 0 if it was allowed."""
     try:
         attempts.begin(name, address)
     except TooManyAttempts as problem:
@@ -47,7 +47,9 @@ def wait(attempts: SignInThrottle, name: str = "pat", address: str = HERE) -> fl
     return 0.0
 
 
-def test_each_refusal_beyond_five_doubles_the_wait(attempts: SignInThrottle, clock: Clock) -> None:
+def test_each_failure_after_the_fifth_doubles_the_wait(
+    attempts: SignInThrottle, clock: Clock
+) -> None:
     assert [wait(attempts) for _ in range(FREE_FAILURES)] == [0.0] * FREE_FAILURES
     for seconds in (1, 2, 4, 8):
         assert wait(attempts) == seconds
@@ -63,20 +65,20 @@ def test_each_refusal_beyond_five_doubles_the_wait(attempts: SignInThrottle, clo
     assert [wait(attempts) for _ in range(FREE_FAILURES)] == [0.0] * FREE_FAILURES
 
 
-def test_processes_count_together(store: Store, other: Store, clock: Clock) -> None:
+def test_processes_share_their_counts(store: Store, other: Store, clock: Clock) -> None:
     one, two = SignInThrottle(store, clock), SignInThrottle(other, clock)
     assert [wait(each) for each in (one, two, one, two, one)] == [0.0] * FREE_FAILURES
     assert wait(two) > 0.0
 
 
-def test_right_passwords_do_not_add_up_to_a_wait(attempts: SignInThrottle) -> None:
+def test_successful_sign_ins_are_not_throttled(attempts: SignInThrottle) -> None:
     for _ in range(2 * MANY_FAILURES):
         attempts.begin("pat", HERE)
         attempts.succeeded("pat", HERE)
     assert wait(attempts) == 0.0
 
 
-def test_an_account_may_be_guessed_at_from_many_addresses_so_often(
+def test_failures_from_many_addresses_are_limited_per_account(
     attempts: SignInThrottle,
 ) -> None:
     for number in range(MANY_FAILURES):
@@ -85,7 +87,7 @@ def test_an_account_may_be_guessed_at_from_many_addresses_so_often(
     assert wait(attempts, name="sue") == 0.0
 
 
-def test_where_an_account_has_signed_in_guesses_from_elsewhere_do_not_count(
+def test_failures_elsewhere_do_not_affect_known_addresses(
     attempts: SignInThrottle, clock: Clock
 ) -> None:
     attempts.begin("pat", HERE)
@@ -100,7 +102,7 @@ def test_where_an_account_has_signed_in_guesses_from_elsewhere_do_not_count(
     assert wait(attempts, address=HERE) > 0.0
 
 
-def test_an_address_with_many_refusals_has_one_attempt_for_each_account(
+def test_an_address_with_many_failures_has_one_free_failure_per_account(
     attempts: SignInThrottle,
 ) -> None:
     for name in ("known", "pat"):
@@ -115,7 +117,7 @@ def test_an_address_with_many_refusals_has_one_attempt_for_each_account(
     assert wait(attempts, name="sue", address=THERE) == 0.0
 
 
-def test_neither_names_nor_addresses_are_stored_and_old_rows_go(
+def test_only_digests_are_stored_and_expired_rows_are_purged(
     store: Store, attempts: SignInThrottle, clock: Clock
 ) -> None:
     attempts.begin("known", HERE)

@@ -1,4 +1,4 @@
-"""What a process says of a database that it cannot start with: a sentence, never a traceback."""
+"""A database that prevents a start is reported in one sentence, without a traceback."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ Opened = Callable[[str], Store]
 
 
 def start(store: Store) -> None:
-    """What a worker asks of its database before it joins the group."""
+    """The checks of a worker before it joins the group."""
     store.check_schema()
     prepare(store)
     schema.revisions(store)
@@ -40,8 +40,8 @@ def test_a_missing_migration_is_named(empty_url: str, opened: Opened, revision: 
     start(store)
 
 
-def test_a_newer_schema_is_taken(store: Store) -> None:
-    """During a rolling upgrade."""
+def test_a_newer_schema_is_accepted(store: Store) -> None:
+    """As during a rolling upgrade."""
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE turns ADD COLUMN later INTEGER"))
     start(store)
@@ -49,7 +49,7 @@ def test_a_newer_schema_is_taken(store: Store) -> None:
 
 @contextmanager
 def cutting(port: int, after: int) -> Iterator[int]:
-    """A proxy that cuts each connection after so many bytes from the server."""
+    """A proxy that closes each connection after a number of bytes from the server."""
     listener = socket.create_server(("127.0.0.1", 0))
     carrying: list[threading.Thread] = []
 
@@ -92,7 +92,7 @@ def cutting(port: int, after: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("after", [0, 100, 400, 800, 1500, 3000, 6000, 12_000])
-def test_a_connection_that_is_cut_is_a_sentence(server: Any, after: int) -> None:
+def test_a_lost_connection_is_reported_in_one_sentence(server: Any, after: int) -> None:
     url = server.new_database()
     whole = open_store(url)
     schema.upgrade(whole)

@@ -1,4 +1,4 @@
-"""Texts come back as they were; speakers do not come back at all."""
+"""Text is stored unchanged or redacted; speakers only as pseudonyms."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=["long", "emoji", "rtl", "odd", "edges"])
-def test_text_comes_back_unchanged(store: Store, text: str) -> None:
+def test_text_is_stored_unchanged(store: Store, text: str) -> None:
     store.commit(process([turn(text=text, session_id=text[:50])]))
     [row] = rows(store, tables.turns)
     assert row["text"] == text
@@ -31,7 +31,7 @@ def test_text_comes_back_unchanged(store: Store, text: str) -> None:
     assert rows(store, tables.session_states)[0]["session_id"] == text[:50]
 
 
-def test_identifiers_of_the_greatest_length_fit(store: Store) -> None:
+def test_identifiers_of_maximum_length_are_stored(store: Store) -> None:
     long = "\N{SNOWMAN}" * 200
     ids = dict.fromkeys(("session_id", "turn_id", "speaker_id", "channel", "team"), long)
     store.commit(process([turn(**ids, lang="x" * 35)]))
@@ -46,13 +46,13 @@ def test_personal_details_are_masked_in_the_stored_text(store: Store) -> None:
     assert not any(word in dump(store) for word in ("Joan", "joan", "4111"))
 
 
-def test_without_redaction_the_text_is_stored_as_it_is(store: Store) -> None:
+def test_without_redaction_the_text_is_stored_unchanged(store: Store) -> None:
     said = "My name is Joan Ark, joan@example.org."
     prepare(store, redact=False).commit(process([turn(text=said)]))
     assert rows(store, tables.turns)[0]["text"] == said
 
 
-def test_speakers_stand_under_a_pseudonym_that_is_stable(store: Store, other: Store) -> None:
+def test_speakers_have_stable_pseudonyms(store: Store, other: Store) -> None:
     store.commit(process([turn(speaker_id="joan@example.org"), turn(1, speaker_id="counsellor-7")]))
     other.commit(process([turn(session_id="t", speaker_id="joan@example.org")]))
     client, counsellor, again = (row["speaker"] for row in rows(store, tables.turns))

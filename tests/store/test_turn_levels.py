@@ -1,4 +1,4 @@
-"""A counsellor's levels over sessions: own final turns, one bundle a session, no text."""
+"""A counsellor's levels: own turns with final scores, one bundle per session, without text."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +22,7 @@ def of_noor(
     return turn_levels.of_counsellor(store, scope, store.privacy.pseudonym(NOOR), since)
 
 
-def test_own_final_turns_come_with_what_the_client_had_said(store: Store) -> None:
+def test_final_counsellor_turns_have_the_length_of_preceding_client_text(store: Store) -> None:
     fill(store, 2)
     found = of_noor(store)
     assert [(turn.session_id, turn.seq) for turn in found] == [
@@ -33,7 +33,7 @@ def test_own_final_turns_come_with_what_the_client_had_said(store: Store) -> Non
     assert set(found[0].expressed) >= {"emotional_reactions", "interpretations", "explorations"}
 
 
-def test_open_sessions_late_turns_and_those_before_are_left_out(store: Store) -> None:
+def test_open_earlier_and_late_turns_are_left_out(store: Store) -> None:
     fill(store, 1)
     events = [
         batches.turn(seq, session_id="open", speaker_id=NOOR if seq % 2 else "c")
@@ -47,13 +47,13 @@ def test_open_sessions_late_turns_and_those_before_are_left_out(store: Store) ->
     assert of_noor(store, since=datetime(2026, 2, 1, tzinfo=UTC)) == []
 
 
-def test_what_is_outside_the_scope_is_left_out(store: Store) -> None:
+def test_sessions_outside_the_scope_are_left_out(store: Store) -> None:
     fill(store, 1)
     assert of_noor(store, Scope(team="south")) == []
     assert len(of_noor(store, Scope(team="north"))) == 6
 
 
-def test_a_session_scored_twice_comes_under_the_bundle_put_to_use_last(store: Store) -> None:
+def test_of_several_bundles_the_most_recently_introduced_one_is_returned(store: Store) -> None:
     fill(store, 2)
     with store.transaction() as connection:
         first_used = connection.scalar(sa.select(tables.bundles.c.first_used_at))

@@ -1,4 +1,4 @@
-"""Turns of a window are stored separately from their state, and come back as they were."""
+"""Turns of a window are stored separately from the state and restored unchanged."""
 
 import itertools
 
@@ -23,12 +23,12 @@ from tests.store.reading import rows
 
 POLICY = WindowPolicy()
 MOST = POLICY.before + POLICY.after + 1 + POLICY.reorder_turns + 1
-"""Turns that a window holds at a time, one of them just come."""
+"""Maximum number of turns in a window, including the newest."""
 
 
 @settings(max_examples=150, deadline=None)
 @given(logs(), st.lists(st.integers(0, 40), max_size=8))
-def test_a_session_goes_on_from_its_stored_parts_as_it_would_in_memory(
+def test_a_session_continued_from_its_stored_parts_equals_one_in_memory(
     log: list[bytes], cuts: list[int]
 ) -> None:
     pipeline = Pipeline(FakeScorer(), Policy(POLICY, ALL))
@@ -48,7 +48,7 @@ def test_a_session_goes_on_from_its_stored_parts_as_it_would_in_memory(
             states = {"s": Versioned(state, slots=slots)}
 
 
-def test_a_turn_is_written_once_and_its_slot_is_taken_over(store: Store) -> None:
+def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
     states: dict[str, Versioned] = {}
     slots_of: dict[int, set[int]] = {}
     for seq in range(20):
@@ -66,7 +66,7 @@ def test_a_turn_is_written_once_and_its_slot_is_taken_over(store: Store) -> None
     assert pack(store.load_states(["s"], BUNDLE)["s"].state) == pack(state)
 
 
-def test_a_state_of_an_earlier_release_has_its_turns_in_itself(store: Store) -> None:
+def test_a_state_of_an_earlier_release_contains_its_turns(store: Store) -> None:
     states: dict[str, Versioned] = {}
     store.commit(process([turn(seq) for seq in range(9)], states))
     with store.engine.begin() as connection:
@@ -81,9 +81,7 @@ def test_a_state_of_an_earlier_release_has_its_turns_in_itself(store: Store) -> 
 
 
 @pytest.mark.parametrize("damage", ["missing", "another"])
-def test_a_window_that_is_not_complete_goes_on_with_what_is_there(
-    store: Store, damage: str
-) -> None:
+def test_a_window_with_missing_turns_continues_with_the_others(store: Store, damage: str) -> None:
     store.commit(process([turn(seq) for seq in range(9)]))
     table = tables.window_turns
     raw = {row["slot"]: row["turn"] for row in rows(store, table)}
@@ -103,7 +101,7 @@ def test_a_window_that_is_not_complete_goes_on_with_what_is_there(
     assert len(store.load_states(["s"], BUNDLE)["s"].state.window.history) == 7
 
 
-def test_an_older_release_finds_the_turns_in_the_states_again(store: Store) -> None:
+def test_a_downgrade_moves_the_turns_back_into_the_states(store: Store) -> None:
     states: dict[str, Versioned] = {}
     events = [turn(seq, session_id=name) for name in ("a", "b") for seq in (*range(9), 11, 10)]
     store.commit(process(events, states))

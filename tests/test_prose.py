@@ -1,0 +1,146 @@
+"""Prose keeps out wording that describes a thing instead of using its term."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYTHON = ("stream_app", "models", "export", "benchmarks", "migrations", "servers", "tests")
+DOCUMENTS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/decisions/*.md")
+TEMPLATES = "stream_app/web/console/templates/*.html"
+TERMINAL = ("stream_app/cli.py", "stream_app/commands/*.py")
+"""Modules whose strings are printed: help and messages of the commands."""
+
+OPEN: tuple[str, ...] = ()
+"""Files and folders that are not reworded yet; shorten this list, never extend it."""
+
+HABITS = {
+    r"\b(is|are|was|were) told\b": "is notified, is reported, receives",
+    r"\btold (about|of|by)\b": "reported",
+    r"\bheld against\b": "compared with, combined with",
+    r"\blies? apart\b": "is stored separately",
+    r"\bbesides? (it|them|that|this|the (others?|score|model|code|file))\b": "next to, in addition to",
+    r"\bwhoever\b": "name the subject",
+    r"\bwhat (there is|has come|came of|becomes? of|became of)\b": "name the thing",
+    r"\b(good|bad|one|its|in) moods?\b": "state, load",
+    r"\bof (its|their) own accord\b": "automatically",
+    r"\blooks? after\b": "flush, purge, run",
+    r"\bkeeps? books\b": "tracks, records",
+    r"\bfor want of\b": "for lack of, because there is no",
+    r"\b(is|are|was) asked for\b": "is requested, is required",
+    r"\b(goes|go) (well|on) with\b": "continues with",
+    r"\bin a nutshell\b": "as a summary",
+    r"\bput to use\b": "used, introduced",
+    r"\bworthless\b": "revoked, invalid",
+    r"\bmade anew\b": "recreated, regenerated",
+    r"\bin hand\b": "in progress",
+    r"\bas things stand\b": "currently",
+    r"\bcalls? nobody\b": "raises no alert, sends no notification",
+    r"\blet(s|ting)? (\w+ )?call again\b": "end the mute",
+    r"\bhears? (of|from) it\b": "receives it",
+    r"\bsays? of itself\b": "states",
+    r"\bwords? it\b": "formats it",
+}
+PATTERN = re.compile("|".join(f"(?P<h{n}>{habit})" for n, habit in enumerate(HABITS)), re.I)
+
+
+class Text(NamedTuple):
+    """A piece of prose and the line on which it starts."""
+
+    line: int
+    content: str
+
+
+def _comments(source: str) -> Iterator[Text]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield Text(token.start[0], token.string)
+
+
+def _strings(source: str, *, every: bool) -> Iterator[Text]:
+    """Docstrings, also of attributes, and with ``every`` all other strings."""
+    tree = ast.parse(source)
+    documented = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and (every or id(node) in documented)
+        ):
+            yield Text(node.lineno, node.value)
+
+
+def _prose(path: Path, *, every_string: bool) -> Iterator[Text]:
+    source = path.read_text("utf-8")
+    if path.suffix != ".py":
+        yield Text(1, source)
+        return
+    yield from _comments(source)
+    yield from _strings(source, every=every_string)
+
+
+def _habits(text: Text) -> Iterator[tuple[int, str, str]]:
+    """Line, wording and suggestion of each habit in a text."""
+    for match in PATTERN.finditer(text.content):
+        number = int(str(match.lastgroup)[1:]) if match.lastgroup else 0
+        line = text.line + text.content.count("\n", 0, match.start())
+        yield line, match[0], list(HABITS.values())[number]
+
+
+def _files() -> list[Path]:
+    found = [file for folder in PYTHON for file in sorted((ROOT / folder).rglob("*.py"))]
+    for pattern in (*DOCUMENTS, TEMPLATES):
+        found += sorted(ROOT.glob(pattern))
+    return [file for file in found if file != Path(__file__) and not _is_open(file)]
+
+
+def _is_open(file: Path) -> bool:
+    return any(file.is_relative_to(ROOT / name) for name in OPEN)
+
+
+def test_prose_uses_the_terms_of_the_field() -> None:
+    printed = {file for pattern in TERMINAL for file in ROOT.glob(pattern)}
+    found = [
+        f'{file.relative_to(ROOT)}:{line}: "{wording}"; better: {better}'
+        for file in _files()
+        for text in _prose(file, every_string=file in printed)
+        for line, wording, better in _habits(text)
+    ]
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "line"),
+    [
+        ("a.py", '"""Plain."""\n\n\nclass A:\n    """Plain.\n\n    Nobody is told.\n    """\n', 7),
+        ("a.py", "LIMIT = 3\n# whoever comes first\n", 2),
+        ("a.py", 'LIMIT = 3\n"""Held against the score."""\n', 2),
+        ("a.md", "# Title\n\nFor want of consent.\n", 3),
+    ],
+)
+def test_wording_is_found_with_its_line(tmp_path: Path, name: str, source: str, line: int) -> None:
+    file = tmp_path / name
+    file.write_text(source, "utf-8")
+    found = [where for text in _prose(file, every_string=False) for where, *_ in _habits(text)]
+    assert found == [line]
+
+
+def test_only_printed_strings_are_prose(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text('print("nobody is told")\n', "utf-8")
+    assert not list(_prose(file, every_string=False))
+    assert [text.content for text in _prose(file, every_string=True)] == ["nobody is told"]
+
+
+def test_open_files_exist() -> None:
+    assert all((ROOT / name).exists() for name in OPEN)
