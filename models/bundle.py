@@ -92,7 +92,7 @@ def head_entry(head: HeadSpec, calibration: Calibration) -> dict[str, Any]:
 
 
 def head_description(head: HeadSpec) -> dict[str, Any]:
-    """What a head is, how people are told of it, and what a session keeps of it."""
+    """Describe a head: definition, display words, and session aggregates."""
     words = head.words if head.words != HeadWords() else WORDS.get(head.name, HeadWords())
     return {
         "name": head.name,

@@ -1,4 +1,4 @@
-"""A fold model's scores for every turn of the benchmark, cached beside the model.
+"""A fold model's scores for every turn of the benchmark, cached in the model's folder.
 
 The heads are the fold model's, the distress probe is fitted on its vectors, and calibration comes
 from the other folds (`models.calibrate.crossfitted`), so that none of them has seen the sessions

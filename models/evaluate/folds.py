@@ -1,6 +1,6 @@
 """Out-of-fold predictions: each fold's model on the conversations it did not train on.
 
-Predictions are cached beside the model, so that a second evaluation takes seconds.
+Predictions are cached in the model's folder, so that a second evaluation takes seconds.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def multitrait(content: Content) -> str:
 
 SHOWN_VALUES = (
     "The console shows a group of indistinguishable heads as one value, that of the head "
-    "in bold, with the first of its coefficients beside it"
+    "in bold, next to the first of its coefficients"
 )
 
 

@@ -17,7 +17,7 @@ from stream_app.core.watch import Facts
 class Alerting:
     """Holds the rules; the session's state has each rule's status.
 
-    ``failures``: how often expressions failed to evaluate; whoever reports them clears it.
+    ``failures``: number of failed evaluations of expressions; cleared when reported.
     """
 
     def __init__(self, rules: RuleSet, model: EmpathyModel | None, bundle: str) -> None:

@@ -1,7 +1,7 @@
-"""What a bundle's manifest says of its heads; whatever lists, stores or shows heads goes by it.
+"""The heads of a bundle, as described by its manifest; the only source of lists of heads.
 
-The index, the MITI summary, the feedback and the outcome models are about certain heads and read
-them by name. Only these names, and how people are told of them, stand here.
+The index, the MITI summary, the feedback and the outcome models use certain heads by name. Only
+these names and their display words are defined here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ class HeadKind(Enum):
 
 
 class HeadWords(Struct, frozen=True):
-    """How people are told of a head; what is empty is made from its name.
+    """Display words of a head; empty ones are derived from its name.
 
     ``badge``: a few letters that mark its words in a text. ``labels``: those that need other words
     than their names.
