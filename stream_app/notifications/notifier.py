@@ -205,7 +205,7 @@ class Notifier:
     def _decide_without_limit(
         self, alert: DueAlert, intervention: Intervention | None
     ) -> tuple[DeliveryState, str] | None:
-        """The state of an alert that is not sent separately regardless of the limit; else None."""
+        """The state of an alert that does not depend on the rate limit; None if it does."""
         if alert.firing is not None:  # a resolved alert follows its firing
             if alert.firing in _NOT_SENT:
                 return alert.firing, "its firing was not sent"

@@ -79,13 +79,13 @@ def delete_baselines(store: Store, speaker_id: str) -> Counter[str]:
     """Delete a counsellor's baselines; return the number of deleted rows by table."""
     table = tables.baselines
     with store.transaction() as connection:
-        gone = connection.execute(
+        deleted = connection.execute(
             sa.delete(table).where(
                 table.c.scope == "counsellor",
                 table.c.key == store.privacy.pseudonym(speaker_id),
             )
         )
-    return Counter({table.name: gone.rowcount}) if gone.rowcount else Counter()
+    return Counter({table.name: deleted.rowcount}) if deleted.rowcount else Counter()
 
 
 def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Counter[str]:
@@ -95,12 +95,12 @@ def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Count
     for table in SESSION_TABLES:
         if table is tables.alerts:
             deliveries = tables.deliveries
-            gone = connection.execute(
+            deleted = connection.execute(
                 sa.delete(deliveries).where(deliveries.c.alert_id.in_(alerts))
             )
-            removed[deliveries.name] += gone.rowcount
-        gone = connection.execute(sa.delete(table).where(table.c.session_id.in_(session_ids)))
-        removed[table.name] += gone.rowcount
+            removed[deliveries.name] += deleted.rowcount
+        deleted = connection.execute(sa.delete(table).where(table.c.session_id.in_(session_ids)))
+        removed[table.name] += deleted.rowcount
     removed[tables.outbox.name] += _delete_unpublished(
         connection, {key.encode() for key in session_ids}
     )

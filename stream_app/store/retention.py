@@ -100,8 +100,8 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
                 .where(table.c.bundle == bundle, table.c.session_id.in_(old))
                 .returning(table.c.session_id)
             )
-            while gone := _delete_states(store, statement, bundle):
-                yield Counter({table.name: gone})
+            while deleted := _delete_states(store, statement, bundle):
+                yield Counter({table.name: deleted})
 
 
 def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
@@ -122,11 +122,11 @@ def _delete_states(store: Store, statement: sa.Executable, bundle: str) -> int:
     """Delete states and the turns of their windows; return the number of states."""
     turns = tables.window_turns
     with store.transaction() as connection:
-        gone = list(connection.scalars(statement))
+        deleted = list(connection.scalars(statement))
         connection.execute(
-            sa.delete(turns).where(turns.c.bundle == bundle, turns.c.session_id.in_(gone))
+            sa.delete(turns).where(turns.c.bundle == bundle, turns.c.session_id.in_(deleted))
         )
-    return len(gone)
+    return len(deleted)
 
 
 def _repeat(store: Store, statement: sa.Update, name: str) -> Iterator[Counter[str]]:
