@@ -206,7 +206,7 @@ def test_a_naive_time_is_rejected_without_quoting_the_turn(store: Store) -> None
     [stored] = result.turns
     naive = structs.replace(stored.turn, occurred_at=stored.turn.occurred_at.replace(tzinfo=None))
     result.turns = [structs.replace(stored, turn=naive)]
-    with pytest.raises(StoreError, match="without a zone") as refused:
+    with pytest.raises(StoreError, match="without a time zone") as refused:
         store.commit(result)
     assert "zanzibar" not in str(refused.value)
     assert rows(store, tables.turns) == []

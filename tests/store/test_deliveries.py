@@ -132,8 +132,8 @@ def test_an_unconfirmed_digest_and_newly_held_alerts_are_pending_separately(stor
 
 
 def test_only_one_of_two_notifiers_delivers(store: Store, other: Store) -> None:
-    with Deliveries(store, "t").alone() as first, Deliveries(other, "t").alone() as second:
+    with Deliveries(store, "t").lock() as first, Deliveries(other, "t").lock() as second:
         assert first
         assert second is (store.engine.dialect.name == "sqlite")
-    with Deliveries(other, "t").alone() as later:
+    with Deliveries(other, "t").lock() as later:
         assert later
