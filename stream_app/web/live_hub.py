@@ -62,13 +62,13 @@ class AlertActionMessage(Struct, frozen=True, kw_only=True):
 
 
 class LiveEvent(Struct, frozen=True):
-    """One live event; ``data`` is JSON. An event without ``facts`` goes to every client."""
+    """One live event; ``data`` is JSON. An event without ``routing`` goes to every client."""
 
     number: int
     kind: LiveEventKind
     data: str
     session_id: str | None = None
-    facts: SessionRouting | None = None
+    routing: SessionRouting | None = None
     deidentified: str | None = None
     """``data`` without pseudonyms and names; None if it contains none."""
 
@@ -85,14 +85,14 @@ class Subscription(Struct, frozen=True):
 
     def matches(self, event: LiveEvent) -> bool:
         """Whether this client gets the event."""
-        facts = event.facts
-        if facts is None:
+        routing = event.routing
+        if routing is None:
             return True
         return (
-            self.scope.team in (None, facts.team)
-            and (self.scope.speaker is None or self.scope.speaker in facts.counsellors)
-            and self.team in (None, facts.team)
-            and self.domain in (None, facts.domain)
+            self.scope.team in (None, routing.team)
+            and (self.scope.speaker is None or self.scope.speaker in routing.counsellors)
+            and self.team in (None, routing.team)
+            and self.domain in (None, routing.domain)
             and self.session_id in (None, event.session_id)
         )
 
@@ -206,12 +206,12 @@ class Hub:
         kind: LiveEventKind,
         data: str,
         session_id: str | None = None,
-        facts: SessionRouting | None = None,
+        routing: SessionRouting | None = None,
         deidentified: str | None = None,
     ) -> None:
         """Number an event, keep it for replay and queue it for matching clients."""
         self._number += 1
-        event = LiveEvent(self._number, kind, data, session_id, facts, deidentified)
+        event = LiveEvent(self._number, kind, data, session_id, routing, deidentified)
         self._ring.append(event)
         for client in self._clients:
             client.put(event)
@@ -228,13 +228,13 @@ class Hub:
         self.broadcast(LiveEventKind.RESYNC, "{}")
 
     def broadcast_action_threadsafe(
-        self, action: AlertActionMessage, facts: SessionRouting
+        self, action: AlertActionMessage, routing: SessionRouting
     ) -> None:
         """Broadcast an action of this process immediately; callable from any thread."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.broadcast_action, action, facts)
+            self._loop.call_soon_threadsafe(self.broadcast_action, action, routing)
 
-    def broadcast_action(self, action: AlertActionMessage, facts: SessionRouting) -> None:
+    def broadcast_action(self, action: AlertActionMessage, routing: SessionRouting) -> None:
         """Broadcast an action once: it may arrive both from this process and through the topic."""
         if action.action_id in self._seen_actions:
             return
@@ -244,10 +244,10 @@ class Hub:
         body = msgspec.to_builtins(action)
         unnamed = msgspec.json.encode({**body, "person": None}).decode()
         data = msgspec.json.encode(body).decode()
-        self.broadcast(LiveEventKind.ALERT_ACTION, data, action.session_id, facts, unnamed)
+        self.broadcast(LiveEventKind.ALERT_ACTION, data, action.session_id, routing, unnamed)
 
     def broadcast_message(
-        self, message: TurnScore | SessionScore | Alert, facts: SessionRouting
+        self, message: TurnScore | SessionScore | Alert, routing: SessionRouting
     ) -> None:
         """Broadcast a message from a score or alert topic."""
         body = msgspec.to_builtins(message)
@@ -255,17 +255,17 @@ class Hub:
         match message:
             case TurnScore():
                 self.broadcast(
-                    LiveEventKind.TURN, msgspec.json.encode(body).decode(), session_id, facts
+                    LiveEventKind.TURN, msgspec.json.encode(body).decode(), session_id, routing
                 )
             case SessionScore():
-                body |= msgspec.to_builtins(facts)
+                body |= msgspec.to_builtins(routing)
                 unnamed = msgspec.json.encode({**body, "counsellors": []}).decode()
                 data = msgspec.json.encode(body).decode()
-                self.broadcast(LiveEventKind.SESSION, data, session_id, facts, unnamed)
+                self.broadcast(LiveEventKind.SESSION, data, session_id, routing, unnamed)
             case Alert():
-                body |= {"team": facts.team, "domain": facts.domain}
+                body |= {"team": routing.team, "domain": routing.domain}
                 self.broadcast(
-                    LiveEventKind.ALERT, msgspec.json.encode(body).decode(), session_id, facts
+                    LiveEventKind.ALERT, msgspec.json.encode(body).decode(), session_id, routing
                 )
 
     def _missed(self, subscription: Subscription, last_id: str | None) -> list[LiveEvent]:

@@ -29,8 +29,8 @@ CHECK_SECONDS: Final = 2.0
 BROKER_TIMEOUT: Final = 5.0
 MIN_PAUSE: Final = 0.2
 MAX_PAUSE: Final = 5.0
-FACTS_TTL: Final = 15.0
-"""Seconds after which a session's facts are looked up again, as a counsellor may have joined."""
+ROUTING_TTL: Final = 15.0
+"""Seconds after which a session's routing is read again, as a counsellor may have joined."""
 MAX_CACHED_SESSIONS: Final = 10_000
 
 _action = msgspec.json.Decoder(AlertActionMessage).decode
@@ -40,7 +40,7 @@ class LogChanged(RapportError):
     """A partition has become shorter: the topic was recreated or the broker was replaced."""
 
 
-class FactsCache:
+class RoutingCache:
     """Caches each session's team, domain and counsellors from the database."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
@@ -59,7 +59,7 @@ class FactsCache:
         found = {
             key: cached[1]
             for key in wanted
-            if (cached := self._cached.get(key)) is not None and now - cached[0] < FACTS_TTL
+            if (cached := self._cached.get(key)) is not None and now - cached[0] < ROUTING_TTL
         }
         if missing := sorted(wanted - found.keys()):
             looked_up = await asyncio.to_thread(read_routing, self._store, missing)
@@ -69,9 +69,9 @@ class FactsCache:
                     self._keep(key, now, found[key])
         return found
 
-    def _keep(self, key: str, now: float, facts: SessionRouting) -> None:
+    def _keep(self, key: str, now: float, routing: SessionRouting) -> None:
         self._cached.pop(key, None)
-        self._cached[key] = (now, facts)
+        self._cached[key] = (now, routing)
         while len(self._cached) > MAX_CACHED_SESSIONS:
             self._cached.popitem(last=False)
 
@@ -81,7 +81,7 @@ class TopicReader:
 
     Args:
         hub: receives the messages.
-        store: has the facts of each session.
+        store: has the team, domain and counsellors of each session.
         topics: topics of turn scores, session scores and alerts.
         action_topic: the topic of people's actions on alerts.
         options: aiokafka's connection options.
@@ -107,10 +107,10 @@ class TopicReader:
 
     async def run(self) -> None:
         """Read the topics, reconnecting whenever the broker or the database was unavailable."""
-        facts = FactsCache(self._store, asyncio.get_running_loop().time)
+        cache = RoutingCache(self._store, asyncio.get_running_loop().time)
         pause = MIN_PAUSE
         while True:
-            reading = asyncio.create_task(self._read(facts))
+            reading = asyncio.create_task(self._read(cache))
             try:
                 await asyncio.wait([reading])  # cancelling the reading does not cancel this task
             finally:
@@ -122,7 +122,7 @@ class TopicReader:
             await asyncio.sleep(pause)
             pause = min(MAX_PAUSE, pause * 2)
 
-    async def _read(self, facts: FactsCache) -> None:
+    async def _read(self, cache: RoutingCache) -> None:
         await self._declare()
         consumer = AIOKafkaConsumer(
             *self._topics,
@@ -139,7 +139,7 @@ class TopicReader:
             checking = asyncio.create_task(_check_broker(consumer))
             try:
                 while not checking.done():
-                    await self._batch(consumer, facts)
+                    await self._batch(consumer, cache)
                 checking.result()
             finally:
                 checking.cancel()
@@ -147,7 +147,7 @@ class TopicReader:
         finally:
             await _stop(consumer)
 
-    async def _batch(self, consumer: AIOKafkaConsumer, facts: FactsCache) -> None:
+    async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
         messages: list[Output | AlertActionMessage] = []
         for records in fetched.values():
@@ -159,13 +159,13 @@ class TopicReader:
                     log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
         if not messages:
             return
-        facts_of = await facts.get(message.session_id for message in messages)
+        routing_of = await cache.get(message.session_id for message in messages)
         for message in messages:
-            session_facts = facts_of[message.session_id]
+            session_routing = routing_of[message.session_id]
             if isinstance(message, AlertActionMessage):
-                self._hub.broadcast_action(message, session_facts)
+                self._hub.broadcast_action(message, session_routing)
             else:
-                self._hub.broadcast_message(message, session_facts)
+                self._hub.broadcast_message(message, session_routing)
 
 
 def _problem(reading: "asyncio.Task[None]") -> str:

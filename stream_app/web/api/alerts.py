@@ -180,8 +180,10 @@ def _act(
         at=action.at.isoformat(),
         state=alert.state.value,
     )
-    facts = read_routing(services.store, [alert.session_id])
-    services.hub.broadcast_action_threadsafe(message, facts.get(alert.session_id, SessionRouting()))
+    routing = read_routing(services.store, [alert.session_id])
+    services.hub.broadcast_action_threadsafe(
+        message, routing.get(alert.session_id, SessionRouting())
+    )
     services.publisher.send_in_background(
         services.settings.alert_action_topic,
         alert.session_id.encode(),

@@ -96,7 +96,7 @@ def turn_view(
     turn: TurnRead,
     bundle: str,
     neighbours: Sequence[int],
-    facts: BundleInfo,
+    info: BundleInfo,
 ) -> TurnView:
     """Build the view of a turn.
 
@@ -104,10 +104,10 @@ def turn_view(
         turn: the stored turn.
         bundle: the bundle whose scores are shown.
         neighbours: seqs of the surrounding turns, in order.
-        facts: the bundle's window, heads and groups of perceived heads.
+        info: the bundle's window, heads and groups of perceived heads.
     """
     score = turn.score(bundle)
-    heads = heads_of(score, facts.heads) if score else []
+    heads = heads_of(score, info.heads) if score else []
     spans = {
         head.name: score.expressed[head.name].get("rationale", [])
         for head in heads
@@ -124,9 +124,9 @@ def turn_view(
         _levels(score, heads) if score else [],
         _chips(score, heads) if score else [],
         [head.title for head in heads if score and _has_abstained_chip(score, head)],
-        _bars(score, heads, facts.perceived) if score else [],
-        before[-facts.before :] if facts.before and score else [],
-        after[: facts.after] if final else [],
+        _bars(score, heads, info.perceived) if score else [],
+        before[-info.before :] if info.before and score else [],
+        after[: info.after] if final else [],
     )
 
 

@@ -40,7 +40,7 @@ class SessionView:
     """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns."""
 
     card: SessionCard
-    facts: BundleInfo
+    info: BundleInfo
     alerts: list[AlertRead]
     page: int
     pages: int
@@ -53,13 +53,13 @@ class SessionView:
     @property
     def at_risk(self) -> bool:
         """Whether the risk is at or above the bundle's threshold."""
-        risk, enter = self.card.low_empathy_risk, self.facts.enter
+        risk, enter = self.card.low_empathy_risk, self.info.enter
         return risk is not None and enter is not None and risk >= enter
 
     @property
     def marked(self) -> list[tuple[str, str]]:
         """Title and badge of the heads whose rationales are marked in the transcript."""
-        heads = [head for head in self.facts.heads if evidence.has_level(head)]
+        heads = [head for head in self.info.heads if evidence.has_level(head)]
         found = [(head.title, head.badge) for head in heads]
         return found or [(title_of(name), badge_of(name)) for name in MECHANISMS]
 
@@ -84,7 +84,7 @@ class SessionView:
             if alert.transitions[0].seq is not None
         ]
         return risk_curve(
-            self.card.risk_by_turn, self.facts.enter, lanes, self.last_seq, self.address_of
+            self.card.risk_by_turn, self.info.enter, lanes, self.last_seq, self.address_of
         )
 
     def address_of(self, seq: int) -> str:
@@ -107,17 +107,17 @@ def session(
     top = _session(services, person, session_id, page)
     audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id)
     first = top.page * PAGE_TURNS
-    facts = top.facts
+    info = top.info
     turns = transcripts.read(
         services.store,
         person.scope,
         session_id,
-        after_seq=first - 1 - facts.before,
-        limit=PAGE_TURNS + facts.before + facts.after,
+        after_seq=first - 1 - info.before,
+        limit=PAGE_TURNS + info.before + info.after,
     )
     seqs = [turn.seq for turn in turns]
     shown = [
-        evidence.turn_view(turn, top.card.bundle, seqs, facts)
+        evidence.turn_view(turn, top.card.bundle, seqs, info)
         for turn in turns
         if first <= turn.seq < first + PAGE_TURNS
     ]
@@ -160,18 +160,18 @@ def turn(
     audit.record(
         services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, f"turn {seq}"
     )
-    facts = top.facts
+    info = top.info
     around = transcripts.read(
         services.store,
         person.scope,
         session_id,
-        after_seq=seq - 1 - facts.before,
-        limit=facts.before + 1 + facts.after,
+        after_seq=seq - 1 - info.before,
+        limit=info.before + 1 + info.after,
     )
     found = next((turn for turn in around if turn.seq == seq), None)
     if found is None:
         raise HTTPException(404)
-    shown = evidence.turn_view(found, top.card.bundle, [turn.seq for turn in around], facts)
+    shown = evidence.turn_view(found, top.card.bundle, [turn.seq for turn in around], info)
     own_reviews = reviews.load_reviews(services.store, person, session_id)
     return render(request, "turn.html", person, shown=shown, reviews=own_reviews)
 
@@ -198,7 +198,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
-    facts = bundle_info.read(services.store).get(card.bundle, BundleInfo())
+    info = bundle_info.read(services.store).get(card.bundle, BundleInfo())
     own = AlertFilter(session_id=session_id)
     found = alerts.find(services.store, person.scope, own, limit=MAX_ALERTS).items
     last = page_of(last_seq(card))
@@ -206,7 +206,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         page = 0 if card.status is SessionStatus.CLOSED else last
     return SessionView(
         card,
-        facts,
+        info,
         [alert for alert in found if alert.bundle == card.bundle],
         page,
         max(last, page) + 1,

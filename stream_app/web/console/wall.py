@@ -103,7 +103,7 @@ def card(
 
 
 def _cards(services: Services, person: Person, found: list[SessionCard]) -> list[WallCard]:
-    facts = bundle_info.read(services.store)
+    info = bundle_info.read(services.store)
     urgent: dict[str, AlertRead] = {}
     only_session = found[0].session_id if len(found) == 1 else None
     open_alerts = AlertFilter(states=_OPEN_STATES, session_id=only_session)
@@ -115,7 +115,7 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
     cards = [
         WallCard(
             redact_for(person, session),
-            facts.get(session.bundle, unknown).enter,
+            info.get(session.bundle, unknown).enter,
             urgent.get(session.session_id),
         )
         for session in found

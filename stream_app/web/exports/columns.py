@@ -37,7 +37,7 @@ def _columns(*rows: tuple[str, ColumnKind, str]) -> list[Column]:
     return [Column(*row) for row in rows]
 
 
-_SESSION_FACTS: Final = _columns(
+_SESSION_ATTRIBUTES: Final = _columns(
     ("team", ColumnKind.TEXT, "From the events"),
     ("domain", ColumnKind.TEXT, "counselling, peer-support or customer-service"),
     ("channel", ColumnKind.TEXT, "From the events"),
@@ -52,7 +52,7 @@ SESSIONS: Final = [
         ),
         ("status", ColumnKind.TEXT, "open, idle or closed"),
     ),
-    *_SESSION_FACTS,
+    *_SESSION_ATTRIBUTES,
     *_columns(
         ("lang", ColumnKind.TEXT, "BCP 47 tag"),
         ("started_at", ColumnKind.TIME, "Time of the first turn, UTC"),
@@ -155,7 +155,7 @@ def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
     return [
         *_BEFORE_TEXT,
         *([_TEXT] if with_text else []),
-        *_SESSION_FACTS,
+        *_SESSION_ATTRIBUTES,
         *_BEFORE_SCORES,
         *(Column(name, ColumnKind.INTEGER, _LEVEL) for name in MECHANISMS),
         *levels,

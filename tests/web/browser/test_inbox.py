@@ -113,7 +113,7 @@ def test_a_note_is_shown_with_its_author(web: ScoredWeb, open_tab: OpenTab) -> N
     alert.locator("summary", has_text="Note").click()
     alert.locator("details[open] textarea").fill("second time this week")
     alert.get_by_role("button", name="Save note").click()
-    expect(page.locator(alert_of("fourth")).locator(".actions")).to_contain_text("sue noted")
+    expect(page.locator(alert_of("fourth")).locator(".actions")).to_contain_text("sue added a note")
 
 
 def test_a_new_alert_appears_and_is_announced(web: ScoredWeb, open_tab: OpenTab) -> None:

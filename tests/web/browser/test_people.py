@@ -132,7 +132,7 @@ def test_only_heads_with_a_score_can_be_disputed(web: ScoredWeb, open_tab: OpenT
     heads = page.locator("#dispute [name=head]")
     disabled = heads.locator("option:disabled").evaluate_all("all => all.map(one => one.value)")
     assert disabled == abstained
-    page.get_by_label("Why").fill("I did say so.")
+    page.get_by_label("Reason").fill("I did say so.")
     page.get_by_role("button", name="Send dispute").click()
     expect(page.locator("#rating-status")).to_have_text(re.compile("^Sent"))
 

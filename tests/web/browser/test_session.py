@@ -71,6 +71,7 @@ def test_a_head_that_abstained_shows_no_number(web: ScoredWeb, open_tab: OpenTab
 def test_expressed_and_perceived_scores_are_separate(web: ScoredWeb, open_tab: OpenTab) -> None:
     page = open_tab(web, to="/sessions/warm").page
     scored = page.locator("#turn-9")
+    scored.scroll_into_view_if_needed()  # content-visibility: text off screen has no innerText
     expect(scored.get_by_role("region", name="Expressed")).to_be_visible()
     perceived = scored.get_by_role("region", name="Perceived")
     assert perceived.locator("dt").all_inner_texts() == [

@@ -187,7 +187,7 @@ def test_the_order_is_kept_under_the_pointer_and_a_button_offers_to_sort(
     page.evaluate("""() => {
       [...document.querySelectorAll("#cards > .card")].forEach((card, place) => {
         card.dataset.risk = String(place / 100);
-        card.classList.remove("calls");
+        card.classList.remove("unanswered");
       });
     }""")
     web.commit_and_publish(turn("calm", 10, "i do not know"))
@@ -205,7 +205,7 @@ def test_an_idle_pointer_does_not_prevent_sorting(web: ScoredWeb, open_tab: Open
     page.locator("#cards > .card").first.hover()
     last = page.locator("#cards > .card").last
     session = last.get_attribute("data-session")
-    last.evaluate("card => { card.dataset.risk = '1'; card.classList.add('calls'); }")
+    last.evaluate("card => { card.dataset.risk = '1'; card.classList.add('unanswered'); }")
     web.commit_and_publish(turn("calm", 12, "i do not know"))
     expect(page.locator("#resort")).to_be_visible()
     expect(page.locator("#cards > .card").first).to_have_attribute("data-session", session or "")
