@@ -145,14 +145,14 @@ def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> 
                 _wait_for_events(port, done)
                 if done >= len(values) * (len(memory) + 1) / 10:
                     memory.append(process.memory_info().rss / 2**20)
-            held = int(_metric(port, "rapport_cached_sessions"))
+            cached_now = int(_metric(port, "rapport_cached_sessions"))
             give_up = time.monotonic() + 120.0
             while (still_open := _still_open(service)) and time.monotonic() < give_up:
                 time.sleep(1.0)
         finally:
             service.close()
     seconds = time.monotonic() - started
-    return Soaked(turns, sessions, seconds, memory, held, cached, still_open)
+    return Soaked(turns, sessions, seconds, memory, cached_now, cached, still_open)
 
 
 def _wait_for_events(port: int, count: int) -> None:

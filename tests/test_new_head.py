@@ -159,8 +159,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScoredSession]
 
 
 def test_a_score_with_new_heads_round_trips(session: ScoredSession) -> None:
-    said = [score for score in session.result.turn_scores if score.role is Role.COUNSELLOR]
-    for score in said:
+    scored = [score for score in session.result.turn_scores if score.role is Role.COUNSELLOR]
+    for score in scored:
         warmth, reactions = (score.expressed.levels[name] for name in ("warmth", MECHANISMS[0]))
         assert len(warmth.probabilities) == len(reactions.probabilities)
         assert score.expressed.distribution("tone").keys() == {"dry", "light_hearted", "grave"}
@@ -192,9 +192,9 @@ def test_the_api_returns_the_new_heads(session: ScoredSession) -> None:
     with session.web.client("sue") as sue:
         items = sue.get("/sessions/s/turns").raise_for_status().json()["items"]
         manifest = sue.get(f"/bundles/{session.bundle}").raise_for_status().json()["manifest"]
-    [said, *_] = items[1]["scores"]
-    assert said["expressed"]["warmth"] == session.row(1)["expressed"]["warmth"]
-    assert said["perceived"]["trust"] == session.row(1)["perceived"]["trust"]
+    [scored, *_] = items[1]["scores"]
+    assert scored["expressed"]["warmth"] == session.row(1)["expressed"]["warmth"]
+    assert scored["perceived"]["trust"] == session.row(1)["perceived"]["trust"]
     heads = {head["name"]: head for head in manifest["heads"]}
     assert heads["warmth"]["words"]["title"] == "Warmth"
 

@@ -36,15 +36,15 @@ def test_turns_depend_only_on_arguments_and_seed() -> None:
 
 def test_turns_are_in_order_and_the_number_of_open_sessions_is_constant() -> None:
     turns = workload.turns(2000, sessions=20)
-    said: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for turn in turns:
-        assert turn.seq == said[turn.session]
-        said[turn.session] += 1
+        assert turn.seq == counts[turn.session]
+        counts[turn.session] += 1
     last = {turn.session: place for place, turn in enumerate(turns)}
     first = {turn.session: place for place, turn in reversed(list(enumerate(turns)))}
     for place in range(0, 1900, 100):
-        assert 20 <= sum(first[s] <= place + 20 and last[s] >= place for s in said) <= 41
-    assert max(said.values()) > 20
+        assert 20 <= sum(first[s] <= place + 20 and last[s] >= place for s in counts) <= 41
+    assert max(counts.values()) > 20
 
 
 def test_fixed_turns_have_one_length_and_alternate_in_role() -> None:

@@ -199,7 +199,7 @@ class Chaos:
     def _send(self, log: list[tuple[bytes, bytes]], progress: Progress) -> None:
         try:
             asyncio.run(self._produce(log, progress))
-        except Exception as problem:  # noqa: BLE001  # raised by `run`
+        except Exception as problem:  # noqa: BLE001  # reported by `run`
             progress.problem = problem
 
     async def _produce(self, log: list[tuple[bytes, bytes]], progress: Progress) -> None:

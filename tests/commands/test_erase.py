@@ -33,27 +33,27 @@ def sessions(store: Store) -> list[str]:
 
 
 def test_erase_asks_for_confirmation(store: Store) -> None:
-    said = run("--session", "north-0", answer="n\n")
-    assert said.exit_code == 1
-    assert "with 12 turns" in said.output
+    result = run("--session", "north-0", answer="n\n")
+    assert result.exit_code == 1
+    assert "with 12 turns" in result.output
     assert len(sessions(store)) == 4
     assert run("--session", "north-0", answer="y\n").exit_code == 0
     assert sessions(store) == ["north-1", "south-0", "south-1"]
 
 
 def test_erase_reports_what_it_removed_and_kept_without_text(store: Store) -> None:
-    said = run("--speaker", judging.NOOR, "--session", "south-1", "--yes").output
+    result = run("--speaker", judging.NOOR, "--session", "south-1", "--yes").output
     assert sessions(store) == ["south-0"]
-    assert "3 sessions to erase; 3 of them are stored, with 36 turns" in said
-    assert "      36  turns\n" in said
-    assert "Not erased: events in the topics" in said
-    assert "hard" not in said
+    assert "3 sessions to erase; 3 of them are stored, with 36 turns" in result
+    assert "      36  turns\n" in result
+    assert "Not erased: events in the topics" in result
+    assert "hard" not in result
 
 
 def test_later_events_of_an_erased_unknown_session_are_ignored(store: Store) -> None:
-    said = run("--session", "not-yet", "--yes")
-    assert said.exit_code == 0
-    assert "1 sessions to erase; 0 of them are stored" in said.output
+    result = run("--session", "not-yet", "--yes")
+    assert result.exit_code == 0
+    assert "1 sessions to erase; 0 of them are stored" in result.output
     assert store.find_erased(["not-yet"]) == {"not-yet"}
 
 

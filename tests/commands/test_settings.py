@@ -228,7 +228,7 @@ def test_doctor_prints_brackets_in_findings_literally(invoke, tmp_path: Path) ->
 def test_doctor_succeeds_with_a_broker_and_an_upgraded_database(
     rapport: Rapport, embedded_broker: str
 ) -> None:
-    new = {"RAPPORT_KAFKA_BROKERS": embedded_broker, "RAPPORT_TOPIC_PREFIX": "nobody-else"}
+    new = {"RAPPORT_KAFKA_BROKERS": embedded_broker, "RAPPORT_TOPIC_PREFIX": "unused-prefix"}
     assert rapport("db", "upgrade").returncode == 0
     done = rapport("doctor", **new)
     assert done.returncode == 0, done.stdout

@@ -43,9 +43,9 @@ def test_the_card_states_the_purpose_and_the_loss_by_distillation(name: str) -> 
     if about is not None:
         assert about["flops_a_token"] <= about["teacher_flops_a_token"] / 4
         assert sum(path.stat().st_size for path in bundle.path.iterdir()) <= 21_000_000
-        beside = card.split("## Compared with the bundle")[1]
-        assert f"`{bundle.manifest.name}-" in beside  # compared with the graphs of 1.6.0
-        assert "| strategy |" in beside
+        comparison = card.split("## Compared with the bundle")[1]
+        assert f"`{bundle.manifest.name}-" in comparison  # compared with the graphs of 1.6.0
+        assert "| strategy |" in comparison
 
 
 @pytest.mark.parametrize("by_option", [True, False])

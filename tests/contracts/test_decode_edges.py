@@ -169,10 +169,10 @@ def test_no_reason_quotes_the_event(
     try:
         decode(json.dumps(changed).encode())
     except ContractError as problem:
-        said = f"{problem.code} {problem.detail} {problem} {problem!r}"
+        texts = f"{problem.code} {problem.detail} {problem} {problem!r}"
     else:
         return
-    assert MARKER not in said
+    assert MARKER not in texts
 
 
 @given(st.binary(max_size=40), st.integers(0, 300), st.booleans())

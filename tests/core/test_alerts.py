@@ -133,8 +133,8 @@ def test_a_transition_has_rule_reason_and_turn() -> None:
 def test_a_reason_has_the_evidence() -> None:
     exchanges = Exchanges()
     for seq, role in enumerate([Role.CLIENT, Role.COUNSELLOR] * 3):
-        said = MILLION if role is Role.CLIENT or seq == 3 else 0
-        exchanges.observe(role, seq, said, 3, WEIGHING)
+        opportunity = MILLION if role is Role.CLIENT or seq == 3 else 0
+        exchanges.observe(role, seq, opportunity, 3, WEIGHING)
     found = Reading(Aggregates(), Watch(), NO_FACTS, 0.8, MODEL, START, exchanges)
     status = AlertStatus()
     observe(RULE, status, found, moment(3))

@@ -509,7 +509,7 @@ def test_with_too_few_opportunities_words_name_the_index(latest: list[tuple[int,
     )
 
 
-def told(channel: Baseline | None, *pairs: tuple[float, float]) -> str | None:
+def words_for(channel: Baseline | None, *pairs: tuple[float, float]) -> str | None:
     facts = Facts(baselines=Pinned(channel=channel))
     return Reading(Aggregates(), Watch(), facts, 0.5, MODEL, None, exchanges(*pairs)).seen
 
@@ -522,19 +522,19 @@ MISSED = "3 of the last 3 emotional messages got no empathic answer: turns 0, 2,
 def test_words_quote_the_channels_share_if_it_is_the_reference() -> None:
     """The domain's sessions miss 1 of 4, the channel's 2 of 4."""
     own = Baseline(index=INDEX, answered=Usual(40, 0.55, 0.2))
-    assert told(own, *COLD) == MISSED + "usual in this channel: 2 of 4"
+    assert words_for(own, *COLD) == MISSED + "usual in this channel: 2 of 4"
 
 
 def test_words_quote_the_domain_while_the_channel_has_too_few_sessions() -> None:
     few = Usual(ENOUGH_SESSIONS - 1, 0.83, 0.1)
     own = Baseline(index=few, answered=Usual(400, 0.55, 0.2))
-    assert told(own, *COLD) == MISSED + "usual in peer support: 1 of 4"
+    assert words_for(own, *COLD) == MISSED + "usual in peer support: 1 of 4"
     without = Baseline(answered=Usual(400, 0.55, 0.2))
-    assert told(without, *COLD) == MISSED + "usual in peer support: 1 of 4"
+    assert words_for(without, *COLD) == MISSED + "usual in peer support: 1 of 4"
 
 
 def test_words_compare_the_index_if_the_channels_share_is_unknown() -> None:
-    found = told(Baseline(index=INDEX), *COLD)
+    found = words_for(Baseline(index=INDEX), *COLD)
     assert found is not None
     assert found.startswith(MISSED + "index 0.")
     assert found.endswith("; usual in this channel: 0.83")
@@ -542,7 +542,7 @@ def test_words_compare_the_index_if_the_channels_share_is_unknown() -> None:
 
 def test_with_too_few_opportunities_words_quote_the_index_of_the_reference() -> None:
     pairs = [(0.0, 0.1)] * 3
-    alone, own = told(None, *pairs), told(Baseline(index=INDEX), *pairs)
+    alone, own = words_for(None, *pairs), words_for(Baseline(index=INDEX), *pairs)
     assert alone is not None
     assert alone.endswith("; usual in peer support: 0.50")
     assert own is not None

@@ -32,13 +32,13 @@ HIDDEN = st.integers(0, 4).map(lambda number: number == 4)
 UNSEEN = "?"
 
 
-def observed(says: str, values: Sequence[int] | None = None) -> Exchanges:
+def observed(roles: str, values: Sequence[int] | None = None) -> Exchanges:
     """A session with one letter per turn: ``c`` client, ``k`` counsellor, ``?`` withheld.
 
     Without ``values`` turn n has the value n / 10.
     """
     exchanges = Exchanges()
-    for seq, who in enumerate(says):
+    for seq, who in enumerate(roles):
         if who == UNSEEN:
             exchanges.forget()
             continue

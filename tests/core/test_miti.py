@@ -38,7 +38,7 @@ AFTER = 3
 MI = "motivational-interviewing"
 
 
-def said(seq: int, stage: Stage = Stage.PROVISIONAL, late: bool = False, **p: float) -> TurnScore:
+def score(seq: int, stage: Stage = Stage.PROVISIONAL, late: bool = False, **p: float) -> TurnScore:
     """A counsellor turn with these label probabilities; the remainder of each head is none."""
     heads: dict[str, dict[str, float]] = {}
     for head, labels in (
@@ -67,9 +67,9 @@ def found(*turns: TurnScore) -> MitiSummary:
 
 def test_expected_counts_are_sums_of_probabilities() -> None:
     summary = found(
-        said(1, open=0.75, complex=0.5, simple=0.25),
-        said(3, closed=0.5, information=0.25),
-        said(5, complex=0.5),
+        score(1, open=0.75, complex=0.5, simple=0.25),
+        score(3, closed=0.5, information=0.25),
+        score(5, complex=0.5),
     )
     assert (summary.turns, summary.volleys) == (3, 3)
     assert summary.counts == {
@@ -99,10 +99,10 @@ def test_a_volley_has_at_most_one_question_and_one_reflection() -> None:
         counsellor    1  2  3     5
     """
     summary = found(
-        said(1, open=1.0, simple=1.0),
-        said(2, closed=1.0, complex=1.0),
-        said(3, open=1.0, simple=1.0),
-        said(5, closed=1.0),
+        score(1, open=1.0, simple=1.0),
+        score(2, closed=1.0, complex=1.0),
+        score(3, open=1.0, simple=1.0),
+        score(5, closed=1.0),
     )
     assert (summary.turns, summary.volleys) == (4, 2)
     assert summary.counts["question"] == 2.0
@@ -112,12 +112,12 @@ def test_a_volley_has_at_most_one_question_and_one_reflection() -> None:
 
 def test_advice_is_permitted_by_collaboration_sought_in_or_before_the_volley() -> None:
     summary = found(
-        said(1, advice=1.0),  # no permission was sought
-        said(3, negotiation=0.75, options=0.25),
-        said(5, advice=0.5),
-        said(7, advice=1.0),  # the permission is two volleys old
-        said(9, negotiation=1.0),
-        said(10, advice=1.0),
+        score(1, advice=1.0),  # no permission was sought
+        score(3, negotiation=0.75, options=0.25),
+        score(5, advice=0.5),
+        score(7, advice=1.0),  # the permission is two volleys old
+        score(9, negotiation=1.0),
+        score(10, advice=1.0),
     )
     assert summary.counts[PERMITTED] == 1.5
     assert summary.counts[PERSUADE] == 2.0
@@ -136,14 +136,14 @@ def test_advice_is_permitted_by_collaboration_sought_in_or_before_the_volley() -
 def test_the_manuals_thresholds_apply_after_the_minimum_of_turns(
     volleys: int, simple: float, expected: Standing | None
 ) -> None:
-    turns = [said(2 * n + 1, open=1.0, simple=simple) for n in range(volleys)]
+    turns = [score(2 * n + 1, open=1.0, simple=simple) for n in range(volleys)]
     measure = found(*turns).measures["reflection_to_question"]
     assert (measure.value, measure.standing) == (simple, expected)
     assert (measure.fair, measure.good, measure.manual) == (1.0, 2.0, "MITI 4.2.1")
 
 
 def test_each_threshold_names_its_manual() -> None:
-    measures = found(said(1, open=1.0)).measures
+    measures = found(score(1, open=1.0)).measures
     assert {name: (m.fair, m.good, m.manual) for name, m in measures.items()} == {
         "reflection_to_question": (1.0, 2.0, "MITI 4.2.1"),
         "complex_reflection_share": (0.4, 0.5, "MITI 4.2.1"),
@@ -152,13 +152,13 @@ def test_each_threshold_names_its_manual() -> None:
 
 
 def test_a_zero_denominator_gives_none_without_a_standing() -> None:
-    turns = [said(2 * n + 1, open=0.04) for n in range(FEWEST_VOLLEYS)]
+    turns = [score(2 * n + 1, open=0.04) for n in range(FEWEST_VOLLEYS)]
     measures = found(*turns).measures.values()
     assert {(measure.value, measure.standing) for measure in measures} == {(None, None)}
 
 
 def test_a_good_standing_starts_at_the_good_threshold() -> None:
-    turns = [said(2 * n + 1, closed=0.5, simple=0.5, complex=0.5) for n in range(FEWEST_VOLLEYS)]
+    turns = [score(2 * n + 1, closed=0.5, simple=0.5, complex=0.5) for n in range(FEWEST_VOLLEYS)]
     measures = found(*turns).measures
     assert {name: measure.standing for name, measure in measures.items()} == {
         "reflection_to_question": Standing.GOOD,
@@ -168,8 +168,8 @@ def test_a_good_standing_starts_at_the_good_threshold() -> None:
 
 
 def test_a_late_turn_is_a_separate_volley() -> None:
-    counts = observed(said(1, open=1.0), said(3, open=1.0))
-    counts.observe(said(2, Stage.FINAL, late=True, open=1.0, advice=1.0), AFTER)
+    counts = observed(score(1, open=1.0), score(3, open=1.0))
+    counts.observe(score(2, Stage.FINAL, late=True, open=1.0, advice=1.0), AFTER)
     summary = miti_summary(counts)
     assert summary is not None
     assert (summary.turns, summary.volleys) == (3, 3)
@@ -177,13 +177,13 @@ def test_a_late_turn_is_a_separate_volley() -> None:
 
 
 def test_a_bundle_without_a_head_omits_its_codes() -> None:
-    expressed = said(1, open=1.0).expressed
+    expressed = score(1, open=1.0).expressed
     bare = Expressed({name: p for name, p in expressed.items() if name != "input"})
-    summary = found(msgspec.structs.replace(said(1), expressed=bare))
+    summary = found(msgspec.structs.replace(score(1), expressed=bare))
     assert summary.counts.keys() == {"question", OPEN, CLOSED, SIMPLE, COMPLEX}
     assert summary.mi_adherent is summary.mi_non_adherent is None
     none = Expressed({name: p for name, p in expressed.items() if name != "question"})
-    assert miti_summary(observed(msgspec.structs.replace(said(1), expressed=none))) is None
+    assert miti_summary(observed(msgspec.structs.replace(score(1), expressed=none))) is None
 
 
 PROBABILITIES = st.integers(0, 10).map(lambda tenths: tenths / 10)
@@ -210,23 +210,25 @@ def test_replacing_provisional_scores_equals_final_ones_only(
     seqs = list(itertools.accumulate(step for step, _, _ in given_turns))
     both, finals = MitiCounts(), MitiCounts()
     for place, (seq, (_, first, final)) in enumerate(zip(seqs, given_turns, strict=True)):
-        both.observe(said(seq, **first), after)
-        finals.observe(said(seq, **final), after)
+        both.observe(score(seq, **first), after)
+        finals.observe(score(seq, **final), after)
         if place >= after:
-            both.observe(said(seqs[place - after], Stage.FINAL, **given_turns[place - after][2]), 0)
+            both.observe(
+                score(seqs[place - after], Stage.FINAL, **given_turns[place - after][2]), 0
+            )
     for seq, (_, _, final) in list(zip(seqs, given_turns, strict=True))[-after:]:
-        both.observe(said(seq, Stage.FINAL, **final), after)
+        both.observe(score(seq, Stage.FINAL, **final), after)
     assert miti_summary(both) == miti_summary(finals)
 
 
-def brute(seqs: Sequence[int], sayings: Sequence[dict[str, float]]) -> dict[str, float]:
+def brute(seqs: Sequence[int], turns_said: Sequence[dict[str, float]]) -> dict[str, float]:
     """The manual's rule, applied volley by volley without state."""
     volleys: list[list[dict[str, float]]] = []
     for place, seq in enumerate(seqs):
         if place and seqs[place - 1] == seq - 1:
-            volleys[-1].append(sayings[place])
+            volleys[-1].append(turns_said[place])
         else:
-            volleys.append([sayings[place]])
+            volleys.append([turns_said[place]])
     return {
         OPEN: sum(max(p["open"] for p in volley) for volley in volleys),
         COMPLEX: sum(max(p["complex"] for p in volley) for volley in volleys),
@@ -244,13 +246,13 @@ def test_volleys_do_not_depend_on_the_number_of_kept_turns(
     given_turns: list[tuple[int, dict[str, float], dict[str, float]]], after: int
 ) -> None:
     seqs = list(itertools.accumulate(step for step, _, _ in given_turns))
-    sayings = [first for _, first, _ in given_turns]
+    turns_said = [first for _, first, _ in given_turns]
     counts = MitiCounts()
-    for seq, p in zip(seqs, sayings, strict=True):
-        counts.observe(said(seq, **p), after)
+    for seq, p in zip(seqs, turns_said, strict=True):
+        counts.observe(score(seq, **p), after)
     summary = miti_summary(counts)
     assert summary is not None
-    expected = brute(seqs, sayings)
+    expected = brute(seqs, turns_said)
     assert summary.volleys == expected.pop("volleys")
     for name, value in expected.items():
         assert summary.counts[name] == pytest.approx(value, abs=1e-4), name
@@ -261,9 +263,9 @@ def test_volleys_do_not_depend_on_the_number_of_kept_turns(
 
 @given(st.lists(saying(), min_size=3, max_size=3))
 def test_merging_turns_of_a_volley_does_not_depend_on_when_they_settle(
-    sayings: list[dict[str, float]],
+    turns_said: list[dict[str, float]],
 ) -> None:
-    codes = [miti.turn_codes(said(seq, **p)) for seq, p in enumerate(sayings)]
+    codes = [miti.turn_codes(score(seq, **p)) for seq, p in enumerate(turns_said)]
     one, two, three = (found for found in codes if found is not None)
     assert merged(merged(one, two), three) == merged(one, merged(two, three))
     assert merged(one, one) == one

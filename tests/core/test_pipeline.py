@@ -127,8 +127,8 @@ def test_a_batch_is_encoded_in_one_call_without_withheld_turns(
 
 
 def test_consent_is_valid_from_the_turn_that_gives_it_until_withdrawn() -> None:
-    said = [None, True, None, None, False, None]
-    result = processed([turn(seq=n, consent=c) for n, c in enumerate(said)] + [end()])
+    consents = [None, True, None, None, False, None]
+    result = processed([turn(seq=n, consent=c) for n, c in enumerate(consents)] + [end()])
     assert [stored.turn.seq for stored in result.turns] == [1, 2, 3]
     assert final_rows(result) == [1, 2, 3]
     assert result.session_scores[0].withheld_turns == 3

@@ -107,7 +107,7 @@ def test_all_errors_are_reported_at_once_in_line_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("version: 1\nrules: [\n", "r.yaml:3: not YAML"),
         ("version: 1\nversion: 1\nrules: []", "r.yaml:2: not YAML: found duplicate key"),
@@ -123,9 +123,9 @@ def test_all_errors_are_reported_at_once_in_line_order() -> None:
         ("", "r.yaml:1: a file of rules begins"),
     ],
 )
-def test_an_invalid_file_is_reported_with_its_line(text: str, told: str) -> None:
+def test_an_invalid_file_is_reported_with_its_line(text: str, message: str) -> None:
     [fault] = faults(text)
-    assert fault.startswith(told)
+    assert fault.startswith(message)
 
 
 def test_invalid_text_is_reported_with_its_line() -> None:
@@ -134,7 +134,7 @@ def test_invalid_text_is_reported_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"when": "risk"}, "a condition must be true or false; this gives double"),
         ({"when": "risk > 1"}, "a number is written 3.0, a count 3"),
@@ -163,9 +163,9 @@ def test_invalid_text_is_reported_with_its_line() -> None:
         ({"name_": "b"}, "not YAML"),
     ],
 )
-def test_an_invalid_field_is_reported(fields: dict[str, object], told: str) -> None:
+def test_an_invalid_field_is_reported(fields: dict[str, object], message: str) -> None:
     found = faults_of(**fields)
-    assert any(told in fault for fault in found)
+    assert any(message in fault for fault in found)
     assert all(fault.startswith("rules.yaml:") for fault in found)
 
 

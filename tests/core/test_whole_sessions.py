@@ -35,10 +35,10 @@ def processed(log: list[bytes]) -> BatchResult:
 def turns(draw: st.DrawFn) -> list[bytes]:
     """Any roles and pauses; any order of arrival, or a delayed run of turns."""
     count = draw(st.integers(1, 18))
-    first, last, held = (draw(st.integers(0, count)) for _ in range(3))
+    first, last, delivered_at = (draw(st.integers(0, count)) for _ in range(3))
     lost = list(range(first, last))
     others = [seq for seq in range(count) if seq not in lost]
-    order = [*others[:held], *lost, *others[held:]]
+    order = [*others[:delivered_at], *lost, *others[delivered_at:]]
     if draw(st.booleans()):
         order = draw(st.permutations(order))
     return [

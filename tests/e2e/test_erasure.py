@@ -46,9 +46,9 @@ def test_an_erased_session_stays_erased_when_events_follow_or_are_reread(
     service.send(turns(0, 8))
     service.wait_for(lambda: service.count(tables.turns) == 16, "the first turns are stored")
 
-    said = erase(service, "--speaker", f"{ERASED}/0", "--yes")
-    assert "1 sessions to erase; 1 of them are stored, with 8 turns" in said
-    assert "       8  turns\n" in said
+    output = erase(service, "--speaker", f"{ERASED}/0", "--yes")
+    assert "1 sessions to erase; 1 of them are stored, with 8 turns" in output
+    assert "       8  turns\n" in output
     assert stored(service) == {KEPT}
 
     service.send(turns(8, 12))

@@ -42,9 +42,9 @@ def test_a_restored_older_database_catches_up_from_the_log(new_service: NewServi
         (service.folder / name).unlink(missing_ok=True)
     shutil.copy(backup, file)
     assert service.count(tables.turns) == 15
-    healthy, said = findings(service)["log"]
+    healthy, detail = findings(service)["log"]
     assert not healthy
-    assert "12 events" in said
+    assert "12 events" in detail
     service.start_worker()
     service.wait_for(
         lambda: service.count(tables.turns) == 27, "events that the backup lacks are read again"

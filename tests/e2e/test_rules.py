@@ -13,7 +13,7 @@ WAITS = rule_text(
 )
 
 
-def said(session: str, seq: int, at: datetime) -> bytes:
+def client_turn(session: str, seq: int, at: datetime) -> bytes:
     role = ("client", "counsellor")[seq % 2]
     return json.dumps(
         {
@@ -37,7 +37,7 @@ def test_silence_fires_in_a_live_session_and_not_in_an_old_recording(
     service = new_service(rules=file)
     service.start_worker()
     now = datetime.now(UTC)
-    service.send([said("old", 0, now - timedelta(days=40)), said("live", 0, now)])
+    service.send([client_turn("old", 0, now - timedelta(days=40)), client_turn("live", 0, now)])
 
     def states(session: str) -> list[str]:
         found = [row for row in service.rows(tables.alerts) if row["session_id"] == session]
@@ -52,9 +52,9 @@ def test_silence_fires_in_a_live_session_and_not_in_an_old_recording(
     file.write_text(HEAD + WAITS + EAGER_TEXT, "utf-8")
     log = tmp_path / "worker.log"
     service.wait_for(lambda: "rules.adopted" in log.read_text("utf-8"), "the rules are adopted")
-    service.send([said("live", 1, now + timedelta(seconds=9))])
+    service.send([client_turn("live", 1, now + timedelta(seconds=9))])
     service.wait_for(lambda: "resolved" in states("live"), "the alert is resolved")
-    later = [said("live", seq, now + timedelta(seconds=8 + seq)) for seq in range(2, 12)]
+    later = [client_turn("live", seq, now + timedelta(seconds=8 + seq)) for seq in range(2, 12)]
     service.send(later)
 
     def rules() -> set[str]:

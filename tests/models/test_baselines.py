@@ -26,9 +26,9 @@ def exchange(number: int, behaviour: str, text: str) -> Conversation:
 
 def exchanges() -> list[Conversation]:
     """Two thirds are questions, recognisable by their words."""
-    said = {"question": "how was that for you", "reflection": "you were sad about it"}
+    texts = {"question": "how was that for you", "reflection": "you were sad about it"}
     kinds = ["question", "question", "reflection"]
-    return [exchange(n, kinds[n % 3], said[kinds[n % 3]]) for n in range(90)]
+    return [exchange(n, kinds[n % 3], texts[kinds[n % 3]]) for n in range(90)]
 
 
 def test_every_item_is_tested_once_and_never_trained_on() -> None:

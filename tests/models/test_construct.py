@@ -38,7 +38,7 @@ FOLDS, SEED = 2, 17
 LENGTHS = (4, 5, 6)
 
 
-def said(key: str, number: int) -> str:
+def text_of(key: str, number: int) -> str:
     """A text of one of three lengths; its first word names its origin."""
     return " ".join([key, *["word"] * (LENGTHS[number % 3] - 1)])
 
@@ -52,16 +52,16 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         level = {"level": n % 3, "rationales": []}
         row: dict[str, Any] = dict.fromkeys(RATIONALE_ORDER, level)
         row |= {"seeker_post_id": f"{n}", "response_post_id": f"r{n}"}
-        row |= {"seeker_post": said(f"epitome:{n}", n // 3)}
-        pairs.append(row | {"response_post": said(f"epitome:{n}", n // 3)})
+        row |= {"seeker_post": text_of(f"epitome:{n}", n // 3)}
+        pairs.append(row | {"response_post": text_of(f"epitome:{n}", n // 3)})
     write_rows(folder / "epitome_reddit.jsonl.gz", pairs)
     strategies = ("Question", "Providing Suggestions")
     chats = []
     for n in range(30):
         dialog = []
         for i in range(10):
-            dialog.append({"speaker": "seeker", "text": said(f"esconv:{n}", i)})
-            reply = {"speaker": "supporter", "text": said(f"esconv:{n}", i)}
+            dialog.append({"speaker": "seeker", "text": text_of(f"esconv:{n}", i)})
+            reply = {"speaker": "supporter", "text": text_of(f"esconv:{n}", i)}
             dialog.append(reply | {"strategy": strategies[i % 2]})
         chats.append({"conversation_id": f"{n}", "dialog": dialog})
     for file in CORPORA["esconv"].files:
@@ -69,7 +69,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     interviews = []
     for n in range(8):
         utterances = [
-            {"speaker": who, "text": said(f"annomi:{n}", i), "annotations": []}
+            {"speaker": who, "text": text_of(f"annomi:{n}", i), "annotations": []}
             for i in range(10)
             for who in ("client", "therapist")
         ]
@@ -82,7 +82,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dialogues = []
         for n in range(16):
             turns = [
-                {"speaker": who, "text": said(f"service:{name}{n}", i), "satisfaction": []}
+                {"speaker": who, "text": text_of(f"service:{name}{n}", i), "satisfaction": []}
                 for i in range(5)
                 for who in ("user", "system")
             ]
@@ -91,7 +91,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rated = []
     for n in range(20):
         key = f"empathetic_exchanges:{n}"
-        exchange = {"speaker": said(key, n), "listener": said(key, n), "empathy": 1 + n % 5}
+        exchange = {"speaker": text_of(key, n), "listener": text_of(key, n), "empathy": 1 + n % 5}
         rated.append({"conversation_id": f"{n}", "exchanges": [exchange]})
     write_rows(folder / "empathetic_exchanges.jsonl.gz", rated)
     return folder
@@ -502,7 +502,7 @@ def test_plain_means_use_only_turns_up_to_each_turn() -> None:
     total   0   6   3   6   0   3
     """
 
-    def said(seq: int, total: int) -> TurnScore:
+    def score(seq: int, total: int) -> TurnScore:
         levels = [min(2, max(0, total - 2 * place)) for place in range(3)]
         given = {
             name: Level(level, [float(level == at) for at in range(3)], [])
@@ -511,9 +511,9 @@ def test_plain_means_use_only_turns_up_to_each_turn() -> None:
         return fakes.scored(Role.COUNSELLOR, seq, expressed=Expressed(**given))
 
     heard = fakes.scored(Role.CLIENT, 2)
-    scores = [said(1, 0), heard, said(3, 6), said(1, 3), said(5, 6), said(3, 0), said(5, 3)]
+    scores = [score(1, 0), heard, score(3, 6), score(1, 3), score(5, 6), score(3, 0), score(5, 3)]
     assert [means["all turns"] for means in plain_means(scores)] == [0.0, 3.0, 5.0, 2.0]
-    later = [said(1 + 2 * n, n) for n in range(7)]
+    later = [score(1 + 2 * n, n) for n in range(7)]
     last = plain_means(later)[-1]
     assert last == {"all turns": 3.0, "last five": 4.0, "last three": 5.0}
     assert plain_means([heard]) == ()

@@ -121,11 +121,11 @@ def pairs(count: int = 60) -> list[Conversation]:
 
 def test_fitted_micromodels_distinguish_mechanisms_without_context() -> None:
     scorer = MicromodelLevels(Micromodels(pairs(), embed, tiny_tokenizer()))
-    said = [Turn(COUNSELLOR, "i am sorry really ."), Turn(COUNSELLOR, "why more is that ?")]
-    found = scorer.levels([[Turn(CLIENT, "hard"), turn] for turn in said])
+    turns = [Turn(COUNSELLOR, "i am sorry really ."), Turn(COUNSELLOR, "why more is that ?")]
+    found = scorer.levels([[Turn(CLIENT, "hard"), turn] for turn in turns])
     assert found[:, 0].tolist() == [2, 0]
     assert found[:, 2].tolist() == [0, 1]
-    other = scorer.levels([[Turn(CLIENT, "a table for two"), turn] for turn in said])
+    other = scorer.levels([[Turn(CLIENT, "a table for two"), turn] for turn in turns])
     assert other.tolist() == found.tolist()
     assert set(scorer.fitted.thetas) == set(RATIONALE_ORDER)
 

@@ -72,10 +72,10 @@ def session(key: str, *texts: str) -> Conversation:
     for text in texts:
         if not text.startswith("+"):
             turns.append(Turn(CLIENT, "Well."))
-        said = text.removeprefix("+")
-        found = labels_of(said)
+        text_only = text.removeprefix("+")
+        found = labels_of(text_only)
         labels = {head: one_hot(head, found[head]) for head in HEADS}
-        turns.append(Turn(COUNSELLOR, said, labels))
+        turns.append(Turn(COUNSELLOR, text_only, labels))
     return Conversation("annomi", key, turns)
 
 
@@ -129,8 +129,8 @@ def test_uncoded_turns_are_excluded() -> None:
     bare = session("e", "How?", "Hurt.")
     bare.turns[1].labels.clear()
     assert len(miti.read_session(Knowing(), bare)) == 1
-    nobody = Conversation("annomi", "f", [])
-    assert measured(Knowing(), [*SESSIONS, nobody]) == measured(Knowing(), SESSIONS)
+    empty = Conversation("annomi", "f", [])
+    assert measured(Knowing(), [*SESSIONS, empty]) == measured(Knowing(), SESSIONS)
 
 
 def test_a_constant_scorer_has_an_error_and_no_rank() -> None:

@@ -161,7 +161,7 @@ class World:
         self, records: "RecordBatch", topic: str, *, partition: int
     ) -> asyncio.Future[None]:
         assert partition == 0
-        [record] = records.held
+        [record] = records.appended
         return await self.send(topic, *record, None, None, None)
 
     async def send(self, *record: Any) -> asyncio.Future[None]:
@@ -202,11 +202,11 @@ class RecordBatch:
     """A fake record batch of one partition."""
 
     def __init__(self) -> None:
-        self.held: list[tuple[bytes, bytes]] = []
+        self.appended: list[tuple[bytes, bytes]] = []
 
     def append(self, *, key: bytes, value: bytes, timestamp: float | None) -> object:
         assert timestamp is None, "the record gets the time of sending"
-        self.held.append((key, value))
+        self.appended.append((key, value))
         return self
 
     def close(self) -> None:

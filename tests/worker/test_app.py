@@ -80,8 +80,8 @@ async def test_fausts_data_folder_is_not_in_the_working_directory() -> None:
 
 
 def test_assigned_partitions_are_those_of_the_topic() -> None:
-    held = {TP("turns", 3), TP("turns", 0), TP("other", 1)}
-    app: Any = SimpleNamespace(consumer=SimpleNamespace(assignment=lambda: held))
+    assigned = {TP("turns", 3), TP("turns", 0), TP("other", 1)}
+    app: Any = SimpleNamespace(consumer=SimpleNamespace(assignment=lambda: assigned))
     assert faust_app.assigned_partitions(app, "turns") == [0, 3]
 
 

@@ -233,9 +233,9 @@ def test_a_session_that_cannot_be_flushed_does_not_block_others(open_prepared: O
     worker = BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
     take(worker, turn(text=POISON), turn(session_id="a"), turn(session_id="b"))
     later = datetime.now(UTC) + timedelta(days=1)
-    rested = worker.flush_idle(later, [0])
-    assert rested is not None
-    assert rested.result.sessions.keys() == {"a", "b"}
+    flushed = worker.flush_idle(later, [0])
+    assert flushed is not None
+    assert flushed.result.sessions.keys() == {"a", "b"}
     assert worker.flush_idle(later, [0]) is None
     states = {row["session_id"]: row["status"] for row in rows(store, tables.session_states)}
     assert states == {"s": "open", "a": "idle", "b": "idle"}

@@ -10,7 +10,7 @@ def states(names: str) -> dict[str, Versioned]:
     return {name: Versioned(SessionState(name, "bundle")) for name in names}
 
 
-def held(cache: SessionCache, names: str) -> str:
+def cached_names(cache: SessionCache, names: str) -> str:
     return "".join(name for name in names if cache.get(name) is not None)
 
 
@@ -24,7 +24,7 @@ def test_the_least_recently_used_states_are_evicted(used: str, left: str) -> Non
     for name in used:
         cache.get(name)
     cache.put(states("de") if used in ("", "a") else states("e"))
-    assert held(cache, "abcde") == left
+    assert cached_names(cache, "abcde") == left
 
 
 def test_putting_a_state_counts_as_use() -> None:
@@ -32,14 +32,14 @@ def test_putting_a_state_counts_as_use() -> None:
     cache.put(states("ab"))
     cache.put(states("a"))
     cache.put(states("c"))
-    assert held(cache, "abc") == "ac"
+    assert cached_names(cache, "abc") == "ac"
 
 
 def test_the_cache_never_exceeds_its_limit() -> None:
     cache = SessionCache(2)
     cache.put(states("abcdef"))
     assert len(cache) == 2
-    assert held(cache, "abcdef") == "ef"
+    assert cached_names(cache, "abcdef") == "ef"
 
 
 def test_invalidation_takes_effect_once_before_the_next_batch() -> None:

@@ -193,10 +193,10 @@ async def test_brokers_do_not_wait_for_each_other() -> None:
 
 
 async def test_nothing_is_fetched_while_a_whole_batch_is_pending() -> None:
-    broker, said = Broker(True), [True, True, False]
-    fetch = rate_limited(broker.fetch, 0.02, lambda: said.pop(0))
+    broker, answers = Broker(True), [True, True, False]
+    fetch = rate_limited(broker.fetch, 0.02, lambda: answers.pop(0))
     assert await fetch("assignment", 1, "request") is True
-    assert said == []
+    assert answers == []
 
 
 async def test_a_stalled_batch_delays_fetching_for_a_limited_time(

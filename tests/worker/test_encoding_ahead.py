@@ -81,10 +81,10 @@ def test_other_turns_are_encoded_once_the_state_is_loaded(
 ) -> None:
     store = open_prepared()
     handle(processor(store), [turn(0)])
-    anew = processor(store)  # its cache is empty
-    [received] = anew.prepare(records([turn(1, consent=None)]))
+    restarted = processor(store)  # its cache is empty
+    [received] = restarted.prepare(records([turn(1, consent=None)]))
     assert received.encoding is None
-    assert len(anew.handle([received]).result.turns) == 1
+    assert len(restarted.handle([received]).result.turns) == 1
 
 
 def test_consent_withdrawn_in_the_meantime_is_respected(open_prepared: Open) -> None:

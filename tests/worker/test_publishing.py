@@ -55,10 +55,10 @@ def sent_one_by_one(service: Service, found: list[Message]) -> None:
 
 
 def by_partition(service: Service, topic: str) -> dict[int, list[tuple[bytes, bytes]]]:
-    held = defaultdict(list)
+    received = defaultdict(list)
     for record in service.messages(topic):
-        held[record.partition].append((record.key, record.value))
-    return dict(held)
+        received[record.partition].append((record.key, record.value))
+    return dict(received)
 
 
 @pytest.mark.parametrize("size", [SMALL, 512 * 1024])

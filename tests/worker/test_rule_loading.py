@@ -36,7 +36,7 @@ class World:
             "rapport_rule_reloads_total", {"outcome": outcome}
         )
 
-    def told(self) -> list[tuple[str, str, int, str]]:
+    def transitions(self) -> list[tuple[str, str, int, str]]:
         found = rows(self.store, tables.alerts)
         order = ["pending", "firing", "resolved", "inactive"]
         found.sort(key=lambda row: (row["rule"], row["episode"], order.index(row["state"])))
@@ -55,11 +55,11 @@ def test_a_changed_file_applies_to_open_sessions(world: World) -> None:
     assert world.reloader.reload_if_changed() is False
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
     take(world.worker, turn(2), turn(3))
-    assert world.told() == []
+    assert world.transitions() == []
     assert world.reloader.reload_if_changed() is True
     take(world.worker, turn(4), turn(5))
     digest = digest_of(world.file.read_bytes())
-    assert world.told() == [
+    assert world.transitions() == [
         ("low-empathy-risk", "pending", 1, digest),
         ("low-empathy-risk", "firing", 1, digest),
     ]
@@ -77,7 +77,7 @@ def test_an_invalid_file_is_refused_once_and_the_old_rules_stay(world: World) ->
     assert f"{world.file}:6: `when`" in line["faults"][0]
     assert world.reloads("refused") == 1
     take(world.worker, turn(0), turn(1))
-    assert [state for _, state, *_ in world.told()] == ["pending", "firing"]
+    assert [state for _, state, *_ in world.transitions()] == ["pending", "firing"]
 
 
 def test_a_temporarily_missing_file_changes_nothing(world: World) -> None:
@@ -101,7 +101,7 @@ def test_a_removed_rule_resolves_its_alerts_and_returns_with_a_new_episode(world
     world.file.write_text(HEAD + EAGER_TEXT, "utf-8")
     world.reloader.reload_if_changed()
     take(world.worker, turn(4), turn(5), end())
-    assert [(state, episode) for _, state, episode, _ in world.told()] == [
+    assert [(state, episode) for _, state, episode, _ in world.transitions()] == [
         ("pending", 1),
         ("firing", 1),
         ("resolved", 1),
@@ -134,7 +134,7 @@ def test_a_failing_rule_is_reported_once_and_stops_nothing(world: World) -> None
     with structlog.testing.capture_logs() as logs:
         take(world.worker, turn(0), turn(1), turn(2), turn(3))
         take(world.worker, turn(4), turn(5), end())
-    assert {row[0] for row in world.told()} == {"low-empathy-risk"}
+    assert {row[0] for row in world.transitions()} == {"low-empathy-risk"}
     failed = [line for line in logs if line["event"] == "rule.failed"]
     assert [(line["rule"], line["expression"]) for line in failed] == [("broken", "turns > 1")]
     counted = world.metrics.registry.get_sample_value

@@ -42,7 +42,7 @@ def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]
     return [] if done is None else [alert.state.value for alert in done.result.alerts]
 
 
-def told(store: Store) -> list[tuple[Any, ...]]:
+def transitions(store: Store) -> list[tuple[Any, ...]]:
     """The alert transitions in order."""
     found = rows(store, tables.alerts)
     order = ["pending", "firing", "resolved", "inactive"]
@@ -70,7 +70,7 @@ def test_a_waiting_client_fires_an_alert_without_another_event(
     assert tick(worker, DEADLINE - timedelta(microseconds=1)) == []
     assert tick(worker, DEADLINE + MINUTE) == ["firing"]
     assert tick(worker, DEADLINE + 2 * MINUTE) == []
-    assert told(store)[-1] == ("s", "firing", 0, DEADLINE, "The client has waited for 90 s.")
+    assert transitions(store)[-1] == ("s", "firing", 0, DEADLINE, "The client has waited for 90 s.")
     [session] = rows(store, tables.session_scores)
     assert session["status"] == "open"
     [state] = rows(store, tables.session_states)
@@ -100,7 +100,7 @@ def test_an_answer_in_time_fires_no_alert(store: Store, worker: BatchProcessor) 
         turn(1, occurred_at=at(DEADLINE - timedelta(seconds=1))),
     )
     assert tick(worker, DEADLINE + MINUTE) == []
-    assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
+    assert [state for _, state, *_ in transitions(store)] == ["pending", "inactive"]
 
 
 def test_an_old_recording_is_not_ticked(store: Store, worker: BatchProcessor) -> None:
@@ -109,7 +109,7 @@ def test_an_old_recording_is_not_ticked(store: Store, worker: BatchProcessor) ->
     worker.handle(worker.prepare(records([turn(0, occurred_at=at(ASKED))])))
     assert now - ASKED > HALF_AN_HOUR
     assert tick(worker, now + 2 * MINUTE) == []
-    assert [state for _, state, *_ in told(store)] == ["pending"]
+    assert [state for _, state, *_ in transitions(store)] == ["pending"]
 
 
 def test_only_the_workers_own_partitions_are_ticked(worker: BatchProcessor) -> None:
@@ -121,7 +121,7 @@ def test_only_the_workers_own_partitions_are_ticked(worker: BatchProcessor) -> N
 def test_a_session_that_has_ended_is_not_ticked(store: Store, worker: BatchProcessor) -> None:
     take(worker, turn(0, occurred_at=at(ASKED)), end(occurred_at=at(ASKED + timedelta(seconds=9))))
     assert tick(worker, DEADLINE + MINUTE) == []
-    assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
+    assert [state for _, state, *_ in transitions(store)] == ["pending", "inactive"]
 
 
 def test_without_consent_no_time_rule_fires(store: Store, worker: BatchProcessor) -> None:
@@ -132,7 +132,7 @@ def test_without_consent_no_time_rule_fires(store: Store, worker: BatchProcessor
         turn(1, occurred_at=at(ASKED + timedelta(seconds=5)), consent=False),
     )
     assert tick(worker, DEADLINE + MINUTE) == []
-    assert [state for _, state, *_ in told(store)] == ["pending", "inactive"]
+    assert [state for _, state, *_ in transitions(store)] == ["pending", "inactive"]
 
 
 def test_a_tick_of_a_stale_state_is_repeated(store: Store, worker: BatchProcessor) -> None:
@@ -142,7 +142,7 @@ def test_a_tick_of_a_stale_state_is_repeated(store: Store, worker: BatchProcesso
     take(other, turn(2, session_id="q", occurred_at=at(ASKED)))
     take(other, turn(1, occurred_at=at(ASKED + timedelta(seconds=20))))
     assert tick(worker, DEADLINE + MINUTE) == []
-    states = [state for session, state, *_ in told(store) if session == "s"]
+    states = [state for session, state, *_ in transitions(store) if session == "s"]
     assert states == ["pending", "inactive"]
 
 
@@ -165,4 +165,4 @@ def test_no_silence_is_reported_while_a_turn_is_missing(
     )
     assert tick(worker, DEADLINE + MINUTE) == []
     take(worker, turn(1, occurred_at=at(ASKED + timedelta(seconds=10))))
-    assert [state for _, state, *_ in told(store)][:2] == ["pending", "inactive"]
+    assert [state for _, state, *_ in transitions(store)][:2] == ["pending", "inactive"]

@@ -30,7 +30,7 @@ def worker_of(store: Store) -> BatchProcessor:
     return processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW)
 
 
-def say(worker: BatchProcessor, session: str, at: datetime, seq: int = 0) -> None:
+def handle_turn(worker: BatchProcessor, session: str, at: datetime, seq: int = 0) -> None:
     """Handle a turn with this producer's time, appended by the broker at NOW."""
     value = turn(seq, session_id=session, occurred_at=at.isoformat())
     worker.handle(worker.prepare([receive(Source("t", 0, 0), value, {}, at, NOW)]))
@@ -51,8 +51,8 @@ def test_a_waiting_client_fires_an_alert_whatever_the_producers_clock(
     store: Store, skew: timedelta
 ) -> None:
     worker = worker_of(store)
-    say(worker, "skewed", NOW + skew)
-    say(worker, "right", NOW)
+    handle_turn(worker, "skewed", NOW + skew)
+    handle_turn(worker, "right", NOW)
     assert fired(worker, NOW + 89 * SECOND) == set()
     assert fired(worker, NOW + 91 * SECOND) == {"skewed", "right"}
     [firing] = [
@@ -65,8 +65,8 @@ def test_a_waiting_client_fires_an_alert_whatever_the_producers_clock(
 
 def test_a_session_in_the_far_future_is_flushed_with_the_others(store: Store) -> None:
     worker = worker_of(store)
-    say(worker, "future", NOW + 400 * DAY)
-    say(worker, "right", NOW)
+    handle_turn(worker, "future", NOW + 400 * DAY)
+    handle_turn(worker, "right", NOW)
     assert worker.flush_idle(NOW, [0]) is None
     flushed = worker.flush_idle(NOW + SECOND, [0])
     assert flushed is not None
@@ -75,7 +75,7 @@ def test_a_session_in_the_far_future_is_flushed_with_the_others(store: Store) ->
 
 def test_a_repeated_turn_does_not_delay_the_idle_flush(store: Store) -> None:
     worker = worker_of(store)
-    say(worker, "s", NOW)
+    handle_turn(worker, "s", NOW)
     again = processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW + DAY)
     value = turn(session_id="s", occurred_at=NOW.isoformat())
     again.handle(again.prepare([receive(Source("t", 0, 0), value, {}, NOW, None)]))
@@ -84,7 +84,7 @@ def test_a_repeated_turn_does_not_delay_the_idle_flush(store: Store) -> None:
 
 def test_a_timer_does_not_delay_the_idle_flush(store: Store) -> None:
     worker = worker_of(store)
-    say(worker, "s", NOW)
+    handle_turn(worker, "s", NOW)
     assert fired(worker, NOW + 91 * SECOND) == {"s"}
     assert worker.flush_idle(NOW + SECOND, [0]) is not None
     [state] = rows(store, tables.session_states)
@@ -98,7 +98,7 @@ def removed(store: Store, now: datetime) -> Counter[str]:
 
 def test_text_dated_in_the_far_future_is_purged_on_time(store: Store) -> None:
     store._now = lambda: NOW
-    say(worker_of(store), "future", NOW + 36_000 * DAY)
+    handle_turn(worker_of(store), "future", NOW + 36_000 * DAY)
     assert removed(store, NOW + 29 * DAY) == {}
     assert removed(store, NOW + 31 * DAY) == {"texts": 1, "session_states": 1}
     assert removed(store, NOW + 366 * DAY)["sessions"] == 1
@@ -106,14 +106,14 @@ def test_text_dated_in_the_far_future_is_purged_on_time(store: Store) -> None:
 
 def test_a_slow_clock_purges_no_live_session(store: Store) -> None:
     store._now = lambda: NOW
-    say(worker_of(store), "behind", NOW - 40 * DAY)
+    handle_turn(worker_of(store), "behind", NOW - 40 * DAY)
     assert removed(store, NOW + DAY) == {}
 
 
 def test_rows_written_by_an_earlier_release_are_dated(store: Store) -> None:
     """During a rolling upgrade the earlier release does not fill the new columns."""
     store._now = lambda: NOW
-    say(worker_of(store), "s", NOW)
+    handle_turn(worker_of(store), "s", NOW)
     with store.engine.begin() as connection:
         connection.execute(tables.session_states.update().values(seen_at=None))
         connection.execute(tables.sessions.update().values(stored_at=None))
@@ -125,7 +125,7 @@ def test_rows_written_by_an_earlier_release_are_dated(store: Store) -> None:
 def test_retention_distinguishes_live_from_quiet_sessions(store: Store) -> None:
     worker = worker_of(store)
     store._now = lambda: NOW
-    say(worker, "s", NOW - 40 * DAY)
+    handle_turn(worker, "s", NOW - 40 * DAY)
     [state] = rows(store, tables.session_states)
     assert state["seen_at"] == NOW
     assert state["last_activity_at"] == NOW - 40 * DAY
