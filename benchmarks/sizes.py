@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from benchmarks import workload
 from benchmarks.errors import Unavailable
+from benchmarks.keys import keys
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
@@ -102,7 +103,12 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
     half = len(turns) // 2
     with _database() as url:
         settings = Settings().model_copy(
-            update={"bundle": bundle, "database_url": SecretStr(url), "cache_sessions": sessions}
+            update={
+                "bundle": bundle,
+                "database_url": SecretStr(url),
+                "cache_sessions": sessions,
+                **keys(),
+            }
         )
         store = bootstrap.store(settings)
         schema.upgrade(store)
@@ -127,7 +133,7 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         topics={
             topic: Topic(len(sizes) / counted, sum(sizes) / max(1, len(sizes)))
             for topic in msgspec.structs.asdict(TOPICS).values()
-            for sizes in [[len(m.key) + len(m.value) for m in messages if m.topic == topic]]
+            for sizes in [[len(m.key) + len(m.value or b"") for m in messages if m.topic == topic]]
         },
         tables={
             name: Table(*_each(before.rows[name], after.rows[name], counted), bytes=size)
@@ -138,7 +144,7 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         state=state,
         held=held / states,
         turn=turn,
-        read=_reading([message.value for message in messages]),
+        read=_reading([message.value for message in messages if message.value]),
     )
 
 

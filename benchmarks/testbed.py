@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic import SecretStr
 
 from benchmarks.errors import Unavailable
+from benchmarks.keys import keys
 from servers import kafka, postgres
 from stream_app.commands import up
 from stream_app.settings import Settings
@@ -77,6 +78,7 @@ class Testbed:
                 "topic_prefix": name,
                 "topic_partitions": PARTITIONS,
                 "database_url": SecretStr(url),
+                **keys(),
                 "bundle": self.bundle,
                 "log_level": "WARNING",
                 **changes,

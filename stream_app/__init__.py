@@ -15,6 +15,7 @@ __all__ = [
     "inference",
     "logs",
     "notifications",
+    "sealing",
     "settings",
     "store",
     "web",

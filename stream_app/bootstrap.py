@@ -4,9 +4,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from pydantic import SecretStr
 
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
@@ -21,12 +23,14 @@ from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
 from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
+from stream_app.sealing.sources import KeySource
 from stream_app.settings import Settings
 from stream_app.store import log_positions, retention
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
+from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
 from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
@@ -82,7 +86,16 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
 
 def store(settings: Settings, connections: int = 5) -> Store:
     """Open the database, which must have a schema."""
-    return open_store(settings.database_url.get_secret_value(), connections=connections)
+    url = settings.database_url.get_secret_value()
+    master = _source(MASTER_KEY, settings.master_key, settings.master_key_file)
+    pseudonym = _source(PSEUDONYM_KEY, settings.pseudonym_key, settings.pseudonym_key_file)
+    return open_store(url, connections=connections, master=master, pseudonym=pseudonym)
+
+
+def _source(setting: str, text: SecretStr | None, file: Path | None) -> KeySource | None:
+    if text is None and file is None:
+        return None
+    return KeySource(setting, text.get_secret_value() if text else None, file)
 
 
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
@@ -130,7 +143,7 @@ def notifier_group(settings: Settings) -> NotifierGroup:
             "RAPPORT_NOTIFICATIONS is not set: it must name a file of notification targets "
             "(docs/notifications.md)"
         )
-    opened = open_store(settings.database_url.get_secret_value(), connections=2 * len(targets))
+    opened = store(settings, connections=2 * len(targets))
     counter = deliveries_counter()
     return NotifierGroup(
         [

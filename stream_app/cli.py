@@ -37,6 +37,12 @@ app.add_typer(alert_rules, name="rules")
 usual = typer.Typer(no_args_is_help=True, help="Manage the baselines of channels and counsellors.")
 app.add_typer(usual, name="baselines")
 
+key_commands = typer.Typer(
+    no_args_is_help=True,
+    help="Manage the keys of stored text and pseudonyms; see docs/operations.md.",
+)
+app.add_typer(key_commands, name="keys")
+
 accounts = typer.Typer(no_args_is_help=True, help="Manage the accounts of the console and the API.")
 app.add_typer(accounts, name="people")
 notifications = typer.Typer(help="Send notifications about alerts.")
@@ -258,16 +264,15 @@ def erase(
         )
         if not yes:
             typer.confirm("This cannot be undone. Erase them?", abort=True)
-        removed = erasure.carry_out(plan)
-    for name, rows in removed.most_common():
+        receipt = erasure.carry_out(plan)
+    for name, rows in receipt.removed.most_common():
         typer.echo(f"{rows:8}  {name}")
-    typer.echo(
-        f"{sum(removed.values()):8}  rows removed; later events of these sessions are ignored"
-    )
-    typer.echo(
-        "Not erased: events in the topics, until their retention time; exports, notifications and "
-        "backups. Kept: the audit trail, which contains no text."
-    )
+    total = sum(receipt.removed.values())
+    typer.echo(f"{total:8}  rows removed; later events of these sessions are ignored")
+    for title, lines in (("Done", receipt.done), ("Not reached", receipt.not_reached)):
+        typer.echo(f"{title}:")
+        for line in lines:
+            typer.echo(f"  - {line}")
 
 
 @app.command()
@@ -522,6 +527,73 @@ def upgrade() -> None:
     before, newest = schema.revisions(store)
     schema.upgrade(store)
     typer.echo(f"schema {before or 'none'} → {newest}")
+
+
+@key_commands.command("new")
+def new_key(
+    file: Annotated[
+        Path | None, typer.Argument(help="Put it first into this file; without one, print it.")
+    ] = None,
+) -> None:
+    """Make a key. In a file of master keys the first one encrypts, the others only decrypt."""
+    from stream_app.commands import keys as command
+
+    made = command.new(file)
+    typer.echo(made if file is None else f"key {made} is the first in {file}")
+
+
+@key_commands.command("rotate")
+def rotate_keys(
+    destroy: Annotated[
+        bool,
+        typer.Option(
+            "--destroy-old", help="Then remove the old keys: older backups become unreadable."
+        ),
+    ] = False,
+) -> None:
+    """Encrypt the keys of all sessions with the first master key; may be interrupted."""
+    from stream_app.commands import keys as command
+
+    settings = _settings()
+    done = 0
+    for done in command.rotate(settings):
+        typer.echo(f"{done} keys", err=True)
+    typer.echo(f"{done} keys of sessions are encrypted with the first master key now")
+    if destroy:
+        gone = command.destroy_old(settings)
+        typer.echo(f"destroyed: {', '.join(gone) or 'no key, there was one only'}")
+
+
+@key_commands.command("encrypt")
+def encrypt_stored() -> None:
+    """Encrypt what a release before 0.2 stored in plain; workers may go on."""
+    from collections import Counter
+
+    from stream_app.commands import keys as command
+
+    done: Counter[str] = Counter()
+    for piece in command.encrypt(_settings()):
+        done += piece
+    for name, count in done.most_common():
+        typer.echo(f"{count:8}  {name}")
+    typer.echo(f"{done.total():8}  values encrypted")
+
+
+@key_commands.command("move")
+def move_key() -> None:
+    """Move the pseudonym key out of the database to RAPPORT_PSEUDONYM_KEY_FILE."""
+    from stream_app.commands import keys as command
+
+    typer.echo(f"the pseudonym key is in {command.move(_settings())} now: back it up")
+
+
+@key_commands.command("rotate-pseudonyms")
+def rotate_pseudonyms() -> None:
+    """Give every speaker a new pseudonym. Stop workers and consoles before."""
+    from stream_app.commands import keys as command
+
+    count = command.rotate_pseudonyms(_settings())
+    typer.echo(f"{count} pseudonyms replaced; start workers and consoles again")
 
 
 def _version(asked: bool) -> None:

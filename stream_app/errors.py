@@ -10,7 +10,8 @@ RapportError
 ├── StoreError           the database rejected the statement; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
 │   ├── RowRefused       the database rejects these values; other rows may be accepted
-│   └── StaleState       another worker has updated the session since it was read
+│   ├── StaleState       another worker has updated the session since it was read
+│   └── SealingError     a key is missing, or a value cannot be decrypted
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
@@ -77,6 +78,10 @@ class RowRefused(StoreError):
 
 class StaleState(StoreError):
     """Another worker has updated a session since its state was read; read it again."""
+
+
+class SealingError(StoreError):
+    """A key is missing or cannot be read, or a stored value cannot be decrypted with it."""
 
 
 class BrokerUnavailable(RapportError):

@@ -59,5 +59,5 @@ def configure(level: str, form: LogFormat) -> None:
         silent.propagate = False
     if level != "DEBUG":
         logging.disable(logging.DEBUG)  # Faust formats debug lines for every event: 13-23 % of time
-        for name in QUIET:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    for name in QUIET:  # their debug lines quote whole records, which hold dialogue
+        logging.getLogger(name).setLevel(logging.INFO if level == "DEBUG" else logging.WARNING)

@@ -70,6 +70,17 @@ class Settings(BaseSettings):
         240.0, ge=0.0, description="How long to retry a commit before the worker exits"
     )
 
+    master_key: SecretStr | None = Field(
+        None, description="Master key of stored text; of several, the first encrypts"
+    )
+    master_key_file: Path | None = Field(
+        None, description="File with it; with SQLite by default next to the database"
+    )
+    pseudonym_key: SecretStr | None = Field(None, description="Key of pseudonyms")
+    pseudonym_key_file: Path | None = Field(
+        None, description="File with it; with SQLite by default next to the database"
+    )
+
     bundle: Path = Field(
         DEFAULT_BUNDLE, description="Model bundle: name of a shipped one, or a folder"
     )
@@ -112,6 +123,9 @@ class Settings(BaseSettings):
     redact: bool = Field(True, description="Mask personal details in stored text")
     keep_text_days: int = Field(
         30, ge=1, description="Days after which the text of turns is purged"
+    )
+    topic_days: int = Field(
+        7, ge=1, description="Retention of the topics that Rapport creates, in days"
     )
     keep_scores_days: int = Field(
         365, ge=1, description="Days after its last turn after which a session is purged"

@@ -1,3 +1,4 @@
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -108,3 +109,14 @@ def new_service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NewS
 @pytest.fixture
 def service(new_service: NewService) -> Service:
     return new_service()
+
+
+@pytest.fixture
+def log_settings_kept() -> object:
+    """Restores the logging configuration after commands that run in this process."""
+    root = logging.getLogger()
+    handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.disable(disabled)

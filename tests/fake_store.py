@@ -63,6 +63,10 @@ class FakeStore:
         self.ping()
         return self.erased_ids.intersection(session_ids)
 
+    def erasures_since(self, moment: datetime) -> bool:
+        self.ping()
+        return bool(self.erased_ids)
+
     def idle_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
     ) -> dict[str, Versioned]:

@@ -7,6 +7,7 @@ __all__ = [
     "doctor",
     "erase",
     "event_files",
+    "keys",
     "notify",
     "people",
     "replay",

@@ -1,6 +1,7 @@
 """``rapport dead-letters``: lists dead letters, and replays them after a fix."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 
@@ -37,9 +38,32 @@ async def read(settings: Settings) -> list[DeadLetterRecord]:
         BrokerUnavailable: no broker answers, or the topic is missing.
     """
     found: dict[str, DeadLetterRecord] = {}
-    async for item in _records(settings):
-        found.setdefault(item.letter.dead_letter_id, item)
+    async for key, item in _records(settings):
+        if item is None:
+            found.pop(key, None)
+        else:
+            found.setdefault(key, item)
     return list(found.values())
+
+
+async def ids_about(settings: Settings, session_ids: Sequence[str]) -> list[str]:
+    """Return the ids of dead letters that contain the id of one of the sessions.
+
+    Raises:
+        BrokerUnavailable: no broker answers, or the topic is missing.
+    """
+    names = [form for session_id in session_ids for form in _encoded(session_id)]
+    return [
+        item.letter.dead_letter_id
+        for item in await read(settings)
+        if any(name in item.raw for name in names)
+    ]
+
+
+def _encoded(session_id: str) -> set[bytes]:
+    """The forms that an id can have in JSON."""
+    quoted = (json.dumps(session_id, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    return {session_id.encode(), *(form.encode() for form in quoted)}
 
 
 def select(
@@ -83,7 +107,8 @@ async def resend(settings: Settings, found: Sequence[DeadLetterRecord]) -> int:
     return len(whole)
 
 
-async def _records(settings: Settings) -> AsyncIterator[DeadLetterRecord]:
+async def _records(settings: Settings) -> AsyncIterator[tuple[str, DeadLetterRecord | None]]:
+    """Yield dead letters with their ids; None for an id that was withdrawn by an erasure."""
     topic = settings.dead_letter_topic
     consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
     try:
@@ -102,7 +127,9 @@ async def _records(settings: Settings) -> AsyncIterator[DeadLetterRecord]:
                     header = dict(record.headers).get(DEAD_LETTER_HEADER)
                     if header is not None:
                         letter = msgspec.json.decode(header, type=DeadLetter)
-                        yield DeadLetterRecord(letter, record.value or b"")
+                        yield letter.dead_letter_id, DeadLetterRecord(letter, record.value or b"")
+                    elif record.value is None and record.key is not None:
+                        yield record.key.decode("utf-8", "replace"), None
     except KafkaError as problem:
         raise BrokerUnavailable(
             f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}); "

@@ -16,8 +16,9 @@ from sqlalchemy.exc import ArgumentError
 from stream_app import __version__, bootstrap
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import Settings
-from stream_app.store import log_positions, retention, schema
+from stream_app.store import encrypting, log_positions, pseudonym_key, retention, schema
 from stream_app.store.connection import masked_url
 from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
@@ -45,6 +46,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("broker", _broker),
         ("log", _log),
         ("notify", _notifications),
+        ("keys", _keys),
         ("privacy", _privacy),
         ("kept", _kept),
     ):
@@ -195,6 +197,43 @@ def _privacy(settings: Settings) -> str:
     consent = "required" if settings.require_consent else "NOT required"
     redaction = "on" if settings.redact else "OFF"
     return f"consent is {consent}, redaction of stored text is {redaction}"
+
+
+def _keys(settings: Settings) -> str:
+    """Whether the keys are there, fit this database, and are out of others' sight."""
+    file = _sqlite_file(settings)
+    if file is not None and not file.exists():
+        return "there is no database yet"
+    store = bootstrap.store(settings)
+    try:
+        master, pseudonym = store.secrets.master.source, store.secrets.pseudonym
+        if master.is_missing or pseudonym.is_missing:
+            store.keys.check(create=False)
+            pseudonym_key.check(store, pseudonym)
+            return "the first worker will create them next to the database"
+        ids, used = store.secrets.master.ids, store.keys.counts()
+        plain = encrypting.oldest_are_plain(store)
+        pseudonym_key.check(store, pseudonym)
+    finally:
+        store.close()
+    if missing := sorted(used.keys() - set(ids)):
+        raise RapportError(
+            f"the master keys {', '.join(missing)} are missing: the text of "
+            f"{sum(used[key] for key in missing)} sessions cannot be read. Add them to "
+            "RAPPORT_MASTER_KEY_FILE, behind the first key"
+        )
+    files = [master.file, pseudonym.file, file]
+    if exposed := [str(each) for each in files if each and readable_by_others(each)]:
+        raise RapportError(f"others may read {', '.join(exposed)}: chmod 600")
+    if plain:
+        raise RapportError(
+            "text that an earlier release stored is not encrypted: run `rapport keys encrypt`"
+        )
+    old = sum(count for key, count in used.items() if key != ids[0])
+    words = f"master key {ids[0]} encrypts the keys of {used.get(ids[0], 0)} sessions"
+    if old:
+        return f"{words}, older master keys those of {old}: `rapport keys rotate`"
+    return f"{words}; {len(ids) - 1} older master keys are unused"
 
 
 def _kept(settings: Settings) -> str:

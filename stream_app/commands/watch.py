@@ -65,6 +65,14 @@ class Wall:
                 self.fired += message.state is AlertState.FIRING
                 self.alerts.append(message)
 
+    def forget(self, session_id: str) -> None:
+        """Drop an erased session."""
+        self.cards.pop(session_id, None)
+        for score in [score for score in self.newest if score.session_id == session_id]:
+            self.newest.remove(score)
+        for alert in [alert for alert in self.alerts if alert.session_id == session_id]:
+            self.alerts.remove(alert)
+
     def render(self) -> RenderableType:
         """Render the wall, with the highest risk first."""
         return Group(self._sessions(), self._newest(), self._alerts())
@@ -177,11 +185,15 @@ async def show(settings: Settings, console: Console, from_start: bool = False) -
     async with messages(settings, from_start) as client:
         if not console.is_terminal:
             async for record in client:
-                _print_line(console, decode(record.value))
+                if record.value is not None:
+                    _print_line(console, decode(record.value))
             return
         with Live(wall.render(), console=console, refresh_per_second=4) as live:
             async for record in client:
-                wall.take(decode(record.value))
+                if record.value is not None:
+                    wall.take(decode(record.value))
+                else:
+                    wall.forget((record.key or b"").decode("utf-8", "replace"))
                 live.update(wall.render())
 
 

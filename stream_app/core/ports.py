@@ -75,11 +75,11 @@ class Scorer(Protocol):
 
 
 class Message(Struct, frozen=True, array_like=True):
-    """One Kafka record to be sent."""
+    """One Kafka record to be sent; without a value it says that the key's session was erased."""
 
     topic: str
     key: bytes
-    value: bytes
+    value: bytes | None
 
 
 class OutboxEntry(Struct, frozen=True):
@@ -109,6 +109,9 @@ class SessionStore(Protocol):
 
     def find_erased(self, session_ids: Sequence[str]) -> set[str]:
         """Those of some sessions that were erased: nothing of them is stored again."""
+
+    def erasures_since(self, moment: datetime) -> bool:
+        """Whether any session was erased since then, by the clock of the erasing machine."""
 
     def idle_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200

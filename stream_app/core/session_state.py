@@ -76,7 +76,8 @@ class Versioned(Struct):
 
     ``partition``: of the topic with the session's events. ``slots``: the stored rows of the
     window's turns, by seq. ``speakers``: speakers that are already stored. ``seen_at``: when its
-    latest event was appended, by a clock that no producer sets.
+    latest event was appended, by a clock that no producer sets. ``key``: the session's data key,
+    empty until one is stored.
     """
 
     state: SessionState
@@ -85,6 +86,7 @@ class Versioned(Struct):
     slots: dict[int, int] = field(default_factory=dict)
     speakers: set[tuple[str, str]] = field(default_factory=set)
     seen_at: datetime | None = None
+    key: bytes = b""
 
     @property
     def wakes_at(self) -> datetime | None:

@@ -13,6 +13,7 @@ from stream_app.store.queries import alerts as queries
 from stream_app.store.queries.alerts import Action, ActionKind, AlertRead
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
+from stream_app.store.session_keys import place, seal_optional, unseal_or_none
 from stream_app.store.tables import alert_actions, mutes
 
 
@@ -79,17 +80,21 @@ def record_action(
         person=person,
         at=datetime.now(UTC),
     )
-    row = {
-        "action_id": action.action_id,
-        "episode_id": episode_id,
-        "session_id": found.session_id,
-        "kind": kind.value,
-        "reason": action.reason,
-        "note": action.note,
-        "person": person,
-        "at": action.at,
-    }
+    where = place(alert_actions.c.note, found.session_id, action.action_id)
     with store.transaction() as connection:
+        key = store.keys.get_or_create(connection, found.session_id, action.at)
+        if key is None:
+            raise NoSuchAlert("the alert was erased in the meantime")
+        row = {
+            "action_id": action.action_id,
+            "episode_id": episode_id,
+            "session_id": found.session_id,
+            "kind": kind.value,
+            "reason": action.reason,
+            "note": seal_optional(key, action.note, where),
+            "person": person,
+            "at": action.at,
+        }
         connection.execute(sa.insert(alert_actions).values(row))
     after = queries.one(store, scope, episode_id)
     if after is None:
@@ -107,7 +112,11 @@ def create_mute(
     reason: str | None,
     person: str,
 ) -> Mute:
-    """Suppress notifications until a time. The reason is redacted like turn text."""
+    """Suppress notifications until a time.
+
+    The reason is redacted like turn text, and encrypted with a key of its own, because a mute
+    without a session may still quote one.
+    """
     created = Mute(
         mute_id=str(uuid.uuid4()),
         rule=rule,
@@ -121,6 +130,12 @@ def create_mute(
     )
     row = {name: getattr(created, name) for name in Mute.__slots__}
     with store.transaction() as connection:
+        if created.reason is not None:
+            key, new = store.keys.create(created.mute_id, created.at)
+            store.keys.write(connection, [new])
+            row["reason"] = seal_optional(
+                key, created.reason, place(mutes.c.reason, created.mute_id)
+            )
         connection.execute(sa.insert(mutes).values(row))
     return created
 
@@ -137,7 +152,9 @@ def mutes_in_force(store: Store, scope: Scope, now: datetime | None = None) -> l
         .order_by(mutes.c.until, mutes.c.mute_id)
     )
     with store.reading() as connection:
-        return [_mute(row) for row in connection.execute(query).mappings()]
+        found = connection.execute(query).mappings().all()
+        keys = store.keys.load(connection, [row["mute_id"] for row in found])
+    return [_mute(row, keys.get(row["mute_id"])) for row in found]
 
 
 def end_mute(store: Store, scope: Scope, mute_id: str) -> Mute:
@@ -158,7 +175,8 @@ def end_mute(store: Store, scope: Scope, mute_id: str) -> Mute:
         if found is None:
             raise NoSuchMute("there is no such mute, or it has ended")
         connection.execute(sa.update(mutes).where(mutes.c.mute_id == mute_id).values(ended_at=now))
-    return _mute({**found, "ended_at": now})
+        key = store.keys.load(connection, [mute_id]).get(mute_id)
+    return _mute({**found, "ended_at": now}, key)
 
 
 def _in_scope(scope: Scope, *, include_general: bool = False) -> list[sa.ColumnElement[bool]]:
@@ -174,5 +192,7 @@ def _in_scope(scope: Scope, *, include_general: bool = False) -> list[sa.ColumnE
     return [own]
 
 
-def _mute(row: Any) -> Mute:
-    return Mute(**{name: row[name] for name in Mute.__slots__})
+def _mute(row: Any, key: bytes | None) -> Mute:
+    values = {name: row[name] for name in Mute.__slots__}
+    reason = unseal_or_none(key, row["reason"], place(mutes.c.reason, row["mute_id"]))
+    return Mute(**{**values, "reason": reason})

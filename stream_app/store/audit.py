@@ -26,6 +26,7 @@ class AuditAction(Enum):
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
     ERASE = "erase"
+    CHANGE_KEYS = "change keys"
 
 
 @dataclass(frozen=True, slots=True)

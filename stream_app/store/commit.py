@@ -1,7 +1,7 @@
 """Writes a batch: builds the rows first, then writes them in one transaction."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -9,23 +9,30 @@ import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy import Connection, Table
 
+from stream_app.contracts.scores import SessionStatus
 from stream_app.core.batch import BatchResult, StoredTurn
 from stream_app.core.ports import LogPosition, Message
+from stream_app.core.session_state import Versioned
+from stream_app.sealing.envelope import seal
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
 from stream_app.store.connection import Database
 from stream_app.store.privacy import Privacy
 from stream_app.store.rows import Row
+from stream_app.store.session_keys import SessionKeys, place, seal_optional
 from stream_app.store.states import SessionStates
 
 
 class Prepared(Struct, frozen=True):
-    """The rows of a batch; ``tables``: each with whether existing rows are kept.
+    """The encrypted rows of a batch; ``tables``: each with whether existing rows are kept.
 
-    ``slots``: where the turns of each session's window are stored. ``speakers``: new speakers.
+    ``keys``: the data key of each session; ``new_keys``: rows of new ones. ``slots``: where the
+    turns of each session's window are stored. ``speakers``: new speakers.
     """
 
     now: datetime
+    keys: dict[str, bytes]
+    new_keys: list[Row]
     states: list[Row]
     slots: dict[str, windows.Slots]
     speakers: list[Row]
@@ -37,15 +44,34 @@ class _Rollback(Exception):
 
 
 def prepare(
-    privacy: Privacy, now: datetime, result: BatchResult, observe_redaction: Callable[[float], None]
+    privacy: Privacy,
+    session_keys: SessionKeys,
+    stored_keys: Mapping[str, bytes],
+    now: datetime,
+    result: BatchResult,
+    observe_redaction: Callable[[float], None],
 ) -> Prepared:
-    """Build the rows of a batch before the transaction begins, to keep it short."""
+    """Build the rows of a batch before the transaction begins, to keep it short.
+
+    ``stored_keys``: keys of sessions whose state was not loaded with one.
+
+    Raises:
+        SealingError: there is no master key.
+    """
     sessions = result.sessions
     for versioned in sessions.values():
         versioned.seen_at = versioned.seen_at or now
     statuses = {score.session_id: score.status for score in result.session_scores}
+    keys = {name: v.key or stored_keys.get(name, b"") for name, v in sessions.items()}
+    new_keys = []
+    for session_id in [name for name, key in keys.items() if not key]:
+        keys[session_id], row = session_keys.create(session_id, now)
+        new_keys.append(row)
     split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
     turns = [_turn_row(turn, privacy, now, observe_redaction) for turn in result.turns]
+    for turn in turns:
+        where = place(tables.turns.c.text, turn["session_id"], turn["seq"])
+        turn["text"] = seal_optional(keys[turn["session_id"]], turn["text"], where)
     speakers = [
         rows.speaker_row(turn)
         for turn in turns
@@ -53,12 +79,18 @@ def prepare(
     ]
     return Prepared(
         now,
-        [rows.state_row(v, statuses[key], split[key].state) for key, v in sessions.items()],
+        keys,
+        new_keys,
+        [_state_row(v, statuses[name], split[name].state, keys) for name, v in sessions.items()],
         {session_id: item.slots for session_id, item in split.items()},
         speakers,
         [
-            (tables.window_turns, [row for item in split.values() for row in item.turns], False),
-            (tables.sessions, [rows.session_row(v.state, now) for v in sessions.values()], False),
+            (
+                tables.window_turns,
+                [_sealed_window(row, keys) for item in split.values() for row in item.turns],
+                False,
+            ),
+            (tables.sessions, [_session_row(v, now, keys) for v in sessions.values()], False),
             (tables.turns, turns, True),
             (tables.session_speakers, speakers, True),
             (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
@@ -76,6 +108,7 @@ def prepare(
 def commit(
     database: Database,
     states: SessionStates,
+    session_keys: SessionKeys,
     prepared: Prepared,
     result: BatchResult,
     messages: Sequence[Message],
@@ -87,10 +120,11 @@ def commit(
     """
     position_rows = [rows.position_row(position, prepared.now) for position in positions]
     with database.transaction() as connection:
-        outbox_id = _write(connection, database, states, prepared, messages)
+        outbox_id = _write(connection, database, states, session_keys, prepared, messages)
         database.upsert(connection, tables.log_positions, position_rows, keep=False)
     for session_id, versioned in result.sessions.items():
         versioned.version += 1
+        versioned.key = prepared.keys[session_id]
         versioned.slots = prepared.slots[session_id]
     for row in prepared.speakers:
         result.sessions[row["session_id"]].speakers.add(_speaker(row))
@@ -98,11 +132,15 @@ def commit(
 
 
 def dry_run(
-    database: Database, states: SessionStates, prepared: Prepared, messages: Sequence[Message]
+    database: Database,
+    states: SessionStates,
+    session_keys: SessionKeys,
+    prepared: Prepared,
+    messages: Sequence[Message],
 ) -> None:
     """Write a batch and roll it back."""
     with suppress(_Rollback), database.transaction() as connection:
-        _write(connection, database, states, prepared, messages)
+        _write(connection, database, states, session_keys, prepared, messages)
         raise _Rollback
 
 
@@ -110,13 +148,36 @@ def _write(
     connection: Connection,
     database: Database,
     states: SessionStates,
+    session_keys: SessionKeys,
     prepared: Prepared,
     messages: Sequence[Message],
 ) -> int | None:
     states.write(connection, prepared.states)
+    session_keys.write(connection, prepared.new_keys)
     for table, values, keep in prepared.tables:
         database.upsert(connection, table, values, keep=keep)
     return _write_outbox(connection, messages, prepared.now)
+
+
+def _state_row(
+    versioned: Versioned, status: SessionStatus, packed: bytes, keys: Mapping[str, bytes]
+) -> Row:
+    state = versioned.state
+    where = place(tables.session_states.c.state, state.session_id, state.bundle)
+    return rows.state_row(versioned, status, seal(keys[state.session_id], packed, where))
+
+
+def _sealed_window(row: Row, keys: Mapping[str, bytes]) -> Row:
+    identity = row["session_id"], row["bundle"], row["slot"]
+    where = place(tables.window_turns.c.turn, *identity)
+    return {**row, "turn": seal(keys[row["session_id"]], row["turn"], where)}
+
+
+def _session_row(versioned: Versioned, now: datetime, keys: Mapping[str, bytes]) -> Row:
+    row = rows.session_row(versioned.state, now)
+    session_id = row["session_id"]
+    where = place(tables.sessions.c.end_reason, session_id)
+    return {**row, "end_reason": seal_optional(keys[session_id], row["end_reason"], where)}
 
 
 def _turn_row(

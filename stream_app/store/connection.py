@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 import sqlalchemy as sa
+import structlog
 from sqlalchemy import URL, Connection, Engine, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
@@ -23,13 +24,19 @@ from sqlalchemy.exc import (
 )
 
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
+from stream_app.sealing.sources import OTHERS, OWNER_ONLY
 from stream_app.store import tables
 from stream_app.store.rows import Row
+from stream_app.store.secrets import sqlite_file
 from stream_app.store.statements import Statement, as_json
+
+log = structlog.get_logger(__name__)
 
 READ_ONLY: Final = "rapport_read_only"
 SQLITE_CACHE_KIB: Final = 16 * 1024
 SQLITE_LOG_PAGES: Final = 4000
+SCRUB_TRIES: Final = 3
+"""Each waits for writers and readers as long as the busy timeout."""
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
@@ -95,6 +102,22 @@ class Database:
         """Raise StoreUnavailable if the database does not answer."""
         with self.reading() as connection:
             connection.execute(sa.text("SELECT 1"))
+
+    def scrub(self) -> bool:
+        """Write SQLite's log back and truncate it; False if somebody kept reading meanwhile.
+
+        What was deleted is overwritten in the database file (``secure_delete``), but not in the
+        log. PostgreSQL recycles its log by itself.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return True
+        with translate_errors(), self.engine.connect() as connection:
+            raw = connection.connection.cursor()
+            for _ in range(SCRUB_TRIES):
+                [(busy, *_)] = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                if not busy:
+                    return True
+        return False
 
     def close(self) -> None:
         """Close all connections."""
@@ -168,12 +191,14 @@ def open_engine(url: str, connections: int) -> Engine:
             f"RAPPORT_DATABASE_URL names {parsed.get_backend_name()}; "
             "Rapport supports postgresql and sqlite"
         )
-    if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
-        folder = Path(str(parsed.database)).parent
+    file = sqlite_file(parsed)
+    if file is not None:
+        folder = file.parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise StoreError(f"{folder} cannot be created: {problem.strerror}") from problem
+        _restrict_mode(file)
     server = parsed.get_backend_name() == "postgresql"
     pool = {"pool_pre_ping": True, "pool_size": connections} if server else {}
     engine = sa.create_engine(
@@ -189,6 +214,20 @@ def open_engine(url: str, connections: int) -> Engine:
     else:
         event.listen(engine, "connect", _set_utc)
     return engine
+
+
+def _restrict_mode(file: Path) -> None:
+    """Set the mode of an SQLite file to 0600; SQLite creates its log with the same mode."""
+    try:
+        file.touch(mode=OWNER_ONLY)
+        if file.stat().st_mode & OTHERS:
+            file.chmod(OWNER_ONLY)
+        for suffix in ("-wal", "-shm"):
+            companion = file.with_name(f"{file.name}{suffix}")
+            if companion.exists() and companion.stat().st_mode & OTHERS:
+                companion.chmod(OWNER_ONLY)
+    except OSError as problem:  # not our file; `rapport doctor` reports it
+        log.warning("database.mode", file=str(file), problem=problem.strerror)
 
 
 def masked_url(url: str | URL) -> str:
@@ -214,6 +253,7 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
         "busy_timeout=10000",
         f"cache_size=-{SQLITE_CACHE_KIB}",
         f"wal_autocheckpoint={SQLITE_LOG_PAGES}",
+        "secure_delete=ON",
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -4,7 +4,7 @@ A decision never changes the model's score.
 """
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
@@ -22,6 +22,7 @@ from stream_app.store.scored_turns import (
     StateConflict,
     find_scored_turn,
 )
+from stream_app.store.session_keys import place, seal_optional, unseal_or_none
 from stream_app.store.tables import disputes
 
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:dispute")
@@ -110,7 +111,11 @@ def contest(
             decided_at=None,
             answer=None,
         )
+        key = store.keys.get_or_create(connection, session_id, dispute.at)
+        if key is None:
+            raise NotFound("the session was erased in the meantime")
         row = {name: getattr(dispute, name) for name in Dispute.__slots__}
+        row["note"] = seal_optional(key, dispute.note, _place(disputes.c.note, dispute))
         try:
             connection.execute(sa.insert(disputes).values(row))
         except IntegrityError:
@@ -130,17 +135,22 @@ def decide(
     found = one(store, person.scope, dispute_id)
     if found is None:
         raise NotFound("there is no such dispute")
-    answered = (
-        sa.update(disputes)
-        .where(disputes.c.dispute_id == dispute_id, disputes.c.decision.is_(None))
-        .values(
-            decision=decision.value,
-            decided_by=person.name,
-            decided_at=datetime.now(UTC),
-            answer=store.privacy.redacted(answer),
-        )
-    )
+    now = datetime.now(UTC)
     with store.transaction() as connection:
+        key = store.keys.get_or_create(connection, found.session_id, now)
+        if key is None:
+            raise NotFound("the dispute was erased in the meantime")
+        where = _place(disputes.c.answer, found)
+        answered = (
+            sa.update(disputes)
+            .where(disputes.c.dispute_id == dispute_id, disputes.c.decision.is_(None))
+            .values(
+                decision=decision.value,
+                decided_by=person.name,
+                decided_at=now,
+                answer=seal_optional(key, store.privacy.redacted(answer), where),
+            )
+        )
         written = connection.execute(answered).rowcount
     if not written:
         raise StateConflict("this dispute has already been decided")
@@ -210,13 +220,24 @@ def _find(
         .limit(limit)
     )
     with store.reading() as connection:
-        return [_dispute(row) for row in connection.execute(query).mappings()]
+        found = connection.execute(query).mappings().all()
+        keys = store.keys.load(connection, sorted({row["session_id"] for row in found}))
+    return [_dispute(row, keys.get(row["session_id"])) for row in found]
 
 
-def _dispute(row: sa.RowMapping) -> Dispute:
+def _dispute(row: sa.RowMapping, key: bytes | None) -> Dispute:
     values: dict[str, Any] = {name: row[name] for name in Dispute.__slots__}
     values["decision"] = Decision(row["decision"]) if row["decision"] else None
-    return Dispute(**values)
+    stored = Dispute(**values)
+    return replace(
+        stored,
+        note=unseal_or_none(key, stored.note, _place(disputes.c.note, stored)) or "",
+        answer=unseal_or_none(key, stored.answer, _place(disputes.c.answer, stored)),
+    )
+
+
+def _place(column: sa.Column[str], dispute: Dispute) -> str:
+    return place(column, dispute.session_id, dispute.dispute_id)
 
 
 def _id(*parts: str | int) -> str:

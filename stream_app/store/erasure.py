@@ -1,33 +1,40 @@
-"""Erases sessions: all of their rows, and unpublished messages.
+"""Erases sessions: their keys, all of their rows, and unpublished messages.
 
-The audit trail is kept: it records who read what, and contains no dialogue. A keyed digest of each
-erased session's id is stored, so that a worker that re-reads the log, or has the session in memory,
-does not store it again.
+Without its key, remaining copies of a session's text cannot be decrypted. The audit trail is kept:
+it records who read what, and contains no dialogue; an erased session appears in it as a keyed
+digest of its id. The same digest ensures that a worker that re-reads the log, or has the
+session in memory, does not store it again.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from stream_app.core.ports import Message
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import tables
 from stream_app.store.repository import Store
 
 SESSIONS_PER_BATCH: Final = 200
+_FIRST: Final = (tables.session_states, tables.sessions, tables.session_keys)
 SESSION_TABLES: Final = (
-    tables.session_states,
+    *_FIRST,
     *(
         table
         for table in tables.metadata.sorted_tables
-        if "session_id" in table.c and table not in (tables.session_states, tables.audit)
+        if "session_id" in table.c and table not in (*_FIRST, tables.audit)
     ),
 )
-"""States first: this waits for concurrent commits, and makes later ones fail."""
+"""States and sessions first: this waits for concurrent writers, and makes later ones fail."""
+ERASED: Final = "erased:"
+"""Prefix of the digest of an erased session in the audit trail."""
+ERASED_COUNSELLOR: Final = "counsellor (erased)"
+CLOCK_TOLERANCE: Final = timedelta(minutes=10)
 
 
 class StoredCounts(Struct, frozen=True):
@@ -35,6 +42,22 @@ class StoredCounts(Struct, frozen=True):
 
     sessions: int
     turns: int
+
+
+class Erased(Struct, frozen=True):
+    """What an erasure did in the database.
+
+    ``removed``: deleted rows by table, including keys. ``reasons``: number of deleted reasons of
+    mutes of a rule or team. ``audited``: number of changed entries of the audit trail.
+    ``outbox_ids``: outbox rows with the notifications of consumers. ``scrubbed``: whether SQLite's
+    log was truncated.
+    """
+
+    removed: Counter[str]
+    reasons: int
+    audited: int
+    outbox_ids: list[int]
+    scrubbed: bool
 
 
 def sessions_of(store: Store, speaker_id: str) -> list[str]:
@@ -60,31 +83,47 @@ def count_stored(store: Store, session_ids: Sequence[str]) -> StoredCounts:
     return StoredCounts(sessions, turns)
 
 
-def erase(store: Store, session_ids: Sequence[str], now: datetime) -> Counter[str]:
-    """Erase sessions permanently; return the number of deleted rows by table.
+def erase(
+    store: Store, session_ids: Sequence[str], now: datetime, topics: Sequence[str] = ()
+) -> Erased:
+    """Destroy the sessions' keys and erase the sessions permanently.
+
+    ``topics``: keyed by session id; their consumers are notified by records without a value.
 
     Raises:
         StoreError: the database failed; already erased sessions stay erased.
     """
     removed: Counter[str] = Counter()
+    reasons = audited = 0
+    outbox_ids: list[int] = []
     for some in _batches(session_ids):
         marks = [{"digest": store.privacy.pseudonym(key), "at": now} for key in some]
         with store.transaction() as connection:
             store.upsert(connection, tables.erasures, marks, keep=True)
+            reasons += _delete_mute_reasons(connection, some)
             removed += delete_sessions(connection, some)
-    return removed
+            audited += _pseudonymise_audit(connection, store, some)
+            outbox_ids += _notify_consumers(connection, some, topics, now)
+    return Erased(removed, reasons, audited, outbox_ids, store.scrub())
 
 
-def delete_baselines(store: Store, speaker_id: str) -> Counter[str]:
-    """Delete a counsellor's baselines; return the number of deleted rows by table."""
-    table = tables.baselines
+def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:
+    """Delete a counsellor's baselines, and the pseudonym from the audit trail.
+
+    Returns the number of deleted rows by table.
+    """
+    table, audit = tables.baselines, tables.audit
+    pseudonym = store.privacy.pseudonym(speaker_id)
     with store.transaction() as connection:
         deleted = connection.execute(
-            sa.delete(table).where(
-                table.c.scope == "counsellor",
-                table.c.key == store.privacy.pseudonym(speaker_id),
-            )
+            sa.delete(table).where(table.c.scope == "counsellor", table.c.key == pseudonym)
         )
+        connection.execute(
+            sa.update(audit)
+            .where(audit.c.detail == f"counsellor {pseudonym}")
+            .values(detail=ERASED_COUNSELLOR)
+        )
+    store.scrub()
     return Counter({table.name: deleted.rowcount}) if deleted.rowcount else Counter()
 
 
@@ -92,6 +131,10 @@ def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Count
     """Delete all rows of these sessions; return their number by table, without zeros."""
     removed: Counter[str] = Counter()
     alerts = sa.select(tables.alerts.c.alert_id).where(tables.alerts.c.session_id.in_(session_ids))
+    mutes, keys = tables.mutes, tables.session_keys
+    of_mutes = sa.select(mutes.c.mute_id).where(mutes.c.session_id.in_(session_ids))
+    deleted = connection.execute(sa.delete(keys).where(keys.c.session_id.in_(of_mutes)))
+    removed[keys.name] += deleted.rowcount
     for table in SESSION_TABLES:
         if table is tables.alerts:
             deliveries = tables.deliveries
@@ -112,12 +155,73 @@ def _batches(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield session_ids[first : first + SESSIONS_PER_BATCH]
 
 
+def _delete_mute_reasons(connection: Connection, session_ids: Sequence[str]) -> int:
+    """Delete the reasons of mutes of a rule or team that covered one of the sessions.
+
+    They may quote the session. The mutes stay in force. Returns the number of deleted reasons.
+    """
+    mutes, sessions, turns, alerts = tables.mutes, tables.sessions, tables.turns, tables.alerts
+    began = (
+        sa.select(turns.c.session_id, sa.func.min(turns.c.stored_at).label("at"))
+        .where(turns.c.session_id.in_(session_ids))
+        .group_by(turns.c.session_id)
+        .subquery()
+    )
+    query = (
+        sa.select(sessions.c.session_id, sessions.c.team, began.c.at)
+        .outerjoin(began, began.c.session_id == sessions.c.session_id)
+        .where(sessions.c.session_id.in_(session_ids))
+    )
+    rules: dict[str, set[str]] = {}
+    fired = sa.select(alerts.c.session_id, alerts.c.rule).distinct()
+    for session_id, rule in connection.execute(fired.where(alerts.c.session_id.in_(session_ids))):
+        rules.setdefault(session_id, set()).add(rule)
+    cleared: set[str] = set()
+    for row in connection.execute(query).all():
+        covering = sa.select(mutes.c.mute_id).where(
+            mutes.c.session_id.is_(None),
+            mutes.c.reason.is_not(None),
+            mutes.c.team.is_(None) | (mutes.c.team == row.team),
+            mutes.c.rule.is_(None) | mutes.c.rule.in_(rules.get(row.session_id, ())),
+        )
+        if row.at is not None:  # earlier ones cannot refer to it
+            covering = covering.where(mutes.c.at >= row.at - CLOCK_TOLERANCE)
+        cleared.update(connection.scalars(covering))
+    keys = tables.session_keys
+    connection.execute(sa.update(mutes).where(mutes.c.mute_id.in_(cleared)).values(reason=None))
+    connection.execute(sa.delete(keys).where(keys.c.session_id.in_(cleared)))
+    return len(cleared)
+
+
+def _pseudonymise_audit(connection: Connection, store: Store, session_ids: Sequence[str]) -> int:
+    """Replace the sessions' ids in the audit trail by keyed digests; return their number."""
+    audit, changed = tables.audit, 0
+    for session_id in session_ids:
+        named = sa.update(audit).where(audit.c.session_id == session_id)
+        digest = ERASED + store.privacy.pseudonym(session_id)
+        changed += connection.execute(named.values(session_id=digest)).rowcount
+    return changed
+
+
+def _notify_consumers(
+    connection: Connection, session_ids: Sequence[str], topics: Sequence[str], now: datetime
+) -> list[int]:
+    """Store a record without a value per session and topic in the outbox; return the row's id."""
+    if not topics:
+        return []
+    messages = [Message(topic, key.encode(), None) for key in session_ids for topic in topics]
+    row = {"created_at": now, "messages": outbox_codec.pack(messages)}
+    inserted = connection.execute(sa.insert(tables.outbox).values(row))
+    key = inserted.inserted_primary_key
+    return [int(key[0])] if key is not None else []
+
+
 def _delete_unpublished(connection: Connection, keys: set[bytes]) -> int:
     """Remove unpublished messages with these keys from the outbox; return their number."""
     table, deleted = tables.outbox, 0
     for row in connection.execute(sa.select(table.c.id, table.c.messages)).all():
         messages = outbox_codec.unpack(row.messages)
-        kept = [message for message in messages if message.key not in keys]
+        kept = [message for message in messages if message.key not in keys or not message.value]
         if len(kept) == len(messages):
             continue
         deleted += len(messages) - len(kept)

@@ -35,19 +35,27 @@ _INTRODUCTION = re.compile(
 
 
 class Privacy(Struct, frozen=True):
-    """``key``: secret of the installation, makes pseudonyms."""
+    """``key``: secret of the installation, makes pseudonyms; ``later``: keys of its rotations."""
 
     key: bytes
     redact: bool = True
+    later: tuple[bytes, ...] = ()
 
     def pseudonym(self, speaker_id: str) -> str:
         """The same speaker always gets the same pseudonym; 32 hex digits."""
-        keyed = hashlib.blake2b(speaker_id.encode(), key=self.key[:64], digest_size=16)
-        return keyed.hexdigest()
+        name = speaker_id
+        for key in (self.key, *self.later):
+            name = pseudonym_of(name, key)
+        return name
 
     def redacted(self, text: str) -> str:
         """``text`` with personal details masked, if redaction is on."""
         return redact(text) if self.redact else text
+
+
+def pseudonym_of(name: str, key: bytes) -> str:
+    """One step of the chain: a name, or the pseudonym under the key before, under this key."""
+    return hashlib.blake2b(name.encode(), key=key[:64], digest_size=16).hexdigest()
 
 
 def redact(text: str) -> str:

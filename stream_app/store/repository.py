@@ -3,9 +3,9 @@
 The calls block; the worker runs them in a separate thread.
 """
 
-import secrets
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -14,29 +14,33 @@ from sqlalchemy import Engine
 from stream_app.core.batch import BatchResult
 from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import Versioned
+from stream_app.sealing.sources import KeySource
 from stream_app.store import outbox as outbox_codec
-from stream_app.store import tables
+from stream_app.store import pseudonym_key, tables
 from stream_app.store.commit import Prepared, commit, dry_run, prepare
 from stream_app.store.connection import Database, open_engine
 from stream_app.store.privacy import Privacy
+from stream_app.store.secrets import Secrets, secrets_of
+from stream_app.store.session_keys import SessionKeys
 from stream_app.store.states import SessionStates
 
-PSEUDONYM_KEY: Final = "pseudonym_key"
 COOKIE_KEY: Final = "cookie_key"
 
 
 class Store(Database):
     """An open database. Create it with ``open_store``."""
 
-    def __init__(self, engine: Engine, now: Callable[[], datetime]) -> None:
+    def __init__(self, engine: Engine, now: Callable[[], datetime], secrets: Secrets) -> None:
         super().__init__(engine)
         self._now = now
         self.privacy = Privacy(key=b"", redact=True)
         self.observe_redaction: Callable[[float], None] = lambda _: None
-        self.states = SessionStates(self)
+        self.secrets = secrets
+        self.keys = SessionKeys(self, secrets.master)
+        self.states = SessionStates(self, self.keys)
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
-        """Register the bundle and load what commits need: pseudonym key and primary keys."""
+        """Register the bundle and load what commits need: keys and primary keys."""
         with self.transaction() as connection:
             self.upsert(
                 connection,
@@ -55,8 +59,14 @@ class Store(Database):
         self.load_primary_keys()
 
     def load_privacy(self, redact: bool) -> None:
-        """Load the installation's pseudonym key; create it at first use."""
-        self.privacy = Privacy(key=bytes.fromhex(self._secret(PSEUDONYM_KEY)), redact=redact)
+        """Load the installation's keys, for pseudonyms and for encryption.
+
+        Raises:
+            SealingError: one is missing, or is not the one of this database.
+        """
+        self.keys.check()
+        first, *later = pseudonym_key.read(self, self.secrets.pseudonym)
+        self.privacy = Privacy(key=first, redact=redact, later=tuple(later))
 
     def cookie_key(self) -> str:
         """The secret key that signs the console's cookies."""
@@ -66,7 +76,7 @@ class Store(Database):
         """A secret of the installation, created at first use."""
         table = tables.installation
         with self.transaction() as connection:
-            new = [{"name": name, "value": secrets.token_hex(32)}]
+            new = [{"name": name, "value": token_hex(32)}]
             self.upsert(connection, table, new, keep=True)
             found = connection.scalar(sa.select(table.c.value).where(table.c.name == name))
         return str(found)
@@ -83,6 +93,12 @@ class Store(Database):
         query = sa.select(tables.erasures.c.digest).where(tables.erasures.c.digest.in_(digests))
         with self.reading() as connection:
             return {digests[digest] for digest in connection.scalars(query)}
+
+    def erasures_since(self, moment: datetime) -> bool:
+        """Whether any session was erased since then, by the clock of the erasing machine."""
+        query = sa.select(tables.erasures.c.digest).where(tables.erasures.c.at >= moment).limit(1)
+        with self.reading() as connection:
+            return connection.scalar(query) is not None
 
     def idle_sessions(
         self, bundle: str, before: datetime, partitions: Sequence[int] | None, limit: int = 200
@@ -118,7 +134,8 @@ class Store(Database):
             RowRefused: the database rejected values of a row.
             StoreError: the database rejected the batch for another reason.
         """
-        return commit(self, self.states, self._prepared(result), result, messages, positions)
+        prepared = self._prepared(result)
+        return commit(self, self.states, self.keys, prepared, result, messages, positions)
 
     def dry_run(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
         """Write a batch and roll it back, to test whether the database accepts it.
@@ -126,10 +143,15 @@ class Store(Database):
         Raises:
             StoreError: as ``commit``.
         """
-        dry_run(self, self.states, self._prepared(result), messages)
+        dry_run(self, self.states, self.keys, self._prepared(result), messages)
 
     def _prepared(self, result: BatchResult) -> Prepared:
-        return prepare(self.privacy, self._now(), result, self.observe_redaction)
+        without = [name for name, versioned in result.sessions.items() if not versioned.key]
+        stored: dict[str, bytes] = {}
+        if without:  # another bundle, or a purged state, may have left one
+            with self.reading() as connection:
+                stored = self.keys.load(connection, without)
+        return prepare(self.privacy, self.keys, stored, self._now(), result, self.observe_redaction)
 
     def outbox_ids(self, limit: int = 1000) -> list[int]:
         """Ids of unpublished outbox rows, oldest first."""
@@ -155,13 +177,18 @@ def open_store(
     url: str,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connections: int = 5,
+    master: KeySource | None = None,
+    pseudonym: KeySource | None = None,
 ) -> Store:
     """Open a database by its SQLAlchemy URL (``postgresql+psycopg://…`` or ``sqlite:///…``).
 
     Does not connect yet: call ``Store.prepare`` before the first commit. ``connections``: size of
     the pool on PostgreSQL.
+    ``master``, ``pseudonym``: keys outside the database; by default in files next to an SQLite
+    database.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
     """
-    return Store(open_engine(url, connections), now)
+    engine = open_engine(url, connections)
+    return Store(engine, now, secrets_of(engine.url, master, pseudonym))

@@ -23,15 +23,17 @@ def position_row(position: LogPosition, now: datetime) -> Row:
 
 
 def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
-    """A turn, with redacted text and the speaker's pseudonym."""
+    """A turn, with redacted text (not yet encrypted) and the speaker's pseudonym."""
     turn = stored.turn
+    text = privacy.redacted(turn.text)
     return {
         "session_id": turn.session_id,
         "seq": turn.seq,
         "turn_id": turn.turn_id,
         "speaker": privacy.pseudonym(turn.speaker_id),
         "role": turn.speaker_role.value,
-        "text": privacy.redacted(turn.text),
+        "text": text,
+        "chars": len(text),
         "occurred_at": turn.occurred_at,
         "late": stored.late,
         "produced_at": stored.produced_at,

@@ -10,18 +10,21 @@ from sqlalchemy import Connection
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.session_state import Versioned
-from stream_app.errors import StaleState
+from stream_app.errors import RowRefused, SealingError, StaleState
+from stream_app.sealing.envelope import MARK, unseal
 from stream_app.store import tables, windows
 from stream_app.store.connection import Database
 from stream_app.store.rows import Row
+from stream_app.store.session_keys import SessionKeys, place
 from stream_app.store.statements import Statement
 
 
 class SessionStates:
     """The table of session states; see ``core.ports.SessionStore``."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, keys: SessionKeys) -> None:
         self._database = database
+        self._keys = keys
         self._new_states = self._states_insert()
         self._known_states = self._states_update()
 
@@ -48,11 +51,25 @@ class SessionStates:
                     found[session_id] = raw, version, partition, seen_at
                 else:
                     turns_of[session_id][slot] = raw
+            keys = self._keys.load(connection, list(found))
         known: dict[str, Versioned] = {}
         for session_id in filter(found.__contains__, session_ids):
             raw, version, partition, seen_at = found[session_id]
-            state, slots = windows.join_state(raw, turns_of[session_id])
-            known[session_id] = Versioned(state, version, partition, slots, seen_at=seen_at)
+            key = keys.get(session_id)
+            if key is None and raw.startswith(MARK):
+                continue  # it was erased between the two queries
+            try:
+                unsealed = {
+                    slot: unseal(key, turn, place(turns.c.turn, session_id, bundle, slot))
+                    for slot, turn in turns_of[session_id].items()
+                }
+                raw = unseal(key, raw, place(states.c.state, session_id, bundle))
+            except SealingError as problem:  # of one session: the others go on
+                raise RowRefused(f"the state of a session is damaged: {problem}") from None
+            state, slots = windows.join_state(raw, unsealed)
+            known[session_id] = Versioned(
+                state, version, partition, slots, seen_at=seen_at, key=key or b""
+            )
         return known
 
     def idle(

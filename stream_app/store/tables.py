@@ -98,7 +98,7 @@ sessions = Table(
     Column("started_at", UtcDateTime),
     Column("last_activity_at", UtcDateTime),
     Column("ended_at", UtcDateTime),
-    Column("end_reason", String(200)),
+    Column("end_reason", Text),
     Column("stored_at", UtcDateTime),
 )
 
@@ -138,6 +138,7 @@ turns = Table(
     Column("speaker", String(64), nullable=False),
     Column("role", String(10), nullable=False),
     Column("text", Text),
+    Column("chars", Integer),
     Column("occurred_at", UtcDateTime, nullable=False),
     Column("late", Boolean, nullable=False),
     Column("produced_at", UtcDateTime),
@@ -355,7 +356,7 @@ mutes = Table(
     _id("session_id"),
     _id("team"),
     Column("until", UtcDateTime, nullable=False),
-    Column("reason", String(200)),
+    Column("reason", Text),
     Column("person", String(100), nullable=False),
     Column("at", UtcDateTime, nullable=False),
     Column("ended_at", UtcDateTime),
@@ -425,6 +426,15 @@ audit = Table(
     Column("action", String(30), nullable=False),
     _id("session_id", index=True),
     Column("detail", String(500)),
+)
+
+session_keys = Table(
+    "session_keys",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("master_key", String(16), nullable=False),
+    Column("wrapped", LargeBinary, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
 )
 
 erasures = Table(

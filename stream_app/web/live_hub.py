@@ -22,6 +22,8 @@ from stream_app.store.queries.scope import Scope
 
 REPLAY_BUFFER: Final = 5_000
 """Events kept for ``Last-Event-ID``; about 1 kB each."""
+ERASED_SESSIONS: Final = 5_000
+"""Erased sessions whose late events are ignored."""
 CLIENT_QUEUE: Final = 500
 """Events that may be queued for one client; if it falls further behind, it gets a ``resync``."""
 MAX_CLIENTS: Final = 500
@@ -120,6 +122,11 @@ class Client:
         self._queue.append(event)
         self._available.set()
 
+    def drop(self, session_id: str) -> None:
+        """Remove the queued events of a session."""
+        kept = [event for event in self._queue if event.session_id != session_id]
+        self._queue = deque(kept)
+
     async def take(self, timeout: float) -> list[LiveEvent]:
         """Remove and return all queued events; empty if none arrives within ``timeout`` seconds."""
         if not self._queue:
@@ -151,6 +158,7 @@ class Hub:
         self._max_clients = max_clients
         self._clients: set[Client] = set()
         self._seen_actions: OrderedDict[str, None] = OrderedDict()
+        self._erased: OrderedDict[str, None] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -210,11 +218,29 @@ class Hub:
         deidentified: str | None = None,
     ) -> None:
         """Number an event, keep it for replay and queue it for matching clients."""
+        if session_id in self._erased:
+            return
         self._number += 1
         event = LiveEvent(self._number, kind, data, session_id, routing, deidentified)
         self._ring.append(event)
         for client in self._clients:
             client.put(event)
+
+    def forget(self, session_id: str) -> None:
+        """Drop all buffered and queued events of an erased session, and ignore later ones.
+
+        Clients reload their pages.
+        """
+        if session_id in self._erased:
+            return
+        self._erased[session_id] = None
+        while len(self._erased) > ERASED_SESSIONS:
+            self._erased.popitem(last=False)
+        kept = [event for event in self._ring if event.session_id != session_id]
+        self._ring = deque(kept, maxlen=self._ring.maxlen)
+        for client in self._clients:
+            client.drop(session_id)
+        self.broadcast(LiveEventKind.RESYNC, "{}")
 
     def mark_stale(self, since: str) -> None:
         """Tell clients that the broker is unavailable; ``since`` is an RFC 3339 time."""

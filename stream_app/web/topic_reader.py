@@ -69,6 +69,10 @@ class RoutingCache:
                     self._keep(key, now, found[key])
         return found
 
+    def forget(self, session_id: str) -> None:
+        """Evict a session."""
+        self._cached.pop(session_id, None)
+
     def _keep(self, key: str, now: float, routing: SessionRouting) -> None:
         self._cached.pop(key, None)
         self._cached[key] = (now, routing)
@@ -152,6 +156,9 @@ class TopicReader:
         messages: list[Output | AlertActionMessage] = []
         for records in fetched.values():
             for record in records:
+                if record.value is None:
+                    self._forget((record.key or b"").decode("utf-8", "replace"), cache, messages)
+                    continue
                 try:
                     is_action = record.topic == self._action_topic
                     messages.append(_action(record.value) if is_action else decode(record.value))
@@ -166,6 +173,17 @@ class TopicReader:
                 self._hub.broadcast_action(message, session_routing)
             else:
                 self._hub.broadcast_message(message, session_routing)
+
+    def _forget(
+        self,
+        session_id: str,
+        cache: RoutingCache,
+        messages: list[Output | AlertActionMessage],
+    ) -> None:
+        """Drop everything about an erased session."""
+        messages[:] = [message for message in messages if message.session_id != session_id]
+        cache.forget(session_id)
+        self._hub.forget(session_id)
 
 
 def _problem(reading: "asyncio.Task[None]") -> str:

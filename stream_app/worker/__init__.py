@@ -3,4 +3,14 @@
 Start at ``agents.TurnAgent``; ``processor`` is independent of Kafka.
 """
 
-__all__ = ["agents", "app", "broker", "health", "metrics", "processor", "rule_loading", "topics"]
+__all__ = [
+    "agents",
+    "app",
+    "broker",
+    "health",
+    "metrics",
+    "processor",
+    "publishing",
+    "rule_loading",
+    "topics",
+]

@@ -48,6 +48,9 @@ TICK_AFTER = timedelta(seconds=5)
 RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
 PURGE_EVERY = 600.0
+ERASED_EVERY = 5.0
+ERASED_SLACK = timedelta(minutes=10)
+"""How far the clock of the machine that runs `rapport erase` may be behind."""
 ABANDONED_AFTER = 60.0
 """Seconds after which unpublished messages count as abandoned by the worker that stored them."""
 
@@ -100,6 +103,7 @@ class TurnAgent:
         self._app.timer(HEALTH_EVERY, on_leader=False)(self._report_health)
         self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
+        self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
         self._app.timer(PURGE_EVERY, on_leader=False)(self._purge_expired)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
@@ -242,6 +246,13 @@ class TurnAgent:
             if time.monotonic() - self._baselines_at >= BASELINES_EVERY:
                 self._baselines_at = time.monotonic()
                 await self._blocking(self._reload_baselines)
+
+    @periodic("erased.failed")
+    async def _forget_erased(self) -> None:
+        """Evict states and keys of erased sessions from memory."""
+        since = datetime.now(UTC) - ERASED_SLACK
+        async with self._exclusive:
+            await self._blocking(lambda: self._processor.forget_erased(since))
 
     @periodic("outdated.failed")
     async def _purge_expired(self) -> None:

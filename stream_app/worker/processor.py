@@ -42,6 +42,7 @@ T = TypeVar("T")
 States = dict[str, Versioned]
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
+CHECKED_PER_QUERY: Final = 1000
 STALE_ATTEMPTS: Final = 12
 SESSIONS_PER_ROUND: Final = 200
 """Number of sessions that a timer loads at once."""
@@ -92,6 +93,15 @@ class SessionCache:
             self._states.move_to_end(session_id)
         while len(self._states) > self._limit:
             self._states.popitem(last=False)
+
+    def discard(self, session_ids: Iterable[str]) -> None:
+        """Evict these."""
+        for session_id in session_ids:
+            self._states.pop(session_id, None)
+
+    def session_ids(self) -> list[str]:
+        """Whose states are cached."""
+        return list(self._states)
 
     def clear(self) -> None:
         """Evict everything."""
@@ -220,6 +230,14 @@ class BatchProcessor:
         old = [key for key, since in self._first_seen.items() if now - since >= after]
         entries = self.retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
+
+    def forget_erased(self, since: datetime) -> None:
+        """Evict the states and keys of cached sessions that were erased since then."""
+        if self.retrying(lambda: self._store.erasures_since(since)):
+            cached = self.cache.session_ids()
+            for first in range(0, len(cached), CHECKED_PER_QUERY):
+                some = cached[first : first + CHECKED_PER_QUERY]
+                self.cache.discard(self._erased(some))
 
     def mark_published(self, committed: Committed) -> None:
         """Delete the outbox row of a batch whose messages are published."""

@@ -22,8 +22,15 @@ from tenacity import (
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SecurityProtocol, Settings
 
+DAY_MS: Final = 86_400_000
 TURNS_TOPIC_CONFIG: Final = {"message.timestamp.type": "LogAppendTime"}
 """Records have the broker's time, so that deadlines do not depend on producers' clocks."""
+DEAD_LETTER_TOPIC_CONFIG: Final = {
+    "cleanup.policy": "compact,delete",
+    "segment.ms": str(DAY_MS),
+    "max.compaction.lag.ms": str(DAY_MS),
+}
+"""A record without a value withdraws the record with its key, which is deleted within two days."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +71,14 @@ def ssl_context(settings: Settings) -> ssl.SSLContext:
         raise BrokerUnavailable(f"RAPPORT_KAFKA_CA_FILE cannot be loaded: {problem}") from problem
 
 
+def topic_options(settings: Settings, name: str) -> dict[str, str]:
+    """Options of a topic that Rapport creates."""
+    options = {"retention.ms": str(settings.topic_days * DAY_MS)}
+    if name == settings.turns_topic:
+        return options | TURNS_TOPIC_CONFIG
+    return options | DEAD_LETTER_TOPIC_CONFIG if name == settings.dead_letter_topic else options
+
+
 async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str]:
     """Create missing topics; return their names.
 
@@ -86,7 +101,7 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
                     name,
                     settings.topic_partitions,
                     settings.topic_replication,
-                    topic_configs=TURNS_TOPIC_CONFIG if name == settings.turns_topic else None,
+                    topic_configs=topic_options(settings, name),
                 )
                 for name in settings.topics
             ]

@@ -1,4 +1,3 @@
-import logging
 import os
 import subprocess
 import sys
@@ -26,14 +25,3 @@ def rapport(tmp_path: Path) -> Rapport:
         )
 
     return run
-
-
-@pytest.fixture
-def log_settings_kept() -> object:
-    """Restores the logging configuration after commands that run in this process."""
-    root = logging.getLogger()
-    handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.disable(disabled)

@@ -8,14 +8,17 @@ from typer.testing import CliRunner, Result
 
 from stream_app.cli import app, main
 from stream_app.store import tables
-from stream_app.store.repository import Store, open_store
+from stream_app.store.repository import Store
 from tests.store import databases, judging
 from tests.store.batches import prepare
+from tests.store.databases import open_store
 from tests.store.reading import rows
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
+) -> Iterator[Store]:
     url = databases.sqlite(tmp_path / "one.db")
     monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
     opened = open_store(url)
@@ -46,7 +49,10 @@ def test_erase_reports_what_it_removed_and_kept_without_text(store: Store) -> No
     assert sessions(store) == ["south-0"]
     assert "3 sessions to erase; 3 of them are stored, with 36 turns" in result
     assert "      36  turns\n" in result
-    assert "Not erased: events in the topics" in result
+    assert "keys: 3 destroyed" in result
+    assert "database file: deleted rows overwritten, log truncated" in result
+    assert "dead-letters: no broker answered" in result
+    assert "dialogue.turns: the original events, with their text, until retention.ms (7" in result
     assert "hard" not in result
 
 

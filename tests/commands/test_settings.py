@@ -15,11 +15,11 @@ from stream_app.contracts.events import Approach
 from stream_app.inference.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
 from stream_app.store import schema, tables
-from stream_app.store.repository import open_store
 from stream_app.worker import broker
 from tests.commands.conftest import Rapport
 from tests.fakes import FakeScorer
 from tests.store.batches import prepare, process, turn
+from tests.store.databases import open_store
 
 SECRET = "zanzibar"
 

@@ -108,3 +108,11 @@ def test_a_sparkline_has_one_bar_per_recent_value(values: list[float]) -> None:
         for one, two, a, b in zip(order, order[1:], values[-24:], values[-24:][1:], strict=False)
     )
     assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
+
+
+def test_an_erased_session_leaves_the_wall() -> None:
+    filled = wall({"gone": 0.9, "kept": 0.1})
+    filled.forget("gone")
+    shown = seen(lambda console: console.print(filled.render()))
+    assert "kept" in shown
+    assert "gone" not in shown

@@ -46,10 +46,11 @@ class Service:
         self.folder = folder
         if "kafka_brokers" not in changes:
             changes["kafka_brokers"] = self._stack.enter_context(broker.running())
+        url = changes.setdefault("database_url", SecretStr(databases.sqlite(folder / "rapport.db")))
         self.settings = Settings().model_copy(
             update={
                 "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
-                "database_url": SecretStr(databases.sqlite(folder / "rapport.db")),
+                **databases.keys(url.get_secret_value()),
                 "topic_partitions": 3,
                 "idle_check_every": 0.5,
                 "clock_tolerance": 86_400.0,  # recorded sessions are sent without pauses

@@ -26,13 +26,13 @@ from stream_app.notifications.notification import (
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import LogFormat, Settings
 from stream_app.worker.broker import free_port
-from tests.commands.conftest import Rapport, log_settings_kept, rapport
+from tests.commands.conftest import Rapport, rapport
 from tests.notifications.alerts import FIRING, RESOLVED
 from tests.notifications.conftest import Start, listening
 from tests.notifications.receiver import attempts
 from tests.notifications.test_messages import many
 
-__all__ = ["log_settings_kept", "rapport"]
+__all__ = ["rapport"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:'imghdr' is deprecated"),  # a plugin of Apprise's
     pytest.mark.timeout(120),

@@ -13,8 +13,8 @@ from stream_app.notifications import notifier as module
 from stream_app.notifications.notification import DeliveryFailed, Notification
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
 from stream_app.store import schema, tables
-from stream_app.store.repository import open_store
 from tests.notifications.simulation import Simulation, target
+from tests.store.databases import open_store
 from tests.store.reading import rows
 
 

@@ -3,10 +3,33 @@
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
 
 from servers.postgres import Server
-from stream_app.store import schema
-from stream_app.store.repository import open_store
+from stream_app.sealing.envelope import new_key
+from stream_app.sealing.sources import KeySource, as_text
+from stream_app.store import repository, schema
+from stream_app.store.repository import Store
+
+MASTER, PSEUDONYM = as_text(new_key()), as_text(new_key())
+"""Keys of all PostgreSQL databases in tests; SQLite databases have key files."""
+
+
+def open_store(url: str, **options: Any) -> Store:
+    """Open a database with its keys."""
+    if url.startswith("postgresql"):
+        options.setdefault("master", KeySource("MASTER_KEY", MASTER))
+        options.setdefault("pseudonym", KeySource("PSEUDONYM_KEY", PSEUDONYM))
+    return repository.open_store(url, **options)
+
+
+def keys(url: str) -> dict[str, SecretStr]:
+    """Settings of the same keys for a process."""
+    if not url.startswith("postgresql"):
+        return {}
+    return {"master_key": SecretStr(MASTER), "pseudonym_key": SecretStr(PSEUDONYM)}
 
 
 def sqlite(file: Path) -> str:

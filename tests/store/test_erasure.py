@@ -69,7 +69,7 @@ def test_all_rows_of_an_erased_session_are_deleted_and_no_others(store: Store) -
     assert deliveries
 
     assert erasure.count_stored(store, [GONE, "unknown"]) == erasure.StoredCounts(1, judging.TURNS)
-    removed = erasure.erase(store, [GONE, "unknown"], NOW)
+    removed = erasure.erase(store, [GONE, "unknown"], NOW).removed
 
     assert removed == {**held, "deliveries": deliveries}
     after = contents(store)
@@ -90,7 +90,7 @@ def test_erased_sessions_are_recognised_by_a_keyed_digest(
     assert store.find_erased([]) == set()
     [mark] = rows(store, tables.erasures)
     assert mark == {"digest": store.privacy.pseudonym(GONE), "at": NOW}
-    assert not erasure.erase(store, [GONE], NOW), "and once more is nothing"
+    assert not erasure.erase(store, [GONE], NOW).removed, "and once more is nothing"
     assert len(rows(store, tables.erasures)) == 1
 
 
@@ -109,7 +109,7 @@ def test_unpublished_messages_are_deleted(store: Store) -> None:
     own = store.commit(batches.process([]), [gone])
     assert mixed is not None
     assert own is not None
-    removed = erasure.erase(store, [GONE], NOW)
+    removed = erasure.erase(store, [GONE], NOW).removed
     assert removed == {"outbox": 3}
     [left] = rows(store, tables.outbox)
     assert left["id"] == mixed
@@ -132,14 +132,14 @@ def test_erasing_a_speaker_deletes_their_baselines(store: Store) -> None:
         for scope, key in [*kept, ("counsellor", noor)]:
             row = {**usual, "scope": scope, "key": key}
             connection.execute(sa.insert(tables.baselines).values(row))
-    assert erasure.delete_baselines(store, judging.NOOR) == {"baselines": 1}
+    assert erasure.forget_counsellor(store, judging.NOOR) == {"baselines": 1}
     assert [(row["scope"], row["key"]) for row in rows(store, tables.baselines)] == kept
-    assert not erasure.delete_baselines(store, judging.NOOR)
+    assert not erasure.forget_counsellor(store, judging.NOOR)
 
 
 def test_many_sessions_are_erased_in_batches(store: Store) -> None:
     names = [f"s{number}" for number in range(erasure.SESSIONS_PER_BATCH + 3)]
     store.commit(batches.process([batches.turn(session_id=name) for name in names]))
-    removed = erasure.erase(store, names, NOW)
+    removed = erasure.erase(store, names, NOW).removed
     assert removed["turns"] == len(names)
     assert rows(store, tables.sessions) == []

@@ -14,9 +14,10 @@ from stream_app.core.ports import Message
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
 from stream_app.store import schema, tables
 from stream_app.store.connection import masked_url
-from stream_app.store.repository import Store, open_store
+from stream_app.store.repository import Store
 from stream_app.worker.broker import free_port
 from tests.store.batches import BUNDLE, prepare, process, turn
+from tests.store.databases import open_store
 from tests.store.reading import contents, rows
 
 SECRET = "zanzibar"

@@ -14,10 +14,10 @@ from stream_app.core.ports import Message, SessionStore
 from stream_app.core.session_state import Versioned
 from stream_app.errors import StaleState
 from stream_app.store import erasure
-from stream_app.store.repository import open_store
 from tests.fake_store import FakeStore
 from tests.store import databases
 from tests.store.batches import BUNDLE, end, prepare, process, turn
+from tests.store.databases import open_store
 
 LOG = [turn(seq) for seq in range(9)]
 MESSAGES = [Message("scores", b"s", b"\x00\xff"), Message("alerts", b"s", b"{}")]

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import schema
-from stream_app.store.repository import Store, open_store
+from stream_app.store.repository import Store
 from tests.store.batches import prepare
+from tests.store.databases import open_store
 
 Opened = Callable[[str], Store]
 

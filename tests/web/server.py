@@ -22,10 +22,11 @@ from stream_app.contracts import scores
 from stream_app.core.batch import BatchResult
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
-from stream_app.store.repository import Store, open_store
+from stream_app.store.repository import Store
 from stream_app.worker.broker import free_port
 from stream_app.worker.topics import client_options
 from tests.store import batches, databases
+from tests.store.databases import open_store
 
 PATIENCE = 120.0
 PERSONS = (
@@ -49,10 +50,14 @@ class Web:
 
     def __post_init__(self) -> None:
         self.port = free_port()
+        url = self.changes.get("database_url")
+        if url is None:
+            url = SecretStr(databases.sqlite(self.folder / "rapport.db"))
         self.settings = Settings().model_copy(
             update={
                 "kafka_brokers": self.broker,
-                "database_url": SecretStr(databases.sqlite(self.folder / "rapport.db")),
+                "database_url": url,
+                **databases.keys(url.get_secret_value()),
                 "topic_partitions": 2,
                 "web_port": self.port,
                 **self.changes,

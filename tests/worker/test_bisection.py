@@ -20,13 +20,14 @@ from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.window import ScoringRequest, WindowPolicy
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import schema, tables
-from stream_app.store.repository import Store, open_store
+from stream_app.store.repository import Store
 from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, SessionCache
 from tests.fakes import FakeScorer
 from tests.rule_texts import ALL, rule_text, rules_of
 from tests.store.batches import end, outcome, prepare, turn
+from tests.store.databases import open_store
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, processor, records
 

@@ -72,3 +72,19 @@ def test_a_batch_of_erased_sessions_only_is_acknowledged(open_prepared: Open) ->
     committed = handle(processor(store), [turn(9, session_id="a")])
     assert committed.messages == []
     assert committed.outbox_id is None
+
+
+def test_a_workers_memory_loses_the_keys_of_erased_sessions(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    handle(worker, LOG)
+    cached = worker.cache.peek("a")
+    assert cached is not None
+    assert len(cached.key) == 32
+    worker.forget_erased(NOW - timedelta(minutes=10))
+    assert sorted(worker.cache.session_ids()) == ["a", "b"]
+    erase(store, "a")
+    worker.forget_erased(NOW + timedelta(minutes=10))
+    assert sorted(worker.cache.session_ids()) == ["a", "b"], "an erasure of long ago"
+    worker.forget_erased(NOW - timedelta(minutes=10))
+    assert worker.cache.session_ids() == ["b"]

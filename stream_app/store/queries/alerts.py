@@ -12,6 +12,7 @@ from stream_app.contracts.scores import AlertState, Severity
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
+from stream_app.store.session_keys import place, unseal_or_none
 from stream_app.store.tables import alert_actions, alerts, mutes, sessions
 
 ORDER = "alerts"
@@ -123,7 +124,7 @@ def find(
         query = query.where(rows_after(keys, decode_cursor(ORDER, cursor, [datetime, str])))
     with store.reading() as connection:
         found = connection.execute(query.limit(limit + 1)).mappings().all()
-        items = _read(connection, found[:limit], now or datetime.now(UTC))
+        items = _read(store, connection, found[:limit], now or datetime.now(UTC))
     if len(found) <= limit:
         return Page(items, None)
     last = found[limit - 1]
@@ -136,7 +137,7 @@ def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
     query = sa.select(episodes).where(episodes.c.episode_id == episode_id)
     with store.reading() as connection:
         found = connection.execute(query).mappings().all()
-        items = _read(connection, found, datetime.now(UTC))
+        items = _read(store, connection, found, datetime.now(UTC))
     return items[0] if items else None
 
 
@@ -192,7 +193,7 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
 
 
 def _read(
-    connection: sa.Connection, found: Sequence[sa.RowMapping], now: datetime
+    store: Store, connection: sa.Connection, found: Sequence[sa.RowMapping], now: datetime
 ) -> list[AlertRead]:
     ids = [row["episode_id"] for row in found]
     if not ids:
@@ -216,8 +217,11 @@ def _read(
         .where(alert_actions.c.episode_id.in_(ids))
         .order_by(alert_actions.c.at, alert_actions.c.action_id)
     )
-    for row in connection.execute(query).mappings():
-        acts.setdefault(row["episode_id"], []).append(_action(row))
+    did = connection.execute(query).mappings().all()
+    noted = sorted({row["session_id"] for row in did if row["note"] is not None})
+    keys = store.keys.load(connection, noted)
+    for row in did:
+        acts.setdefault(row["episode_id"], []).append(_action(row, keys.get(row["session_id"])))
     session_ids = {row["session_id"] for row in found}
     facts: dict[str, Any] = {
         row.session_id: row
@@ -296,12 +300,13 @@ def _transition(row: sa.RowMapping) -> Transition:
     )
 
 
-def _action(row: sa.RowMapping) -> Action:
+def _action(row: sa.RowMapping, key: bytes | None) -> Action:
+    where = place(alert_actions.c.note, row["session_id"], row["action_id"])
     return Action(
         action_id=row["action_id"],
         kind=ActionKind(row["kind"]),
         reason=row["reason"],
-        note=row["note"],
+        note=unseal_or_none(key, row["note"], where),
         person=row["person"],
         at=row["at"],
     )

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, SessionStatus
+from stream_app.store import session_keys
 from stream_app.store.queries.miti import Miti, miti_of
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
 from stream_app.store.queries.scope import Scope
@@ -167,7 +168,7 @@ def find(
         query = query.where(rows_after(keys, decode_cursor(order.value, cursor, types)))
     with store.reading() as connection:
         found = connection.execute(query.limit(limit + 1)).mappings().all()
-        cards = _cards(connection, found[:limit])
+        cards = _cards(store, connection, found[:limit])
     if len(found) <= limit:
         return Page(cards, None)
     last = found[limit - 1]
@@ -194,7 +195,7 @@ def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
     newest = _newest(scope, SessionFilter(), session_id)
     with store.reading() as connection:
         found = connection.execute(sa.select(newest)).mappings().all()
-        cards = _cards(connection, found)
+        cards = _cards(store, connection, found)
     return cards[0] if cards else None
 
 
@@ -238,7 +239,9 @@ def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) 
     return kept.subquery()
 
 
-def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[SessionCard]:
+def _cards(
+    store: Store, connection: sa.Connection, found: Sequence[sa.RowMapping]
+) -> list[SessionCard]:
     ids = [row["session_id"] for row in found]
     if not ids:
         return []
@@ -246,6 +249,7 @@ def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[Se
     risks = _risks(connection, ids)
     firing = _firing(connection, ids)
     enter = thresholds(connection)
+    reasons = _end_reasons(store, connection, found)
     cards = []
     for row in found:
         key = (row["session_id"], row["bundle"])
@@ -256,6 +260,7 @@ def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[Se
                 **{
                     **{name: row[name] for name in names},
                     "status": SessionStatus(row["status"]),
+                    "end_reason": reasons.get(row["session_id"]),
                     "empathy_interval": _interval(row),
                     "missed_opportunities": row["missed_opportunities"] or [],
                     "outcome_risks": row["outcome_risks"] or {},
@@ -269,6 +274,23 @@ def _cards(connection: sa.Connection, found: Sequence[sa.RowMapping]) -> list[Se
             )
         )
     return cards
+
+
+def _end_reasons(
+    store: Store, connection: sa.Connection, found: Sequence[sa.RowMapping]
+) -> dict[str, str | None]:
+    stored = {
+        row["session_id"]: row["end_reason"] for row in found if row["end_reason"] is not None
+    }
+    keys = store.keys.load(connection, sorted(stored))
+    return {
+        session_id: session_keys.unseal_or_none(
+            keys.get(session_id),
+            reason,
+            session_keys.place(sessions.c.end_reason, session_id),
+        )
+        for session_id, reason in stored.items()
+    }
 
 
 def _counsellors(connection: sa.Connection, ids: list[str]) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
+from stream_app.store.session_keys import place, unseal_or_none
 from stream_app.store.tables import turn_scores, turns
 
 
@@ -98,6 +99,7 @@ def read(
         found = connection.execute(query).mappings().all()
         if not found:
             return []
+        key = store.keys.load(connection, [session_id]).get(session_id)
         scores = _scores(connection, session_id, found[0]["seq"], found[-1]["seq"])
     return [
         TurnRead(
@@ -106,7 +108,7 @@ def read(
             turn_id=row["turn_id"],
             speaker=row["speaker"],
             role=Role(row["role"]),
-            text=row["text"],
+            text=unseal_or_none(key, row["text"], place(turns.c.text, session_id, row["seq"])),
             occurred_at=row["occurred_at"],
             late=row["late"],
             scores=scores.get(row["seq"], []),

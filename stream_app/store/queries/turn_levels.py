@@ -96,7 +96,10 @@ def _client_chars(
             turns.c.session_id,
             turns.c.seq,
             turns.c.role,
-            sa.func.coalesce(sa.func.length(turns.c.text), 0).label("length"),
+            sa.case(
+                (turns.c.text.is_(None), 0),
+                else_=sa.func.coalesce(turns.c.chars, sa.func.length(turns.c.text)),
+            ).label("length"),
         )
         .where(turns.c.session_id.in_(session_ids))
         .order_by(turns.c.session_id, turns.c.seq)

@@ -13,10 +13,11 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
-from stream_app.store.repository import Store, open_store
+from stream_app.store.repository import Store
 from stream_app.store.tables import metadata
 from tests.store import databases
 from tests.store.batches import prepare, process, turn
+from tests.store.databases import open_store
 
 Ask = Callable[[dict[str, Any]], httpx.Response]
 

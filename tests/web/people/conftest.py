@@ -9,9 +9,10 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
-from stream_app.store.repository import Store, open_store
+from stream_app.store.repository import Store
 from tests.store import databases, judging
 from tests.store.batches import prepare
+from tests.store.databases import open_store
 from tests.web.people.client import Client
 
 As = Callable[[str], Client]
@@ -20,21 +21,21 @@ As = Callable[[str], Client]
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[Store]:
     """A store with sessions of two teams and people of every role."""
-    file = tmp_path / "rapport.db"
-    file.write_bytes(_filled())
-    store = prepare(open_store(databases.sqlite(file)))
+    for name, content in _filled().items():
+        (tmp_path / name).write_bytes(content)
+    store = prepare(open_store(databases.sqlite(tmp_path / "rapport.db")))
     yield store
     store.close()
 
 
 @cache
-def _filled() -> bytes:
-    """The database file, filled once per test process."""
+def _filled() -> dict[str, bytes]:
+    """The database and its keys by file name, filled once per test process."""
     with tempfile.TemporaryDirectory(prefix="rapport-filled-") as folder:
         return _fill(Path(folder, "rapport.db"))
 
 
-def _fill(file: Path) -> bytes:
+def _fill(file: Path) -> dict[str, bytes]:
     store = prepare(open_store(databases.sqlite(file)))
     judging.fill(store)
     judging.counsellor(store)
@@ -45,7 +46,7 @@ def _fill(file: Path) -> bytes:
     olu = Person("olu", PersonRole.COUNSELLOR, None, store.privacy.pseudonym("olu@example.org"))
     People(store).add(olu, None)
     store.close()
-    return file.read_bytes()
+    return {path.name: path.read_bytes() for path in file.parent.iterdir()}
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import text
-
+from stream_app.store import tables
 from stream_app.store.interventions import find_interventions
 from stream_app.store.repository import Store
+from tests.store.reading import rows
 from tests.web.people.conftest import As
 
 NOTE = "write to client@example.org"
@@ -21,9 +21,8 @@ def test_notes_and_reasons_are_redacted_as_turns_are(filled: Store, as_: As) -> 
     pat.post(
         f"/alerts/{alert['episode_id']}/acknowledge", data={"reason": "justified", "note": NOTE}
     )
-    with filled.reading() as connection:
-        notes = connection.scalars(text("select note from alert_actions")).all()
-        reasons = connection.scalars(text("select reason from mutes")).all()
+    notes = [row["note"] for row in rows(filled, tables.alert_actions)]
+    reasons = [row["reason"] for row in rows(filled, tables.mutes)]
     assert len(notes) == 2
     for words in (*notes, *reasons):
         assert words == "write to ••••••••••••••••••"

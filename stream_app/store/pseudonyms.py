@@ -1,0 +1,71 @@
+"""Replaces all stored pseudonyms when their key is rotated."""
+
+from collections.abc import Callable
+from typing import Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from stream_app.store.tables import (
+    audit,
+    baselines,
+    erasures,
+    people,
+    session_speakers,
+    sign_in_attempts,
+    turns,
+)
+
+_COLUMNS: Final = (
+    turns.c.speaker,
+    session_speakers.c.speaker,
+    people.c.speaker,
+    baselines.c.key,
+    erasures.c.digest,
+)
+_IN_AUDIT: Final = (("counsellor ", audit.c.detail), ("erased:", audit.c.session_id))
+"""Prefixes of pseudonyms in the audit trail."""
+_AT_A_TIME: Final = 1000
+
+
+def replace(connection: Connection, new: Callable[[str], str]) -> int:
+    """Replace speakers' pseudonyms and erased sessions' digests; return their number.
+
+    Counts of refused sign-ins are reset.
+    """
+    mapping = sa.Table(
+        "new_pseudonyms",
+        sa.MetaData(),
+        sa.Column("old", sa.String(200), primary_key=True),
+        sa.Column("new", sa.String(64), nullable=False),
+        prefixes=["TEMPORARY"],
+    )
+    mapping.create(connection)
+    found = sorted(_stored(connection))
+    for first in range(0, len(found), _AT_A_TIME):
+        some = found[first : first + _AT_A_TIME]
+        connection.execute(sa.insert(mapping), [{"old": old, "new": new(old)} for old in some])
+    for column in _COLUMNS:
+        fresh = sa.select(mapping.c.new).where(mapping.c.old == column).scalar_subquery()
+        update = sa.update(column.table).where(column.in_(sa.select(mapping.c.old)))
+        if column is baselines.c.key:
+            update = update.where(baselines.c.scope == "counsellor")
+        connection.execute(update.values({column.name: fresh}))
+    for prefix, column in _IN_AUDIT:
+        named = sa.literal(prefix) + mapping.c.old == column
+        fresh = sa.select(sa.literal(prefix) + mapping.c.new).where(named).scalar_subquery()
+        known = column.in_(sa.select(sa.literal(prefix) + mapping.c.old))
+        connection.execute(sa.update(audit).where(known).values({column.name: fresh}))
+    connection.execute(sa.delete(sign_in_attempts))
+    mapping.drop(connection)
+    return len(found)
+
+
+def _stored(connection: Connection) -> set[str]:
+    found: set[str] = set()
+    for column in _COLUMNS:
+        query = sa.select(column).distinct().where(column.is_not(None))
+        if column is baselines.c.key:
+            query = query.where(baselines.c.scope == "counsellor")
+        found.update(connection.scalars(query))
+    return found
