@@ -47,8 +47,8 @@ def prepare(
     split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
     turns = [_turn_row(turn, privacy, now, observe_redaction) for turn in result.turns]
     speakers = [
-        rows.speaker_row(turn)
-        for turn in turns
+        rows.speaker_row(turn, reads=stored.from_first_counsellor)
+        for turn, stored in zip(turns, result.turns, strict=True)
         if _speaker(turn) not in sessions[turn["session_id"]].speakers
     ]
     return Prepared(

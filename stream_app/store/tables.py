@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     text,
+    true,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -228,6 +229,17 @@ session_speakers = Table(
     _id("session_id", primary_key=True),
     Column("speaker", String(64), primary_key=True),
     Column("role", String(10), primary_key=True),
+    Column("reads", Boolean, nullable=False, server_default=true()),
+    Index(None, "speaker"),
+)
+
+session_assignments = Table(
+    "session_assignments",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("speaker", String(64), primary_key=True),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
     Index(None, "speaker"),
 )
 
