@@ -335,6 +335,9 @@ access_tokens = Table(
     Column("label", String(100), nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime),
+    _id("team"),
+    _id("domain"),
+    _id("channel"),
 )
 
 sign_in_attempts = Table(

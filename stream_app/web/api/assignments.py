@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Path
 from stream_app.store import assignments, audit
 from stream_app.store.audit import Audited
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading import sessions
+from stream_app.store.queries import sessions
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Supervisor
 from stream_app.web.path_segments import SESSION_ID
