@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Path
 
 from stream_app.store import assignments, audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import sessions
 from stream_app.web.api.fields import Identifier
@@ -24,21 +24,23 @@ def assign_session(
 ) -> None:
     """Let a counsellor read a session, for example after a hand-over.
 
-    The first counsellor of a session reads it without an assignment. Audited.
+    The first counsellor of a session reads it without an assignment. AuditAction.
     """
     counsellor = _counsellor(services, person, session_id, name)
     assignments.assign(services.store, session_id, counsellor, person.name)
-    audit.record(services.store, person.name, Audited.ASSIGN, session_id, f"to {name}")
+    audit.record(services.store, person.name, AuditAction.ASSIGN, session_id, f"to {name}")
 
 
 @router.delete(f"/{SESSION_ID}/readers/{{name}}", status_code=204)
 def withdraw_assignment(
     services: ServicesDep, person: Supervisor, session_id: SessionId, name: Name
 ) -> None:
-    """Delete a counsellor's assignment; the session's first counsellor keeps access. Audited."""
+    """Delete a counsellor's assignment; the session's first counsellor keeps access. AuditAction."""
     counsellor = _counsellor(services, person, session_id, name)
     assignments.withdraw(services.store, session_id, counsellor)
-    audit.record(services.store, person.name, Audited.ASSIGN, session_id, f"no longer to {name}")
+    audit.record(
+        services.store, person.name, AuditAction.ASSIGN, session_id, f"no longer to {name}"
+    )
 
 
 def _counsellor(services: Services, person: Person, session_id: str, name: str) -> str:

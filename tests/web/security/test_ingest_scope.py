@@ -57,7 +57,7 @@ def test_sessions_of_another_team_are_out_of_reach(filled: Store, event: bytes) 
 def test_the_api_refuses_such_events_by_themselves(filled: Store, tmp_path: Any) -> None:
     people = People(filled)
     people.add(Person("pump", PersonRole.INGEST), None)
-    token = people.new_token("pump", "test", sends=IngestScope(team="north"))
+    token = people.create_token("pump", "test", sends=IngestScope(team="north"))
     url = SecretStr(databases.sqlite(tmp_path / "rapport.db"))
     app = bootstrap.web(Settings().model_copy(update={"database_url": url}))
     batch = [json.loads(turn(9, session_id="south-0")), {"type": "turn"}]
