@@ -401,11 +401,16 @@ def new_token(
     name: Name,
     label: Annotated[str, typer.Option(help="Purpose of the token.")],
     days: Annotated[int, typer.Option(min=1, help="Days until the token expires.")] = 365,
+    team: Annotated[str | None, typer.Option(help="Only events of this team's sessions.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Only sessions of this domain.")] = None,
+    channel: Annotated[str | None, typer.Option(help="Only sessions of this channel.")] = None,
 ) -> None:
     """Create a token to call the API as this person; it is printed only once."""
     from stream_app.commands import people as command
+    from stream_app.store.people import IngestScope
 
-    typer.echo(command.new_token(_settings(), name, label, days))
+    sends = IngestScope(team, domain, channel)
+    typer.echo(command.new_token(_settings(), name, label, days, sends))
 
 
 @accounts.command("revoke")

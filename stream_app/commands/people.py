@@ -7,7 +7,14 @@ from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import People, Person, PersonError, PersonRole
+from stream_app.store.people import (
+    ANY_SESSION,
+    IngestScope,
+    People,
+    Person,
+    PersonError,
+    PersonRole,
+)
 from stream_app.store.repository import Store
 from stream_app.web.auth import hash_password
 
@@ -56,15 +63,21 @@ def change_password(settings: Settings, name: str, password: str) -> None:
     _audit(store, f"new password for {name}")
 
 
-def new_token(settings: Settings, name: str, label: str, days: int) -> str:
+def new_token(
+    settings: Settings, name: str, label: str, days: int, sends: IngestScope = ANY_SESSION
+) -> str:
     """Create a token for the API with this person's access.
 
     Raises:
-        PersonError: there is no such account.
+        PersonError: there is no such account, or a limit for one that does not send events.
     """
     until = datetime.now(UTC) + timedelta(days=days)
     store = bootstrap.store(settings)
-    token = People(store).create_token(name, label, until)
+    people = People(store)
+    person = people.find(name)
+    if sends.limits and person is not None and person.role is not PersonRole.INGEST:
+        raise PersonError("--team, --domain and --channel limit the tokens of the role ingest")
+    token = people.create_token(name, label, until, sends)
     _audit(store, f"new token for {name}: {label}")
     return token
 

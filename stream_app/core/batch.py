@@ -18,11 +18,15 @@ class SetAside(Struct, frozen=True):
 
 
 class StoredTurn(Struct, frozen=True):
-    """A turn to be stored; the store redacts its text."""
+    """A turn to be stored; the store redacts its text.
+
+    ``from_first_counsellor``: its speaker may read the session.
+    """
 
     turn: Turn
     late: bool
     produced_at: datetime | None = None
+    from_first_counsellor: bool = False
 
 
 class BatchResult(Struct):

@@ -117,7 +117,13 @@ class Pipeline:
                 versioned.partition = received.source.partition
             if isinstance(event, Turn) and accepted.turn is not None:
                 turns.append((event, accepted.turn, received.encoding))
-                result.turns.append(StoredTurn(event, accepted.turn.late, received.produced_at))
+                stored = StoredTurn(
+                    event,
+                    accepted.turn.late,
+                    received.produced_at,
+                    accepted.from_first_counsellor,
+                )
+                result.turns.append(stored)
             elif isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
                 result.outcomes.append(event)
         self.encodings.attach(turns)

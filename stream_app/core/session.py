@@ -68,11 +68,16 @@ Step = ToScore | ToEnd
 
 
 class Accepted(Struct, frozen=True):
-    """Result of accepting an event, and the steps that became due. ``turn``: to be encoded."""
+    """Result of accepting an event, and the steps that became due.
+
+    ``turn``: to be encoded. ``from_first_counsellor``: the first turn of the session's first
+    counsellor, who may read the session.
+    """
 
     fate: Fate
     steps: Sequence[Step] = ()
     turn: WindowTurn | None = None
+    from_first_counsellor: bool = False
 
     @property
     def changes(self) -> bool:
@@ -206,7 +211,8 @@ class Session:
             )
         if state.closed and not late:
             raise ContractError("after-end", "the session has ended and this seq is new")
-        if event.consent is not None and not state.closed:
+        if event.consent is not None and not state.closed and not state.withdrawn:
+            state.withdrawn = bool(state.consent) and not event.consent
             state.consent = event.consent
         turn = WindowTurn(
             seq=event.seq,
@@ -221,7 +227,9 @@ class Session:
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
         if not turn.withheld:
-            return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn)
+            first = event.speaker_role is Role.COUNSELLOR and not state.has_counsellor
+            state.has_counsellor = state.has_counsellor or first
+            return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn, first)
         state.withheld_turns += 1
         if not late:
             steps.append(ToEnd(turn.occurred_at, state.facts, Cause.WITHHELD))

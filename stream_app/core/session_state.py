@@ -20,17 +20,20 @@ EARLIER_RULE: Final = "low-empathy-risk"
 class SessionState(Struct):
     """Everything needed to continue a session; stored as MessagePack.
 
-    ``consent``: the latest stated one, None before the first. ``withheld_outcomes``: checksums of
-    withheld outcomes, so that they stay withheld when re-read. ``alerts``: by rule, for rules that
-    have started at least once. ``alert``: of the only rule of an earlier release; ``unpack`` moves
-    it to ``alerts``. ``slots``: the stored rows of the window's turns by seq (see
-    ``store.windows``); empty in memory.
+    ``consent``: the latest stated one, None before the first. ``withdrawn``: it was given and then
+    withdrawn, which is final. ``has_counsellor``: a counsellor's turn was accepted.
+    ``withheld_outcomes``: checksums of withheld outcomes, so that they stay withheld when re-read.
+    ``alerts``: by rule, for rules that have started at least once. ``alert``: of the only rule of
+    an earlier release; ``unpack`` moves it to ``alerts``. ``slots``: the stored rows of the
+    window's turns by seq (see ``store.windows``); empty in memory.
     """
 
     session_id: str
     bundle: str
     closed: bool = False
     consent: bool | None = None
+    withdrawn: bool = False
+    has_counsellor: bool = False
     domain: str | None = None
     approach: str | None = None
     channel: str | None = None

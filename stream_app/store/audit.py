@@ -23,6 +23,7 @@ class AuditAction(Enum):
     SIGN_IN_REFUSED = "sign-in refused"
     READ_TRANSCRIPT = "read transcript"
     READ_COUNSELLOR = "read counsellor"
+    ASSIGN = "assign session"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
     ERASE = "erase"

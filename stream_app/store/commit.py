@@ -73,8 +73,8 @@ def prepare(
         where = place(tables.turns.c.text, turn["session_id"], turn["seq"])
         turn["text"] = seal_optional(keys[turn["session_id"]], turn["text"], where)
     speakers = [
-        rows.speaker_row(turn)
-        for turn in turns
+        rows.speaker_row(turn, reads=stored.from_first_counsellor)
+        for turn, stored in zip(turns, result.turns, strict=True)
         if _speaker(turn) not in sessions[turn["session_id"]].speakers
     ]
     return Prepared(

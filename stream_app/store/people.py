@@ -5,9 +5,10 @@ Names are never reused, because the audit trail and ratings keep the name of a d
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
+from typing import ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -40,13 +41,36 @@ class PersonError(RapportError):
 
 
 @dataclass(frozen=True, slots=True)
+class IngestScope:
+    """Which sessions a token may send events for; None = any."""
+
+    NAMES: ClassVar = ("team", "domain", "channel")
+
+    team: str | None = None
+    domain: str | None = None
+    channel: str | None = None
+
+    @property
+    def limits(self) -> list[tuple[str, str]]:
+        """Field and required value, where there is a limit."""
+        return [(name, value) for name in self.NAMES if (value := getattr(self, name)) is not None]
+
+
+ANY_SESSION = IngestScope()
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
-    """An account. ``speaker``: the pseudonym of a counsellor as a speaker."""
+    """An account. ``speaker``: the pseudonym of a counsellor as a speaker.
+
+    ``sends``: the sessions that the token in use may send events for.
+    """
 
     name: str
     role: PersonRole
     team: str | None = None
     speaker: str | None = None
+    sends: IngestScope = ANY_SESSION
 
     @property
     def reads_transcripts(self) -> bool:
@@ -136,7 +160,13 @@ class People:
             )
             connection.execute(sa.delete(access_tokens).where(access_tokens.c.person == name))
 
-    def create_token(self, name: str, label: str, expires_at: datetime | None = None) -> str:
+    def create_token(
+        self,
+        name: str,
+        label: str,
+        expires_at: datetime | None = None,
+        sends: IngestScope = ANY_SESSION,
+    ) -> str:
         """Create a token for programs; only its digest is stored.
 
         Raises:
@@ -151,6 +181,7 @@ class People:
             "label": label,
             "created_at": datetime.now(UTC),
             "expires_at": expires_at,
+            **asdict(sends),
         }
         with self._store.transaction() as connection:
             connection.execute(sa.insert(access_tokens).values(row))
@@ -189,8 +220,9 @@ class People:
 
     def find_by_token(self, token: str) -> Person | None:
         """The account of a valid token, or None."""
+        limits = [access_tokens.c[name].label(f"sends_{name}") for name in IngestScope.NAMES]
         query = (
-            sa.select(people)
+            sa.select(people, *limits)
             .join(access_tokens, access_tokens.c.person == people.c.name)
             .where(
                 access_tokens.c.digest == _digest(token),
@@ -201,7 +233,10 @@ class People:
         )
         with self._store.reading() as connection:
             found = connection.execute(query).mappings().first()
-        return _person(found) if found else None
+        if found is None:
+            return None
+        scope = IngestScope(*(found[f"sends_{name}"] for name in IngestScope.NAMES))
+        return replace(_person(found), sends=scope)
 
     def _row(self, name: str) -> sa.RowMapping | None:
         query = sa.select(people).where(people.c.name == name, people.c.disabled_at.is_(None))

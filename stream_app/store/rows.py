@@ -41,9 +41,9 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
     }
 
 
-def speaker_row(turn: Row) -> Row:
-    """The speaker of a turn's row, as a participant of its session."""
-    return {name: turn[name] for name in ("session_id", "speaker", "role")}
+def speaker_row(turn: Row, *, reads: bool) -> Row:
+    """The speaker of a turn's row as a participant; ``reads``: whether to give access."""
+    return {name: turn[name] for name in ("session_id", "speaker", "role")} | {"reads": reads}
 
 
 def turn_score_row(score: TurnScore) -> Row:

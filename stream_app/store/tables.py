@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     text,
+    true,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -229,6 +230,17 @@ session_speakers = Table(
     _id("session_id", primary_key=True),
     Column("speaker", String(64), primary_key=True),
     Column("role", String(10), primary_key=True),
+    Column("reads", Boolean, nullable=False, server_default=true()),
+    Index(None, "speaker"),
+)
+
+session_assignments = Table(
+    "session_assignments",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("speaker", String(64), primary_key=True),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
     Index(None, "speaker"),
 )
 
@@ -324,6 +336,9 @@ access_tokens = Table(
     Column("label", String(100), nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime),
+    _id("team"),
+    _id("domain"),
+    _id("channel"),
 )
 
 sign_in_attempts = Table(

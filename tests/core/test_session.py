@@ -11,7 +11,7 @@ from stream_app.core.baselines import NoBaselines
 from stream_app.core.encodings import Encodings
 from stream_app.core.environment import Environment, Policy
 from stream_app.core.session import Accepted, Fate, Session, ToEnd, ToScore
-from stream_app.core.session_state import SessionState, pack
+from stream_app.core.session_state import SessionState, pack, unpack
 from stream_app.core.window import WindowPolicy, WindowTurn
 from stream_app.errors import ContractError
 from tests.fakes import START, FakeScorer, end, outcome, turn
@@ -92,6 +92,29 @@ def test_consent_is_required_unless_the_policy_says_otherwise() -> None:
     assert fates(session(), silent, refused) == [Fate.WITHHELD] * 2
     lenient = Policy(POLICY.window, require_consent=False)
     assert fates(session(lenient), silent, refused) == [Fate.ACCEPTED, Fate.WITHHELD]
+
+
+def test_consent_may_follow_a_refusal_and_is_final_once_withdrawn() -> None:
+    said = [False, True, None, False, True, None, True]
+    values = [turn(seq=seq, consent=given) for seq, given in enumerate(said)]
+    accepted_, withheld = Fate.ACCEPTED, Fate.WITHHELD
+    assert fates(session(), *values) == [withheld, accepted_, accepted_, *[withheld] * 4]
+
+
+def test_the_first_counsellor_is_the_first_one_whose_turn_is_stored() -> None:
+    on = session()
+    given = [
+        turn(seq=0, speaker_id="early", role="counsellor", consent=None),
+        turn(seq=1, role="client"),
+        turn(seq=2, speaker_id="first", role="counsellor"),
+        turn(seq=3, speaker_id="second", role="counsellor"),
+        turn(seq=4, speaker_id="first", role="counsellor"),
+    ]
+    found = [item.from_first_counsellor for item in accepted(on, *given)]
+    assert found == [False, False, True, False, False]
+    again = Session(unpack(pack(on.state)), on._env)
+    [later] = accepted(again, turn(seq=5, speaker_id="third", role="counsellor"))
+    assert not later.from_first_counsellor
 
 
 def test_an_outcome_needs_the_same_consent_and_stays_withheld() -> None:

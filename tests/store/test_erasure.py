@@ -30,6 +30,7 @@ def fill(store: Store) -> None:
                 tables.ratings,
                 tables.disputes,
                 tables.sample_turns,
+                tables.session_assignments,
             ):
                 connection.execute(sa.insert(table).values(_row(table, name)))
         for alert in connection.execute(sa.select(tables.alerts.c.alert_id)).scalars().all():

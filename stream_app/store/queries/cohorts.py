@@ -44,7 +44,9 @@ def read(store: Store, scope: Scope, bundle: str, since: datetime) -> list[Cohor
         .order_by(score.c.session_id)
     )
     participants = (
-        sa.select(session_speakers)
+        sa.select(
+            session_speakers.c.session_id, session_speakers.c.speaker, session_speakers.c.role
+        )
         .join(score, score.c.session_id == session_speakers.c.session_id)
         .where(*chosen)
     )

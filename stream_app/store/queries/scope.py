@@ -5,14 +5,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
-from stream_app.store.tables import session_speakers, sessions
+from stream_app.store.tables import session_assignments, session_speakers, sessions
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """An access scope: conditions combined with AND; without any, all sessions.
 
-    ``team``: sessions of this team. ``speaker``: sessions in which this pseudonym is a counsellor.
+    ``team``: sessions of this team. ``speaker``: sessions whose first counsellor has this
+    pseudonym, or that a supervisor has assigned to it.
     """
 
     team: str | None = None
@@ -28,8 +29,12 @@ class Scope:
             of_speaker = sa.select(session_speakers.c.session_id).where(
                 session_speakers.c.speaker == self.speaker,
                 session_speakers.c.role == Role.COUNSELLOR.value,
+                session_speakers.c.reads,
             )
-            found.append(session_id.in_(of_speaker))
+            assigned = sa.select(session_assignments.c.session_id).where(
+                session_assignments.c.speaker == self.speaker
+            )
+            found.append(session_id.in_(of_speaker.union_all(assigned)))
         return found
 
 

@@ -9,6 +9,7 @@ from stream_app.web import problems
 from stream_app.web.api import (
     agreement,
     alerts,
+    assignments,
     audit,
     bundles,
     disputes,
@@ -36,6 +37,7 @@ ROUTERS: Final = (
     mutes.router,
     feedback.router,
     sessions.router,
+    assignments.router,
     history.router,
     speakers.router,
     ratings.router,

@@ -14,7 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from stream_app.contracts.events import MAX_EVENT_BYTES, Event, decode
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.errors import BrokerUnavailable, ContractError
-from stream_app.web import batch_body
+from stream_app.store.people import IngestScope
+from stream_app.web import batch_body, ingest_scope
 from stream_app.web.auth import Sender
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
@@ -95,18 +96,22 @@ _BODY: Final = {
 
 
 @router.post("", status_code=202, openapi_extra=_BODY, responses=problem_responses(413, 415))
-async def send_events(request: Request, services: ServicesDep, person: Sender) -> BatchResult:  # noqa: ARG001
+async def send_events(request: Request, services: ServicesDep, person: Sender) -> BatchResult:
     """Send events to Kafka, keyed by session, in the order of the batch.
 
     Each event is validated separately: invalid events are refused with a reason, the others are
     accepted. An accepted event is stored on all in-sync replicas. Retrying a batch is safe: the
-    worker ignores turns and outcomes that it has already processed. Requires the role `ingest`.
+    worker ignores turns and outcomes that it has already processed. Requires the role `ingest`. A
+    token may be limited to a team, a domain or a channel: other sessions' events are refused with
+    the code `out-of-scope`.
     """
     content_type = _content_type(request)
     body = await _body(request)
     results, valid = await run_in_threadpool(
         _validate, content_type, body, services.settings.plausible_times
     )
+    if person.sends.limits:
+        valid = await run_in_threadpool(_in_scope, services, person.sends, results, valid)
     for result in await _send_all(services, valid):
         results[result.index] = result
     known = [result for result in results if result is not None]
@@ -188,6 +193,25 @@ def _validate(
                 index, accepted=False, code=problem.code, detail=problem.detail
             )
     return results, valid
+
+
+def _in_scope(
+    services: Services,
+    scope: IngestScope,
+    results: list[EventResult | None],
+    valid: list[tuple[int, Event, bytes]],
+) -> list[tuple[int, Event, bytes]]:
+    """Those events that the token may send; the others get a result. Reads the database."""
+    known = ingest_scope.origins(services.store, [event.session_id for _, event, _ in valid])
+    allowed = []
+    for index, event, value in valid:
+        detail = ingest_scope.refusal(scope, event, known)
+        if detail is None:
+            allowed.append((index, event, value))
+        else:
+            code = ingest_scope.OUT_OF_SCOPE
+            results[index] = EventResult(index, accepted=False, code=code, detail=detail)
+    return allowed
 
 
 def _split(content_type: str, body: bytes) -> list[bytes]:

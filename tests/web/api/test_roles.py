@@ -31,6 +31,8 @@ TABLE: dict[tuple[str, str], str] = {
     ("get", "/sessions/{session_id}/turns"): MEMBERS,
     ("get", "/sessions/{session_id}/history"): MEMBERS,
     ("get", "/sessions/{session_id}/feedback"): READERS,
+    ("put", "/sessions/{session_id}/readers/{name}"): SUPERVISORS,
+    ("delete", "/sessions/{session_id}/readers/{name}"): SUPERVISORS,
     ("get", "/history"): MEMBERS,
     ("get", "/speakers"): READERS,
     ("get", "/speakers/{speaker}"): READERS,

@@ -20,6 +20,9 @@ class Client:
     def post(self, path: str, **options: Any) -> httpx.Response:
         return self._ask("POST", path, **options)
 
+    def put(self, path: str) -> httpx.Response:
+        return self._ask("PUT", path)
+
     def delete(self, path: str) -> httpx.Response:
         return self._ask("DELETE", path)
 

@@ -13,6 +13,7 @@ def test_counsellors_do_not_see_ratings_of_or_by_colleagues(filled: Store, as_: 
         for seq in range(4)
     ]
     filled.commit(batches.process([*log, batches.end(session_id="shared")]))
+    assert as_("sue").put("/api/v1/sessions/shared/readers/olu").status_code == 204
     for name in ("noor", "olu", "sue"):
         for seq in (1, 3, None):
             head = "rating" if seq is None else "explorations"
