@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -270,6 +271,61 @@ def erase(
     )
 
 
+DAY = ["%Y-%m-%d"]
+
+
+@app.command()
+def analyse(
+    question: Annotated[str, typer.Argument(help="over-time")],
+    since: Annotated[
+        datetime | None, typer.Option("--from", formats=DAY, help="Sessions from this day on.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--to", formats=DAY, help="Sessions before this day.")
+    ] = None,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option(help="Only these measures; may be given several times.")
+    ] = None,
+    fewest_turns: Annotated[int, typer.Option(min=1, help="Minimum activity, in turns.")] = 10,
+    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+    calendar: Annotated[bool, typer.Option(help="Curves by calendar week.")] = False,
+    curves: Annotated[bool, typer.Option(help="Print the points of the curves, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+) -> None:
+    """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
+    from stream_app.analytics import extra
+
+    extra.require()
+    from stream_app.analytics.questions import MEASURES, QUESTIONS, Asked
+    from stream_app.commands import analyse as command
+    from stream_app.store.reading.scope import Scope
+
+    if question not in QUESTIONS:
+        raise typer.BadParameter(f"known questions: {', '.join(QUESTIONS)}")
+    known = MEASURES.get(question, ())
+    if not set(measure or ()) <= set(known):
+        raise typer.BadParameter(f"{question} has the measures {', '.join(known) or '(none)'}")
+    asked = Asked(
+        scope=Scope(team=team),
+        since=_in_utc(since),
+        until=_in_utc(until),
+        measures=tuple(measure or ()),
+        fewest_turns=fewest_turns,
+        fewest_days=fewest_days,
+        calendar=calendar,
+    )
+    found = command.run(_settings(), question, asked)
+    if as_json:
+        typer.echo(command.as_json(found))
+    else:
+        command.show(found, Console(), curves=curves)
+
+
+def _in_utc(day: datetime | None) -> datetime | None:
+    return None if day is None else day.replace(tzinfo=UTC)
+
+
 @app.command()
 def config() -> None:
     """Print the settings in force; secrets are masked."""
@@ -498,8 +554,6 @@ def refresh_baselines(
     ] = 20,
 ) -> None:
     """Recompute the baselines from the ended sessions in the database."""
-    from datetime import UTC, datetime
-
     from stream_app.inference import bundle as bundles
     from stream_app.store import baselines as command
 

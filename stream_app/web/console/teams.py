@@ -12,7 +12,7 @@ from stream_app.web.api.samples import ReportReader
 from stream_app.web.cohorts import build_table
 from stream_app.web.console.rendering import render
 from stream_app.web.services import ServicesDep
-from stream_app.web.suppression import MIN_CLIENTS, MIN_COUNSELLORS
+from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 WEEKS: Final = 8
