@@ -272,11 +272,21 @@ def erase(
 
 
 DAY = ["%Y-%m-%d"]
+ANALYSES = (
+    "over-time",
+    "associations",
+    "pairs",
+    "expressed-perceived",
+    "service-levels",
+    "drift",
+    "fairness",
+)
+"""Named here because importing them takes a second."""
 
 
 @app.command()
 def analyse(
-    question: Annotated[str, typer.Argument(help="over-time")],
+    question: Annotated[str, typer.Argument(help=f"One of: {', '.join(ANALYSES)}.")],
     since: Annotated[
         datetime | None, typer.Option("--from", formats=DAY, help="Sessions from this day on.")
     ] = None,
@@ -290,6 +300,16 @@ def analyse(
     fewest_turns: Annotated[int, typer.Option(min=1, help="Minimum activity, in turns.")] = 10,
     fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
     calendar: Annotated[bool, typer.Option(help="Curves by calendar week.")] = False,
+    at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=DAY,
+            help="service-levels: date of a change; drift: begin of the current period.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option(help="Exit with status 1 if there is a warning (drift).")
+    ] = False,
     curves: Annotated[bool, typer.Option(help="Print the points of the curves, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
@@ -297,13 +317,13 @@ def analyse(
     from stream_app.analytics import extra
 
     extra.require()
-    from stream_app.analytics.questions import MEASURES, QUESTIONS, Asked
+    from stream_app.analytics.questions import QUESTIONS, Asked
     from stream_app.commands import analyse as command
     from stream_app.store.reading.scope import Scope
 
     if question not in QUESTIONS:
         raise typer.BadParameter(f"known questions: {', '.join(QUESTIONS)}")
-    known = MEASURES.get(question, ())
+    known = QUESTIONS[question].measures
     if not set(measure or ()) <= set(known):
         raise typer.BadParameter(f"{question} has the measures {', '.join(known) or '(none)'}")
     asked = Asked(
@@ -314,12 +334,14 @@ def analyse(
         fewest_turns=fewest_turns,
         fewest_days=fewest_days,
         calendar=calendar,
+        at=_in_utc(at),
     )
     found = command.run(_settings(), question, asked)
     if as_json:
         typer.echo(command.as_json(found))
     else:
         command.show(found, Console(), curves=curves)
+    raise typer.Exit(1 if check and found.warnings else 0)
 
 
 def _in_utc(day: datetime | None) -> datetime | None:

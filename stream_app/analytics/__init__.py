@@ -5,6 +5,7 @@ Start at ``questions.answer``; ``simulator`` makes platforms with known answers.
 """
 
 __all__ = [
+    "attributes",
     "extra",
     "frames",
     "questions",

@@ -87,6 +87,9 @@ class Analysis:
     estimates: list[Estimate] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    warnings: Annotated[
+        list[str], Field(description="What an operator should look at; only of `drift`")
+    ] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

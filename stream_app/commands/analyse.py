@@ -1,13 +1,14 @@
 """``rapport analyse``: longitudinal analyses of the stored scores."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from stream_app import bootstrap
-from stream_app.analytics import questions
+from stream_app.analytics import attributes, questions
 from stream_app.analytics.questions import Asked
 from stream_app.analytics.result import Analysis, Curve, Estimate
 from stream_app.settings import Settings
@@ -18,6 +19,10 @@ def run(settings: Settings, question: str, asked: Asked) -> Analysis:
     """Answer a question from the database."""
     store = bootstrap.store(settings)
     try:
+        file = settings.self_declared_attributes
+        if file is not None:
+            store.open_privacy(settings.redact)
+            asked = replace(asked, attributes=attributes.read(file, store.privacy.pseudonym))
         return questions.answer(
             store, question, asked, lambda known: agreement_words.sentences(store, known)
         )
@@ -48,6 +53,7 @@ def _foot(analysis: Analysis) -> Iterator[str]:
     dates = f"{analysis.since or 'the beginning'} to {analysis.until or 'now'}"
     yield f"Sessions {sessions}, counsellors {people}, {dates}."
     yield f"Method: {analysis.method} After {analysis.source}."
+    yield from (f"Warning: {line}" for line in analysis.warnings)
     yield from analysis.notes
     for line in analysis.agreement:
         yield f"Agreement of people and model: {line}."

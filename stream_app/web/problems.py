@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
+from stream_app.analytics.attributes import AttributesError, NotEnabled
 from stream_app.analytics.extra import AnalyticsMissing
 from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
@@ -59,6 +60,8 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     NoSuchMute: (404, "not-found"),
     PersonError: (409, "conflict"),
     TooManyClients: (503, "too-many-streams"),
+    NotEnabled: (409, "not-enabled"),
+    AttributesError: (409, "attributes-unusable"),
     AnalyticsMissing: (503, "analytics-missing"),
     StoreUnavailable: (503, "database-away"),
     BrokerUnavailable: (503, "broker-away"),

@@ -1,8 +1,10 @@
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from stream_app.analytics import simulated_store
+from stream_app.analytics.coverage import EFFECTS
 from stream_app.analytics.simulator import Platform, World, simulate
 from stream_app.store.repository import Store, open_store
 from tests.store import databases
@@ -22,6 +24,12 @@ SMALL = World(
 @pytest.fixture(scope="session")
 def platform() -> Platform:
     return simulate(SMALL)
+
+
+@pytest.fixture(scope="session")
+def eventful() -> Platform:
+    """A platform with every effect but learning; see ``coverage.EFFECTS``."""
+    return simulate(replace(EFFECTS, counsellors=60))
 
 
 @pytest.fixture(scope="session")

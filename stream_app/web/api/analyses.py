@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, HTTPException, Path, Query
 from pydantic import Field
 
-from stream_app.analytics import extra
+from stream_app.analytics import attributes, extra
 from stream_app.analytics.result import Analysis
 from stream_app.store import audit
 from stream_app.store.audit import Audited
@@ -17,7 +17,7 @@ from stream_app.web import agreement_words
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import require_role
 from stream_app.web.problems import problem_responses
-from stream_app.web.services import ServicesDep
+from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(prefix="/analyses", tags=["analyses"])
 AnalysisReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
@@ -38,12 +38,12 @@ class QuestionRead:
 def list_questions(person: AnalysisReader) -> list[QuestionRead]:  # noqa: ARG001  # the role
     """The questions and their measures."""
     extra.require()
-    from stream_app.analytics.questions import MEASURES, QUESTIONS  # noqa: PLC0415
+    from stream_app.analytics.questions import QUESTIONS  # noqa: PLC0415
 
-    return [QuestionRead(name, list(MEASURES.get(name, ()))) for name in QUESTIONS]
+    return [QuestionRead(name, list(each.measures)) for name, each in QUESTIONS.items()]
 
 
-@router.get("/{question}", responses=problem_responses(404))
+@router.get("/{question}", responses=problem_responses(404, 409))
 def answer_question(
     services: ServicesDep,
     person: AnalysisReader,
@@ -65,6 +65,10 @@ def answer_question(
     calendar: Annotated[
         bool, Query(description="Curves by calendar week instead of months since joining")
     ] = False,
+    at: Annotated[
+        Moment | None,
+        Query(description="service-levels: date of a change; drift: begin of the current period"),
+    ] = None,
 ) -> Analysis:
     """Associations over the own scope, each with n, 95 % interval and bundle; names nobody.
 
@@ -73,7 +77,6 @@ def answer_question(
     """
     extra.require()
     from stream_app.analytics.questions import (  # noqa: PLC0415
-        MEASURES,
         QUESTIONS,
         Asked,
         answer,
@@ -81,7 +84,7 @@ def answer_question(
 
     if question not in QUESTIONS:
         raise HTTPException(404, f"known questions: {', '.join(QUESTIONS)}")
-    known = MEASURES.get(question, ())
+    known = QUESTIONS[question].measures
     if not set(measure or ()) <= set(known):
         raise HTTPException(404, f"{question} has the measures {', '.join(known) or '(none)'}")
     own = person.scope.team
@@ -95,6 +98,8 @@ def answer_question(
         fewest_turns=fewest_turns,
         fewest_days=fewest_days,
         calendar=calendar,
+        at=at,
+        attributes=_attributes(services),
     )
     if not _one_at_a_time.acquire(blocking=False):
         raise HTTPException(503, "another analysis is running", RETRY_AFTER)
@@ -108,3 +113,8 @@ def answer_question(
         )
     finally:
         _one_at_a_time.release()
+
+
+def _attributes(services: Services) -> dict[str, str] | None:
+    file = services.settings.self_declared_attributes
+    return attributes.read(file, services.store.privacy.pseudonym) if file else None
