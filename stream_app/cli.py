@@ -319,7 +319,7 @@ def analyse(
     extra.require()
     from stream_app.analytics.questions import QUESTIONS, Asked
     from stream_app.commands import analyse as command
-    from stream_app.store.reading.scope import Scope
+    from stream_app.store.queries.scope import Scope
 
     if question not in QUESTIONS:
         raise typer.BadParameter(f"known questions: {', '.join(QUESTIONS)}")

@@ -15,11 +15,11 @@ import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL, AlertState, SessionStatus, Stage
-from stream_app.store.audit import Audited
-from stream_app.store.judged import Head, heads
-from stream_app.store.reading.alerts import ActionKind
-from stream_app.store.reading.scope import EVERYTHING, Scope
+from stream_app.store.audit import AuditAction
+from stream_app.store.queries.alerts import ActionKind
+from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import ScoredHead, find_heads
 from stream_app.store.tables import (
     alert_actions,
     alerts,
@@ -127,7 +127,7 @@ class Frames:
 
 def read(
     store: Store,
-    scope: Scope = EVERYTHING,
+    scope: Scope = ALL_SESSIONS,
     since: datetime | None = None,
     until: datetime | None = None,
     *,
@@ -232,7 +232,7 @@ def _sessions(
     frame["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
     frame = with_joining(frame, _joined(connection, scope))
     read_by = sa.select(audit.c.session_id).where(
-        audit.c.action == Audited.READ_TRANSCRIPT.value, audit.c.session_id.is_not(None)
+        audit.c.action == AuditAction.READ_TRANSCRIPT.value, audit.c.session_id.is_not(None)
     )
     frame["looked_at"] = frame["session_id"].isin(set(connection.scalars(read_by.distinct())))
     extra = [name for name in frame.columns if name.startswith(RISK)]
@@ -418,7 +418,7 @@ def _ratings(connection: sa.Connection, ids: sa.Select[Any]) -> pd.DataFrame:
         .order_by(ratings.c.session_id, ratings.c.seq, ratings.c.head, ratings.c.rating_id)
     )
     rows = connection.execute(query).mappings().all()
-    known = {name: heads(connection, name) for name in {row["bundle"] for row in rows}}
+    known = {name: find_heads(connection, name) for name in {row["bundle"] for row in rows}}
     found = [
         (*(row[name] for name in ("session_id", "seq", "head", "value")), *told, row["bundle"])
         for row in rows
@@ -430,9 +430,9 @@ def _ratings(connection: sa.Connection, ids: sa.Select[Any]) -> pd.DataFrame:
     return frame
 
 
-def _predicted(head: Head | None, score: Mapping[Any, Any]) -> tuple[float, float]:
+def _predicted(head: ScoredHead | None, score: Mapping[Any, Any]) -> tuple[float, float]:
     """The predicted index and its probability; both empty without a prediction."""
-    said = head.said(score) if head is not None else None
+    said = head.model_value(score) if head is not None else None
     if head is None or said is None:
         return np.nan, np.nan
     if head.name in score["perceived"]:

@@ -19,7 +19,7 @@ from stream_app.analytics.attributes import NotEnabled
 from stream_app.analytics.frames import Frames
 from stream_app.analytics.over_time import Activity
 from stream_app.analytics.result import Analysis, Context
-from stream_app.store.reading.scope import EVERYTHING, Scope
+from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
 
 Agreement = Callable[[Sequence[str]], list[str]]
@@ -41,7 +41,7 @@ class Asked:
         attributes: self-declared, by pseudonym; None: not configured.
     """
 
-    scope: Scope = EVERYTHING
+    scope: Scope = ALL_SESSIONS
     since: datetime | None = None
     until: datetime | None = None
     measures: tuple[str, ...] = ()

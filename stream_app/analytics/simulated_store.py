@@ -33,8 +33,8 @@ from stream_app.core.batch import StoredTurn
 from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
 from stream_app.core.session_state import SessionState
 from stream_app.store import rows, tables
-from stream_app.store.audit import Audited
-from stream_app.store.reading.alerts import ActionKind
+from stream_app.store.audit import AuditAction
+from stream_app.store.queries.alerts import ActionKind
 from stream_app.store.repository import Store
 from stream_app.store.rows import Row
 
@@ -146,7 +146,7 @@ def _session(store: Store, session: Record, parts: Parts, prefix: str) -> Iterat
             {
                 "at": ended,
                 "person": SOMEBODY,
-                "action": Audited.READ_TRANSCRIPT.value,
+                "action": AuditAction.READ_TRANSCRIPT.value,
                 "detail": None,
                 "session_id": name,
             },

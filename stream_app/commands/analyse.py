@@ -21,7 +21,7 @@ def run(settings: Settings, question: str, asked: Asked) -> Analysis:
     try:
         file = settings.self_declared_attributes
         if file is not None:
-            store.open_privacy(settings.redact)
+            store.load_privacy(settings.redact)
             asked = replace(asked, attributes=attributes.read(file, store.privacy.pseudonym))
         return questions.answer(
             store, question, asked, lambda known: agreement_words.sentences(store, known)

@@ -37,7 +37,7 @@ def simulated(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> I
     """A database with the platform in it."""
     url = databases.sqlite(tmp_path_factory.mktemp("simulated") / "rapport.db")
     store = open_store(url)
-    store.open_privacy(redact=False)
+    store.load_privacy(redact=False)
     simulated_store.write(platform, store)
     yield store
     store.close()

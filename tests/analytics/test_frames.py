@@ -9,7 +9,7 @@ import pytest
 from stream_app.analytics import frames
 from stream_app.analytics.frames import Frames
 from stream_app.analytics.simulator import Platform, simulate
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 
 

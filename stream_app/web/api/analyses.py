@@ -10,9 +10,9 @@ from pydantic import Field
 from stream_app.analytics import attributes, extra
 from stream_app.analytics.result import Analysis
 from stream_app.store import audit
-from stream_app.store.audit import Audited
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.reading.scope import Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.web import agreement_words
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import require_role
@@ -104,7 +104,7 @@ def answer_question(
     if not _one_at_a_time.acquire(blocking=False):
         raise HTTPException(503, "another analysis is running", RETRY_AFTER)
     try:
-        audit.record(services.store, person.name, Audited.EXPORT, detail=f"analysis {question}")
+        audit.record(services.store, person.name, AuditAction.EXPORT, detail=f"analysis {question}")
         return answer(
             services.store,
             question,
