@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -275,6 +276,83 @@ def erase(
             typer.echo(f"  - {line}")
 
 
+DAY = ["%Y-%m-%d"]
+ANALYSES = (
+    "over-time",
+    "associations",
+    "pairs",
+    "expressed-perceived",
+    "service-levels",
+    "drift",
+    "fairness",
+)
+"""Named here because importing them takes a second."""
+
+
+@app.command()
+def analyse(
+    question: Annotated[str, typer.Argument(help=f"One of: {', '.join(ANALYSES)}.")],
+    since: Annotated[
+        datetime | None, typer.Option("--from", formats=DAY, help="Sessions from this day on.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--to", formats=DAY, help="Sessions before this day.")
+    ] = None,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option(help="Only these measures; may be given several times.")
+    ] = None,
+    fewest_turns: Annotated[int, typer.Option(min=1, help="Minimum activity, in turns.")] = 10,
+    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+    calendar: Annotated[bool, typer.Option(help="Curves by calendar week.")] = False,
+    at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=DAY,
+            help="service-levels: date of a change; drift: begin of the current period.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option(help="Exit with status 1 if there is a warning (drift).")
+    ] = False,
+    curves: Annotated[bool, typer.Option(help="Print the points of the curves, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+) -> None:
+    """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
+    from stream_app.analytics import extra
+
+    extra.require()
+    from stream_app.analytics.questions import QUESTIONS, Asked
+    from stream_app.commands import analyse as command
+    from stream_app.store.queries.scope import Scope
+
+    if question not in QUESTIONS:
+        raise typer.BadParameter(f"known questions: {', '.join(QUESTIONS)}")
+    known = QUESTIONS[question].measures
+    if not set(measure or ()) <= set(known):
+        raise typer.BadParameter(f"{question} has the measures {', '.join(known) or '(none)'}")
+    asked = Asked(
+        scope=Scope(team=team),
+        since=_in_utc(since),
+        until=_in_utc(until),
+        measures=tuple(measure or ()),
+        fewest_turns=fewest_turns,
+        fewest_days=fewest_days,
+        calendar=calendar,
+        at=_in_utc(at),
+    )
+    found = command.run(_settings(), question, asked)
+    if as_json:
+        typer.echo(command.as_json(found))
+    else:
+        command.show(found, Console(), curves=curves)
+    raise typer.Exit(1 if check and found.warnings else 0)
+
+
+def _in_utc(day: datetime | None) -> datetime | None:
+    return None if day is None else day.replace(tzinfo=UTC)
+
+
 @app.command()
 def config() -> None:
     """Print the settings in force; secrets are masked."""
@@ -508,8 +586,6 @@ def refresh_baselines(
     ] = 20,
 ) -> None:
     """Recompute the baselines from the ended sessions in the database."""
-    from datetime import UTC, datetime
-
     from stream_app.inference import bundle as bundles
     from stream_app.store import baselines as command
 

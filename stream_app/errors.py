@@ -34,6 +34,9 @@ RapportError
 ├── TooManyClients       too many live streams are open [web.live_hub]
 ├── LogChanged           a topic was recreated while it was read [web.topic_reader]
 ├── TooEarly             feedback was requested for an open session [web.feedback.composition]
+├── AnalyticsMissing     the extra `analytics` is not installed [analytics.extra]
+├── AttributesError      the file of attributes cannot be used [analytics.attributes]
+├── NotEnabled           the question needs self-declared attributes [analytics.attributes]
 ├── InputError           a file cannot be read, or not as events [commands.event_files]
 └── ChildDied            a child process of `rapport up` exited [commands.up]
 """

@@ -136,6 +136,12 @@ class Settings(BaseSettings):
     notify_longest_wait: float = Field(300.0, gt=0.0, description="Maximum pause between retries")
     external_url: str = Field("", description="URL of the console, for links in notifications")
 
+    self_declared_attributes: Path | None = Field(
+        None,
+        description="CSV file (speaker_id, attribute) for analyses of pairs and fairness; read, "
+        "never stored. Default: these are off",
+    )
+
     web_host: str = Field("127.0.0.1", description="Address of the console and the API")
     web_port: int = Field(8080, ge=0, le=65535)
     web_https: bool = Field(

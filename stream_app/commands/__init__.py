@@ -1,6 +1,7 @@
 """Implementation of the ``rapport`` commands; ``stream_app.cli`` parses their arguments."""
 
 __all__ = [
+    "analyse",
     "bench",
     "child_processes",
     "dead_letters",

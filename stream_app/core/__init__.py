@@ -25,6 +25,7 @@ __all__ = [
     "rule_file",
     "rules",
     "session_state",
+    "suppression",
     "variable_words",
     "variables",
     "watch",

@@ -6,8 +6,8 @@ from statistics import fmean
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.suppression import CellIndex, CellSize, suppressed_cells
 from stream_app.store.queries.cohorts import CohortSession
-from stream_app.web.suppression import CellIndex, CellSize, suppressed_cells
 from stream_app.web.trends import interval
 
 ALL: Final = "all"

@@ -13,6 +13,8 @@ from fastapi.responses import Response
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
+from stream_app.analytics.attributes import AttributesError, NotEnabled
+from stream_app.analytics.extra import AnalyticsMissing
 from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import PersonError
@@ -37,7 +39,7 @@ MEANINGS: Final = {
     422: "The request is invalid; `errors` lists the invalid parts",
     429: "Too many requests; retry after `Retry-After` seconds",
     500: "Internal error; the details are only in the service's log",
-    503: "The database or the broker is unavailable; retry after `Retry-After` seconds",
+    503: "A part of the service is unavailable or busy; retry after `Retry-After` seconds",
 }
 NAMES: Final = {
     400: "bad-request",
@@ -58,6 +60,9 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     NoSuchMute: (404, "not-found"),
     PersonError: (409, "conflict"),
     TooManyClients: (503, "too-many-streams"),
+    NotEnabled: (409, "not-enabled"),
+    AttributesError: (409, "attributes-unusable"),
+    AnalyticsMissing: (503, "analytics-missing"),
     StoreUnavailable: (503, "database-away"),
     BrokerUnavailable: (503, "broker-away"),
 }

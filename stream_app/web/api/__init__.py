@@ -9,6 +9,7 @@ from stream_app.web import problems
 from stream_app.web.api import (
     agreement,
     alerts,
+    analyses,
     assignments,
     audit,
     bundles,
@@ -43,6 +44,7 @@ ROUTERS: Final = (
     ratings.router,
     disputes.router,
     agreement.router,
+    analyses.router,
     samples.router,
     exports.router,
     events.router,

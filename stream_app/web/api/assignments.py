@@ -24,7 +24,7 @@ def assign_session(
 ) -> None:
     """Let a counsellor read a session, for example after a hand-over.
 
-    The first counsellor of a session reads it without an assignment. AuditAction.
+    The first counsellor of a session reads it without an assignment. Audited.
     """
     counsellor = _counsellor(services, person, session_id, name)
     assignments.assign(services.store, session_id, counsellor, person.name)
@@ -35,7 +35,7 @@ def assign_session(
 def withdraw_assignment(
     services: ServicesDep, person: Supervisor, session_id: SessionId, name: Name
 ) -> None:
-    """Delete a counsellor's assignment; the session's first counsellor keeps access. AuditAction."""
+    """Delete a counsellor's assignment; the session's first counsellor keeps access. Audited."""
     counsellor = _counsellor(services, person, session_id, name)
     assignments.withdraw(services.store, session_id, counsellor)
     audit.record(

@@ -49,6 +49,7 @@ TAGS: Final = [
         "description": "Calibration samples: turns that several people rate blind.",
     },
     {"name": "agreement", "description": "Agreement between people and the model."},
+    {"name": "analyses", "description": "Associations over the whole platform, with intervals."},
     {"name": "feedback", "description": "Feedback to counsellors after a session."},
     {"name": "exports", "description": "Tables and ConvoKit corpora for download."},
     {"name": "ingest", "description": "Sending events, for platforms without a Kafka producer."},

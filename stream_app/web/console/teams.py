@@ -6,13 +6,13 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.store.queries import bundle_info, cohorts
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
 from stream_app.web.cohorts import build_table
 from stream_app.web.console.rendering import render
 from stream_app.web.services import ServicesDep
-from stream_app.web.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 WEEKS: Final = 8

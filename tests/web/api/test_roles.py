@@ -43,6 +43,8 @@ TABLE: dict[tuple[str, str], str] = {
     ("get", "/disputes"): READERS,
     ("post", "/disputes/{dispute_id}/decide"): SUPERVISORS,
     ("get", "/agreement"): "yyyy-",
+    ("get", "/analyses"): "y-y--",
+    ("get", "/analyses/{question}"): "y-y--",
     ("get", "/samples"): "y-y--",
     ("post", "/samples"): SUPERVISORS,
     ("get", "/samples/{sample_id}"): "y-y--",

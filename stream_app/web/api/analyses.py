@@ -1,0 +1,120 @@
+"""``GET /analyses/{question}``: longitudinal analyses; small cells are hidden."""
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, HTTPException, Path, Query
+from pydantic import Field
+
+from stream_app.analytics import attributes, extra
+from stream_app.analytics.result import Analysis
+from stream_app.store import audit
+from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.queries.scope import Scope
+from stream_app.web import agreement_words
+from stream_app.web.api.fields import Identifier, Moment, Team
+from stream_app.web.auth import require_role
+from stream_app.web.problems import problem_responses
+from stream_app.web.services import Services, ServicesDep
+
+router = APIRouter(prefix="/analyses", tags=["analyses"])
+AnalysisReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
+RETRY_AFTER: Final = {"Retry-After": "30"}
+_one_at_a_time = Lock()
+"""An analysis reads many sessions and uses a core for seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRead:
+    """A question that can be asked."""
+
+    question: Annotated[str, Field(description="Its name in `/analyses/{question}`")]
+    measures: Annotated[list[str], Field(description="Measures that can be chosen; empty: none")]
+
+
+@router.get("")
+def list_questions(person: AnalysisReader) -> list[QuestionRead]:  # noqa: ARG001  # the role
+    """The questions and their measures."""
+    extra.require()
+    from stream_app.analytics.questions import QUESTIONS  # noqa: PLC0415
+
+    return [QuestionRead(name, list(each.measures)) for name, each in QUESTIONS.items()]
+
+
+@router.get("/{question}", responses=problem_responses(404, 409))
+def answer_question(
+    services: ServicesDep,
+    person: AnalysisReader,
+    question: Annotated[Identifier, Path(description="As listed by `/analyses`")],
+    team: Team = None,
+    since: Annotated[
+        Moment | None, Query(description="Sessions that began at this time or later")
+    ] = None,
+    until: Annotated[Moment | None, Query(description="Sessions that began before")] = None,
+    measure: Annotated[
+        list[Identifier] | None, Query(max_length=20, description="Only these; all if left out")
+    ] = None,
+    fewest_turns: Annotated[
+        int, Query(ge=1, le=10_000, description="Minimum activity of a counsellor, in turns")
+    ] = 10,
+    fewest_days: Annotated[
+        int, Query(ge=0, le=3650, description="Minimum stay of a counsellor, in days")
+    ] = 365,
+    calendar: Annotated[
+        bool, Query(description="Curves by calendar week instead of months since joining")
+    ] = False,
+    at: Annotated[
+        Moment | None,
+        Query(description="service-levels: date of a change; drift: begin of the current period"),
+    ] = None,
+) -> Analysis:
+    """Associations over the own scope, each with n, 95 % interval and bundle; names nobody.
+
+    A supervisor of a team gets the analysis of that team. One analysis runs at a time; others get
+    503. Each is audited.
+    """
+    extra.require()
+    from stream_app.analytics.questions import (  # noqa: PLC0415
+        QUESTIONS,
+        Asked,
+        answer,
+    )
+
+    if question not in QUESTIONS:
+        raise HTTPException(404, f"known questions: {', '.join(QUESTIONS)}")
+    known = QUESTIONS[question].measures
+    if not set(measure or ()) <= set(known):
+        raise HTTPException(404, f"{question} has the measures {', '.join(known) or '(none)'}")
+    own = person.scope.team
+    if own is not None and team not in (None, own):
+        raise HTTPException(403, "this team is outside the own scope")
+    asked = Asked(
+        scope=Scope(team=own or team),
+        since=since,
+        until=until,
+        measures=tuple(measure or ()),
+        fewest_turns=fewest_turns,
+        fewest_days=fewest_days,
+        calendar=calendar,
+        at=at,
+        attributes=_attributes(services),
+    )
+    if not _one_at_a_time.acquire(blocking=False):
+        raise HTTPException(503, "another analysis is running", RETRY_AFTER)
+    try:
+        audit.record(services.store, person.name, AuditAction.EXPORT, detail=f"analysis {question}")
+        return answer(
+            services.store,
+            question,
+            asked,
+            lambda bundles: agreement_words.sentences(services.store, bundles),
+        )
+    finally:
+        _one_at_a_time.release()
+
+
+def _attributes(services: Services) -> dict[str, str] | None:
+    file = services.settings.self_declared_attributes
+    return attributes.read(file, services.store.privacy.pseudonym) if file else None
