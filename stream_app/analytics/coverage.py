@@ -9,7 +9,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -82,14 +82,14 @@ class Check:
     bounded: bool = False
 
 
-@dataclass(slots=True)
 class Tally:
     """Of ``n`` platforms, in how many the interval held the truth, and excluded 0."""
 
-    held: int = 0
-    found: int = 0
-    n: int = 0
-    values: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.held = 0
+        self.found = 0
+        self.n = 0
+        self.values: list[float] = []
 
     def add(self, term: Term, truth: float) -> None:
         """Count one platform."""

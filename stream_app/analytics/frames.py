@@ -399,7 +399,7 @@ def _outcomes(connection: sa.Connection, ids: sa.Select[Any]) -> pd.DataFrame:
 
 
 def _ratings(connection: sa.Connection, ids: sa.Select[Any]) -> pd.DataFrame:
-    """Ratings of turns beside the model's prediction; one row a rating and bundle."""
+    """Ratings of turns with the model's prediction; one row per rating and bundle."""
     score = turn_scores
     query = (
         sa.select(

@@ -1,7 +1,7 @@
 """Sessions that a supervisor has assigned to a counsellor, who may then read them.
 
 The first counsellor of a session may read it without an assignment (``core.session``). Later
-counsellors' turns give no access: whoever can send events could otherwise name a reader.
+counsellors' turns give no access: a program that sends events could otherwise name a reader.
 """
 
 from datetime import UTC, datetime
