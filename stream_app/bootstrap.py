@@ -82,7 +82,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
 
 def store(settings: Settings, connections: int = 5) -> Store:
     """Open the database, which must have a schema."""
-    return open_store(settings.database_url.get_secret_value(), connections=connections)
+    return open_store(settings.database, connections=connections)
 
 
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
@@ -130,7 +130,7 @@ def notifier_group(settings: Settings) -> NotifierGroup:
             "RAPPORT_NOTIFICATIONS is not set: it must name a file of notification targets "
             "(docs/notifications.md)"
         )
-    opened = open_store(settings.database_url.get_secret_value(), connections=2 * len(targets))
+    opened = open_store(settings.database, connections=2 * len(targets))
     counter = deliveries_counter()
     return NotifierGroup(
         [

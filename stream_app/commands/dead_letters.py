@@ -13,6 +13,7 @@ from stream_app.commands.replay import producer
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
+from stream_app.worker.refusal import explain
 from stream_app.worker.topics import client_options
 
 POLL_MS = 500
@@ -104,10 +105,7 @@ async def _records(settings: Settings) -> AsyncIterator[DeadLetterRecord]:
                         letter = msgspec.json.decode(header, type=DeadLetter)
                         yield DeadLetterRecord(letter, record.value or b"")
     except KafkaError as problem:
-        raise BrokerUnavailable(
-            f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}); "
-            "check RAPPORT_KAFKA_BROKERS"
-        ) from problem
+        raise await explain(settings, problem) from problem
     finally:
         await consumer.stop()
 
