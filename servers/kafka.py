@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from stream_app.worker.broker import die_with_parent, free_port
 
@@ -62,6 +63,21 @@ def jars() -> Path:
     return folder
 
 
+class Security(NamedTuple):
+    """What the listeners SSL and SASL_SSL of a node demand.
+
+    SSL demands a client certificate of the authority. SASL_SSL offers SCRAM-SHA-512 to the users,
+    and OAUTHBEARER to tokens that nobody has signed (Kafka's validator for tests): only their times
+    and the scope are checked.
+    """
+
+    authority: Path
+    certificate: Path
+    """The node's certificate, its key and then the chain, in one file."""
+    users: dict[str, str]
+    scope: str
+
+
 class Node:
     """One server process with its own data folder."""
 
@@ -69,6 +85,7 @@ class Node:
         self._cluster = cluster
         self.number = number
         self.port, self.controller_port = free_port(), free_port()
+        self.ssl_port, self.sasl_port = free_port(), free_port()
         self.folder = cluster.folder / f"node-{number}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -86,7 +103,7 @@ class Node:
         """Write the configuration and prepare the data folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         replicas = len(self._cluster.nodes)
-        settings = {
+        settings: dict[str, object] = {
             "node.id": self.number,
             "process.roles": "broker,controller",
             "listeners": f"PLAINTEXT://{self.address},"
@@ -109,17 +126,47 @@ class Node:
             "background.threads": 2,
             "log.cleaner.enable": "false",
         }
+        if self._cluster.security is not None:
+            settings |= self._secured(self._cluster.security)
         lines = [f"{name}={value}" for name, value in settings.items()]
         (self.folder / "server.properties").write_text("\n".join(lines) + "\n", "utf-8")
         if (self.folder / "data").exists():
             return
+        security = self._cluster.security
+        users = [
+            f"--add-scram=SCRAM-SHA-512=[name={name},password={password}]"
+            for name, password in (security.users if security else {}).items()
+        ]
         with (self.folder / "log").open("ab") as log:
             subprocess.run(
-                self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"),
+                self._java("kafka.tools.StorageTool", "format", *users, "-t", CLUSTER_ID, "-c"),
                 stdout=log,
                 stderr=log,
                 check=True,
             )
+
+    def _secured(self, security: Security) -> dict[str, object]:
+        """Settings of two more listeners on localhost."""
+        login = "org.apache.kafka.common.security"
+        plain = f"PLAINTEXT://{self.address}"
+        more = f"SSL://localhost:{self.ssl_port},SASL_SSL://localhost:{self.sasl_port}"
+        return {
+            "listeners": f"{plain},CONTROLLER://127.0.0.1:{self.controller_port},{more}",
+            "advertised.listeners": f"{plain},{more}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+            "SSL:SSL,SASL_SSL:SASL_SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": security.certificate,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": security.authority,
+            "listener.name.ssl.ssl.client.auth": "required",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512,OAUTHBEARER",
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{login}.scram."
+            "ScramLoginModule required;",
+            "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": f"{login}.oauthbearer."
+            'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker" '
+            f'unsecuredValidatorRequiredScope="{security.scope}";',
+        }
 
     def start(self) -> None:
         """Start the process, without waiting until it accepts connections."""
@@ -176,11 +223,12 @@ class Node:
 class Cluster:
     """A cluster of one to three nodes."""
 
-    def __init__(self, folder: Path, brokers: int = 1) -> None:
+    def __init__(self, folder: Path, brokers: int = 1, security: Security | None = None) -> None:
         if not 1 <= brokers <= MOST_BROKERS:
             message = f"one to {MOST_BROKERS} brokers, not {brokers}"
             raise ValueError(message)
         self.jars = jars()
+        self.security = security
         self.folder = folder
         self.nodes: list[Node] = []
         self.nodes = [Node(self, number) for number in range(1, brokers + 1)]

@@ -79,6 +79,24 @@ class Server:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
+    def serve_tls(self, certificate: bytes, key: bytes, user: str, password: str) -> None:
+        """Restart with this certificate; this user then needs TLS and the password (SCRAM)."""
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'")
+        for name, content in (("server.crt", certificate), ("server.key", key)):
+            file = self.folder / name
+            file.write_bytes(content)
+            file.chmod(0o600)
+            if self._user is not None:
+                os.chown(file, self._user, self._group or -1)
+            self._more[f"ssl_{name[-3:].replace('crt', 'cert')}_file"] = file
+        self._more["ssl"] = "on"
+        rules = self.folder / "data" / "pg_hba.conf"
+        mine = f"hostssl all {user} all scram-sha-256\nhost all {user} all reject\n"
+        rules.write_text(mine + rules.read_text("utf-8"), "utf-8")
+        self.stop()
+        self.start()
+
     def start(self) -> None:
         """Start and wait until it accepts connections."""
         settings = {

@@ -86,10 +86,11 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
 
 def store(settings: Settings, connections: int = 5) -> Store:
     """Open the database, which must have a schema."""
-    url = settings.database_url.get_secret_value()
     master = _source(MASTER_KEY, settings.master_key, settings.master_key_file)
     pseudonym = _source(PSEUDONYM_KEY, settings.pseudonym_key, settings.pseudonym_key_file)
-    return open_store(url, connections=connections, master=master, pseudonym=pseudonym)
+    return open_store(
+        settings.database, connections=connections, master=master, pseudonym=pseudonym
+    )
 
 
 def _source(setting: str, text: SecretStr | None, file: Path | None) -> KeySource | None:

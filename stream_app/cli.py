@@ -1,6 +1,7 @@
 """The ``rapport`` command: parses arguments, calls ``stream_app.commands``, prints errors."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from stream_app import __version__, bootstrap, logs
+from stream_app import __version__, bootstrap, logs, secret_files
 from stream_app.core.heads import Head
 from stream_app.errors import RapportError
 from stream_app.inference.bundle import find, load
@@ -360,6 +361,9 @@ def config() -> None:
     for name, info in Settings.model_fields.items():
         line = f"RAPPORT_{name.upper()}={_shown(name, getattr(settings, name))}"
         typer.echo(f"{line:60} # {info.description}" if info.description else line)
+    for name, variable in secret_files.variables(Settings).items():
+        line = f"{variable}={os.environ.get(variable, '')}"
+        typer.echo(f"{line:60} # File that holds RAPPORT_{name.upper()}")
 
 
 @app.command()

@@ -11,12 +11,18 @@ from pydantic import (
     SecretStr,
     field_validator,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from stream_app.contracts.plausible import AHEAD, EARLIEST, PlausibleTimes
 from stream_app.core.approaches import Approaches, parse_approaches
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.providers import Provider
+from stream_app.secret_files import SecretFiles
+from stream_app.store.connection import with_password
 
 DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
 
@@ -36,6 +42,7 @@ class SaslMechanism(Enum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
 
 
 class LogFormat(Enum):
@@ -55,7 +62,22 @@ class Settings(BaseSettings):
     kafka_sasl_mechanism: SaslMechanism = SaslMechanism.SCRAM_SHA_512
     kafka_username: str | None = None
     kafka_password: SecretStr | None = None
-    kafka_ca_file: Path | None = None
+    kafka_ca_file: Path | None = Field(
+        None, description="Certificate authority of the brokers (PEM); default: the system's"
+    )
+    kafka_certificate_file: Path | None = Field(
+        None, description="Client certificate (PEM), for brokers that demand one"
+    )
+    kafka_key_file: Path | None = Field(
+        None, description="Key of the client certificate; default: in the same file"
+    )
+    kafka_key_password: SecretStr | None = Field(None, description="If the key is encrypted")
+    kafka_oauth_token_url: str | None = Field(
+        None, description="Token endpoint, for OAUTHBEARER by client credentials"
+    )
+    kafka_oauth_client_id: str | None = None
+    kafka_oauth_client_secret: SecretStr | None = None
+    kafka_oauth_scope: str | None = None
     kafka_group: str = "rapport"
     kafka_session_timeout: float = Field(30.0, ge=1.0)
     topic_prefix: str = Field("dialogue", pattern=r"^[a-zA-Z0-9._-]+$")
@@ -65,6 +87,9 @@ class Settings(BaseSettings):
 
     database_url: SecretStr = Field(
         SecretStr("sqlite:///rapport.db"), description="sqlite:/// or postgresql://"
+    )
+    database_password: SecretStr | None = Field(
+        None, description="Password of the user in RAPPORT_DATABASE_URL"
     )
     database_retry_for: float = Field(
         240.0, ge=0.0, description="How long to retry a commit before the worker exits"
@@ -155,6 +180,18 @@ class Settings(BaseSettings):
     log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: LogFormat = LogFormat.CONSOLE
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003  # pydantic-settings passes all by name
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then files of secrets, then the environment."""
+        return init_settings, SecretFiles(cls), env_settings
+
     @field_validator("bundle")
     @classmethod
     def _by_name(cls, given: Path) -> Path:
@@ -165,6 +202,14 @@ class Settings(BaseSettings):
     def _known_groups(cls, given: str) -> str:
         parse_approaches(given)
         return given
+
+    @property
+    def database(self) -> str:
+        """The URL of the database with its password: a secret."""
+        url = self.database_url.get_secret_value()
+        if self.database_password is None:
+            return url
+        return with_password(url, self.database_password.get_secret_value())
 
     @property
     def approach_by_group(self) -> Approaches:

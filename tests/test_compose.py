@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from stream_app import secret_files
 from stream_app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +21,7 @@ def compose() -> dict[str, Any]:
 
 def test_every_rapport_variable_is_a_setting(compose: dict[str, Any]) -> None:
     known = {f"RAPPORT_{name.upper()}" for name in Settings.model_fields}
+    known |= set(secret_files.variables(Settings).values())
     used = {
         name
         for service in compose["services"].values()

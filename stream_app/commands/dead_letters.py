@@ -14,6 +14,7 @@ from stream_app.commands.replay import producer
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
+from stream_app.worker.refusal import explain
 from stream_app.worker.topics import client_options
 
 POLL_MS = 500
@@ -131,10 +132,7 @@ async def _records(settings: Settings) -> AsyncIterator[tuple[str, DeadLetterRec
                     elif record.value is None and record.key is not None:
                         yield record.key.decode("utf-8", "replace"), None
     except KafkaError as problem:
-        raise BrokerUnavailable(
-            f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}); "
-            "check RAPPORT_KAFKA_BROKERS"
-        ) from problem
+        raise await explain(settings, problem) from problem
     finally:
         await consumer.stop()
 

@@ -20,6 +20,7 @@ from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import Settings
 from stream_app.store import encrypting, log_positions, pseudonym_key, retention, schema
 from stream_app.store.connection import masked_url
+from stream_app.worker.refusal import explain
 from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
 
@@ -100,7 +101,7 @@ def _database(settings: Settings) -> str:
 
 def _sqlite_file(settings: Settings) -> Path | None:
     try:
-        url = sa.make_url(settings.database_url.get_secret_value())
+        url = sa.make_url(settings.database)
     except (ArgumentError, ValueError):  # opening the database reports the error
         return None
     in_a_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
@@ -125,11 +126,7 @@ async def _topics(settings: Settings) -> list[str]:
         await client.start()
         return list(await client.list_topics())
     except KafkaError as problem:
-        raise RapportError(
-            f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}): "
-            "check RAPPORT_KAFKA_BROKERS and the RAPPORT_KAFKA_* credentials, or start one with "
-            "`rapport broker`"
-        ) from problem
+        raise await explain(settings, problem) from problem
     finally:
         await client.close()
 

@@ -15,6 +15,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from stream_app.commands.event_files import TimedEvent, sample_events
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
+from stream_app.worker.refusal import explain
 from stream_app.worker.topics import client_options
 
 PAST_SESSIONS_PER_WEEK: Final = 12
@@ -34,9 +35,7 @@ async def producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
         await client.start()
     except KafkaError as problem:
         await client.stop()
-        raise BrokerUnavailable(
-            f"no Kafka broker answers at {settings.kafka_brokers}; check RAPPORT_KAFKA_BROKERS"
-        ) from problem
+        raise await explain(settings, problem) from problem
     try:
         yield client
     finally:

@@ -24,8 +24,8 @@ from stream_app.contracts.scores import (
     decode,
 )
 from stream_app.core.heads import STRATEGY, badge_of, in_words
-from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
+from stream_app.worker.refusal import explain
 from stream_app.worker.topics import client_options
 
 ROWS = 12
@@ -170,9 +170,7 @@ async def messages(settings: Settings, from_start: bool) -> AsyncIterator[AIOKaf
         await client.start()
     except KafkaError as problem:
         await client.stop()
-        raise BrokerUnavailable(
-            f"no Kafka broker answers at {settings.kafka_brokers}; check RAPPORT_KAFKA_BROKERS"
-        ) from problem
+        raise await explain(settings, problem) from problem
     try:
         yield client
     finally:

@@ -13,9 +13,11 @@ import structlog
 import uvloop
 
 from stream_app import bootstrap
+from stream_app.errors import BrokerUnavailable
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.worker.health import Health, Watchdog
+from stream_app.worker.refusal import refusal
 from stream_app.worker.topics import declare_topics
 
 log = structlog.get_logger(__name__)
@@ -50,6 +52,8 @@ def run(settings: Settings) -> None:
     )
     if settings.declare_topics:
         asyncio.run(declare_topics(settings))
+    elif (found := asyncio.run(refusal(settings))) and found.certain:
+        raise BrokerUnavailable(found.reason)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     app, agent = bootstrap.worker(settings, scorer)

@@ -16,8 +16,9 @@ This protects additive values (counts and sums) against exact derivation, but no
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 MIN_CLIENTS: Final = 11
 MIN_COUNSELLORS: Final = 5
@@ -26,8 +27,7 @@ CellIndex = tuple[int, int]
 """Row and column of a cell, totals included."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellSize:
+class CellSize(Struct, frozen=True):
     """Number of people that a cell is about."""
 
     clients: int

@@ -1,7 +1,8 @@
 """Reads the file of notification targets and reports errors with their line number.
 
-Secrets can be written as ``${NAME}`` to be read from the environment, so that the file itself
-contains no secrets. Error messages never quote an address or a secret.
+Secrets can be written as ``${NAME}`` to be read from the environment, or from the file that
+``NAME_FILE`` names, so that the file itself contains no secrets. Error messages never quote an
+address or a secret.
 """
 
 import re
@@ -33,6 +34,7 @@ from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import service
 from stream_app.notifications.rate_limit import QuietHours, RateLimit
 from stream_app.notifications.webhook import signer
+from stream_app.secret_files import UnusableSecret, named_secret
 from stream_app.store.deliveries import DueAlert
 
 DEFAULT_TIMEOUT: Final = 20.0
@@ -63,11 +65,15 @@ def _from_environment(value: object, info: ValidationInfo) -> object:
     environment: Mapping[str, str] = (info.context or {})["environment"]
 
     def found(match: re.Match[str]) -> str:
-        if not environment.get(match[1]):
+        try:
+            value = named_secret(match[1], environment)
+        except UnusableSecret as problem:
+            raise PydanticCustomError("variable", "{problem}", {"problem": str(problem)}) from None
+        if not value:
             raise PydanticCustomError(
                 "variable", "environment variable {name} is not set", {"name": match[1]}
             )
-        return environment[match[1]]
+        return value
 
     return _VARIABLE.sub(found, value)
 

@@ -230,6 +230,24 @@ def _restrict_mode(file: Path) -> None:
         log.warning("database.mode", file=str(file), problem=problem.strerror)
 
 
+def with_password(url: str, password: str) -> str:
+    """A database URL with this password; one that cannot be parsed is returned as it is.
+
+    Raises:
+        StoreError: the URL has a password already.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError):  # reported when the database is opened
+        return url
+    if parsed.password is not None or "password" in parsed.query:
+        raise StoreError(
+            "RAPPORT_DATABASE_URL contains a password and RAPPORT_DATABASE_PASSWORD is set: "
+            "remove one of them"
+        )
+    return parsed.set(password=password).render_as_string(hide_password=False)
+
+
 def masked_url(url: str | URL) -> str:
     """A database URL with its passwords masked."""
     try:
@@ -279,7 +297,7 @@ def _store_error(problem: StatementError) -> StoreError:
     if _is_data_error(problem):
         return RowRefused(f"the database rejected the statement: {_reason(problem)}")
     if isinstance(problem, OperationalError | InterfaceError):
-        return StoreUnavailable(f"the database does not answer: {_reason(problem)}")
+        return _unavailable(problem)
     if problem.connection_invalidated:
         return StoreUnavailable("the connection to the database was lost")
     return StoreError(f"the database rejected the statement: {_reason(problem)}")
@@ -293,6 +311,16 @@ def _is_schema_missing(problem: DBAPIError) -> bool:
         or "has no column named" in text
         or getattr(problem.orig, "sqlstate", None) in _UNDEFINED
     )
+
+
+def _unavailable(problem: DBAPIError) -> StoreUnavailable:
+    reason = _reason(problem)
+    if "certificate" in reason and not getattr(problem.orig, "sqlstate", None):  # libpq's words
+        return StoreUnavailable(
+            f"the database's certificate was refused: {reason}; check the host, sslmode and "
+            "sslrootcert in RAPPORT_DATABASE_URL"
+        )
+    return StoreUnavailable(f"the database does not answer: {reason}")
 
 
 def _is_data_error(problem: DBAPIError) -> bool:

@@ -12,10 +12,10 @@ from typing import Any, cast
 import faust
 from faust.types import TP
 
-from stream_app.settings import SecurityProtocol, Settings
+from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
 from stream_app.store.log_positions import StartOffsets, TopicPartition
-from stream_app.worker import topics
 from stream_app.worker.consumer import OrderedConsumer, OrderedTransport
+from stream_app.worker.kafka_security import security_options
 from stream_app.worker.offsets import OffsetTracker
 
 METADATA_AGE_MS = 5000
@@ -117,18 +117,18 @@ def lag_of(app: faust.App, topic: str) -> dict[int, int] | None:
 
 
 def _credentials(settings: Settings) -> Any:
-    match settings.kafka_security:
-        case SecurityProtocol.PLAINTEXT:
-            return None
-        case SecurityProtocol.SSL:
-            return faust.SSLCredentials(topics.ssl_context(settings))
-        case protocol:
-            password = settings.kafka_password.get_secret_value() if settings.kafka_password else ""
-            return faust.SASLCredentials(
-                username=settings.kafka_username,
-                password=password,
-                mechanism=settings.kafka_sasl_mechanism.value,
-                ssl_context=(
-                    topics.ssl_context(settings) if protocol is SecurityProtocol.SASL_SSL else None
-                ),
-            )
+    options = security_options(settings)
+    context = options.get("ssl_context")
+    if settings.kafka_security is SecurityProtocol.PLAINTEXT:
+        return None
+    if settings.kafka_security is SecurityProtocol.SSL:
+        return faust.SSLCredentials(context)
+    if settings.kafka_sasl_mechanism is SaslMechanism.OAUTHBEARER:
+        provider = options["sasl_oauth_token_provider"]
+        return faust.OAuthCredentials(oauth_cb=provider, ssl_context=context)
+    return faust.SASLCredentials(
+        username=options["sasl_plain_username"],
+        password=options["sasl_plain_password"],
+        mechanism=options["sasl_mechanism"],
+        ssl_context=context,
+    )

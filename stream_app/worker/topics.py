@@ -1,6 +1,5 @@
 """Connection options of Kafka clients, and the creation of topics."""
 
-import ssl
 from typing import Any, Final
 
 import structlog
@@ -20,7 +19,9 @@ from tenacity import (
 )
 
 from stream_app.errors import BrokerUnavailable
-from stream_app.settings import SecurityProtocol, Settings
+from stream_app.settings import Settings
+from stream_app.worker.kafka_security import security_options
+from stream_app.worker.refusal import explain, refusal
 
 DAY_MS: Final = 86_400_000
 TURNS_TOPIC_CONFIG: Final = {"message.timestamp.type": "LogAppendTime"}
@@ -39,7 +40,7 @@ def client_options(settings: Settings) -> dict[str, Any]:
     """Connection options of all aiokafka clients.
 
     Raises:
-        BrokerUnavailable: the addresses or the CA file are not valid.
+        BrokerUnavailable: the addresses or the settings of security are not valid.
     """
     try:
         collect_hosts(settings.kafka_brokers)
@@ -48,27 +49,7 @@ def client_options(settings: Settings) -> dict[str, Any]:
             f"RAPPORT_KAFKA_BROKERS is {settings.kafka_brokers!r}; "
             "it must be host:port, separated by commas"
         ) from None
-    options: dict[str, Any] = {
-        "bootstrap_servers": settings.kafka_brokers,
-        "security_protocol": settings.kafka_security.value,
-    }
-    if settings.kafka_security in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
-        options["ssl_context"] = ssl_context(settings)
-    if settings.kafka_security in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL):
-        options["sasl_mechanism"] = settings.kafka_sasl_mechanism.value
-        options["sasl_plain_username"] = settings.kafka_username
-        options["sasl_plain_password"] = (
-            settings.kafka_password.get_secret_value() if settings.kafka_password else None
-        )
-    return options
-
-
-def ssl_context(settings: Settings) -> ssl.SSLContext:
-    """Trust the system's certificate authorities, or only RAPPORT_KAFKA_CA_FILE."""
-    try:
-        return ssl.create_default_context(cafile=settings.kafka_ca_file)
-    except OSError as problem:
-        raise BrokerUnavailable(f"RAPPORT_KAFKA_CA_FILE cannot be loaded: {problem}") from problem
+    return {"bootstrap_servers": settings.kafka_brokers, **security_options(settings)}
 
 
 def topic_options(settings: Settings, name: str) -> dict[str, str]:
@@ -94,7 +75,7 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
             reraise=True,
         ):
             with attempt:
-                await client.start()
+                await _start(client, settings)
         answer = await client.create_topics(
             [
                 NewTopic(
@@ -107,10 +88,7 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
             ]
         )
     except KafkaError as problem:
-        raise BrokerUnavailable(
-            f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}); "
-            "check RAPPORT_KAFKA_BROKERS, or start one with `rapport broker`"
-        ) from problem
+        raise await explain(settings, problem) from problem
     finally:
         await client.close()
     created = []
@@ -123,3 +101,13 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
     if created:
         log.info("topics.created", topics=created, partitions=settings.topic_partitions)
     return created
+
+
+async def _start(client: AIOKafkaAdminClient, settings: Settings) -> None:
+    """Start a client; do not wait for a broker that refuses it."""
+    try:
+        await client.start()
+    except KafkaConnectionError:
+        if (found := await refusal(settings)) and found.certain:
+            raise BrokerUnavailable(found.reason) from None
+        raise

@@ -145,6 +145,16 @@ def test_a_missing_targets_file_is_named(tmp_path: Path) -> None:
         read_targets(tmp_path / "nothing.yaml", {})
 
 
+def test_a_secret_is_read_from_a_file(read, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from-a-file\n", "utf-8")
+    desk, _ = read(WHOLE, TOKEN="", TOKEN_FILE=str(tmp_path / "token"))
+    assert desk.url.get_secret_value() == "https://hooks.example.org/from-a-file"
+    with pytest.raises(RapportError, match=r":4: url: .*/none cannot be read: No such file"):
+        read(WHOLE, TOKEN="", TOKEN_FILE=str(tmp_path / "none"))
+    with pytest.raises(RapportError, match=r":4: url: TOKEN is set as well: remove one"):
+        read(WHOLE, TOKEN_FILE=str(tmp_path / "token"))
+
+
 def test_the_documented_example_is_valid() -> None:
     environment = {
         "DESK_URL": "https://hooks.example.org/x",

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from faust import SASLCredentials, SSLCredentials
+from faust import OAuthCredentials, SASLCredentials, SSLCredentials
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 from pydantic import SecretStr
@@ -17,7 +17,9 @@ from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
 from stream_app.worker import app as faust_app
 from stream_app.worker import consumer
+from stream_app.worker.oauth import TokenProvider
 from stream_app.worker.topics import client_options
+from tests.certificates import Authority
 
 RETRY_FOR = 100.0
 DEMANDED = {
@@ -85,7 +87,7 @@ def test_assigned_partitions_are_those_of_the_topic() -> None:
     assert faust_app.assigned_partitions(app, "turns") == [0, 3]
 
 
-@pytest.mark.parametrize("mechanism", SaslMechanism)
+@pytest.mark.parametrize("mechanism", set(SaslMechanism) - {SaslMechanism.OAUTHBEARER})
 @pytest.mark.parametrize("protocol", [SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT])
 async def test_faust_and_aiokafka_use_the_same_credentials(
     protocol: SecurityProtocol, mechanism: SaslMechanism
@@ -106,6 +108,50 @@ async def test_faust_and_aiokafka_use_the_same_credentials(
     assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("u", "p")
     assert options["security_protocol"] == protocol.value == credentials.protocol.value
     assert ("ssl_context" in options) == (protocol is SecurityProtocol.SASL_SSL)
+
+
+@pytest.mark.parametrize("protocol", [SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT])
+async def test_both_clients_sign_in_with_tokens(protocol: SecurityProtocol) -> None:
+    secured = settings(
+        kafka_security=protocol,
+        kafka_sasl_mechanism=SaslMechanism.OAUTHBEARER,
+        kafka_oauth_token_url="https://login.example.org/token",
+        kafka_oauth_client_id="c",
+        kafka_oauth_client_secret=SecretStr("s"),
+    )
+    credentials = faust_app.create(secured).conf.broker_credentials
+    assert isinstance(credentials, OAuthCredentials)
+    assert isinstance(credentials.oauth_cb, TokenProvider)
+    options = client_options(secured)
+    assert isinstance(options["sasl_oauth_token_provider"], TokenProvider)
+    assert options["security_protocol"] == protocol.value == credentials.protocol.value
+
+
+@pytest.mark.parametrize("name", ["kafka_username", "kafka_password"])
+def test_a_missing_name_or_password_is_named(name: str) -> None:
+    given = {"kafka_username": "u", "kafka_password": SecretStr("p"), name: None}
+    with pytest.raises(BrokerUnavailable, match=f"SCRAM-SHA-512 needs RAPPORT_{name.upper()}$"):
+        client_options(settings(kafka_security=SecurityProtocol.SASL_SSL, **given))
+
+
+def test_client_certificates_that_cannot_be_loaded_are_a_sentence(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("one", ["rapport"], password="locked")
+    _, other = authority.issue("two", ["rapport"])
+    right = {"kafka_certificate_file": certificate, "kafka_key_file": key}
+    secured = {"kafka_security": SecurityProtocol.SSL, "kafka_key_password": SecretStr("locked")}
+    client_options(settings(**secured, **right))
+    for changes, told in (
+        ({"kafka_key_file": other}, "cannot be loaded: KEY_VALUES_MISMATCH"),
+        ({"kafka_key_password": SecretStr("wrong")}, "cannot be loaded: "),
+        ({"kafka_key_password": None}, "cannot be loaded: "),
+        ({"kafka_key_file": tmp_path / "none"}, "none) cannot be loaded: No such file"),
+        ({"kafka_certificate_file": None}, "KEY_FILE needs RAPPORT_KAFKA_CERTIFICATE_FILE"),
+    ):
+        with pytest.raises(BrokerUnavailable) as problem:
+            client_options(settings(**{**secured, **right, **changes}))
+        assert told in str(problem.value)
+        assert "locked" not in str(problem.value)
 
 
 async def test_ssl_checks_the_broker() -> None:
