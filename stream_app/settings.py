@@ -38,6 +38,13 @@ class SaslMechanism(Enum):
     SCRAM_SHA_512 = "SCRAM-SHA-512"
 
 
+class RedactorName(Enum):
+    """What finds personal details: ``rules`` alone, or Presidio beside them."""
+
+    RULES = "rules"
+    PRESIDIO = "presidio"
+
+
 class LogFormat(Enum):
     """``console`` for people, ``json`` for machines."""
 
@@ -121,6 +128,12 @@ class Settings(BaseSettings):
         True, description="Score and store only sessions with consent: true"
     )
     redact: bool = Field(True, description="Mask personal details in stored text")
+    redactor: RedactorName = Field(
+        RedactorName.RULES, description="rules, or presidio (an extra; docs/redaction.md)"
+    )
+    presidio_config: Path | None = Field(
+        None, description="Presidio's analyser configuration (YAML); default: Presidio's own"
+    )
     keep_text_days: int = Field(
         30, ge=1, description="Days after which the text of turns is purged"
     )

@@ -15,16 +15,22 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parents[2] / "stream_app" / "redaction" / "gazetteer"
 LOCALES: Final = (
-    "cs_CZ da_DK de_AT de_CH de_DE en_GB en_IE en_IN en_KE en_NG en_NZ en_PK en_US es_AR es_CO "
-    "es_ES es_MX et_EE fi_FI fr_BE fr_CA fr_CH fr_FR ga_IE ha_NG hr_HR hu_HU id_ID ig_NG it_IT "
-    "lt_LT lv_LV nl_BE nl_NL no_NO pl_PL pt_BR pt_PT ro_RO sk_SK sl_SI sv_SE tr_TR tw_GH vi_VN "
-    "yo_NG zu_ZA"
-).split()
+    *("cs_CZ", "da_DK", "de_AT", "de_CH", "de_DE", "en_GB", "en_IE", "en_IN", "en_KE", "en_NG"),
+    *("en_NZ", "en_PK", "en_US", "es_AR", "es_CO", "es_ES", "es_MX", "et_EE", "fi_FI", "fr_BE"),
+    *("fr_CA", "fr_CH", "fr_FR", "ga_IE", "ha_NG", "hr_HR", "hu_HU", "id_ID", "ig_NG", "it_IT"),
+    *("lt_LT", "lv_LV", "nl_BE", "nl_NL", "no_NO", "pl_PL", "pt_BR", "pt_PT", "ro_RO", "sk_SK"),
+    *("sl_SI", "sv_SE", "tr_TR", "tw_GH", "vi_VN", "yo_NG", "zu_ZA"),
+)
 ENGLISH: Final = ("en_GB", "en_US")
 COMMON_FEMALE: Final = 600
 COMMON_MALE: Final = 500
 COMMON_SURNAMES: Final = 8000
-NEAR: Final = frozenset("GB US IE DE FR ES IT NL PL BE AT CH PT CA AU NZ".split())
+NEAR: Final = frozenset(
+    {
+        *("GB", "US", "IE", "DE", "FR", "ES", "IT", "NL", "PL"),
+        *("BE", "AT", "CH", "PT", "CA", "AU", "NZ"),
+    }
+)
 POPULATION: Final = 200_000
 """Of towns in other countries; those of ``NEAR`` are listed from 15,000 people on."""
 WITH_OTHER_NAMES: Final = 500_000
@@ -82,9 +88,7 @@ def _ranked(census: str) -> list[str]:
 
 
 def _folded(names: Iterable[str]) -> set[str]:
-    return {
-        name.casefold() for name in names if _LATIN.fullmatch(name) and len(name) > 1
-    }
+    return {name.casefold() for name in names if _LATIN.fullmatch(name) and len(name) > 1}
 
 
 def _places() -> set[str]:

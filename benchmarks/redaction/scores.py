@@ -1,7 +1,7 @@
 """Recall, precision and over-masking of a redactor."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -34,21 +34,14 @@ def score(sentences: Iterable[Sentence], redactor: Redactor) -> dict[Kind, Score
     """By kind."""
     scores = {kind: Score() for kind in Kind}
     for sentence in sentences:
-        for span in missed_or_hidden(sentence, redactor):
+        left = missed(sentence, redactor)
+        for span in sentence.spans:
             scores[span.kind].marked += 1
-        for span in missed(sentence, redactor):
-            scores[span.kind].hidden -= 1
+            scores[span.kind].hidden += span not in left
         for found in set(redactor.find(sentence.text)):
             scores[found.kind].found += 1
             scores[found.kind].right += any(_overlap(found, span) for span in sentence.spans)
-    for one in scores.values():
-        one.hidden += one.marked
     return scores
-
-
-def missed_or_hidden(sentence: Sentence, _: Redactor) -> Sequence[Span]:
-    """All details of a sentence."""
-    return sentence.spans
 
 
 def missed(sentence: Sentence, redactor: Redactor) -> list[Span]:
@@ -69,8 +62,7 @@ def wrong(sentence: Sentence, redactor: Redactor) -> list[str]:
         for at, char in enumerate(sentence.text)
     )
     hidden = "".join(
-        old if new == MASK and old.isalnum() else " "
-        for old, new in zip(kept, masked, strict=True)
+        old if new == MASK and old.isalnum() else " " for old, new in zip(kept, masked, strict=True)
     )
     return hidden.split()
 

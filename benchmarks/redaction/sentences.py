@@ -49,6 +49,4 @@ def _sentence(row: _Row) -> Sentence:
         spans.append(Span(len(text), len(text) + len(mark[2]), Kind(mark[1])))
         text += mark[2]
         done = mark.end()
-    return Sentence(
-        text + row.text[done:], tuple(spans), row.split, row.country, row.negative
-    )
+    return Sentence(text + row.text[done:], tuple(spans), row.split, row.country, row.negative)

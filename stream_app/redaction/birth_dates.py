@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from stream_app.redaction.near import matches, near_words
 from stream_app.redaction.spans import Kind, Span
 
 _MONTHS: Final = (
@@ -30,18 +31,26 @@ _BORN: Final = (
     r"|née?|naissance|nacid[oa]|nacimiento|nat[oa] il|nascita|geboortedatum|urodzon[ya])"
 )
 _BEHIND = re.compile(
-    rf"\b{_BORN}(?!\w)[\s:,=-]*(?:(?:is|was|to me|on|in|the|le|el|il|am|this|next|year)[\s:,]+)*"
+    rf"\b{_BORN}(?!\w)[\s:,=-]{{0,5}}"
+    r"(?:(?:is|was|to me|on|in|the|le|el|il|am|this|next|year)[\s:,]{1,5}){0,6}"
     rf"(?P<date>{_DATE})(?![\w/])",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    rf"(?<![\w/])(?P<date>{_DATE})[\s,]+(?:is|was)[\s]+(?:my|his|her|their|our) (?:birth|b-?)day",
+    rf"(?<![\w/])(?P<date>{_DATE})[\s,]{{1,5}}(?:is|was)\s{{1,5}}"
+    r"(?:my|his|her|their|our) (?:birth|b-?)day",
     re.IGNORECASE,
+)
+
+
+_CUES: Final = (
+    *("birth", "born", "b-day", "bday", "dob", "d.o.b", "gebor", "geburt", "né", "naissance"),
+    *("nacid", "nacim", "nato il", "nata il", "nascita", "geboort", "urodzon"),
 )
 
 
 def birth_dates(text: str) -> Iterator[Span]:
     """The dates, without the words around them."""
     for pattern in (_BEHIND, _BEFORE):
-        for match in pattern.finditer(text):
+        for match in matches(pattern, text, near_words(text, _CUES, 40, 90)):
             yield Span(*match.span("date"), Kind.BIRTH_DATE)

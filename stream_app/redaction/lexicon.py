@@ -8,10 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
-FEELINGS: Final = frozenset(
-    "angel amity bliss charity constance destiny faith felicity grace harmony heaven honey hope joy"
-    " love melody mercy misty patience peace precious serenity sunny trinity verity".split()
-)
+from stream_app.redaction.vocabulary import vocabulary
+
+FEELINGS: Final = vocabulary("lexicon", "feelings")
 """Names that are also feelings; only clear evidence makes them a person."""
 
 
@@ -20,6 +19,7 @@ class Lexicon(Struct, frozen=True):
 
     ``word_names``: common given names that are also words, such as "mark". ``english_given``:
     names that are recognised in lower case, too. ``word_surnames``: as "baker".
+    ``words_in_names``: English words that a name of a person or town can begin with, as "new".
     """
 
     words: frozenset[str]
@@ -30,6 +30,7 @@ class Lexicon(Struct, frozen=True):
     word_surnames: frozenset[str]
     places: frozenset[str]
     word_places: frozenset[str]
+    words_in_names: frozenset[str]
 
 
 @cache
@@ -37,16 +38,21 @@ def lexicon() -> Lexicon:
     """The lists of this release."""
     words, not_names = _read("words"), _read("not_names")
     given, common = _folded(_read("given_names")), _read("common_names")
+    places, word_places = _folded(_read("places")) - not_names, _read("word_places")
+    surnames = _read("surnames")
     usual = words | not_names
+    word_names = (common & words) - not_names | {"may", "june", "april", "august"}
+    first_words = {name.split(" ", 1)[0] for name in places if " " in name} - {"the"}
     return Lexicon(
         words=words,
         not_names=not_names,
         given=given - usual,
-        word_names=(common & words) - not_names | {"may", "june", "april", "august"},
+        word_names=word_names,
         english_given=frozenset(name for name in common - usual if len(name) > 3),
-        word_surnames=_read("surnames"),
-        places=_folded(_read("places")) - not_names,
-        word_places=_read("word_places"),
+        word_surnames=surnames,
+        places=places,
+        word_places=word_places,
+        words_in_names=word_names | surnames | word_places | (first_words & words),
     )
 
 

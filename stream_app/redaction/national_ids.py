@@ -12,6 +12,7 @@ from stdnum.it import codicefiscale
 from stdnum.nl import bsn
 from stdnum.pl import pesel
 
+from stream_app.redaction.near import Places, matches
 from stream_app.redaction.spans import Kind, Span
 
 _SHAPES: Final = re.compile(
@@ -31,8 +32,10 @@ _CHECKED: Final[tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...]] = tup
         (r"[12] ?\d{2} ?\d{2} ?\d[\dAB] ?\d{3} ?\d{3} ?\d{2}", nir.is_valid),
         (r"\d{8}[- ]?[A-Za-z]", dni.is_valid),
         (r"[XYZxyz][- ]?\d{7}[- ]?[A-Za-z]", nie.is_valid),
-        (r"[A-Za-z]{6}[\dA-Za-z]{2}[A-Za-z][\dA-Za-z]{2}[A-Za-z][\dA-Za-z]{3}[A-Za-z]",
-         codicefiscale.is_valid),
+        (
+            r"[A-Za-z]{6}[\dA-Za-z]{2}[A-Za-z][\dA-Za-z]{2}[A-Za-z][\dA-Za-z]{3}[A-Za-z]",
+            codicefiscale.is_valid,
+        ),
         (r"\d{4}[. ]?\d{2}[. ]?\d{3}|\d{3}[. ]\d{3}[. ]\d{3}", bsn.is_valid),
         (r"\d{11}", pesel.is_valid),
     )
@@ -41,20 +44,21 @@ _NAMED = re.compile(
     r"\b(?:passport|pass|ausweis|personalausweis|carte d['’]identité|dowód|id card|identity card"
     r"|identity number|national id|national insurance|ni|nino|nhs|ssn|social security|social"
     r"|medicare|medicaid|tax|tax id|tin|steuer-?id|steuernummer|sécu|dni|nie|nif"
-    r"|codice fiscale|bsn|pesel|driv(?:er['’]?s?|ing) licen[cs]e|licen[cs]e|sozialversicherungsnummer"
+    r"|codice fiscale|bsn|pesel|driv(?:er['’]?s?|ing) licen[cs]e|licen[cs]e"
+    r"|sozialversicherungsnummer"
     r")(?: card)?(?: number| no\.?| nr\.?| id|#)?(?: is| was|:|,| =|=)? ?"
     r"(?P<id>(?=[A-Z ]{0,5}\d)[A-Z]{0,3} ?\d(?:[ ./-]?[A-Z0-9]){5,17})(?!\w)",
     re.IGNORECASE,
 )
 
 
-def national_ids(text: str) -> Iterator[Span]:
+def national_ids(text: str, places: Places) -> Iterator[Span]:
     """Identity numbers of eight countries, and passports."""
-    for match in _SHAPES.finditer(text):
+    for match in matches(_SHAPES, text, places):
         yield Span(*match.span(), Kind.NATIONAL_ID)
     for shape, is_valid in _CHECKED:
-        for match in shape.finditer(text):
+        for match in matches(shape, text, places):
             if is_valid(match.group()):
                 yield Span(*match.span(), Kind.NATIONAL_ID)
-    for match in _NAMED.finditer(text):
+    for match in matches(_NAMED, text, places):
         yield Span(*match.span("id"), Kind.NATIONAL_ID)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from stream_app.redaction.near import Places, matches, near_words
 from stream_app.redaction.spans import Kind, Span
 
 _CAPITAL: Final = r"[^\W\d_a-z][\w’'.-]{0,30}"
@@ -20,7 +21,8 @@ _POSTCODE: Final = (
     r"|\d{5} [^\W\d_a-z][\w’'-]{1,30}(?: [^\W\d_a-z][\w’'-]{1,30})?)"  # DE, FR, ES, IT
 )
 _TAIL: Final = (
-    rf"(?:(?:, ?(?:{_CAPITAL}(?: {_CAPITAL}){{0,3}}|\d\w?[ºª]? ?[A-Z]?(?!\w)),?){{0,2}},? ?{_POSTCODE}"
+    rf"(?:(?:, ?(?:{_CAPITAL}(?: {_CAPITAL}){{0,3}}|\d\w?[ºª]? ?[A-Z]?(?!\w)),?){{0,2}}"
+    rf",? ?{_POSTCODE}"
     r"|, ?\d\w?[ºª] ?[A-Z]?(?!\w))?"
 )
 _UNIT: Final = r"(?:[Ff]lat|[Aa]pt\.?|[Aa]partment|[Uu]nit|[Ss]uite|[Rr]oom|#) ?\w{1,4}"
@@ -37,7 +39,8 @@ _GERMANIC: Final = (
 )
 _FRENCH: Final = (
     r"\d{1,4}(?: ?bis| ?ter|[A-Za-z])?,? (?:rue|avenue|boulevard|bd|place|chemin|allée|impasse|quai"
-    r"|cours|route)(?: (?:de la|de l['’]|des|de|du|d['’])?(?:(?<=['’])| )?[^\W\d_a-z][\w’'-]{1,30}){1,3}"
+    r"|cours|route)(?: (?:de la|de l['’]|des|de|du|d['’])?(?:(?<=['’])| )?"
+    r"[^\W\d_a-z][\w’'-]{1,30}){1,3}"
 )
 _SOUTHERN: Final = (
     r"(?:Calle|C/|Avenida|Avda\.?|Plaza|Paseo|Carrer|Via|Viale|Piazza|Corso|Vicolo|Largo)"
@@ -50,7 +53,7 @@ _POLISH: Final = (
 )
 _BOX: Final = r"P\.? ?O\.? [Bb]ox \d{1,6}"
 _ADDRESS = re.compile(
-    rf"(?<![\w.])(?:{_STREET_ENGLISH}|{_GERMANIC}|{_FRENCH}|{_SOUTHERN}|{_POLISH}|{_BOX}){_TAIL}"
+    rf"(?<![\w.-])(?:{_STREET_ENGLISH}|{_GERMANIC}|{_FRENCH}|{_SOUTHERN}|{_POLISH}|{_BOX}){_TAIL}"
 )
 _STREET_LOWER = re.compile(
     r"(?<![\w.,])\d{1,5}[a-z]? (?!(?:minutes?|mins?|hours?|hrs?|miles?|days?|years?|weeks?|months?"
@@ -60,6 +63,7 @@ _STREET_LOWER = re.compile(
 _STREET_ALONE = re.compile(
     r"(?<!\w)(?:(?:[^\W\d_a-z][\w’']{2,30}) ){1,2}(?:Street|Road|Avenue|Lane|Crescent|Boulevard)\b"
 )
+_STREET_WORDS: Final = ("street", "road", "avenue", "lane", "crescent", "boulevard")
 _KNOWN_STREETS: Final = re.compile(
     r"(?:Wall|Sesame|Coronation|Downing|High|Main|Fleet|Abbey|Fifth|Madison|The|Silk|This|That|My|Our)"
     r" (?:Street|Road|Avenue)"
@@ -74,13 +78,17 @@ _NAMED_POSTCODE = re.compile(
 )
 
 
-def addresses(text: str) -> Iterator[Span]:
+def addresses(text: str, places: Places) -> Iterator[Span]:
     """Streets with house numbers, with towns and postcodes behind them; postcodes alone."""
     for pattern in (_ADDRESS, _STREET_LOWER, _ZIP_CITY):
-        for match in pattern.finditer(text):
+        for match in matches(pattern, text, places):
             yield Span(*match.span(), Kind.ADDRESS)
-    for match in _NAMED_POSTCODE.finditer(text):
+    for match in matches(_NAMED_POSTCODE, text, places):
         yield Span(*match.span("code"), Kind.ADDRESS)
-    for match in _STREET_ALONE.finditer(text):
+
+
+def streets(text: str) -> Iterator[Span]:
+    """Streets without a house number."""
+    for match in matches(_STREET_ALONE, text, near_words(text, _STREET_WORDS, 80, 12)):
         if not _KNOWN_STREETS.fullmatch(match.group()):
             yield Span(*match.span(), Kind.ADDRESS)

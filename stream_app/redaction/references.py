@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from stream_app.redaction.near import Places, matches
 from stream_app.redaction.spans import Kind, Span
 
 _CALLED: Final = (
@@ -50,15 +51,15 @@ _ADDRESSES = re.compile(
 )
 
 
-def references(text: str) -> Iterator[Span]:
+def references(text: str, places: Places) -> Iterator[Span]:
     """Numbers that stand for a person's account, case, car or device."""
-    for match in _REFERENCE.finditer(text):
+    for match in matches(_REFERENCE, text, places):
         if _is_reference(match):
             yield Span(match.start("id"), match.end("id"), Kind.OTHER_ID)
     for pattern in (_PLATES, _COURT_FILE, _ADDRESSES):
-        for match in pattern.finditer(text):
+        for match in matches(pattern, text, places):
             yield Span(*match.span(), Kind.OTHER_ID)
-    for match in _CALLED_PLATE.finditer(text):
+    for match in matches(_CALLED_PLATE, text, places):
         yield Span(*match.span("id"), Kind.OTHER_ID)
 
 
@@ -67,4 +68,6 @@ def _is_reference(match: re.Match[str]) -> bool:
     digits = sum(char.isdigit() for char in found)
     if match["numbered"].strip() or match["is"].strip() == ":":
         return bool(digits) or found.isupper()
-    return digits >= _FEWEST_DIGITS and not found.lower().endswith(("th", "st", "nd", "rd", "am", "pm"))
+    return digits >= _FEWEST_DIGITS and not found.lower().endswith(
+        ("th", "st", "nd", "rd", "am", "pm")
+    )
