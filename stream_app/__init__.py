@@ -15,6 +15,7 @@ __all__ = [
     "inference",
     "logs",
     "notifications",
+    "redaction",
     "sealing",
     "settings",
     "store",

@@ -23,8 +23,11 @@ from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
 from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
+from stream_app.redaction.port import Redactor
+from stream_app.redaction.presidio import open_presidio
+from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
-from stream_app.settings import Settings
+from stream_app.settings import RedactorName, Settings
 from stream_app.store import log_positions, retention
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
@@ -99,10 +102,22 @@ def _source(setting: str, text: SecretStr | None, file: Path | None) -> KeySourc
     return KeySource(setting, text.get_secret_value() if text else None, file)
 
 
+def redactor(settings: Settings) -> Redactor:
+    """What finds personal details in text that is to be stored.
+
+    Raises:
+        RapportError: Presidio is asked for and does not start.
+    """
+    if settings.redact and settings.redactor is RedactorName.PRESIDIO:
+        return open_presidio(settings.presidio_config)
+    return Rules()
+
+
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
     """Open the database for a worker with this bundle, and register the bundle."""
     opened = store(settings)
     opened.check_schema()
+    opened.redactor = redactor(settings)
     opened.prepare(
         scorer.bundle_id,
         scorer.bundle.digest,
@@ -174,6 +189,7 @@ def web(settings: Settings) -> "FastAPI":
     from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
 
     opened = store(settings)
+    opened.redactor = redactor(settings)
     opened.load_privacy(settings.redact)
     kafka = client_options(settings)
     hub = Hub()

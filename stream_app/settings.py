@@ -45,6 +45,13 @@ class SaslMechanism(Enum):
     OAUTHBEARER = "OAUTHBEARER"
 
 
+class RedactorName(Enum):
+    """What finds personal details: ``rules`` alone, or Presidio beside them."""
+
+    RULES = "rules"
+    PRESIDIO = "presidio"
+
+
 class LogFormat(Enum):
     """``console`` for people, ``json`` for machines."""
 
@@ -146,6 +153,12 @@ class Settings(BaseSettings):
         True, description="Score and store only sessions with consent: true"
     )
     redact: bool = Field(True, description="Mask personal details in stored text")
+    redactor: RedactorName = Field(
+        RedactorName.RULES, description="rules, or presidio (an extra; docs/redaction.md)"
+    )
+    presidio_config: Path | None = Field(
+        None, description="Presidio's analyser configuration (YAML); default: Presidio's own"
+    )
     keep_text_days: int = Field(
         30, ge=1, description="Days after which the text of turns is purged"
     )

@@ -192,7 +192,7 @@ def _notifications(settings: Settings) -> str:
 
 def _privacy(settings: Settings) -> str:
     consent = "required" if settings.require_consent else "NOT required"
-    redaction = "on" if settings.redact else "OFF"
+    redaction = f"on (by {settings.redactor.value})" if settings.redact else "OFF"
     return f"consent is {consent}, redaction of stored text is {redaction}"
 
 

@@ -14,6 +14,8 @@ from sqlalchemy import Engine
 from stream_app.core.batch import BatchResult
 from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import Versioned
+from stream_app.redaction.port import Redactor
+from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import pseudonym_key, tables
@@ -34,6 +36,7 @@ class Store(Database):
         super().__init__(engine)
         self._now = now
         self.privacy = Privacy(key=b"", redact=True)
+        self.redactor: Redactor = Rules()
         self.observe_redaction: Callable[[float], None] = lambda _: None
         self.secrets = secrets
         self.keys = SessionKeys(self, secrets.master)
@@ -66,7 +69,7 @@ class Store(Database):
         """
         self.keys.check()
         first, *later = pseudonym_key.read(self, self.secrets.pseudonym)
-        self.privacy = Privacy(key=first, redact=redact, later=tuple(later))
+        self.privacy = Privacy(key=first, redact=redact, later=tuple(later), redactor=self.redactor)
 
     def cookie_key(self) -> str:
         """The secret key that signs the console's cookies."""

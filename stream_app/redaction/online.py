@@ -1,0 +1,96 @@
+"""E-mail addresses, web addresses and account names (handles)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from stream_app.redaction.near import matches, near_words
+from stream_app.redaction.spans import Kind, Span
+from stream_app.redaction.vocabulary import vocabulary
+
+_EMAIL = re.compile(r"(?<![\w.+%'-])[\w.+%'-]+@[\w-]+(?:\.[\w-]+)+")
+_SPOKEN_EMAIL = re.compile(
+    r"(?<![\w.+%-])[\w.+%-]{1,64} ?(?:\[at\]|\(at\)|(?<= )at(?= )) ?[\w-]{1,63}"
+    r"(?: ?(?:\[dot\]|\(dot\)|(?<= )dot(?= )) ?[\w-]{2,63}){1,4}",
+    re.IGNORECASE,
+)
+_URL = re.compile(r"(?<![\w@])(?:(?:https?|ftp)://|www\.)[^\s<>\"”|•]+", re.IGNORECASE)
+_DOMAINS: Final = (
+    "com|org|net|edu|gov|info|biz|app|dev|blog|shop|online|site|uk|us|eu|ie|de|fr|es|nl|pl|ca|au|ch"
+    "|at|io|tv"
+)
+_BARE_URL = re.compile(
+    rf"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])?\.){{1,6}}"
+    rf"(?:(?:{_DOMAINS})\b(?![\w@.-]{{0,64}}@)(?:/[^\s<>\"”|•]*)?"
+    r"|(?:it|me|is|co|to|in|so)/[^\s<>\"”|•]+)",
+    re.IGNORECASE,
+)
+_ENDINGS: Final = tuple(
+    f".{ending}" for ending in (*_DOMAINS.split("|"), "it", "me", "is", "co", "to", "in", "so")
+)
+_LONGEST_PATH: Final = 2000
+_BEHIND_URL: Final = ".,;:!?'\"’)]}"
+_AT_HANDLE = re.compile(r"(?<![\w@/.])@[\w](?:[\w.-]{0,38}\w)?")
+_REDDIT_HANDLE = re.compile(r"(?<![\w/])/?u/[\w-]{2,40}")
+_TAGGED_HANDLE = re.compile(r"(?<![\w.])[\w.]{2,32}#\d{4}(?!\d)")
+_PLATFORM: Final = (
+    "instagram|insta|ig|snap|snapchat|tiktok|tik tok|twitter|discord|telegram|reddit|steam|xbox|psn"
+    "|skype|twitch|kik|facebook|fb|messenger|signal|whatsapp|threads|bluesky|tumblr|onlyfans"
+)
+_PLATFORMS: Final = tuple(_PLATFORM.split("|"))
+_HANDLE_WORDS: Final = ("user", "screen", "handle", "gamer", "nickname", "login")
+_ON_PLATFORM = re.compile(
+    rf"\b(?:{_PLATFORM})(?: (?:account|name|id|user|handle|tag))?"
+    r"(?:: ?|,? (?:is |as |it['’]s |i['’]m )?)(?P<handle>[\w][\w.#-]{2,38})",
+    re.IGNORECASE,
+)
+_NAMED_HANDLE = re.compile(
+    r"\b(?:user ?name|screen ?name|handle|gamer ?tag|nickname|login)"
+    r"(?: there| here| online)?(?: is| was|:|=|['’]s) ?(?P<handle>[\w][\w.#-]{2,38})",
+    re.IGNORECASE,
+)
+_NO_HANDLES: Final = vocabulary("online", "no_handles")
+_MADE_UP = re.compile(r"(?=[\d_.#-]*[^\W\d_])\w*(?:[\d_#]|[a-z][A-Z]|\.\w)")
+
+
+def online(text: str) -> Iterator[Span]:
+    """E-mail and web addresses, and handles."""
+    if "@" in text:
+        yield from (Span(*match.span(), Kind.EMAIL) for match in _EMAIL.finditer(text))
+        yield from (Span(*match.span(), Kind.HANDLE) for match in _AT_HANDLE.finditer(text))
+    if "dot" in text.lower():
+        yield from (
+            Span(*match.span(), Kind.EMAIL)
+            for match in matches(_SPOKEN_EMAIL, text, near_words(text, ("dot",), 160, 90))
+        )
+    if "." in text:
+        yield from _urls(text)
+    yield from _handles(text)
+
+
+def _urls(text: str) -> Iterator[Span]:
+    bare = near_words(text, _ENDINGS, 260, _LONGEST_PATH)
+    for found in (_URL.finditer(text), matches(_BARE_URL, text, bare)):
+        for match in found:
+            kept = match.group().rstrip(_BEHIND_URL)
+            if kept.count("(") > kept.count(")") and match.group()[len(kept) :].startswith(")"):
+                kept += ")"
+            yield Span(match.start(), match.start() + len(kept), Kind.URL)
+
+
+def _handles(text: str) -> Iterator[Span]:
+    if "u/" in text:
+        yield from (Span(*match.span(), Kind.HANDLE) for match in _REDDIT_HANDLE.finditer(text))
+    if "#" in text:
+        yield from (Span(*match.span(), Kind.HANDLE) for match in _TAGGED_HANDLE.finditer(text))
+    for match in matches(_ON_PLATFORM, text, near_words(text, _PLATFORMS, 1, 70)):
+        if _MADE_UP.match(match["handle"]):
+            yield _handle(match)
+    for match in matches(_NAMED_HANDLE, text, near_words(text, _HANDLE_WORDS, 1, 70)):
+        if match["handle"].lower() not in _NO_HANDLES:
+            yield _handle(match)
+
+
+def _handle(match: re.Match[str]) -> Span:
+    start, end = match.span("handle")
+    return Span(start, end - (match["handle"][-1] in ".-"), Kind.HANDLE)
