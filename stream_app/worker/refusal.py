@@ -3,6 +3,7 @@
 aiokafka's clients only log why they could not connect, and raise "unable to bootstrap".
 """
 
+import asyncio
 import json
 import ssl
 from typing import Any, Final, NamedTuple
@@ -22,6 +23,7 @@ from stream_app.worker.kafka_security import security_options
 from stream_app.worker.oauth import NoToken
 
 PATIENCE_MS: Final = 5000
+CLOSE_PATIENCE: Final = 1.0
 
 
 class Refusal(NamedTuple):
@@ -75,7 +77,8 @@ async def _ask(settings: Settings, host: str, port: int, options: dict[str, Any]
     except (TimeoutError, KafkaError, OSError) as problem:
         return _refused(settings, connection.broken_by or problem)
     finally:
-        connection.close()
+        if (closed := connection.close()) is not None:  # else the event loop may end before it
+            await asyncio.wait([closed], timeout=CLOSE_PATIENCE)
     return None
 
 
