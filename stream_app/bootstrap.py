@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from pydantic import SecretStr
 
+from stream_app.analytics import rollups
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
@@ -25,7 +26,7 @@ from stream_app.notifications.targets import Target, read_targets
 from stream_app.notifications.webhook import Webhook
 from stream_app.sealing.sources import KeySource
 from stream_app.settings import Settings
-from stream_app.store import log_positions, retention
+from stream_app.store import claims, log_positions, retention
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
@@ -96,6 +97,12 @@ def _source(setting: str, text: SecretStr | None, file: Path | None) -> KeySourc
     if text is None and file is None:
         return None
     return KeySource(setting, text.get_secret_value() if text else None, file)
+
+
+def read_store(settings: Settings, connections: int = 5) -> Store:
+    """Open the database that analyses, exports and trends read; nothing is written to it."""
+    url = settings.database_read_url or settings.database_url
+    return open_store(url.get_secret_value(), connections=connections)
 
 
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
@@ -232,6 +239,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         rules,
         baselines.reload,
         lambda now: purge_expired(settings, opened, now),
+        lambda now: update_rollups(opened, now),
     )
     agent.attach()
     app.find_start = lambda committed: processor.retrying(
@@ -252,3 +260,9 @@ def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[C
             now - timedelta(days=settings.keep_scores_days),
             now,
         )
+
+
+def update_rollups(store: Store, now: datetime) -> Iterator[int]:
+    """Update the roll-ups in steps, if no process has done so lately; yields counts of changes."""
+    if claims.claim(store, rollups.TASK, rollups.INTERVAL, now):
+        yield from rollups.update(store)

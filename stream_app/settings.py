@@ -66,6 +66,15 @@ class Settings(BaseSettings):
     database_url: SecretStr = Field(
         SecretStr("sqlite:///rapport.db"), description="sqlite:/// or postgresql://"
     )
+    database_read_url: SecretStr | None = Field(
+        None,
+        description="A replica for analyses, exports and trends; default: RAPPORT_DATABASE_URL",
+    )
+    database_read_role: str = Field(
+        "rapport_reader",
+        pattern=r"^[a-z_][a-z0-9_]{0,50}$",
+        description="The role that may read the reporting views; PostgreSQL",
+    )
     database_retry_for: float = Field(
         240.0, ge=0.0, description="How long to retry a commit before the worker exits"
     )
