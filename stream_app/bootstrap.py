@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from pydantic import SecretStr
 
+from stream_app.analytics import rollups
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
@@ -28,7 +29,7 @@ from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
 from stream_app.settings import RedactorName, Settings
-from stream_app.store import log_positions, retention
+from stream_app.store import claims, log_positions, retention
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
@@ -89,11 +90,13 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
 
 def store(settings: Settings, connections: int = 5) -> Store:
     """Open the database, which must have a schema."""
+    return _open(settings, settings.database, connections)
+
+
+def _open(settings: Settings, url: str, connections: int) -> Store:
     master = _source(MASTER_KEY, settings.master_key, settings.master_key_file)
     pseudonym = _source(PSEUDONYM_KEY, settings.pseudonym_key, settings.pseudonym_key_file)
-    return open_store(
-        settings.database, connections=connections, master=master, pseudonym=pseudonym
-    )
+    return open_store(url, connections=connections, master=master, pseudonym=pseudonym)
 
 
 def _source(setting: str, text: SecretStr | None, file: Path | None) -> KeySource | None:
@@ -111,6 +114,13 @@ def redactor(settings: Settings) -> Redactor:
     if settings.redact and settings.redactor is RedactorName.PRESIDIO:
         return open_presidio(settings.presidio_config)
     return Rules()
+
+
+def read_store(settings: Settings, connections: int = 5) -> Store:
+    """Open the database that analyses read: the replica, if there is one."""
+    replica = settings.database_read_url
+    url = replica.get_secret_value() if replica is not None else settings.database
+    return _open(settings, url, connections)
 
 
 def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
@@ -249,6 +259,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         rules,
         baselines.reload,
         lambda now: purge_expired(settings, opened, now),
+        lambda now: update_rollups(opened, now),
     )
     agent.attach()
     app.find_start = lambda committed: processor.retrying(
@@ -269,3 +280,9 @@ def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[C
             now - timedelta(days=settings.keep_scores_days),
             now,
         )
+
+
+def update_rollups(store: Store, now: datetime) -> Iterator[int]:
+    """Update the roll-ups in steps, if no process has done so lately; yields counts of changes."""
+    if claims.claim(store, rollups.TASK, rollups.INTERVAL, now):
+        yield from rollups.update(store)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import SecretStr, ValidationError
@@ -21,6 +21,9 @@ from stream_app.inference.bundle import find, load
 from stream_app.settings import Settings
 from stream_app.store.people import PersonRole
 
+if TYPE_CHECKING:
+    from stream_app.analytics.schema import Made
+
 app = typer.Typer(
     name="rapport",
     no_args_is_help=True,
@@ -28,6 +31,8 @@ app = typer.Typer(
     help="Scores how empathy is expressed in live conversations. "
     "Not a diagnosis, risk assessment or performance rating.",
 )
+longitudinal = typer.Typer(no_args_is_help=True, help="Roll-ups for reports and dashboards.")
+app.add_typer(longitudinal, name="rollups")
 database = typer.Typer(no_args_is_help=True, help="Manage the database's schema.")
 app.add_typer(database, name="db")
 letters = typer.Typer(no_args_is_help=True, help="List and replay dead letters.")
@@ -605,13 +610,52 @@ def refresh_baselines(
 
 @database.command()
 def upgrade() -> None:
-    """Create the tables, or upgrade them to this release's schema."""
+    """Create the tables, or upgrade them to this release's schema, and the reporting views."""
+    from stream_app.analytics import schema as reporting
     from stream_app.store import schema
 
-    store = bootstrap.store(_settings())
+    settings = _settings()
+    store = bootstrap.store(settings)
     before, newest = schema.revisions(store)
-    schema.upgrade(store)
+    made = reporting.upgrade(store, settings.database_read_role, settings.bundle)
     typer.echo(f"schema {before or 'none'} → {newest}")
+    _tell_of_views(made)
+
+
+@database.command("views")
+def make_views() -> None:
+    """Recreate the reporting views, after the first use of a bundle with other heads."""
+    from stream_app.analytics import schema as reporting
+
+    settings = _settings()
+    store = bootstrap.store(settings)
+    _tell_of_views(reporting.create_views(store, settings.database_read_role, settings.bundle))
+
+
+@longitudinal.command("update")
+def update_rollups() -> None:
+    """Take up the sessions that ended or changed; workers do so every ten minutes."""
+    from stream_app.analytics import rollups
+
+    typer.echo(f"{sum(rollups.update(bootstrap.store(_settings())))} changes taken up")
+
+
+@longitudinal.command("rebuild")
+def rebuild_rollups() -> None:
+    """Compute the roll-ups anew from all sessions."""
+    from stream_app.analytics import rollups
+
+    typer.echo(f"{rollups.rebuild(bootstrap.store(_settings()))} sessions rolled up")
+
+
+def _tell_of_views(made: "Made") -> None:
+    typer.echo(f"{made.views} reporting views")
+    for role in made.lacking_roles:
+        typer.echo(
+            f'no role {role}: this account may not create roles. Run CREATE ROLE "{role}" NOLOGIN '
+            "as an administrator, then `rapport db views`",
+            err=True,
+        )
 
 
 @key_commands.command("new")
@@ -698,7 +742,7 @@ def _root(
 
 def _shown(name: str, value: object) -> str:
     match value:
-        case SecretStr() if name == "database_url":
+        case SecretStr() if name.startswith("database_"):
             from stream_app.store.connection import masked_url
 
             return masked_url(value.get_secret_value())

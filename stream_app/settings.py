@@ -98,6 +98,15 @@ class Settings(BaseSettings):
     database_password: SecretStr | None = Field(
         None, description="Password of the user in RAPPORT_DATABASE_URL"
     )
+    database_read_url: SecretStr | None = Field(
+        None,
+        description="A replica for `rapport analyse`; default: RAPPORT_DATABASE_URL",
+    )
+    database_read_role: str = Field(
+        "rapport_reader",
+        pattern=r"^[a-z_][a-z0-9_]{0,50}$",
+        description="The role that may read the reporting views; PostgreSQL",
+    )
     database_retry_for: float = Field(
         240.0, ge=0.0, description="How long to retry a commit before the worker exits"
     )

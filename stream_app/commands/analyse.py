@@ -17,7 +17,7 @@ from stream_app.web import agreement_words
 
 def run(settings: Settings, question: str, asked: Asked) -> Analysis:
     """Answer a question from the database."""
-    store = bootstrap.store(settings)
+    store = bootstrap.read_store(settings)
     try:
         file = settings.self_declared_attributes
         if file is not None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlalchemy.exc import ArgumentError
 
 from stream_app import __version__, bootstrap
+from stream_app.analytics import schema as reporting
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.sealing.sources import readable_by_others
@@ -44,6 +45,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("rules", _rules),
         ("provider", _provider),
         ("database", _database),
+        ("views", _views),
         ("broker", _broker),
         ("log", _log),
         ("notify", _notifications),
@@ -97,6 +99,23 @@ def _database(settings: Settings) -> str:
             "run `rapport db upgrade`"
         )
     return f"{masked_url(store.engine.url)}, schema {current}"
+
+
+def _views(settings: Settings) -> str:
+    file = _sqlite_file(settings)
+    if file is not None and not file.exists():
+        return "there is no database yet"
+    store = bootstrap.store(settings)
+    try:
+        current = reporting.are_current(store, settings.bundle)
+    finally:
+        store.close()
+    if not current:
+        raise RapportError(
+            "the reporting views are missing, or of another release or bundle: "
+            "run `rapport db views`"
+        )
+    return "the reporting views have the heads of all bundles"
 
 
 def _sqlite_file(settings: Settings) -> Path | None:

@@ -20,12 +20,12 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from stream_app import bootstrap
+from stream_app.analytics import schema
 from stream_app.commands import people, replay, watch
 from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import sample_counsellor, sample_sessions
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
-from stream_app.store import schema
 from stream_app.store.people import PersonRole
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
@@ -119,7 +119,7 @@ class DemoOptions(Struct, frozen=True):
 def prepare(settings: Settings) -> None:
     """Create the schema and the topics, before the first worker starts."""
     store = bootstrap.store(settings)
-    schema.upgrade(store)
+    schema.upgrade(store, settings.database_read_role, settings.bundle)
     store.close()
     asyncio.run(declare_topics(settings))
 

@@ -67,6 +67,7 @@ def prepare(
     for session_id in [name for name, key in keys.items() if not key]:
         keys[session_id], row = session_keys.create(session_id, now)
         new_keys.append(row)
+    over = [key for key, status in statuses.items() if status is not SessionStatus.OPEN]
     split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
     turns = [_turn_row(turn, privacy, now, observe_redaction) for turn in result.turns]
     for turn in turns:
@@ -101,6 +102,7 @@ def prepare(
             ),
             (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
             (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
+            (tables.rollup_marks, [{"session_id": key, "month": None} for key in over], True),
         ],
     )
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from stream_app.core.ports import Message
 from stream_app.store import outbox as outbox_codec
-from stream_app.store import tables
+from stream_app.store import rollup_marks, tables
 from stream_app.store.repository import Store
 
 SESSIONS_PER_BATCH: Final = 200
@@ -135,15 +135,17 @@ def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Count
     of_mutes = sa.select(mutes.c.mute_id).where(mutes.c.session_id.in_(session_ids))
     deleted = connection.execute(sa.delete(keys).where(keys.c.session_id.in_(of_mutes)))
     removed[keys.name] += deleted.rowcount
-    for table in SESSION_TABLES:
-        if table is tables.alerts:
-            deliveries = tables.deliveries
-            deleted = connection.execute(
-                sa.delete(deliveries).where(deliveries.c.alert_id.in_(alerts))
-            )
-            removed[deliveries.name] += deleted.rowcount
-        deleted = connection.execute(sa.delete(table).where(table.c.session_id.in_(session_ids)))
-        removed[table.name] += deleted.rowcount
+    with rollup_marks.erasing(connection, session_ids):
+        for table in SESSION_TABLES:
+            if table is tables.alerts:
+                deliveries = tables.deliveries
+                deleted = connection.execute(
+                    sa.delete(deliveries).where(deliveries.c.alert_id.in_(alerts))
+                )
+                removed[deliveries.name] += deleted.rowcount
+            of_sessions = table.c.session_id.in_(session_ids)
+            deleted = connection.execute(sa.delete(table).where(of_sessions))
+            removed[table.name] += deleted.rowcount
     removed[tables.outbox.name] += _delete_unpublished(
         connection, {key.encode() for key in session_ids}
     )

@@ -17,27 +17,18 @@ import sqlalchemy as sa
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import erasure, tables
+from stream_app.store.claims import claim
 from stream_app.store.repository import Store
 
 INTERVAL: Final = timedelta(days=1)
 ROWS_PER_BATCH: Final = 2000
 SESSIONS_PER_BATCH: Final = 100
 LAST_RUN: Final = "retention"
-NEVER: Final = "0000"
 
 
 def claim_daily_run(store: Store, now: datetime) -> bool:
     """Claim today's purge; returns True in exactly one process."""
-    table = tables.installation
-    due, stamp = (now - INTERVAL).isoformat(), now.isoformat()
-    with store.transaction() as connection:
-        store.upsert(connection, table, [{"name": LAST_RUN, "value": NEVER}], keep=True)
-        taken = connection.execute(
-            sa.update(table)
-            .where(table.c.name == LAST_RUN, table.c.value < due)
-            .values(value=stamp)
-        )
-    return taken.rowcount == 1
+    return claim(store, LAST_RUN, INTERVAL, now)
 
 
 def purge(

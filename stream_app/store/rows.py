@@ -38,6 +38,7 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
         "late": stored.late,
         "produced_at": stored.produced_at,
         "stored_at": now,
+        "words": len(turn.text.split()),
     }
 
 

@@ -11,22 +11,24 @@ from stream_app.store.connection import translate_errors
 from stream_app.store.repository import Store
 
 
-def config(store: Store) -> Config:
+def config(store: Store, read_role: str | None = None) -> Config:
     """Alembic's configuration for an open store."""
     settings = Config()
     settings.set_main_option("script_location", str(importlib.resources.files("migrations")))
     settings.attributes["engine"] = store.engine
+    if read_role:
+        settings.attributes["read_role"] = read_role
     return settings
 
 
-def upgrade(store: Store, revision: str = "head") -> None:
-    """Apply all pending migrations.
+def upgrade(store: Store, revision: str = "head", read_role: str | None = None) -> None:
+    """Apply all pending migrations; ``read_role`` is created on PostgreSQL.
 
     Raises:
         StoreError: a migration failed, or the connection was lost.
     """
     with translate_errors():
-        command.upgrade(config(store), revision)
+        command.upgrade(config(store, read_role), revision)
 
 
 def downgrade(store: Store, revision: str) -> None:

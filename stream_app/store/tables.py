@@ -8,6 +8,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Dialect,
     Double,
@@ -144,6 +145,7 @@ turns = Table(
     Column("late", Boolean, nullable=False),
     Column("produced_at", UtcDateTime),
     Column("stored_at", UtcDateTime, nullable=False),
+    Column("words", Integer),
     Index(None, "stored_at", postgresql_where=_HAS_TEXT, sqlite_where=_HAS_TEXT),
 )
 
@@ -457,4 +459,93 @@ erasures = Table(
     metadata,
     Column("digest", String(32), primary_key=True),
     Column("at", UtcDateTime, nullable=False),
+)
+
+rollup_marks = Table(
+    "rollup_marks",
+    metadata,
+    Column("id", AutoId, primary_key=True),
+    _id("session_id"),
+    Column("month", Date),
+)
+
+ROLLED_UP = (
+    "empathy_index",
+    "low_empathy_risk",
+    "answered_share",
+    "empathy_total",
+    "emotional_reactions",
+    "interpretations",
+    "explorations",
+    "talk_share",
+    "reflection_to_question",
+    "complex_reflection_share",
+    "open_question_share",
+    "engagement",
+    "understanding",
+    "sympathy",
+    "helpfulness",
+)
+"""Measures of a session, in ten-thousandths: sums of integers do not depend on their order."""
+
+rollup_sessions = Table(
+    "rollup_sessions",
+    metadata,
+    _id("session_id", primary_key=True),
+    _id("bundle", primary_key=True),
+    Column("day", Date, nullable=False),
+    Column("week", Date, nullable=False),
+    Column("month", Date, nullable=False),
+    _id("team", nullable=False),
+    Column("domain", String(32), nullable=False),
+    Column("turns", Integer, nullable=False),
+    Column("counsellor_turns", Integer, nullable=False),
+    *(Column(name, BigInteger) for name in ROLLED_UP),
+    Index(None, "month"),
+)
+
+rollup_counsellors = Table(
+    "rollup_counsellors",
+    metadata,
+    Column("speaker", String(64), primary_key=True),
+    Column("joined", Date, nullable=False),
+)
+
+_CELL = (
+    ("kind", String(12)),
+    ("start", Date),
+    ("bundle", String(MAX_ID_CHARS)),
+    ("team", String(MAX_ID_CHARS)),
+    ("domain", String(32)),
+    ("cohort", Integer),
+    ("counsellor", String(64)),
+)
+
+rollup_cells = Table(
+    "rollup_cells",
+    metadata,
+    *(Column(name, kind, primary_key=True, autoincrement=False) for name, kind in _CELL),
+    Column("month", Date, nullable=False),
+    Column("until", Date, nullable=False),
+    Column("sessions", Integer, nullable=False),
+    Column("turns", Integer, nullable=False),
+    Column("counsellor_turns", Integer, nullable=False),
+    Column("clients", Integer, nullable=False),
+    Column("counsellors", Integer, nullable=False),
+    Column("hidden", Boolean, nullable=False),
+    Index(None, "month"),
+)
+
+rollup_means = Table(
+    "rollup_means",
+    metadata,
+    *(Column(name, kind, primary_key=True, autoincrement=False) for name, kind in _CELL),
+    Column("measure", String(32), primary_key=True),
+    Column("month", Date, nullable=False),
+    Column("until", Date, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("squares", BigInteger, nullable=False),
+    Column("hidden", Boolean, nullable=False),
+    Index(None, "month"),
 )

@@ -51,6 +51,7 @@ PURGE_EVERY = 600.0
 ERASED_EVERY = 5.0
 ERASED_SLACK = timedelta(minutes=10)
 """How far the clock of the machine that runs `rapport erase` may be behind."""
+ROLLUPS_EVERY = 60.0
 ABANDONED_AFTER = 60.0
 """Seconds after which unpublished messages count as abandoned by the worker that stored them."""
 
@@ -72,6 +73,7 @@ class TurnAgent:
         rules: RuleReloader,
         reload_baselines: Callable[[], None],
         purge_expired: Callable[[datetime], Iterator[Counter[str]]],
+        update_rollups: Callable[[datetime], Iterator[int]],
     ) -> None:
         self.health = health
         self.metrics = metrics
@@ -81,6 +83,7 @@ class TurnAgent:
         self._rules = rules
         self._reload_baselines = reload_baselines
         self._purge = purge_expired
+        self._update_rollups = update_rollups
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
         self._decoder = RecordDecoder(metrics)
@@ -105,6 +108,7 @@ class TurnAgent:
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
         self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
         self._app.timer(PURGE_EVERY, on_leader=False)(self._purge_expired)
+        self._app.timer(ROLLUPS_EVERY, on_leader=False)(self._roll_up)
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.before_stop = self._processor.stop_retrying
@@ -265,6 +269,13 @@ class TurnAgent:
                 self.metrics.outdated.labels(what).inc(count)
         if removed:
             log.info("outdated.removed", **removed)
+
+    @periodic("rollups.failed")
+    async def _roll_up(self) -> None:
+        """Update the roll-ups if this worker claims the run; batches go on meanwhile."""
+        steps = self._update_rollups(datetime.now(UTC))
+        while await asyncio.to_thread(next, steps, None) is not None:
+            await asyncio.sleep(0)
 
     async def _report_health(self) -> None:
         """Report the event loop's heartbeat, the lag, and whether the store answers.

@@ -8,6 +8,9 @@ from stream_app.analytics.coverage import EFFECTS
 from stream_app.analytics.simulator import Platform, World, simulate
 from stream_app.store.repository import Store, open_store
 from tests.store import databases
+from tests.store.conftest import empty_url, opened, store, upgraded_url
+
+__all__ = ["empty_url", "opened", "store", "upgraded_url"]
 
 SMALL = World(
     counsellors=24,

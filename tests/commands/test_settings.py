@@ -145,7 +145,7 @@ def test_upgrade_creates_the_tables_once(invoke, tmp_path: Path) -> None:
     assert (tmp_path / "rapport.db").exists()
     status, out, _ = invoke("db", "upgrade")
     assert status == 0
-    before, _, after = out.removeprefix("schema ").strip().partition(" → ")
+    before, _, after = out.splitlines()[0].removeprefix("schema ").partition(" → ")
     assert before == after != "none"
 
 

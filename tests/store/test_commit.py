@@ -32,6 +32,7 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
         "outbox": 1,
         "outcomes": 1,
         "session_keys": 1,
+        "rollup_marks": 1,
         "session_scores": 1,
         "session_speakers": 2,
         "session_states": 1,

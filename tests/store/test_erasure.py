@@ -1,6 +1,6 @@
 """Erasing sessions deletes all of their rows and no others."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from tests.store.reading import contents, rows
 
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
 GONE, OTHER = "north-0", "north-1"
-FILLERS: dict[type, Any] = {str: "", int: 1, object: NOW}
+FILLERS: dict[type, Any] = {str: "", int: 1, object: NOW, date: NOW.date()}
 """Example values by column type; ``object``: for times."""
 
 
@@ -31,6 +31,7 @@ def fill(store: Store) -> None:
                 tables.disputes,
                 tables.sample_turns,
                 tables.session_assignments,
+                tables.rollup_sessions,
             ):
                 connection.execute(sa.insert(table).values(_row(table, name)))
         for alert in connection.execute(sa.select(tables.alerts.c.alert_id)).scalars().all():
@@ -77,7 +78,7 @@ def test_all_rows_of_an_erased_session_are_deleted_and_no_others(store: Store) -
     assert of(after, GONE) == {}
     assert GONE not in repr(after)
     for name, some in before.items():
-        if name not in ("erasures", "deliveries"):
+        if name not in ("erasures", "deliveries", "rollup_marks"):
             assert after[name] == [row for row in some if row.get("session_id") != GONE], name
     assert len(after["deliveries"]) == len(before["deliveries"]) - deliveries
 

@@ -218,7 +218,8 @@ def agent_of(app: Any, processor: Any) -> TurnAgent:
     reload = getattr(processor, "reload_baselines", lambda: None)
     purge = getattr(processor, "purge_expired", lambda now: iter(()))
     health, metrics = Health(HealthLimits()), WorkerMetrics()
-    return TurnAgent(app, SETTINGS, processor, health, metrics, rules, reload, purge)
+    roll_up = getattr(processor, "update_rollups", lambda now: iter(()))
+    return TurnAgent(app, SETTINGS, processor, health, metrics, rules, reload, purge, roll_up)
 
 
 @pytest.fixture

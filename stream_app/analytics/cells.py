@@ -1,0 +1,250 @@
+"""The cells of one reporting month: what sessions add up to, and which cells are hidden.
+
+The kinds of cells are tables that a reader may subtract from each other, so what is hidden is
+decided for all of them together. Cells about one counsellor stand apart: they are for those who may
+see that counsellor, and shown to nobody else.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Final
+
+import sqlalchemy as sa
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from stream_app.analytics.hidden_cells import (
+    FEWEST_CLIENTS,
+    Equation,
+    Key,
+    Size,
+    hidden,
+)
+from stream_app.analytics.periods import end_of
+from stream_app.contracts.events import Role
+from stream_app.store.rollup_marks import OF_A_COUNSELLOR
+from stream_app.store.tables import (
+    ROLLED_UP,
+    rollup_counsellors,
+    rollup_sessions,
+    session_speakers,
+)
+
+_r: Final = rollup_sessions.c
+_KEYS: Final = ("start", "team", "domain", "cohort", "counsellor")
+_NOTHING: Final[dict[str, Any]] = {"team": "", "domain": "", "cohort": 0, "counsellor": ""}
+
+
+class Kind(Struct, frozen=True):
+    """What cells of a kind are grouped by; ``rank``: of two cells, the lower is hidden."""
+
+    name: str
+    start: sa.Column[Any]
+    by: tuple[str, ...]
+    rank: int
+
+
+DAY, WEEK, WEEK_ALL, COHORT = "day", "week", "week_all", "cohort"
+MONTH, MONTH_TEAM, MONTH_DOMAIN, MONTH_ALL = "month", "month_team", "month_domain", "month_all"
+KINDS: Final = (
+    Kind(DAY, _r.day, (), 0),
+    Kind(WEEK, _r.week, ("team",), 1),
+    Kind(WEEK_ALL, _r.week, (), 2),
+    Kind(COHORT, _r.month, ("cohort",), 3),
+    Kind(MONTH, _r.month, ("team", "domain"), 4),
+    Kind(MONTH_TEAM, _r.month, ("team",), 5),
+    Kind(MONTH_DOMAIN, _r.month, ("domain",), 5),
+    Kind(MONTH_ALL, _r.month, (), 6),
+    Kind(OF_A_COUNSELLOR, _r.week, ("counsellor",), 0),
+)
+"""Totals over all teams and domains are kinds of their own."""
+
+
+class Cell(Struct):
+    """A row of ``rollup_cells`` and its rows of ``rollup_means``."""
+
+    kind: Kind
+    row: dict[str, Any]
+    means: list[dict[str, Any]]
+
+    @property
+    def key(self) -> Key:
+        """The cell within its month and bundle."""
+        return (self.kind.name, *(str(self.row[name]) for name in _KEYS))
+
+
+def of_month(connection: Connection, month: date) -> list[Cell]:
+    """All cells of a month, by bundle, with what is hidden."""
+    found = [cell for kind in KINDS for cell in _of_kind(connection, kind, month)]
+    by_bundle: dict[str, list[Cell]] = defaultdict(list)
+    for cell in found:
+        if cell.kind.name != OF_A_COUNSELLOR:
+            by_bundle[cell.row["bundle"]].append(cell)
+    for cells in by_bundle.values():
+        _hide(cells)
+    return found
+
+
+def _of_kind(connection: Connection, kind: Kind, month: date) -> Iterator[Cell]:
+    source, keys = _source(kind)
+    sums = [
+        column
+        for name in ROLLED_UP
+        for column in (
+            sa.func.count(_r[name]).label(f"n_{name}"),
+            sa.func.coalesce(sa.func.sum(_r[name]), 0).label(f"total_{name}"),
+            sa.func.coalesce(sa.func.sum(_r[name] * _r[name]), 0).label(f"squares_{name}"),
+        )
+    ]
+    counts = (
+        sa.func.count().label("sessions"),
+        sa.func.sum(_r.turns).label("turns"),
+        sa.func.sum(_r.counsellor_turns).label("counsellor_turns"),
+    )
+    grouped = [*keys.values(), _r.bundle]
+    query = (
+        sa.select(*grouped, *counts, *sums)
+        .select_from(source)
+        .where(_r.month == month)
+        .group_by(*grouped)
+        .order_by(*grouped)
+    )
+    people = _people(connection, kind, month)
+    until = end_of(month)
+    for found in connection.execute(query).mappings():
+        key = {name: found[column.name] for name, column in keys.items()}
+        place = {"kind": kind.name, **_NOTHING, **key, "bundle": found["bundle"]}
+        dated = {**place, "month": month, "until": until}
+        clients, counsellors = people[(*key.values(), found["bundle"])]
+        row = {
+            **dated,
+            **{name: int(found[name]) for name in ("sessions", "turns", "counsellor_turns")},
+            "clients": clients,
+            "counsellors": counsellors,
+            "hidden": False,
+        }
+        means = [
+            {
+                **dated,
+                "measure": name,
+                "n": found[f"n_{name}"],
+                "total": int(found[f"total_{name}"]),
+                "squares": int(found[f"squares_{name}"]),
+                "hidden": False,
+            }
+            for name in ROLLED_UP
+            if found[f"n_{name}"]
+        ]
+        yield Cell(kind, row, means)
+
+
+def _people(
+    connection: Connection, kind: Kind, month: date
+) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """How many clients and counsellors, by key and bundle."""
+    source, keys = _source(kind)
+    who = session_speakers.alias("who")
+    grouped = [*keys.values(), _r.bundle]
+
+    def distinct(role: Role) -> sa.ColumnElement[int]:
+        return sa.func.count(sa.distinct(sa.case((who.c.role == role.value, who.c.speaker))))
+
+    query = (
+        sa.select(*grouped, distinct(Role.CLIENT), distinct(Role.COUNSELLOR))
+        .select_from(source.outerjoin(who, who.c.session_id == _r.session_id))
+        .where(_r.month == month)
+        .group_by(*grouped)
+    )
+    return {
+        tuple(row[: len(grouped)]): (row[-2], row[-1])
+        for row in map(tuple, connection.execute(query))
+    }
+
+
+def _source(kind: Kind) -> tuple[sa.FromClause, dict[str, sa.ColumnElement[Any]]]:
+    """What to select a kind's cells from, and the columns of their key."""
+    keys: dict[str, sa.ColumnElement[Any]] = {"start": kind.start}
+    source: sa.FromClause = rollup_sessions
+    speakers, joined = session_speakers.c, rollup_counsellors.c
+    of_counsellors = speakers.role == Role.COUNSELLOR.value
+    for name in kind.by:
+        if name == "counsellor":
+            source = source.join(
+                session_speakers, (speakers.session_id == _r.session_id) & of_counsellors
+            )
+            keys[name] = speakers.speaker
+        elif name == "cohort":
+            year = sa.cast(sa.extract("year", joined.joined), sa.Integer).label("cohort")
+            cohorts = (
+                sa.select(speakers.session_id, year)
+                .join(rollup_counsellors, joined.speaker == speakers.speaker)
+                .where(of_counsellors)
+                .distinct()
+                .subquery("cohorts")
+            )
+            source = source.join(cohorts, cohorts.c.session_id == _r.session_id)
+            keys[name] = cohorts.c.cohort
+        else:
+            keys[name] = _r[name]
+    return source, keys
+
+
+def _hide(cells: Sequence[Cell]) -> None:
+    """Mark what is hidden of one month and bundle, then of measures that few sessions have."""
+    by_key = {cell.key: cell for cell in cells}
+    sums = equations(by_key)
+    sizes = {
+        key: Size(cell.row["clients"], cell.row["counsellors"], cell.kind.rank)
+        for key, cell in by_key.items()
+    }
+    gone = hidden(sizes, sums)
+    for key in gone:
+        by_key[key].row["hidden"] = True
+    rare: dict[str, set[Key]] = defaultdict(set)
+    for key, cell in by_key.items():
+        for mean in cell.means:
+            mean["hidden"] = key in gone
+            if key not in gone and mean["n"] < FEWEST_CLIENTS:
+                rare[mean["measure"]].add(key)
+    for measure, keys in rare.items():
+        also = hidden(sizes, sums, gone | keys)
+        for key in also:
+            for mean in by_key[key].means:
+                mean["hidden"] |= mean["measure"] == measure
+
+
+def equations(by_key: Mapping[Key, Cell]) -> list[Equation]:
+    """What adds up to what within a month and bundle."""
+    parts: dict[tuple[_Total, str], list[Key]] = defaultdict(list)
+    for key, cell in by_key.items():
+        for total in _totals(cell):
+            parts[total, cell.kind.name].append(key)
+    totals = {
+        (cell.kind.name, cell.row["start"], cell.row["team"], cell.row["domain"]): key
+        for key, cell in by_key.items()
+        if cell.kind.name != COHORT
+    }
+    return [Equation(totals[total], tuple(some)) for (total, _), some in parts.items()]
+
+
+_Total = tuple[str, date, str, str]
+"""Kind, start, team and domain of a cell that is a sum of others."""
+
+
+def _totals(cell: Cell) -> list[_Total]:
+    """The sums that a cell is part of."""
+    start, month = cell.row["start"], cell.row["month"]
+    team, domain = cell.row["team"], cell.row["domain"]
+    everything = (MONTH_ALL, month, "", "")
+    match cell.kind.name:
+        case "day":
+            return [(WEEK_ALL, start - timedelta(days=start.weekday()), "", "")]
+        case "week":
+            return [(WEEK_ALL, start, "", ""), (MONTH_TEAM, month, team, "")]
+        case "month":
+            return [(MONTH_TEAM, month, team, ""), (MONTH_DOMAIN, month, "", domain)]
+        case "month_all":
+            return []
+        case _:
+            return [everything]

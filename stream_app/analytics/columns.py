@@ -1,0 +1,42 @@
+"""A view's columns: what they hold and how they are computed."""
+
+from enum import Enum
+
+from msgspec import Struct
+
+
+class Kind(Enum):
+    """SQLite has texts for dates (YYYY-MM-DD) and times (UTC), and 0 and 1 for booleans."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIME = "time"
+
+
+class Column(Struct, frozen=True):
+    """``meaning`` starts with the unit or range, where there is one."""
+
+    name: str
+    kind: Kind
+    sql: str
+    meaning: str
+
+
+class View(Struct, frozen=True):
+    """``grain``: what one row is. ``source``: everything from FROM on."""
+
+    name: str
+    grain: str
+    columns: tuple[Column, ...]
+    source: str
+    ahead: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The statement that makes it."""
+        chosen = ",\n  ".join(f"{column.sql} AS {column.name}" for column in self.columns)
+        ahead = f"{self.ahead}\n" if self.ahead else ""
+        return f"CREATE VIEW {self.name} AS\n{ahead}SELECT\n  {chosen}\n{self.source}"

@@ -1,0 +1,368 @@
+"""The fact views: turns, sessions, alerts, ratings, outcomes; without text and account names."""
+
+from collections.abc import Iterable
+
+from stream_app.analytics.columns import Column, Kind, View
+from stream_app.analytics.dialects import Dialect
+from stream_app.analytics.heads import Field
+from stream_app.contracts.scores import MECHANISMS
+
+_TEXT, _INTEGER, _NUMBER = Kind.TEXT, Kind.INTEGER, Kind.NUMBER
+_BOOLEAN, _DATE, _TIME = Kind.BOOLEAN, Kind.DATE, Kind.TIME
+_MITI = ("reflection_to_question", "complex_reflection_share", "open_question_share")
+
+
+def _session_id(table: str) -> Column:
+    return Column("session_id", _TEXT, f"{table}.session_id", "As the events carry it")
+
+
+def _groups(dialect: Dialect, at: str) -> tuple[Column, ...]:
+    """What every fact can be grouped by; ``x`` is the table of sessions."""
+    return (
+        Column("date", _DATE, dialect.date(at), "UTC; joins `dim_date`"),
+        Column("team", _TEXT, "x.team", "As the events carry it; joins `dim_team`"),
+        Column("domain", _TEXT, "x.domain", "counselling, peer-support or customer-service"),
+        Column("channel", _TEXT, "x.channel", "As the events carry it"),
+        Column("lang", _TEXT, "x.lang", "BCP 47 tag"),
+    )
+
+
+def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
+    """Turns with their best score."""
+    earlier = (
+        "(SELECT p.low_empathy_risk FROM turn_scores AS p WHERE p.session_id = s.session_id "
+        "AND p.seq = s.seq AND p.bundle = s.bundle AND p.stage = 'provisional')"
+    )
+    return View(
+        "fact_turn",
+        "a scored turn and bundle: the final score, the provisional one where there is no other",
+        (
+            _session_id("s"),
+            Column("seq", _INTEGER, "s.seq", "Place in the session, from 0"),
+            Column("bundle", _TEXT, "s.bundle", "Joins `dim_bundle`; compare within one bundle"),
+            Column("stage", _TEXT, "s.stage", "final or provisional"),
+            Column("occurred_at", _TIME, "s.occurred_at", "By the producer's clock"),
+            *_groups(dialect, "s.occurred_at"),
+            Column("role", _TEXT, "s.role", "client or counsellor"),
+            Column("speaker", _TEXT, "t.speaker", "Pseudonym"),
+            Column(
+                "counsellor",
+                _TEXT,
+                "CASE WHEN s.role = 'counsellor' THEN t.speaker END",
+                "Pseudonym of a counsellor's turn; joins `dim_counsellor`",
+            ),
+            Column("words", _INTEGER, "t.words", "Words of the turn; null before migration 0017"),
+            Column("late", _BOOLEAN, "s.late", "Out of order, too late for its place"),
+            Column("truncated", _BOOLEAN, "s.truncated", "Longer than the encoder reads"),
+            Column("confidence", _NUMBER, "s.confidence", "0-1, mean top probability of the heads"),
+            Column(
+                "abstained",
+                _INTEGER,
+                f"coalesce({dialect.length('s.abstained')}, 0)",
+                "How many heads abstained",
+            ),
+            Column(
+                "low_empathy_risk",
+                _NUMBER,
+                f"coalesce(s.low_empathy_risk, {earlier})",
+                "0-1, the session's risk after this counsellor turn",
+            ),
+            Column(
+                "empathy_total",
+                _INTEGER,
+                "CASE WHEN "
+                + " AND ".join(f"NOT {dialect.contains('s.abstained', m)}" for m in MECHANISMS)
+                + " THEN s.empathy_total END",
+                "0-6, sum of the mechanisms' levels; null: one of them abstained",
+            ),
+            *(field.column for field in fields),
+        ),
+        "FROM turn_scores AS s\n"
+        "JOIN turns AS t ON t.session_id = s.session_id AND t.seq = s.seq\n"
+        "LEFT JOIN sessions AS x ON x.session_id = s.session_id\n"
+        "WHERE s.stage = 'final' OR NOT EXISTS (\n"
+        "  SELECT 1 FROM turn_scores AS f WHERE f.session_id = s.session_id\n"
+        "  AND f.seq = s.seq AND f.bundle = s.bundle AND f.stage = 'final'\n"
+        ")",
+    )
+
+
+def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
+    """Sessions as a bundle scored them."""
+    risks = tuple(
+        Column(
+            f"outcome_risk_{name}",
+            _NUMBER,
+            dialect.number("s.outcome_risks", name),
+            "0-1, predicted; null where the domain has no such model",
+        )
+        for name in outcomes
+    )
+    return View(
+        "fact_session",
+        "a session and bundle",
+        (
+            _session_id("s"),
+            Column("bundle", _TEXT, "s.bundle", "Joins `dim_bundle`; compare within one bundle"),
+            Column("status", _TEXT, "s.status", "open, idle or closed"),
+            Column("started_at", _TIME, "s.started_at", "Time of the first turn"),
+            *_groups(dialect, "s.started_at"),
+            Column("last_activity_at", _TIME, "s.last_activity_at", "Time of the last turn"),
+            Column("ended_at", _TIME, "x.ended_at", "Time of the session's end"),
+            Column(
+                "duration_seconds",
+                _NUMBER,
+                dialect.seconds("s.started_at", "s.last_activity_at"),
+                "Seconds from the first turn to the last",
+            ),
+            Column(
+                "counsellor",
+                _TEXT,
+                _first("counsellor"),
+                "Pseudonym; of several, the first in their order; joins `dim_counsellor`",
+            ),
+            Column("counsellors", _INTEGER, _how_many("counsellor"), "How many counsellors spoke"),
+            Column("client", _TEXT, _first("client"), "Pseudonym; of several, the first"),
+            Column("clients", _INTEGER, _how_many("client"), "How many clients spoke"),
+            Column("turns", _INTEGER, "s.turns", "Turns that were scored"),
+            Column("counsellor_turns", _INTEGER, "s.counsellor_turns", "Of them the counsellor's"),
+            Column("late_turns", _INTEGER, "s.late_turns", "Turns that came too late"),
+            Column("withheld_turns", _INTEGER, "s.withheld_turns", "Not scored: no consent"),
+            Column(
+                "first_answer_seconds",
+                _NUMBER,
+                _answer(dialect),
+                "Seconds from the client's first turn to the counsellor's next one",
+            ),
+            Column(
+                "first_read_at",
+                _TIME,
+                "(SELECT min(u.at) FROM audit AS u WHERE u.session_id = s.session_id "
+                "AND u.action = 'read transcript')",
+                "When somebody first opened the transcript; null: nobody has",
+            ),
+            Column("low_empathy_risk", _NUMBER, "s.low_empathy_risk", "0-1"),
+            Column("empathy_index", _NUMBER, "s.empathy_index", "0-1"),
+            Column("empathy_low", _NUMBER, "s.empathy_low", "0-1, the index's 95 % interval"),
+            Column("empathy_high", _NUMBER, "s.empathy_high", "0-1"),
+            Column(
+                "empathy_percentile",
+                _NUMBER,
+                "s.empathy_percentile",
+                "0-100, share of the reference with a lower index",
+            ),
+            Column("answered_share", _NUMBER, "s.answered_share", "0-1, of the opportunities"),
+            Column(
+                "missed_opportunities",
+                _INTEGER,
+                dialect.length("s.missed_opportunities"),
+                "Opportunities without an empathic answer, at most 50",
+            ),
+            Column(
+                "empathy_total_mean",
+                _NUMBER,
+                "s.empathy_total_mean",
+                "0-6, mean sum of levels over counsellor turns",
+            ),
+            *(
+                Column(
+                    f"{mechanism}_{part}",
+                    _NUMBER,
+                    dialect.number("s.mechanisms", mechanism, part),
+                    meaning,
+                )
+                for mechanism in MECHANISMS
+                for part, meaning in (
+                    ("mean", "0-2, mean expected level over counsellor turns"),
+                    ("recent_mean", "0-2, over the last five"),
+                    ("share", "0-1, expected share of turns with a level above 0"),
+                )
+            ),
+            Column("talk_share", _NUMBER, "s.talk_share", "0-1, counsellor's share of the words"),
+            Column(
+                "reflection_to_question",
+                _NUMBER,
+                "s.reflection_to_question",
+                "Reflections for each question",
+            ),
+            Column(
+                "complex_reflection_share",
+                _NUMBER,
+                "s.complex_reflection_share",
+                "0-1, of reflections",
+            ),
+            Column("open_question_share", _NUMBER, "s.open_question_share", "0-1, of questions"),
+            Column(
+                "miti_volleys",
+                _INTEGER,
+                dialect.number("s.miti", "volleys"),
+                "Volleys counted; null unless motivational interviewing",
+            ),
+            *(
+                Column(
+                    f"miti_{name}",
+                    _NUMBER,
+                    dialect.number("s.miti", "measures", name, "value"),
+                    "By expected counts ([miti.md](miti.md))",
+                )
+                for name in _MITI
+            ),
+            *risks,
+        ),
+        "FROM session_scores AS s\nLEFT JOIN sessions AS x ON x.session_id = s.session_id",
+    )
+
+
+def fact_alert(dialect: Dialect) -> View:
+    """Episodes of alerts."""
+
+    def reached(state: str) -> str:
+        return f"CASE WHEN a.state = '{state}' THEN a.occurred_at END"
+
+    def action(chosen: str, condition: str) -> str:
+        return (
+            f"(SELECT {chosen} FROM alert_actions AS c WHERE c.episode_id = e.episode_id "
+            f"AND {condition})"
+        )
+
+    judged = "c.reason IN ('justified', 'justified-handled', 'false-alarm')"
+    last = (
+        f"(SELECT c.reason FROM alert_actions AS c WHERE c.episode_id = e.episode_id AND {judged} "
+        "ORDER BY c.at DESC, c.action_id DESC LIMIT 1)"
+    )
+    acknowledged = action("min(c.at)", "c.kind = 'acknowledge'")
+    return View(
+        "fact_alert",
+        "an alert: one episode of a rule in a session",
+        (
+            Column("episode_id", _TEXT, "e.episode_id", "The alert"),
+            _session_id("e"),
+            Column("bundle", _TEXT, "e.bundle", "Joins `dim_bundle`"),
+            Column("rule", _TEXT, "e.rule", "As the file of rules names it"),
+            Column("severity", _TEXT, "e.severity", "info, warning or critical"),
+            Column("began_at", _TIME, "e.began_at", "Time of the first transition"),
+            *_groups(dialect, "e.began_at"),
+            Column("fired_at", _TIME, "e.fired_at", "Time of firing; null: it never fired"),
+            Column("resolved_at", _TIME, "e.resolved_at", "Time of its end by the rule"),
+            Column("value", _NUMBER, "e.value", "What the rule compared when it fired"),
+            Column("threshold", _NUMBER, "e.threshold", "What it was compared with"),
+            Column(
+                "acknowledged_at",
+                _TIME,
+                acknowledged,
+                "First acknowledgement, by the service's clock",
+            ),
+            Column(
+                "acknowledge_seconds",
+                _NUMBER,
+                dialect.seconds("e.fired_at", acknowledged),
+                "Seconds from firing (event time) to the acknowledgement (service's clock)",
+            ),
+            Column(
+                "judgement",
+                _TEXT,
+                last,
+                "The last of justified, justified-handled, false-alarm; null: not judged",
+            ),
+            Column(
+                "justified",
+                _BOOLEAN,
+                f"{last} <> 'false-alarm'",
+                "Whether the last judgement was for the alert",
+            ),
+        ),
+        "FROM (\n"
+        "  SELECT a.episode_id, min(a.session_id) AS session_id, min(a.bundle) AS bundle,\n"
+        "    min(a.rule) AS rule, min(a.severity) AS severity, min(a.occurred_at) AS began_at,\n"
+        f"    min({reached('firing')}) AS fired_at, max({reached('resolved')}) AS resolved_at,\n"
+        "    max(CASE WHEN a.state = 'firing' THEN a.value END) AS value,\n"
+        "    max(CASE WHEN a.state = 'firing' THEN a.threshold END) AS threshold\n"
+        "  FROM alerts AS a GROUP BY a.episode_id\n"
+        ") AS e\nLEFT JOIN sessions AS x ON x.session_id = e.session_id",
+    )
+
+
+def fact_rating(dialect: Dialect) -> View:
+    """People's ratings of heads."""
+    return View(
+        "fact_rating",
+        "a person's rating of a head on a turn or session",
+        (
+            Column("rating_id", _TEXT, "r.rating_id", "The rating"),
+            _session_id("r"),
+            Column("seq", _INTEGER, "r.seq", "The turn; null: the whole session"),
+            Column("head", _TEXT, "r.head", "A head, or `rating` of a session"),
+            Column(
+                "value",
+                _INTEGER,
+                "r.value",
+                "Place of the label, from 0; `rating` of a session: 1-5",
+            ),
+            Column("rated_at", _TIME, "r.at", "By the service's clock"),
+            *_groups(dialect, "r.at"),
+            Column(
+                "blind",
+                _BOOLEAN,
+                "r.sample_id IS NOT NULL",
+                "In a calibration sample, without seeing the model's score",
+            ),
+            Column("sample", _TEXT, "r.sample_id", "The calibration sample"),
+            Column("rater", _INTEGER, "p.number", "The same number for the same person"),
+            Column(
+                "counsellor",
+                _TEXT,
+                "CASE WHEN t.role = 'counsellor' THEN t.speaker END",
+                "Pseudonym of a rated counsellor's turn; joins `dim_counsellor`",
+            ),
+        ),
+        "FROM ratings AS r\n"
+        "LEFT JOIN sessions AS x ON x.session_id = r.session_id\n"
+        "LEFT JOIN turns AS t ON t.session_id = r.session_id AND t.seq = r.seq\n"
+        "LEFT JOIN (SELECT name, row_number() OVER (ORDER BY created_at, name) AS number "
+        "FROM people) AS p ON p.name = r.person",
+    )
+
+
+def fact_outcome(dialect: Dialect) -> View:
+    """Listeners' own judgements."""
+    return View(
+        "fact_outcome",
+        "a like, reply, follow or rating by the other side",
+        (
+            Column("outcome_id", _TEXT, "o.outcome_id", "As the event carries it, or made from it"),
+            _session_id("o"),
+            Column("seq", _INTEGER, "o.seq", "The turn; null: the whole session"),
+            Column("kind", _TEXT, "o.kind", "like, reply, follow or rating"),
+            Column("value", _NUMBER, "o.value", "As the event carries it"),
+            Column("occurred_at", _TIME, "o.occurred_at", "By the producer's clock"),
+            *_groups(dialect, "o.occurred_at"),
+        ),
+        "FROM outcomes AS o\nLEFT JOIN sessions AS x ON x.session_id = o.session_id",
+    )
+
+
+def _first(role: str) -> str:
+    return (
+        "(SELECT min(w.speaker) FROM session_speakers AS w "
+        f"WHERE w.session_id = s.session_id AND w.role = '{role}')"
+    )
+
+
+def _how_many(role: str) -> str:
+    return (
+        "(SELECT count(*) FROM session_speakers AS w "
+        f"WHERE w.session_id = s.session_id AND w.role = '{role}')"
+    )
+
+
+def _answer(dialect: Dialect) -> str:
+    asked = (
+        "(SELECT q.seq FROM turns AS q WHERE q.session_id = s.session_id AND q.role = 'client' "
+        "ORDER BY q.seq LIMIT 1)"
+    )
+    waited = dialect.seconds("c.occurred_at", "a.occurred_at")
+    return (
+        f"(SELECT {waited} FROM turns AS c JOIN turns AS a ON a.session_id = c.session_id "
+        "AND a.seq > c.seq AND a.role = 'counsellor' "
+        f"WHERE c.session_id = s.session_id AND c.seq = {asked} ORDER BY a.seq LIMIT 1)"
+    )

@@ -1,0 +1,191 @@
+"""Keeps the roll-ups up to date: sums over sessions by period, team, domain, cohort, counsellor.
+
+Every ended session has a row with its measures (``rollup_sessions``); what it adds to is computed
+from these rows, one reporting month at a time. A month is computed anew when one of its sessions
+ended, changed, was opened again, or was erased, or when a counsellor of its joined in another year
+than was known. So the result does not depend on the order in which anything came, and equals what
+``rebuild`` makes of the same database.
+
+Measures are integers (ten-thousandths): their sums do not depend on the order of addition.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from stream_app.analytics import cells, rollup_source
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import SessionStatus
+from stream_app.store import tables
+from stream_app.store.repository import Store
+from stream_app.store.tables import (
+    rollup_cells,
+    rollup_counsellors,
+    rollup_marks,
+    rollup_means,
+    rollup_sessions,
+    session_scores,
+    session_speakers,
+)
+
+TASK: Final = "rollups"
+INTERVAL: Final = timedelta(minutes=10)
+LOCK: Final = "rollups_lock"
+SESSIONS_AT_A_TIME: Final = 1000
+REBUILD_FROM: Final = 50_000
+"""With so many marks, as after a bulk import, one rebuild is quicker."""
+
+
+def update(store: Store) -> Iterator[int]:
+    """Take up what changed, piece by piece; the number of marks taken up in each transaction."""
+    while True:
+        with store.transaction() as connection:
+            _lock(connection, store)
+            count = int(
+                connection.scalar(sa.select(sa.func.count()).select_from(rollup_marks)) or 0
+            )
+            taken = _rebuilt(connection) if count >= REBUILD_FROM else _taken_up(connection)
+        if not taken:
+            return
+        yield taken
+
+
+def rebuild(store: Store) -> int:
+    """Compute everything anew in one transaction; the number of sessions."""
+    with store.transaction() as connection:
+        _lock(connection, store)
+        _rebuilt(connection)
+        query = sa.select(sa.func.count(sa.distinct(rollup_sessions.c.session_id)))
+        return int(connection.scalar(query) or 0)
+
+
+def _lock(connection: Connection, store: Store) -> None:
+    """Let one process at a time compute; whoever reads sees what was before."""
+    table = tables.installation
+    store.upsert(connection, table, [{"name": LOCK, "value": ""}], keep=True)
+    now = datetime.now(UTC).isoformat()
+    connection.execute(sa.update(table).where(table.c.name == LOCK).values(value=now))
+
+
+def _rebuilt(connection: Connection) -> int:
+    marks = connection.execute(sa.delete(rollup_marks)).rowcount
+    for table in (rollup_sessions, rollup_counsellors, rollup_cells, rollup_means):
+        connection.execute(sa.delete(table))
+    rollup_source.insert_all(connection)
+    connection.execute(
+        sa.insert(rollup_counsellors).from_select(["speaker", "joined"], _joined(None))
+    )
+    _analyze(connection)
+    _compute(connection, connection.scalars(sa.select(rollup_sessions.c.month).distinct()).all())
+    return marks
+
+
+def _taken_up(connection: Connection) -> int:
+    marks = connection.execute(
+        sa.select(rollup_marks).order_by(rollup_marks.c.id).limit(SESSIONS_AT_A_TIME)
+    ).all()
+    changed = {mark.session_id for mark in marks if mark.session_id is not None}
+    changed |= set(connection.scalars(_opened_again()))
+    due = {mark.month for mark in marks if mark.month is not None}
+    if not changed and not due:
+        return 0
+    lost = bool(due)
+    ids = sorted(changed)
+    due |= set(_months(connection, ids))
+    connection.execute(sa.delete(rollup_sessions).where(rollup_sessions.c.session_id.in_(ids)))
+    rollup_source.insert_some(connection, ids)
+    due |= set(_months(connection, ids))
+    due |= _joined_anew(connection, None if lost else _counsellors(connection, ids))
+    _compute(connection, due)
+    connection.execute(sa.delete(rollup_marks).where(rollup_marks.c.id.in_([m.id for m in marks])))
+    return max(len(marks), 1)
+
+
+def _opened_again() -> sa.Select[tuple[str]]:
+    """Sessions that had ended and go on."""
+    return (
+        sa.select(rollup_sessions.c.session_id)
+        .join(
+            session_scores,
+            (session_scores.c.session_id == rollup_sessions.c.session_id)
+            & (session_scores.c.bundle == rollup_sessions.c.bundle),
+        )
+        .where(session_scores.c.status == SessionStatus.OPEN.value)
+        .distinct()
+    )
+
+
+def _months(connection: Connection, ids: Sequence[str]) -> Iterable[date]:
+    query = sa.select(rollup_sessions.c.month).distinct()
+    return connection.scalars(query.where(rollup_sessions.c.session_id.in_(ids)))
+
+
+def _counsellors(connection: Connection, ids: Sequence[str]) -> list[str]:
+    query = sa.select(session_speakers.c.speaker).where(
+        session_speakers.c.session_id.in_(ids),
+        session_speakers.c.role == Role.COUNSELLOR.value,
+    )
+    return list(connection.scalars(query.distinct()))
+
+
+def _joined(speakers: Sequence[str] | None) -> sa.Select[tuple[str, date]]:
+    """Counsellors with the date of their first session; None: all."""
+    query = (
+        sa.select(session_speakers.c.speaker, sa.func.min(rollup_sessions.c.day).label("joined"))
+        .join(rollup_sessions, rollup_sessions.c.session_id == session_speakers.c.session_id)
+        .where(session_speakers.c.role == Role.COUNSELLOR.value)
+        .group_by(session_speakers.c.speaker)
+    )
+    return query if speakers is None else query.where(session_speakers.c.speaker.in_(speakers))
+
+
+def _joined_anew(connection: Connection, speakers: Sequence[str] | None) -> set[date]:
+    """Store when counsellors joined; the months of those who changed the cohort by that."""
+    known = sa.select(rollup_counsellors)
+    forget = sa.delete(rollup_counsellors)
+    if speakers is not None:
+        known = known.where(rollup_counsellors.c.speaker.in_(speakers))
+        forget = forget.where(rollup_counsellors.c.speaker.in_(speakers))
+    before = {row.speaker: row.joined for row in connection.execute(known)}
+    now = {row.speaker: row.joined for row in connection.execute(_joined(speakers))}
+    if now == before:
+        return set()
+    connection.execute(forget)
+    if now:
+        rows = [{"speaker": speaker, "joined": joined} for speaker, joined in now.items()]
+        connection.execute(sa.insert(rollup_counsellors), rows)
+    moved = [
+        who for who, joined in now.items() if who not in before or before[who].year != joined.year
+    ]
+    months = (
+        sa.select(rollup_sessions.c.month)
+        .join(session_speakers, session_speakers.c.session_id == rollup_sessions.c.session_id)
+        .where(
+            session_speakers.c.speaker.in_(moved),
+            session_speakers.c.role == Role.COUNSELLOR.value,
+        )
+        .distinct()
+    )
+    return set(connection.scalars(months)) if moved else set()
+
+
+def _compute(connection: Connection, months: Iterable[date]) -> None:
+    for month in sorted(months):
+        for table in (rollup_cells, rollup_means):
+            connection.execute(sa.delete(table).where(table.c.month == month))
+        found = cells.of_month(connection, month)
+        rows: list[dict[str, Any]] = [cell.row for cell in found]
+        means = [row for cell in found for row in cell.means]
+        if rows:
+            connection.execute(sa.insert(rollup_cells), rows)
+        if means:
+            connection.execute(sa.insert(rollup_means), means)
+
+
+def _analyze(connection: Connection) -> None:
+    """Let the planner know the tables that were just filled."""
+    for table in (rollup_sessions, rollup_counsellors):
+        connection.exec_driver_sql(f"ANALYZE {table.name}")

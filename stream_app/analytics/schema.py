@@ -1,0 +1,114 @@
+"""Makes the reporting views, and brings a database to the newest schema with its views.
+
+The views depend on the bundles that have scored: they are made anew by `rapport db upgrade` and by
+`rapport db views`. A migration that changes a table finds no views in its way.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from stream_app.analytics.columns import View
+from stream_app.analytics.dialects import DIALECTS, quoted
+from stream_app.analytics.views import all_views
+from stream_app.inference import bundle as bundles
+from stream_app.store import schema, tables
+from stream_app.store.repository import Store
+
+VIEWS_MADE: Final = "views"
+AGGREGATES: Final = "_aggregates"
+"""Appended to the reading role's name: the role that may read only what hides small cells."""
+OPEN_TO_AGGREGATES: Final = ("shown_", "operations_", "dim_date", "dim_bundle", "dim_head")
+"""Views, by name or its beginning, that tell of no single counsellor, client or session."""
+PREFIXES: Final = ("fact_", "dim_", "shown_", "operations_")
+
+
+class Made(Struct, frozen=True):
+    """How many views there are, and which reading roles are missing in the server."""
+
+    views: int
+    lacking_roles: list[str]
+
+
+def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
+    """Apply the migrations that are missing and make the views.
+
+    Args:
+        store: the open store.
+        read_role: the role that may read the views, on PostgreSQL.
+        bundle: a folder of a bundle that is going to score; the views have its heads, too.
+
+    Raises:
+        StoreError: the database refused.
+    """
+    with store.transaction() as connection:
+        _drop(connection)
+    schema.upgrade(store, read_role=read_role)
+    return create_views(store, read_role, bundle)
+
+
+def create_views(store: Store, read_role: str, bundle: Path | None = None) -> Made:
+    """Make all views anew, in one transaction, and let the reading roles read them."""
+    with store.transaction() as connection:
+        wanted = _wanted(connection, bundle)
+        _drop(connection)
+        for view in wanted:
+            connection.exec_driver_sql(view.sql)
+        lacking = _grant(connection, wanted, read_role)
+        made = [{"name": VIEWS_MADE, "value": _digest(wanted)}]
+        store.upsert(connection, tables.installation, made, keep=False)
+    return Made(len(wanted), lacking)
+
+
+def are_current(store: Store, bundle: Path | None = None) -> bool:
+    """Whether the views are those of this release, of the bundles that have scored, and of this."""
+    table = tables.installation
+    with store.reading() as connection:
+        made = connection.scalar(sa.select(table.c.value).where(table.c.name == VIEWS_MADE))
+        return bool(made == _digest(_wanted(connection, bundle)))
+
+
+def _wanted(connection: Connection, bundle: Path | None) -> list[View]:
+    query = sa.select(tables.bundles.c.bundle, tables.bundles.c.manifest)
+    known: dict[str, dict[str, Any]] = {
+        row.bundle: row.manifest for row in connection.execute(query)
+    }
+    if bundle is not None:
+        manifest = bundles.load(bundle).manifest
+        known.setdefault(manifest.bundle_id, msgspec.to_builtins(manifest))
+    return all_views(DIALECTS[connection.dialect.name], known)
+
+
+def _digest(wanted: list[View]) -> str:
+    return hashlib.sha256("\n".join(view.sql for view in wanted).encode()).hexdigest()
+
+
+def _drop(connection: Connection) -> None:
+    for name in sa.inspect(connection).get_view_names():
+        if name.startswith(PREFIXES):
+            connection.exec_driver_sql(f"DROP VIEW {quoted(name)}")
+
+
+def _grant(connection: Connection, wanted: list[View], role: str) -> list[str]:
+    """Grant what each reading role may read; returns the roles that do not exist."""
+    if connection.dialect.name != "postgresql":
+        return []
+    readable = {
+        role: wanted,
+        role + AGGREGATES: [v for v in wanted if v.name.startswith(OPEN_TO_AGGREGATES)],
+    }
+    known = set(connection.scalars(sa.text("SELECT rolname FROM pg_roles")))
+    schema_name = connection.scalar(sa.text("SELECT current_schema()"))
+    for name, views in readable.items():
+        if name in known:
+            connection.exec_driver_sql(
+                f"GRANT USAGE ON SCHEMA {quoted(str(schema_name))} TO {quoted(name)}"
+            )
+            for view in views:
+                connection.exec_driver_sql(f"GRANT SELECT ON {view.name} TO {quoted(name)}")
+    return sorted(set(readable) - known)
