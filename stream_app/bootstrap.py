@@ -109,7 +109,7 @@ def redactor(settings: Settings) -> Redactor:
     """What finds personal details in text that is to be stored.
 
     Raises:
-        RapportError: Presidio is asked for and does not start.
+        RapportError: Presidio is configured and does not start.
     """
     if settings.redact and settings.redactor is RedactorName.PRESIDIO:
         return open_presidio(settings.presidio_config)

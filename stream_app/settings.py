@@ -46,7 +46,7 @@ class SaslMechanism(Enum):
 
 
 class RedactorName(Enum):
-    """What finds personal details: ``rules`` alone, or Presidio beside them."""
+    """What finds personal details: ``rules`` alone, or Presidio in addition to them."""
 
     RULES = "rules"
     PRESIDIO = "presidio"

@@ -63,7 +63,7 @@ def rebuild(store: Store) -> int:
 
 
 def _lock(connection: Connection, store: Store) -> None:
-    """Let one process at a time compute; whoever reads sees what was before."""
+    """Let one process at a time compute; readers see the previous rows."""
     table = tables.installation
     store.upsert(connection, table, [{"name": LOCK, "value": ""}], keep=True)
     now = datetime.now(UTC).isoformat()

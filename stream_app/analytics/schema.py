@@ -1,7 +1,7 @@
 """Makes the reporting views, and brings a database to the newest schema with its views.
 
-The views depend on the bundles that have scored: they are made anew by `rapport db upgrade` and by
-`rapport db views`. A migration that changes a table finds no views in its way.
+The views depend on the bundles that have scored; `rapport db upgrade` and `rapport db views`
+regenerate them. A migration that changes a table finds no views in its way.
 """
 
 import hashlib

@@ -11,6 +11,7 @@ __all__ = [
     "metrics",
     "processor",
     "publishing",
+    "refusal",
     "rule_loading",
     "topics",
 ]

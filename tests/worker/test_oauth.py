@@ -1,4 +1,4 @@
-"""Tokens by client credentials: how often they are fetched, and what is told when there is none."""
+"""Tokens by client credentials: how often they are fetched, and the error when there is none."""
 
 import asyncio
 import json
