@@ -742,7 +742,7 @@ def _root(
 
 def _shown(name: str, value: object) -> str:
     match value:
-        case SecretStr() if name.startswith("database_"):
+        case SecretStr() if name in ("database_url", "database_read_url"):
             from stream_app.store.connection import masked_url
 
             return masked_url(value.get_secret_value())

@@ -54,6 +54,8 @@ def invoke(
         ("RAPPORT_DATABASE_URL", f"postgresql://u:{SECRET}@host/db"),
         ("RAPPORT_DATABASE_URL", f"postgresql://host/db?user=u&password={SECRET}"),
         ("RAPPORT_DATABASE_URL", SECRET),
+        ("RAPPORT_DATABASE_PASSWORD", f"a://{SECRET}"),
+        ("RAPPORT_DATABASE_READ_URL", f"postgresql://u:{SECRET}@host/db"),
         ("RAPPORT_KAFKA_PASSWORD", SECRET),
         ("RAPPORT_KAFKA_PASSWORD", f"a://{SECRET}"),
     ],
