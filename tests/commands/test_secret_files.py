@@ -17,9 +17,10 @@ VARIABLES = secret_files.variables(Settings)
 
 
 def test_every_secret_setting_has_a_file() -> None:
-    secret = {name for name, value in Settings.model_fields.items() if "Secret" in str(value)}
+    fields = Settings.model_fields
+    secret = {name for name, value in fields.items() if "Secret" in str(value)}
     assert {"database_url", "database_password", "kafka_password"} <= set(VARIABLES)
-    assert set(VARIABLES) == {name for name in secret if f"{name}_file" not in Settings.model_fields}
+    assert set(VARIABLES) == {name for name in secret if f"{name}_file" not in fields}
 
 
 @pytest.mark.parametrize("name", VARIABLES)
