@@ -1,4 +1,4 @@
-"""`python -m export.describe FOLDER`: the heads' descriptions in a bundle's manifest, anew.
+"""`python -m export.describe FOLDER`: rewrite the heads' descriptions in a manifest.
 
 For new words, dimensions or evidence in `models.labels`; graphs and calibration stay as they are.
 """

@@ -106,7 +106,7 @@ def head_description(head: HeadSpec) -> dict[str, Any]:
 
 
 def describe_heads(folder: Path) -> dict[str, Any]:
-    """Write the heads' descriptions into a bundle's manifest anew; its model does not change.
+    """Rewrite the heads' descriptions in a bundle's manifest; its model does not change.
 
     Raises:
         ValueError: a head has other labels than `models.labels` says.

@@ -642,7 +642,7 @@ def update_rollups() -> None:
 
 @longitudinal.command("rebuild")
 def rebuild_rollups() -> None:
-    """Compute the roll-ups anew from all sessions."""
+    """Recompute the roll-ups from all sessions."""
     from stream_app.analytics import rollups
 
     typer.echo(f"{rollups.rebuild(bootstrap.store(_settings()))} sessions rolled up")

@@ -94,7 +94,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What stands beside the figures of a question; see ``Analysis``."""
+    """The context of an analysis: its fields that are not figures; see ``Analysis``."""
 
     title: str
     about: str

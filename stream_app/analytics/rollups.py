@@ -1,10 +1,9 @@
 """Keeps the roll-ups up to date: sums over sessions by period, team, domain, cohort, counsellor.
 
-Every ended session has a row with its measures (``rollup_sessions``); what it adds to is computed
-from these rows, one reporting month at a time. A month is computed anew when one of its sessions
-ended, changed, was opened again, or was erased, or when a counsellor of its joined in another year
-than was known. So the result does not depend on the order in which anything came, and equals what
-``rebuild`` makes of the same database.
+Every ended session has a row with its measures (``rollup_sessions``). The sums are computed from
+these rows, one reporting month at a time. A month is recomputed when one of its sessions ends,
+changes, reopens or is erased, or when the recorded joining year of one of its counsellors changes.
+The result therefore does not depend on the order of events and equals that of ``rebuild``.
 
 Measures are integers (ten-thousandths): their sums do not depend on the order of addition.
 """
@@ -36,41 +35,41 @@ INTERVAL: Final = timedelta(minutes=10)
 LOCK: Final = "rollups_lock"
 SESSIONS_AT_A_TIME: Final = 1000
 REBUILD_FROM: Final = 50_000
-"""With so many marks, as after a bulk import, one rebuild is quicker."""
+"""From so many marks on, as after a bulk import, a rebuild is faster."""
 
 
 def update(store: Store) -> Iterator[int]:
-    """Take up what changed, piece by piece; the number of marks taken up in each transaction."""
+    """Apply the changes in transactions of bounded size; yield the number of marks of each."""
     while True:
         with store.transaction() as connection:
             _lock(connection, store)
             count = int(
                 connection.scalar(sa.select(sa.func.count()).select_from(rollup_marks)) or 0
             )
-            taken = _rebuilt(connection) if count >= REBUILD_FROM else _taken_up(connection)
-        if not taken:
+            applied = _rebuild(connection) if count >= REBUILD_FROM else _apply(connection)
+        if not applied:
             return
-        yield taken
+        yield applied
 
 
 def rebuild(store: Store) -> int:
-    """Compute everything anew in one transaction; the number of sessions."""
+    """Recompute all roll-ups in one transaction; the number of sessions."""
     with store.transaction() as connection:
         _lock(connection, store)
-        _rebuilt(connection)
+        _rebuild(connection)
         query = sa.select(sa.func.count(sa.distinct(rollup_sessions.c.session_id)))
         return int(connection.scalar(query) or 0)
 
 
 def _lock(connection: Connection, store: Store) -> None:
-    """Let one process at a time compute; readers see the previous rows."""
+    """Serialise the computing processes; readers see the previous rows."""
     table = tables.installation
     store.upsert(connection, table, [{"name": LOCK, "value": ""}], keep=True)
     now = datetime.now(UTC).isoformat()
     connection.execute(sa.update(table).where(table.c.name == LOCK).values(value=now))
 
 
-def _rebuilt(connection: Connection) -> int:
+def _rebuild(connection: Connection) -> int:
     marks = connection.execute(sa.delete(rollup_marks)).rowcount
     for table in (rollup_sessions, rollup_counsellors, rollup_cells, rollup_means):
         connection.execute(sa.delete(table))
@@ -83,12 +82,12 @@ def _rebuilt(connection: Connection) -> int:
     return marks
 
 
-def _taken_up(connection: Connection) -> int:
+def _apply(connection: Connection) -> int:
     marks = connection.execute(
         sa.select(rollup_marks).order_by(rollup_marks.c.id).limit(SESSIONS_AT_A_TIME)
     ).all()
     changed = {mark.session_id for mark in marks if mark.session_id is not None}
-    changed |= set(connection.scalars(_opened_again()))
+    changed |= set(connection.scalars(_reopened()))
     due = {mark.month for mark in marks if mark.month is not None}
     if not changed and not due:
         return 0
@@ -98,14 +97,14 @@ def _taken_up(connection: Connection) -> int:
     connection.execute(sa.delete(rollup_sessions).where(rollup_sessions.c.session_id.in_(ids)))
     rollup_source.insert_some(connection, ids)
     due |= set(_months(connection, ids))
-    due |= _joined_anew(connection, None if lost else _counsellors(connection, ids))
+    due |= _update_joined(connection, None if lost else _counsellors(connection, ids))
     _compute(connection, due)
     connection.execute(sa.delete(rollup_marks).where(rollup_marks.c.id.in_([m.id for m in marks])))
     return max(len(marks), 1)
 
 
-def _opened_again() -> sa.Select[tuple[str]]:
-    """Sessions that had ended and go on."""
+def _reopened() -> sa.Select[tuple[str]]:
+    """Sessions that had ended and were reopened."""
     return (
         sa.select(rollup_sessions.c.session_id)
         .join(
@@ -142,8 +141,8 @@ def _joined(speakers: Sequence[str] | None) -> sa.Select[tuple[str, date]]:
     return query if speakers is None else query.where(session_speakers.c.speaker.in_(speakers))
 
 
-def _joined_anew(connection: Connection, speakers: Sequence[str] | None) -> set[date]:
-    """Store when counsellors joined; the months of those who changed the cohort by that."""
+def _update_joined(connection: Connection, speakers: Sequence[str] | None) -> set[date]:
+    """Store when counsellors joined; the months of those whose cohort changed."""
     known = sa.select(rollup_counsellors)
     forget = sa.delete(rollup_counsellors)
     if speakers is not None:

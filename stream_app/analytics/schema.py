@@ -53,7 +53,7 @@ def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
 
 
 def create_views(store: Store, read_role: str, bundle: Path | None = None) -> Made:
-    """Make all views anew, in one transaction, and let the reading roles read them."""
+    """Recreate all views in one transaction and grant them to the read-only roles."""
     with store.transaction() as connection:
         wanted = _wanted(connection, bundle)
         _drop(connection)

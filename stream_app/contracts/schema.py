@@ -38,7 +38,7 @@ def build(name: str) -> dict[str, Any]:
 def _expressed(kind: type) -> dict[str, Any]:
     """The heads of EPITOME and their total by name; the bundle's manifest names the others."""
     if kind is not scores.Expressed:
-        raise NotImplementedError(f"no schema for {kind.__name__}")
+        raise TypeError(f"no schema for {kind.__name__}")
     _, parts = msgspec.json.schema_components([scores.Level])
     level, distribution = parts["Level"], msgspec.json.schema(scores.Distribution)
     return {

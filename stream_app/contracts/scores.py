@@ -336,7 +336,7 @@ class _Parts(Struct):
 def _expressed(kind: type, found: Any) -> Expressed:
     """Sort the heads: msgspec cannot choose between a struct and a dict."""
     if kind is not Expressed:
-        raise NotImplementedError(f"no way to read {kind.__name__}")
+        raise TypeError(f"no way to read {kind.__name__}")
     if not isinstance(found, dict):
         raise msgspec.ValidationError(f"Expected `object`, got `{type(found).__name__}`")
     levels, distributions = {}, {}

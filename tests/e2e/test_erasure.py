@@ -5,6 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from stream_app.cli import app
+from stream_app.commands.child_processes import environment
 from stream_app.store import audit, tables
 from tests.conftest import NewService
 from tests.e2e.service import Service
@@ -22,8 +23,7 @@ def turns(first: int, last: int) -> list[bytes]:
 
 
 def erase(service: Service, *options: str) -> str:
-    environment = {"RAPPORT_DATABASE_URL": service.settings.database_url.get_secret_value()}
-    done = CliRunner().invoke(app, ["erase", *options], env=environment)
+    done = CliRunner().invoke(app, ["erase", *options], env=environment(service.settings))
     assert done.exit_code == 0, done.output
     return done.output
 
