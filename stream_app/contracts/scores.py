@@ -161,8 +161,10 @@ class MitiSummary(Struct, frozen=True):
     global ratings are not computed.
     """
 
-    turns: Annotated[int, Meta(description="Number of counted counsellor turns")]
-    volleys: int
+    turns: Annotated[int, Meta(ge=0, description="Number of counted counsellor turns")]
+    volleys: Annotated[
+        int, Meta(ge=0, description="Runs of counsellor turns between two client turns")
+    ]
     counts: Annotated[
         dict[str, float], Meta(description="Expected number of volleys with a code, by code")
     ]
@@ -210,9 +212,9 @@ class SessionScore(
     status: SessionStatus
     started_at: datetime | None
     last_activity_at: datetime | None
-    turns: int
-    late_turns: int
-    withheld_turns: Annotated[int, Meta(description="Turns not scored for lack of consent")]
+    turns: Annotated[int, Meta(ge=0, description="Number of scored turns")]
+    late_turns: Annotated[int, Meta(ge=0, description="Turns received out of order, too late")]
+    withheld_turns: Annotated[int, Meta(ge=0, description="Turns not scored for lack of consent")]
     low_empathy_risk: Annotated[
         Probability | None,
         Meta(

@@ -8,7 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stream_app.contracts.scores import AlertState, Severity
+from stream_app.contracts.scores import Alert, AlertState, Severity
+from stream_app.store.queries.described import described_by
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
@@ -37,6 +38,7 @@ class ActionKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+@described_by(Alert)
 class Transition:
     """One transition of the alert's state machine."""
 
@@ -65,6 +67,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+@described_by(Alert)
 class AlertRead:
     """An alert with its reason in words and numbers, transitions and actions."""
 

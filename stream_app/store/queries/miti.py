@@ -1,47 +1,38 @@
 """The stored MITI summary of a session."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from pydantic import Field
 
-from stream_app.contracts.scores import Standing
-
-Expected = Annotated[float | None, Field(ge=0)]
+from stream_app.contracts.scores import MitiMeasure, MitiSummary, Standing
+from stream_app.store.queries.described import described_by
 
 
 @dataclass(frozen=True, slots=True)
+@described_by(MitiMeasure)
 class Measure:
     """One measure of the MITI, with its manual's thresholds."""
 
-    value: Annotated[float | None, Field(ge=0, description="Null: denominator too small")]
+    value: float | None
     fair: float
     good: float
-    manual: Annotated[str, Field(description="The manual that defines the thresholds")]
-    standing: Annotated[Standing | None, Field(description="Null: too early to determine")]
+    manual: str
+    standing: Standing | None
 
 
 @dataclass(frozen=True, slots=True)
+@described_by(MitiSummary)
 class Miti:
     """MITI behaviour counts of motivational interviewing, approximated by classifiers."""
 
-    turns: Annotated[int, Field(ge=0, description="Number of counted counsellor turns")]
-    volleys: Annotated[
-        int, Field(ge=0, description="Number of runs of counsellor turns between two client turns")
-    ]
-    counts: Annotated[
-        dict[str, float], Field(description="Expected number of volleys with a code, by code")
-    ]
-    measures: Annotated[
-        dict[str, Measure],
-        Field(
-            description="reflection_to_question, complex_reflection_share and open_question_share"
-        ),
-    ]
-    mi_adherent: Annotated[Expected, Field(description="Only 'seeking collaboration'")]
-    mi_non_adherent: Annotated[Expected, Field(description="Only 'persuade'")]
-    not_counted: Annotated[list[str], Field(description="Codes that no classifier predicts")]
+    turns: int
+    volleys: int
+    counts: dict[str, float]
+    measures: dict[str, Measure]
+    mi_adherent: float | None
+    mi_non_adherent: float | None
+    not_counted: list[str]
 
 
 def miti_of(stored: dict[str, Any] | None) -> Miti | None:

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import AlertState, SessionStatus
+from stream_app.contracts.scores import AlertState, MechanismSummary, SessionScore, SessionStatus
 from stream_app.store import session_keys
+from stream_app.store.queries.described import described_by
 from stream_app.store.queries.miti import Miti, miti_of
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
 from stream_app.store.queries.scope import Scope
@@ -28,9 +29,6 @@ from stream_app.store.tables import (
 
 NO_RISK_YET: Final = -1.0
 """Sorts sessions without a risk after those with one."""
-
-
-Share = Annotated[float | None, Field(ge=0, le=1)]
 
 
 class Order(Enum):
@@ -59,19 +57,17 @@ class SessionFilter:
 
 
 @dataclass(frozen=True, slots=True)
+@described_by(MechanismSummary)
 class Mechanism:
     """One EPITOME mechanism over all counsellor turns; levels 0-2."""
 
-    mean: Annotated[
-        float, Field(ge=0, le=2, description="Mean expected level of the counsellor turns")
-    ]
-    recent_mean: Annotated[float, Field(ge=0, le=2, description="The same over the last five")]
-    share: Annotated[
-        float, Field(ge=0, le=1, description="Expected share of turns with a level above 0")
-    ]
+    mean: float
+    recent_mean: float
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
+@described_by(SessionScore)
 class SessionCard:
     """One session, with the scores of the most recently active bundle.
 
@@ -92,50 +88,24 @@ class SessionCard:
     last_activity_at: datetime | None
     ended_at: datetime | None
     end_reason: str | None
-    turns: Annotated[int, Field(ge=0, description="Number of scored turns")]
-    counsellor_turns: Annotated[int, Field(ge=0)]
-    late_turns: Annotated[int, Field(ge=0, description="Received out of order, too late")]
-    withheld_turns: Annotated[int, Field(ge=0, description="Not scored for lack of consent")]
-    low_empathy_risk: Annotated[
-        Share,
-        Field(
-            description="Probability that the recent empathy index lies below the tenth percentile "
-            "of the reference; null: too early"
-        ),
-    ]
-    empathy_index: Annotated[
-        Share, Field(description="How empathically the client's turns were answered")
-    ]
-    empathy_interval: Annotated[
-        tuple[float, float] | None, Field(description="95 % interval of the index")
-    ]
-    empathy_percentile: Annotated[
-        float | None,
-        Field(ge=0, le=100, description="Share of the reference's sessions with a lower index"),
-    ]
-    answered_share: Annotated[
-        Share, Field(description="Of the empathic opportunities, those answered empathically")
-    ]
-    missed_opportunities: Annotated[
-        list[int], Field(description="Client turns that got no empathic answer; the latest 50")
-    ]
-    outcome_risks: Annotated[
-        dict[str, float], Field(description="Predicted outcomes, where the domain has a model")
-    ]
-    mechanisms: Annotated[
-        dict[str, Mechanism],
-        Field(description="By emotional_reactions, interpretations, explorations"),
-    ]
-    empathy_total_mean: Annotated[float | None, Field(ge=0, le=6)]
-    talk_share: Annotated[Share, Field(description="The counsellor's share of the words")]
-    reflection_to_question: Annotated[
-        float | None, Field(ge=0, description="Reflections for each question")
-    ]
-    complex_reflection_share: Annotated[Share, Field(description="Of reflections")]
-    open_question_share: Annotated[Share, Field(description="Of questions")]
-    miti: Annotated[
-        Miti | None, Field(description="Null unless it follows motivational interviewing")
-    ]
+    turns: int
+    counsellor_turns: int
+    late_turns: int
+    withheld_turns: int
+    low_empathy_risk: float | None
+    empathy_index: float | None
+    empathy_interval: tuple[float, float] | None
+    empathy_percentile: float | None
+    answered_share: float | None
+    missed_opportunities: list[int]
+    outcome_risks: dict[str, float]
+    mechanisms: dict[str, Mechanism]
+    empathy_total_mean: float | None
+    talk_share: float | None
+    reflection_to_question: float | None
+    complex_reflection_share: float | None
+    open_question_share: float | None
+    miti: Miti | None
     risk_by_turn: Annotated[
         list[tuple[int, float]], Field(description="[seq, risk] after each counsellor turn")
     ]

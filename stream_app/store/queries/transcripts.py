@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Stage
+from stream_app.contracts.scores import Stage, TurnScore
+from stream_app.store.queries.described import described_by
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.session_keys import place, unseal_or_none
@@ -16,17 +17,16 @@ from stream_app.store.tables import turn_scores, turns
 
 
 @dataclass(frozen=True, slots=True)
+@described_by(TurnScore)
 class ScoreOfTurn:
     """A stored turn score; JSON parts as in the wire contract's ``turn_score``."""
 
     bundle: str
     stage: Stage
     late: bool
-    truncated: Annotated[bool, Field(description="The text was longer than the encoder's input")]
+    truncated: bool
     empathy_total: Annotated[int | None, Field(ge=0, le=6, description="Sum of the levels")]
-    confidence: Annotated[
-        float, Field(ge=0, le=1, description="Mean top probability of the applicable heads")
-    ]
+    confidence: float
     low_empathy_risk: Annotated[
         float | None,
         Field(
@@ -48,7 +48,7 @@ class ScoreOfTurn:
         ),
     ]
     client: Annotated[dict[str, dict[str, float]], Field(description="Heads of client turns")]
-    abstained: Annotated[list[str], Field(description="Heads that abstained: ignore their values")]
+    abstained: list[str]
 
 
 @dataclass(frozen=True, slots=True)
