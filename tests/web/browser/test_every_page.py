@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.web.browser.accessibility import grave_violations
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
 from tests.web.browser.scored_web import PASSWORD, ScoredWeb, turn
 
@@ -25,12 +25,7 @@ PAGES = (
     "/alerts?state=resolved",
     "/sign-in",
 )
-LOOKS = {
-    "light": {"viewport": WIDE, "color_scheme": "light"},
-    "dark": {"viewport": WIDE, "color_scheme": "dark"},
-    "phone": {"viewport": PHONE, "color_scheme": "light", "has_touch": True},
-    "phone-dark": {"viewport": PHONE, "color_scheme": "dark", "has_touch": True},
-}
+WINDOWS = {"wide": {"viewport": WIDE}, "phone": {"viewport": PHONE, "has_touch": True}}
 
 
 @pytest.fixture(scope="module")
@@ -52,40 +47,26 @@ def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     return web
 
 
-@pytest.mark.parametrize("look", LOOKS)
-def test_axe_finds_nothing_serious(web: ScoredWeb, open_tab: OpenTab, look: str) -> None:
-    tab = open_tab(web, **LOOKS[look])
-    found = []
-    for path in PAGES:
-        page = tab.open(path)
-        page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
-        answer = Axe().run(page).response
-        assert "color-contrast" in {rule["id"] for rule in answer["passes"]}, path
-        for violation in answer["violations"]:
-            if violation["impact"] in ("serious", "critical"):
-                nodes = [
-                    (n["html"][:160], n.get("failureSummary", "")[:300])
-                    for n in violation["nodes"][:3]
-                ]
-                found.append((path, violation["id"], nodes))
-    assert found == []
-
-
-def test_miti_measures_are_a_table(web: ScoredWeb, open_tab: OpenTab) -> None:
-    page = open_tab(web, **LOOKS["light"]).open("/sessions/interview")
-    table = page.get_by_role("region", name="MITI measures")
-    expect(table.get_by_role("rowheader")).to_have_count(5)
-    expect(table.get_by_role("columnheader", name="Good from")).to_be_visible()
-
-
-@pytest.mark.parametrize("look", ["light", "phone"])
-def test_no_page_is_wider_than_the_window(web: ScoredWeb, open_tab: OpenTab, look: str) -> None:
-    tab = open_tab(web, **LOOKS[look])
-    widths = {}
+@pytest.mark.parametrize("window", WINDOWS)
+def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_window(
+    web: ScoredWeb, open_tab: OpenTab, window: str
+) -> None:
+    tab = open_tab(web, **WINDOWS[window])
+    found, widths = [], {}
     for path in PAGES:
         page = tab.open(path)
         widths[path] = page.evaluate("document.documentElement.scrollWidth")
-    assert set(widths.values()) == {LOOKS[look]["viewport"]["width"]}, widths
+        page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+        found += [(path, *one) for one in grave_violations(page)]
+    assert found == []
+    assert set(widths.values()) == {WINDOWS[window]["viewport"]["width"]}, widths
+
+
+def test_miti_measures_are_a_table(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web).open("/sessions/interview")
+    table = page.get_by_role("region", name="MITI measures")
+    expect(table.get_by_role("rowheader")).to_have_count(5)
+    expect(table.get_by_role("columnheader", name="Good from")).to_be_visible()
 
 
 def test_every_page_has_landmarks_one_h1_and_a_title(web: ScoredWeb, open_tab: OpenTab) -> None:

@@ -5,7 +5,6 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from stream_app.contracts.scores import MECHANISMS
@@ -14,7 +13,8 @@ from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person
 from stream_app.store.ratings import Judgement
 from stream_app.store.scored_turns import InvalidJudgement
-from tests.web.browser.conftest import PHONE, NewWeb, OpenTab
+from tests.web.browser.accessibility import grave_violations
+from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer
 
 SIZE = 6
@@ -137,11 +137,10 @@ def test_only_heads_with_a_score_can_be_disputed(web: ScoredWeb, open_tab: OpenT
     expect(page.locator("#rating-status")).to_have_text(re.compile("^Sent"))
 
 
-@pytest.mark.parametrize("appearance", ["light", "dark", "phone"])
+@pytest.mark.parametrize("window", [WIDE, PHONE], ids=["wide", "phone"])
 def test_pages_have_no_serious_axe_violation_and_fit_the_width(
-    web: ScoredWeb, open_tab: OpenTab, sample: str, appearance: str
+    web: ScoredWeb, open_tab: OpenTab, sample: str, window: dict[str, int]
 ) -> None:
-    options = {"viewport": PHONE} if appearance == "phone" else {"color_scheme": appearance}
     for name in ("nora", "sue"):
         _rate(web, sample, name)
     opened = {
@@ -150,10 +149,8 @@ def test_pages_have_no_serious_axe_violation_and_fit_the_width(
         "ana": (sample,),
     }
     for name, paths in opened.items():
-        tab = open_tab(web, name, "/calibration", **options)
+        tab = open_tab(web, name, "/calibration", viewport=window)
         for path in paths:
             page = tab.open(path)
-            found = Axe().run(page).response["violations"]
-            grave = [(v["id"], v["nodes"]) for v in found if v["impact"] in ("serious", "critical")]
-            assert grave == [], path
+            assert grave_violations(page) == [], path
             assert fits(page), path
