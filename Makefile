@@ -6,7 +6,8 @@ DEV_STAMP := $(VENV)/.installed-dev
 TRAIN := .venv-train
 MODEL ?= build/model
 NANO ?= build/nano
-JOBS ?= logical
+# Half of the tests' time is spent waiting for processes, so there are two jobs for each core.
+JOBS ?= $(shell $(PYTHON) -c "import os; print(2 * (os.cpu_count() or 1))")
 PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder
 SERVICE := --ignore=tests/models --ignore=tests/export
 PACKAGES := stream_app benchmarks servers models export
@@ -36,7 +37,7 @@ demo: install ## Run broker, worker, store and sample sessions on this machine; 
 test: $(DEV_STAMP) check ## Lint, types, import directions and all but the slow tests
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
-test-slow: $(DEV_STAMP) ## Fuzzing, soak, emulated processors, benchmarks, screenshots
+test-slow: $(DEV_STAMP) ## Fuzzing, soak, floods, emulated processors, benchmarks, screenshots
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs

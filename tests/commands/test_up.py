@@ -80,7 +80,9 @@ def test_up_shows_scores_and_ends_after_the_given_time(start, output: Path, tmp_
     assert_nothing_is_left(output, children, tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_up_cleanly(
     start, output: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_signal_cancels_and_is_not_raised_in_a_running_task(number: signal.Sig
     assert [type(problem) for problem in seen] == [asyncio.CancelledError]
 
 
+@pytest.mark.slow
 def test_a_dead_worker_ends_up_with_a_message(start, output: Path, tmp_path: Path) -> None:
     process = start("--speed", "50", "--weeks", "0")
     await_words(output, "ready: first score")

@@ -229,6 +229,7 @@ def played(limit: dict[str, Any], story: list[tuple[str, Any]]) -> Simulation:
     return desk
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(limits, steps)
 def test_the_hourly_cap_holds_and_every_alert_is_sent_exactly_once(

@@ -132,6 +132,7 @@ def score_after(number: int, seq: int) -> SessionScore:
     )
 
 
+@pytest.mark.slow
 def test_five_hundred_active_sessions_are_shown_in_order(web: ScoredWeb, open_tab: OpenTab) -> None:
     tab = open_tab(web)
     page = tab.page

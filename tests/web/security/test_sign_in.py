@@ -190,6 +190,7 @@ def test_a_full_queue_is_rejected_immediately(filled: Store, as_: As, tmp_path: 
     assert sign_in(as_, "pat") == 401, "the queue accepts sign-ins again"
 
 
+@pytest.mark.slow
 def test_a_flood_of_wrong_passwords_does_not_block_health_or_pages(tmp_path: Path) -> None:
     with serving(tmp_path) as web, ThreadPoolExecutor(120) as pool, httpx.Client() as probe:
         token = {"Authorization": f"Bearer {web.tokens['sue']}"}
