@@ -3,8 +3,8 @@
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from stream_app.commands.event_files import TimedEvent, sample_events
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
-from stream_app.worker.refusal import explain
+from stream_app.worker.refusal import started
 from stream_app.worker.topics import client_options
 
 PAST_SESSIONS_PER_WEEK: Final = 12
@@ -23,23 +23,14 @@ COUNSELLORS_PER_TEAM: Final = 2
 """Counsellors of each team in the sample sessions."""
 
 
-@asynccontextmanager
-async def producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
-    """Start a producer for the ``with`` block.
+def producer(settings: Settings) -> AbstractAsyncContextManager[AIOKafkaProducer]:
+    """Start a producer for the ``async with`` block.
 
     Raises:
         BrokerUnavailable: no broker answers.
     """
     client = AIOKafkaProducer(**client_options(settings), acks="all", linger_ms=5)
-    try:
-        await client.start()
-    except KafkaError as problem:
-        await client.stop()
-        raise await explain(settings, problem) from problem
-    try:
-        yield client
-    finally:
-        await client.stop()
+    return started(client, settings)
 
 
 async def send(

@@ -1,11 +1,9 @@
 """``rapport watch``: live sessions, newest scores and alerts in the terminal, without text."""
 
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import KafkaError
 from msgspec import Struct
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -25,7 +23,7 @@ from stream_app.contracts.scores import (
 )
 from stream_app.core.heads import STRATEGY, badge_of, in_words
 from stream_app.settings import Settings
-from stream_app.worker.refusal import explain
+from stream_app.worker.refusal import started
 from stream_app.worker.topics import client_options
 
 ROWS = 12
@@ -156,8 +154,7 @@ def _numbers(alert: Alert) -> str:
     return value if alert.threshold is None else f"{value}(threshold {alert.threshold:.2f}) "
 
 
-@asynccontextmanager
-async def messages(settings: Settings, from_start: bool) -> AsyncIterator[AIOKafkaConsumer]:
+def messages(settings: Settings, from_start: bool) -> AbstractAsyncContextManager[AIOKafkaConsumer]:
     """Start a consumer of the score and alert topics, without a consumer group."""
     client = AIOKafkaConsumer(
         settings.turn_score_topic,
@@ -166,15 +163,7 @@ async def messages(settings: Settings, from_start: bool) -> AsyncIterator[AIOKaf
         **client_options(settings),
         auto_offset_reset="earliest" if from_start else "latest",
     )
-    try:
-        await client.start()
-    except KafkaError as problem:
-        await client.stop()
-        raise await explain(settings, problem) from problem
-    try:
-        yield client
-    finally:
-        await client.stop()
+    return started(client, settings)
 
 
 async def show(settings: Settings, console: Console, from_start: bool = False) -> None:

@@ -6,8 +6,11 @@ aiokafka's clients only log why they could not connect, and raise "unable to boo
 import asyncio
 import json
 import ssl
-from typing import Any, Final, NamedTuple
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple, TypeVar
 
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.conn import AIOKafkaConnection, collect_hosts
 from aiokafka.errors import (
     KafkaConnectionError,
@@ -24,6 +27,8 @@ from stream_app.worker.oauth import NoToken
 
 PATIENCE_MS: Final = 5000
 CLOSE_PATIENCE: Final = 1.0
+
+Client = TypeVar("Client", AIOKafkaConsumer, AIOKafkaProducer)
 
 
 class Refusal(NamedTuple):
@@ -55,6 +60,24 @@ async def explain(settings: Settings, problem: KafkaError) -> BrokerUnavailable:
         f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}); "
         "check RAPPORT_KAFKA_BROKERS and RAPPORT_KAFKA_SECURITY, or start one with `rapport broker`"
     )
+
+
+@asynccontextmanager
+async def started(client: Client, settings: Settings) -> AsyncIterator[Client]:
+    """Start an aiokafka client for the ``with`` block.
+
+    Raises:
+        BrokerUnavailable: no broker answers, or one refuses this client.
+    """
+    try:
+        await client.start()
+    except KafkaError as problem:
+        await client.stop()
+        raise await explain(settings, problem) from problem
+    try:
+        yield client
+    finally:
+        await client.stop()
 
 
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no types

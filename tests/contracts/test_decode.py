@@ -19,15 +19,10 @@ from stream_app.contracts.events import (
     decode,
 )
 from stream_app.errors import ContractError
+from tests.contracts.refusal import refusal
 from tests.fakes import end, outcome, turn
 
 SECRET = "zanzibar"
-
-
-def refusal(raw: bytes) -> ContractError:
-    with pytest.raises(ContractError) as caught:
-        decode(raw)
-    return caught.value
 
 
 def test_the_three_event_types_are_accepted() -> None:

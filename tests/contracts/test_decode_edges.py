@@ -17,15 +17,10 @@ from stream_app.contracts.events import (
     utc,
 )
 from stream_app.errors import ContractError
+from tests.contracts.refusal import refusal
 from tests.fakes import end, outcome, turn
 
 MARKER = "qqzanzibarqq"
-
-
-def refusal(raw: bytes) -> ContractError:
-    with pytest.raises(ContractError) as caught:
-        decode(raw)
-    return caught.value
 
 
 def with_field(raw_field: bytes, event: bytes | None = None) -> bytes:
