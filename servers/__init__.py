@@ -1,1 +1,5 @@
-"""Real servers for tests and benchmarks: Apache Kafka and PostgreSQL on loopback, no Docker."""
+"""Real servers for tests and benchmarks: Kafka, PostgreSQL and Prometheus on loopback, no Docker.
+
+``monitoring`` has the configuration of Prometheus and Grafana; ``alert_rules`` generates the alert
+rules in it.
+"""

@@ -1,5 +1,6 @@
 """The compose file uses existing settings, pins its images and contains no passwords."""
 
+import json
 import re
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -12,6 +13,8 @@ from stream_app import secret_files
 from stream_app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
+ONCE = ("migrate", "grafana-login")
+"""Services that end when their work is done."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +40,8 @@ def test_images_are_pinned_and_long_running_services_have_health_checks(
 ) -> None:
     for name, service in compose["services"].items():
         if "image" in service:
-            assert re.fullmatch(r"[\w/.-]+:\d[\w.]*", service["image"]), name
-        if name != "migrate":
+            assert re.fullmatch(r"[\w/.-]+:v?\d[\w.]*", service["image"]), name
+        if name not in ONCE:
             assert service["healthcheck"], name
             assert service["restart"] == "unless-stopped", name
             assert service["deploy"]["resources"]["limits"]["memory"], name
@@ -80,3 +83,61 @@ def test_the_consoles_proxy_is_trusted_at_its_address(compose: dict[str, Any]) -
     trusted = web["environment"]["FORWARDED_ALLOW_IPS"]
     assert trusted == f"${{RAPPORT_PROXY_ADDRESS:-{network['gateway']}}}"
     assert all(port.startswith("127.0.0.1:") for port in web["ports"])
+
+
+def test_grafana_runs_with_its_profile_only_and_reads_as_the_login_that_is_made_before(
+    compose: dict[str, Any],
+) -> None:
+    services = compose["services"]
+    names = {name for name, each in services.items() if each.get("profiles") == ["grafana"]}
+    assert names == {"prometheus", "grafana-login", "grafana"}
+    assert services["grafana"]["depends_on"]["grafana-login"] == {
+        "condition": "service_completed_successfully"
+    }
+    login = services["grafana-login"]
+    assert login["environment"]["READ_ROLE"] == Settings().database_read_role
+    assert all(port.startswith("127.0.0.1:") for name in names for port in ports(services[name]))
+    monitoring = ROOT / "servers" / "monitoring"
+    source = yaml.safe_load(
+        (monitoring / "grafana/provisioning/datasources/rapport.yml").read_text("utf-8")
+    )["datasources"][0]
+    made = (monitoring / "reader.sql").read_text("utf-8")
+    assert f"ALTER ROLE {source['user']} LOGIN" in made
+    secret = source["secureJsonData"]["password"]
+    for each in (services["grafana"], login):
+        [name] = [name for name in each["secrets"] if "reader" in name]
+        assert secret == f"$__file{{/run/secrets/{name}}}"
+    for variable in re.findall(r"\$([A-Z][A-Z_]+)", json.dumps(source)):
+        assert services["grafana"]["environment"][variable]
+
+
+def ports(service: dict[str, Any]) -> list[str]:
+    return service.get("ports", [])
+
+
+def test_every_mounted_file_is_in_the_repository_or_named_in_the_head(
+    compose: dict[str, Any],
+) -> None:
+    for service in compose["services"].values():
+        for volume in service.get("volumes", []):
+            if isinstance(volume, dict):
+                source = volume["source"]
+                assert (ROOT / source).exists() or source == "./notifications.yaml"
+                assert volume["read_only"]
+                assert volume["bind"] == {"create_host_path": False}
+
+
+def test_prometheus_scrapes_the_health_ports_of_the_services(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    file = ROOT / "servers" / "monitoring" / "prometheus.yml"
+    scraped = yaml.safe_load(file.read_text("utf-8"))["scrape_configs"]
+    found = {}
+    for job in scraped:
+        for each in job.get("dns_sd_configs", []):
+            found[each["names"][0]] = str(each["port"])
+        for each in job.get("static_configs", []):
+            found.update(target.split(":") for target in each["targets"])
+    assert found.keys() == {"worker", "web", "notifier"}
+    for name, port in found.items():
+        assert services[name]["environment"]["RAPPORT_HEALTH_PORT"] == port
+        assert services[name]["environment"]["RAPPORT_HEALTH_HOST"] == "0.0.0.0"

@@ -1,4 +1,4 @@
-"""A view's columns: what they hold and how they are computed."""
+"""Types of columns, and a view's columns: what they hold and how they are computed."""
 
 from enum import Enum
 
@@ -6,7 +6,11 @@ from msgspec import Struct
 
 
 class Kind(Enum):
-    """SQLite has texts for dates (YYYY-MM-DD) and times (UTC), and 0 and 1 for booleans."""
+    """Type of a column of a view or an export.
+
+    Views on SQLite have texts for dates (YYYY-MM-DD) and times (UTC), and 0 and 1 for booleans.
+    ``json`` is an object or list, exported as JSON text in CSV and Parquet; no view has it.
+    """
 
     TEXT = "text"
     INTEGER = "integer"
@@ -14,6 +18,7 @@ class Kind(Enum):
     BOOLEAN = "boolean"
     DATE = "date"
     TIME = "time"
+    JSON = "json"
 
 
 class Column(Struct, frozen=True):
@@ -23,6 +28,11 @@ class Column(Struct, frozen=True):
     kind: Kind
     sql: str
     meaning: str
+
+
+def plain(table: str, *columns: tuple[str, Kind, str]) -> tuple[Column, ...]:
+    """Columns of a table under their own names: name, kind, meaning."""
+    return tuple(Column(name, kind, f"{table}.{name}", meaning) for name, kind, meaning in columns)
 
 
 class View(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from stream_app.analytics.columns import Column, Kind, View
+from stream_app.analytics.columns import Column, Kind, View, plain
 from stream_app.analytics.dialects import Dialect
 from stream_app.analytics.heads import Field
 from stream_app.contracts.scores import MECHANISMS
@@ -10,20 +10,21 @@ from stream_app.contracts.scores import MECHANISMS
 _TEXT, _INTEGER, _NUMBER = Kind.TEXT, Kind.INTEGER, Kind.NUMBER
 _BOOLEAN, _DATE, _TIME = Kind.BOOLEAN, Kind.DATE, Kind.TIME
 _MITI = ("reflection_to_question", "complex_reflection_share", "open_question_share")
-
-
-def _session_id(table: str) -> Column:
-    return Column("session_id", _TEXT, f"{table}.session_id", "As the events carry it")
+_SESSION_ID = ("session_id", _TEXT, "As the events carry it")
+_BUNDLE = ("bundle", _TEXT, "Joins `dim_bundle`; compare within one bundle")
 
 
 def _groups(dialect: Dialect, at: str) -> tuple[Column, ...]:
     """What every fact can be grouped by; ``x`` is the table of sessions."""
     return (
         Column("date", _DATE, dialect.date(at), "UTC; joins `dim_date`"),
-        Column("team", _TEXT, "x.team", "As the events carry it; joins `dim_team`"),
-        Column("domain", _TEXT, "x.domain", "counselling, peer-support or customer-service"),
-        Column("channel", _TEXT, "x.channel", "As the events carry it"),
-        Column("lang", _TEXT, "x.lang", "BCP 47 tag"),
+        *plain(
+            "x",
+            ("team", _TEXT, "As the events carry it; joins `dim_team`"),
+            ("domain", _TEXT, "counselling, peer-support or customer-service"),
+            ("channel", _TEXT, "As the events carry it"),
+            ("lang", _TEXT, "BCP 47 tag"),
+        ),
     )
 
 
@@ -37,11 +38,14 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
         "fact_turn",
         "a scored turn and bundle: the final score, the provisional one where there is no other",
         (
-            _session_id("s"),
-            Column("seq", _INTEGER, "s.seq", "Place in the session, from 0"),
-            Column("bundle", _TEXT, "s.bundle", "Joins `dim_bundle`; compare within one bundle"),
-            Column("stage", _TEXT, "s.stage", "final or provisional"),
-            Column("occurred_at", _TIME, "s.occurred_at", "By the producer's clock"),
+            *plain(
+                "s",
+                _SESSION_ID,
+                ("seq", _INTEGER, "Place in the session, from 0"),
+                _BUNDLE,
+                ("stage", _TEXT, "final or provisional"),
+                ("occurred_at", _TIME, "By the producer's clock"),
+            ),
             *_groups(dialect, "s.occurred_at"),
             Column("role", _TEXT, "s.role", "client or counsellor"),
             Column("speaker", _TEXT, "t.speaker", "Pseudonym"),
@@ -52,9 +56,12 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
                 "Pseudonym of a counsellor's turn; joins `dim_counsellor`",
             ),
             Column("words", _INTEGER, "t.words", "Words of the turn; null before migration 0017"),
-            Column("late", _BOOLEAN, "s.late", "Out of order, too late for its place"),
-            Column("truncated", _BOOLEAN, "s.truncated", "Longer than the encoder reads"),
-            Column("confidence", _NUMBER, "s.confidence", "0-1, mean top probability of the heads"),
+            *plain(
+                "s",
+                ("late", _BOOLEAN, "Out of order, too late for its place"),
+                ("truncated", _BOOLEAN, "Longer than the encoder reads"),
+                ("confidence", _NUMBER, "0-1, mean top probability of the heads"),
+            ),
             Column(
                 "abstained",
                 _INTEGER,
@@ -102,10 +109,13 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
         "fact_session",
         "a session and bundle",
         (
-            _session_id("s"),
-            Column("bundle", _TEXT, "s.bundle", "Joins `dim_bundle`; compare within one bundle"),
-            Column("status", _TEXT, "s.status", "open, idle or closed"),
-            Column("started_at", _TIME, "s.started_at", "Time of the first turn"),
+            *plain(
+                "s",
+                _SESSION_ID,
+                _BUNDLE,
+                ("status", _TEXT, "open, idle or closed"),
+                ("started_at", _TIME, "Time of the first turn"),
+            ),
             *_groups(dialect, "s.started_at"),
             Column("last_activity_at", _TIME, "s.last_activity_at", "Time of the last turn"),
             Column("ended_at", _TIME, "x.ended_at", "Time of the session's end"),
@@ -124,10 +134,13 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
             Column("counsellors", _INTEGER, _how_many("counsellor"), "How many counsellors spoke"),
             Column("client", _TEXT, _first("client"), "Pseudonym; of several, the first"),
             Column("clients", _INTEGER, _how_many("client"), "How many clients spoke"),
-            Column("turns", _INTEGER, "s.turns", "Turns that were scored"),
-            Column("counsellor_turns", _INTEGER, "s.counsellor_turns", "Of them the counsellor's"),
-            Column("late_turns", _INTEGER, "s.late_turns", "Turns that came too late"),
-            Column("withheld_turns", _INTEGER, "s.withheld_turns", "Not scored: no consent"),
+            *plain(
+                "s",
+                ("turns", _INTEGER, "Turns that were scored"),
+                ("counsellor_turns", _INTEGER, "Of them the counsellor's"),
+                ("late_turns", _INTEGER, "Turns that came too late"),
+                ("withheld_turns", _INTEGER, "Not scored: no consent"),
+            ),
             Column(
                 "first_answer_seconds",
                 _NUMBER,
@@ -141,17 +154,15 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
                 "AND u.action = 'read transcript')",
                 "When somebody first opened the transcript; null: nobody has",
             ),
-            Column("low_empathy_risk", _NUMBER, "s.low_empathy_risk", "0-1"),
-            Column("empathy_index", _NUMBER, "s.empathy_index", "0-1"),
-            Column("empathy_low", _NUMBER, "s.empathy_low", "0-1, the index's 95 % interval"),
-            Column("empathy_high", _NUMBER, "s.empathy_high", "0-1"),
-            Column(
-                "empathy_percentile",
-                _NUMBER,
-                "s.empathy_percentile",
-                "0-100, share of the reference with a lower index",
+            *plain(
+                "s",
+                ("low_empathy_risk", _NUMBER, "0-1"),
+                ("empathy_index", _NUMBER, "0-1"),
+                ("empathy_low", _NUMBER, "0-1, the index's 95 % interval"),
+                ("empathy_high", _NUMBER, "0-1"),
+                ("empathy_percentile", _NUMBER, "0-100, share of the reference with a lower index"),
+                ("answered_share", _NUMBER, "0-1, of the opportunities"),
             ),
-            Column("answered_share", _NUMBER, "s.answered_share", "0-1, of the opportunities"),
             Column(
                 "missed_opportunities",
                 _INTEGER,
@@ -178,20 +189,13 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
                     ("share", "0-1, expected share of turns with a level above 0"),
                 )
             ),
-            Column("talk_share", _NUMBER, "s.talk_share", "0-1, counsellor's share of the words"),
-            Column(
-                "reflection_to_question",
-                _NUMBER,
-                "s.reflection_to_question",
-                "Reflections for each question",
+            *plain(
+                "s",
+                ("talk_share", _NUMBER, "0-1, counsellor's share of the words"),
+                ("reflection_to_question", _NUMBER, "Reflections for each question"),
+                ("complex_reflection_share", _NUMBER, "0-1, of reflections"),
+                ("open_question_share", _NUMBER, "0-1, of questions"),
             ),
-            Column(
-                "complex_reflection_share",
-                _NUMBER,
-                "s.complex_reflection_share",
-                "0-1, of reflections",
-            ),
-            Column("open_question_share", _NUMBER, "s.open_question_share", "0-1, of questions"),
             Column(
                 "miti_volleys",
                 _INTEGER,
@@ -235,17 +239,23 @@ def fact_alert(dialect: Dialect) -> View:
         "fact_alert",
         "an alert: one episode of a rule in a session",
         (
-            Column("episode_id", _TEXT, "e.episode_id", "The alert"),
-            _session_id("e"),
-            Column("bundle", _TEXT, "e.bundle", "Joins `dim_bundle`"),
-            Column("rule", _TEXT, "e.rule", "As the file of rules names it"),
-            Column("severity", _TEXT, "e.severity", "info, warning or critical"),
-            Column("began_at", _TIME, "e.began_at", "Time of the first transition"),
+            *plain(
+                "e",
+                ("episode_id", _TEXT, "The alert"),
+                _SESSION_ID,
+                ("bundle", _TEXT, "Joins `dim_bundle`"),
+                ("rule", _TEXT, "As the file of rules names it"),
+                ("severity", _TEXT, "info, warning or critical"),
+                ("began_at", _TIME, "Time of the first transition"),
+            ),
             *_groups(dialect, "e.began_at"),
-            Column("fired_at", _TIME, "e.fired_at", "Time of firing; null: it never fired"),
-            Column("resolved_at", _TIME, "e.resolved_at", "Time of its end by the rule"),
-            Column("value", _NUMBER, "e.value", "What the rule compared when it fired"),
-            Column("threshold", _NUMBER, "e.threshold", "What it was compared with"),
+            *plain(
+                "e",
+                ("fired_at", _TIME, "Time of firing; null: it never fired"),
+                ("resolved_at", _TIME, "Time of its end by the rule"),
+                ("value", _NUMBER, "What the rule compared when it fired"),
+                ("threshold", _NUMBER, "What it was compared with"),
+            ),
             Column(
                 "acknowledged_at",
                 _TIME,
@@ -288,15 +298,13 @@ def fact_rating(dialect: Dialect) -> View:
         "fact_rating",
         "a person's rating of a head on a turn or session",
         (
-            Column("rating_id", _TEXT, "r.rating_id", "The rating"),
-            _session_id("r"),
-            Column("seq", _INTEGER, "r.seq", "The turn; null: the whole session"),
-            Column("head", _TEXT, "r.head", "A head, or `rating` of a session"),
-            Column(
-                "value",
-                _INTEGER,
-                "r.value",
-                "Place of the label, from 0; `rating` of a session: 1-5",
+            *plain(
+                "r",
+                ("rating_id", _TEXT, "The rating"),
+                _SESSION_ID,
+                ("seq", _INTEGER, "The turn; null: the whole session"),
+                ("head", _TEXT, "A head, or `rating` of a session"),
+                ("value", _INTEGER, "Place of the label, from 0; `rating` of a session: 1-5"),
             ),
             Column("rated_at", _TIME, "r.at", "By the service's clock"),
             *_groups(dialect, "r.at"),
@@ -329,12 +337,15 @@ def fact_outcome(dialect: Dialect) -> View:
         "fact_outcome",
         "a like, reply, follow or rating by the other side",
         (
-            Column("outcome_id", _TEXT, "o.outcome_id", "As the event carries it, or made from it"),
-            _session_id("o"),
-            Column("seq", _INTEGER, "o.seq", "The turn; null: the whole session"),
-            Column("kind", _TEXT, "o.kind", "like, reply, follow or rating"),
-            Column("value", _NUMBER, "o.value", "As the event carries it"),
-            Column("occurred_at", _TIME, "o.occurred_at", "By the producer's clock"),
+            *plain(
+                "o",
+                ("outcome_id", _TEXT, "As the event carries it, or made from it"),
+                _SESSION_ID,
+                ("seq", _INTEGER, "The turn; null: the whole session"),
+                ("kind", _TEXT, "like, reply, follow or rating"),
+                ("value", _NUMBER, "As the event carries it"),
+                ("occurred_at", _TIME, "By the producer's clock"),
+            ),
             *_groups(dialect, "o.occurred_at"),
         ),
         "FROM outcomes AS o\nLEFT JOIN sessions AS x ON x.session_id = o.session_id",

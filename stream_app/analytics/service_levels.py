@@ -23,6 +23,7 @@ from stream_app.analytics.over_time import by_week, decomposed
 from stream_app.analytics.result import ALL, Analysis, Context, Curve, Estimate, Texts
 from stream_app.contracts.scores import MECHANISMS
 
+Series = Callable[[pd.DataFrame, str, datetime], Fit]
 QUESTION: Final = "service-levels"
 OF_SESSIONS: Final = {
     "first_answer": "seconds",
@@ -75,11 +76,11 @@ def analyse(
     drawn: list[Curve] = []
     for name, unit in OF_SESSIONS.items():
         if name in measures:
-            estimates += _of_sessions(sessions, name, unit, at)
+            estimates += _estimates(sessions, name, unit, at, interrupted)
             drawn += _curves(sessions, name, unit)
     for name, unit in OF_ALERTS.items():
         if name in measures and not alerts.empty:
-            estimates += _of_alerts(alerts, name, unit, at)
+            estimates += _estimates(alerts, name, unit, at, interrupted_alerts)
             drawn += _curves(alerts, name, unit)
     if PRECISION in measures and not alerts.empty:
         estimates += _precision(alerts)
@@ -112,28 +113,16 @@ def _curves(table: pd.DataFrame, name: str, unit: str, groups: str | None = None
     return curves(table.assign(bin=place), name, groups, labels, title=title, axis=axis, unit=unit)
 
 
-def _of_sessions(
-    sessions: pd.DataFrame, name: str, unit: str, at: datetime | None
+def _estimates(
+    rows: pd.DataFrame, name: str, unit: str, at: datetime | None, series: Series
 ) -> Iterator[Estimate]:
-    table = sessions.dropna(subset=[name])
+    """The typical value of a measure; for a date, its change there by this time series."""
+    table = rows.dropna(subset=[name])
     base = blank(table, name, ALL, unit)
     mean = partial(gee, table[name], pd.DataFrame(index=table.index), table["counsellor"])
     found = estimated(mean, {"intercept": TYPICAL}, base)
     if at is not None:
-        found += _change(partial(interrupted, table, name, at), name, base)
-    for each in found:
-        yield each.checked(size_of(table))
-
-
-def _of_alerts(
-    alerts: pd.DataFrame, name: str, unit: str, at: datetime | None
-) -> Iterator[Estimate]:
-    table = alerts.dropna(subset=[name])
-    base = blank(table, name, ALL, unit)
-    mean = partial(gee, table[name], pd.DataFrame(index=table.index), table["counsellor"])
-    found = estimated(mean, {"intercept": TYPICAL}, base)
-    if at is not None:
-        found += _change(partial(interrupted_alerts, table, name, at), name, base)
+        found += _change(partial(series, table, name, at), name, base)
     for each in found:
         yield each.checked(size_of(table))
 

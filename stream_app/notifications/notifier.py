@@ -83,6 +83,8 @@ class Notifier:
         self._deliveries = deliveries
         self._channel = channel
         self._counter = counter
+        for result in (*(state.value for state in DeliveryState), *_RESULTS.values()):
+            counter.labels(target.name, result)  # starts at 0: alert rules see the first
         self._now = now
         self._every = every
         self._max_wait = max_wait

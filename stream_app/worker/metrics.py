@@ -8,6 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 STAGES = ("decode", "encode", "load", "score", "commit", "publish")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 60.0)
 TURN_SECONDS = (0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0)
+WATCHED_REASONS = ("implausible-time", "unprocessable")
+DEAD_LETTER = "dead-letter"
+RELOADS = ("adopted", "refused")
 EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -114,8 +117,20 @@ class WorkerMetrics:
         self.cached_sessions = Gauge(
             "rapport_cached_sessions", "Session states in memory", registry=self.registry
         )
+        self._start_at_zero()
+
+    def _start_at_zero(self) -> None:
+        """Export the series that alert rules watch from the start.
+
+        A counter that appears with its first value has no increase for ``increase``.
+        """
         for stage in STAGES:
             self.stage_seconds.labels(stage)
+        for reason in WATCHED_REASONS:
+            self.dead_letters.labels(reason)
+        for outcome in RELOADS:
+            self.rule_reloads.labels(outcome)
+        self.events.labels(DEAD_LETTER)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -1,11 +1,11 @@
 """Columns of the exported session and turn tables, with types and meanings."""
 
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
 from typing import Any, Final
 
 from msgspec import Struct
 
+from stream_app.analytics.columns import Kind
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import Dimension, Head, HeadKind
 from stream_app.store.queries.sessions import SessionCard
@@ -14,76 +14,69 @@ from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
 Row = dict[str, Any]
 
 
-class ColumnKind(Enum):
-    """Type of a column. ``json`` is an object or list, exported as JSON text in CSV and Parquet."""
-
-    TEXT = "text"
-    INTEGER = "integer"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    TIME = "time"
-    JSON = "json"
-
-
 class Column(Struct, frozen=True):
     """One column of an exported table."""
 
     name: str
-    kind: ColumnKind
+    kind: Kind
     meaning: str
 
 
-def _columns(*rows: tuple[str, ColumnKind, str]) -> list[Column]:
+_TEXT, _INTEGER, _NUMBER = Kind.TEXT, Kind.INTEGER, Kind.NUMBER
+_BOOLEAN, _TIME, _JSON = Kind.BOOLEAN, Kind.TIME, Kind.JSON
+
+
+def _columns(*rows: tuple[str, Kind, str]) -> list[Column]:
     return [Column(*row) for row in rows]
 
 
 _SESSION_ATTRIBUTES: Final = _columns(
-    ("team", ColumnKind.TEXT, "From the events"),
-    ("domain", ColumnKind.TEXT, "counselling, peer-support or customer-service"),
-    ("channel", ColumnKind.TEXT, "From the events"),
+    ("team", _TEXT, "From the events"),
+    ("domain", _TEXT, "counselling, peer-support or customer-service"),
+    ("channel", _TEXT, "From the events"),
 )
 SESSIONS: Final = [
     *_columns(
-        ("session_id", ColumnKind.TEXT, "From the events"),
+        ("session_id", _TEXT, "From the events"),
         (
             "bundle",
-            ColumnKind.TEXT,
+            _TEXT,
             "The bundle that last scored it; compare only within one bundle",
         ),
-        ("status", ColumnKind.TEXT, "open, idle or closed"),
+        ("status", _TEXT, "open, idle or closed"),
     ),
     *_SESSION_ATTRIBUTES,
     *_columns(
-        ("lang", ColumnKind.TEXT, "BCP 47 tag"),
-        ("started_at", ColumnKind.TIME, "Time of the first turn, UTC"),
-        ("last_activity_at", ColumnKind.TIME, "Time of the last turn, UTC"),
-        ("ended_at", ColumnKind.TIME, "Time of the session's end, UTC"),
-        ("end_reason", ColumnKind.TEXT, "From the event"),
-        ("counsellors", ColumnKind.INTEGER, "Number of counsellors"),
-        ("turns", ColumnKind.INTEGER, "Number of scored turns"),
-        ("counsellor_turns", ColumnKind.INTEGER, "Of these, counsellor turns"),
+        ("lang", _TEXT, "BCP 47 tag"),
+        ("started_at", _TIME, "Time of the first turn, UTC"),
+        ("last_activity_at", _TIME, "Time of the last turn, UTC"),
+        ("ended_at", _TIME, "Time of the session's end, UTC"),
+        ("end_reason", _TEXT, "From the event"),
+        ("counsellors", _INTEGER, "Number of counsellors"),
+        ("turns", _INTEGER, "Number of scored turns"),
+        ("counsellor_turns", _INTEGER, "Of these, counsellor turns"),
         (
             "late_turns",
-            ColumnKind.INTEGER,
+            _INTEGER,
             "Turns that arrived out of order, too late to be put in order",
         ),
-        ("withheld_turns", ColumnKind.INTEGER, "Turns not scored for lack of consent"),
-        ("low_empathy_risk", ColumnKind.NUMBER, "0-1"),
-        ("empathy_index", ColumnKind.NUMBER, "0-1"),
+        ("withheld_turns", _INTEGER, "Turns not scored for lack of consent"),
+        ("low_empathy_risk", _NUMBER, "0-1"),
+        ("empathy_index", _NUMBER, "0-1"),
         (
             "empathy_percentile",
-            ColumnKind.NUMBER,
+            _NUMBER,
             "0-100, share of the reference with a lower index",
         ),
-        ("answered_share", ColumnKind.NUMBER, "0-1, of the empathic opportunities"),
-        ("empathy_total_mean", ColumnKind.NUMBER, "0-6, mean over counsellor turns"),
-        ("talk_share", ColumnKind.NUMBER, "0-1, the counsellor's share of the words"),
-        ("reflection_to_question", ColumnKind.NUMBER, "Reflections per question"),
-        ("complex_reflection_share", ColumnKind.NUMBER, "0-1, of reflections"),
-        ("open_question_share", ColumnKind.NUMBER, "0-1, of questions"),
+        ("answered_share", _NUMBER, "0-1, of the empathic opportunities"),
+        ("empathy_total_mean", _NUMBER, "0-6, mean over counsellor turns"),
+        ("talk_share", _NUMBER, "0-1, the counsellor's share of the words"),
+        ("reflection_to_question", _NUMBER, "Reflections per question"),
+        ("complex_reflection_share", _NUMBER, "0-1, of reflections"),
+        ("open_question_share", _NUMBER, "0-1, of questions"),
     ),
     *[
-        Column(f"{mechanism}_{part}", ColumnKind.NUMBER, meaning)
+        Column(f"{mechanism}_{part}", _NUMBER, meaning)
         for mechanism in MECHANISMS
         for part, meaning in (
             ("mean", "0-2, mean level over counsellor turns"),
@@ -94,47 +87,47 @@ SESSIONS: Final = [
     *_columns(
         (
             "miti_volleys",
-            ColumnKind.INTEGER,
+            _INTEGER,
             "Number of volleys; empty unless motivational interviewing",
         ),
         (
             "miti_reflection_to_question",
-            ColumnKind.NUMBER,
+            _NUMBER,
             "Expected reflections per question",
         ),
-        ("miti_complex_reflection_share", ColumnKind.NUMBER, "0-1, of expected reflections"),
-        ("miti_open_question_share", ColumnKind.NUMBER, "0-1, of expected questions"),
-        ("miti_adherent", ColumnKind.NUMBER, "Expected volleys that seek collaboration"),
-        ("miti_non_adherent", ColumnKind.NUMBER, "Expected volleys that persuade"),
-        ("miti_counts", ColumnKind.JSON, "Expected number of volleys with a code, by code"),
+        ("miti_complex_reflection_share", _NUMBER, "0-1, of expected reflections"),
+        ("miti_open_question_share", _NUMBER, "0-1, of expected questions"),
+        ("miti_adherent", _NUMBER, "Expected volleys that seek collaboration"),
+        ("miti_non_adherent", _NUMBER, "Expected volleys that persuade"),
+        ("miti_counts", _JSON, "Expected number of volleys with a code, by code"),
     ),
 ]
-_TEXT: Final = Column(
-    "text", ColumnKind.TEXT, "Redacted text; only for roles that may read transcripts"
+_TEXT_COLUMN: Final = Column(
+    "text", _TEXT, "Redacted text; only for roles that may read transcripts"
 )
 _BEFORE_TEXT: Final = _columns(
-    ("session_id", ColumnKind.TEXT, "From the events"),
-    ("seq", ColumnKind.INTEGER, "Place in the session, from 0"),
-    ("turn_id", ColumnKind.TEXT, "From the event"),
-    ("speaker", ColumnKind.TEXT, "Role and number, unique within the session"),
-    ("role", ColumnKind.TEXT, "client or counsellor"),
-    ("occurred_at", ColumnKind.TIME, "UTC"),
+    ("session_id", _TEXT, "From the events"),
+    ("seq", _INTEGER, "Place in the session, from 0"),
+    ("turn_id", _TEXT, "From the event"),
+    ("speaker", _TEXT, "Role and number, unique within the session"),
+    ("role", _TEXT, "client or counsellor"),
+    ("occurred_at", _TIME, "UTC"),
 )
 _BEFORE_SCORES: Final = _columns(
-    ("late", ColumnKind.BOOLEAN, "Arrived out of order, too late to be put in order"),
-    ("bundle", ColumnKind.TEXT, "The bundle that last scored the session"),
-    ("stage", ColumnKind.TEXT, "final, or provisional if there is no final score"),
-    ("truncated", ColumnKind.BOOLEAN, "The text was longer than the encoder reads"),
+    ("late", _BOOLEAN, "Arrived out of order, too late to be put in order"),
+    ("bundle", _TEXT, "The bundle that last scored the session"),
+    ("stage", _TEXT, "final, or provisional if there is no final score"),
+    ("truncated", _BOOLEAN, "The text was longer than the encoder reads"),
 )
 _TURN_TOTALS: Final = _columns(
-    ("empathy_total", ColumnKind.INTEGER, "0-6, sum of the mechanisms' levels"),
-    ("confidence", ColumnKind.NUMBER, "0-1, mean top probability of the heads"),
-    ("low_empathy_risk", ColumnKind.NUMBER, "0-1, the session's risk after this counsellor turn"),
+    ("empathy_total", _INTEGER, "0-6, sum of the mechanisms' levels"),
+    ("confidence", _NUMBER, "0-1, mean top probability of the heads"),
+    ("low_empathy_risk", _NUMBER, "0-1, the session's risk after this counsellor turn"),
 )
 _JSON_PARTS: Final = _columns(
-    ("abstained", ColumnKind.JSON, "Heads whose confidence is too low to use"),
-    ("expressed", ColumnKind.JSON, "All expressed heads, with rationale spans [start, end)"),
-    ("client", ColumnKind.JSON, "Heads of the client's turns"),
+    ("abstained", _JSON, "Heads whose confidence is too low to use"),
+    ("expressed", _JSON, "All expressed heads, with rationale spans [start, end)"),
+    ("client", _JSON, "Heads of the client's turns"),
 )
 _LEVEL: Final = "Level 0-2; empty for client turns and abstentions"
 _PROBABILITY: Final = "0-1, probability"
@@ -149,15 +142,15 @@ def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
     levels, perceived = [], []
     for head in heads:
         if head.dimension is Dimension.PERCEIVED:
-            perceived.append(Column(f"perceived_{head.name}", ColumnKind.NUMBER, _PROBABILITY))
+            perceived.append(Column(f"perceived_{head.name}", _NUMBER, _PROBABILITY))
         elif _has_column(head):
-            levels.append(Column(f"expressed_{head.name}", ColumnKind.INTEGER, _LEVEL))
+            levels.append(Column(f"expressed_{head.name}", _INTEGER, _LEVEL))
     return [
         *_BEFORE_TEXT,
-        *([_TEXT] if with_text else []),
+        *([_TEXT_COLUMN] if with_text else []),
         *_SESSION_ATTRIBUTES,
         *_BEFORE_SCORES,
-        *(Column(name, ColumnKind.INTEGER, _LEVEL) for name in MECHANISMS),
+        *(Column(name, _INTEGER, _LEVEL) for name in MECHANISMS),
         *levels,
         *_TURN_TOTALS,
         *perceived,

@@ -13,6 +13,7 @@ from typing import IO, Any, Final
 import msgspec
 
 from stream_app import __version__
+from stream_app.analytics.columns import Kind
 from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import SessionCard, SessionFilter
@@ -21,7 +22,6 @@ from stream_app.store.repository import Store
 from stream_app.web.exports.columns import (
     SESSIONS,
     Column,
-    ColumnKind,
     session_row,
     speaker_numbering,
     turn_columns,
@@ -35,12 +35,12 @@ IN_MEMORY: Final = 4 * 1024 * 1024
 """Bytes of speakers or conversations kept in memory before they are spooled to a file."""
 _NOT_META: Final = ("session_id", "turn_id", "speaker", "text", "occurred_at")
 _TYPES: Final = {
-    ColumnKind.TEXT: "<class 'str'>",
-    ColumnKind.INTEGER: "<class 'int'>",
-    ColumnKind.NUMBER: "<class 'float'>",
-    ColumnKind.BOOLEAN: "<class 'bool'>",
-    ColumnKind.TIME: "<class 'str'>",
-    ColumnKind.JSON: "<class 'dict'>",
+    Kind.TEXT: "<class 'str'>",
+    Kind.INTEGER: "<class 'int'>",
+    Kind.NUMBER: "<class 'float'>",
+    Kind.BOOLEAN: "<class 'bool'>",
+    Kind.TIME: "<class 'str'>",
+    Kind.JSON: "<class 'dict'>",
 }
 
 

@@ -10,17 +10,18 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
-from stream_app.web.exports.columns import Column, ColumnKind, Row, values_in_order
+from stream_app.analytics.columns import Kind
+from stream_app.web.exports.columns import Column, Row, values_in_order
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """Spreadsheets run text that starts with these as a formula; CSV text gets an apostrophe first."""
 _ARROW: Final = {
-    ColumnKind.TEXT: pa.string(),
-    ColumnKind.INTEGER: pa.int64(),
-    ColumnKind.NUMBER: pa.float64(),
-    ColumnKind.BOOLEAN: pa.bool_(),
-    ColumnKind.TIME: pa.timestamp("us", tz="UTC"),
-    ColumnKind.JSON: pa.string(),
+    Kind.TEXT: pa.string(),
+    Kind.INTEGER: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TIME: pa.timestamp("us", tz="UTC"),
+    Kind.JSON: pa.string(),
 }
 
 
@@ -120,13 +121,13 @@ def _cell(column: Column, value: Any) -> Any:
     match column.kind, value:
         case _, None:
             return ""
-        case ColumnKind.TIME, _:
+        case Kind.TIME, _:
             return value.isoformat()
-        case ColumnKind.BOOLEAN, _:
+        case Kind.BOOLEAN, _:
             return "true" if value else "false"
-        case ColumnKind.JSON, _:
+        case Kind.JSON, _:
             return msgspec.json.encode(value).decode()
-        case ColumnKind.TEXT, str() if value.startswith(FORMULA_STARTS):
+        case Kind.TEXT, str() if value.startswith(FORMULA_STARTS):
             return f"'{value}"
         case _:
             return value
@@ -162,7 +163,7 @@ class ParquetWriter:
 
 
 def _without_json(column: Column, value: Any) -> Any:
-    if column.kind is ColumnKind.JSON and value is not None:
+    if column.kind is Kind.JSON and value is not None:
         return msgspec.json.encode(value).decode()
     return value
 

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from stream_app.analytics.columns import Kind
 from stream_app.inference.bundle import load
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries.sessions import SessionFilter
 from stream_app.web.exports import columns, formats, paging
-from stream_app.web.exports.columns import SESSIONS, Column, ColumnKind, turn_columns
+from stream_app.web.exports.columns import SESSIONS, Column, turn_columns
 from stream_app.web.exports.formats import FORMULA_STARTS, Format
 from tests.store.batches import turn
 from tests.web.api.conftest import WORDS
@@ -136,7 +137,7 @@ def test_exports_and_their_transcript_reads_are_audited(web: Web) -> None:
 
 @pytest.mark.parametrize("start", FORMULA_STARTS)
 def test_csv_text_that_looks_like_a_formula_is_escaped(start: str) -> None:
-    column = [Column("text", ColumnKind.TEXT, ""), Column("number", ColumnKind.NUMBER, "")]
+    column = [Column("text", Kind.TEXT, ""), Column("number", Kind.NUMBER, "")]
     rows = [{"text": f"{start}HYPERLINK(1)", "number": -1.5}]
     raw = b"".join(formats.encode(Format.CSV, column, iter([rows])))
     [read_back] = read("csv", raw)
