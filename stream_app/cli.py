@@ -446,8 +446,11 @@ def add_person(
     name: Name,
     role: Annotated[PersonRole, typer.Option(help="Determines the access rights.")],
     team: Annotated[
-        str | None, typer.Option(help="Team of a supervisor; default: all teams.")
+        str | None, typer.Option(help="Team of a supervisor, who reads its sessions.")
     ] = None,
+    all_teams: Annotated[
+        bool, typer.Option("--all-teams", help="A supervisor reads the sessions of all teams.")
+    ] = False,
     speaker: Annotated[
         str | None, typer.Option(help="speaker_id of a counsellor, as in events.")
     ] = None,
@@ -460,7 +463,7 @@ def add_person(
         typer.echo(f"{name} may send events: `rapport people token {name} --label …`")
         return
     password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
-    command.add(_settings(), name, role, team, speaker, password)
+    command.add(_settings(), name, role, team, speaker, password, all_teams=all_teams)
     typer.echo(f"{name} may sign in as {role.value}")
 
 
@@ -470,7 +473,21 @@ def list_people() -> None:
     from stream_app.commands import people as command
 
     for person in command.list_accounts(_settings()):
-        typer.echo(f"{person.name:30} {person.role.value:11} {person.team or ''}")
+        teams = "all teams" if person.all_teams else person.team or ""
+        typer.echo(f"{person.name:30} {person.role.value:11} {teams}")
+
+
+@accounts.command("team")
+def change_team(
+    name: Name,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    all_teams: Annotated[bool, typer.Option("--all-teams", help="All teams.")] = False,
+) -> None:
+    """Change which teams a supervisor reads, at once."""
+    from stream_app.commands import people as command
+
+    command.change_teams(_settings(), name, team, all_teams=all_teams)
+    typer.echo(f"{name} reads {'all teams' if all_teams else team}")
 
 
 @accounts.command("password")

@@ -28,25 +28,45 @@ def add(
     team: str | None,
     speaker: str | None,
     password: str | None,
+    *,
+    all_teams: bool = False,
 ) -> None:
     """Create an account; without a password, only with tokens.
 
     Raises:
-        PersonError: the name exists, the password is too short, or a counsellor has no speaker.
+        PersonError: the name exists, the password is too weak, a counsellor has no speaker, or it
+            is not clear which teams a supervisor reads.
     """
+    _check_teams(role, team, all_teams)
     if role is PersonRole.COUNSELLOR and speaker is None:
         raise PersonError("a counsellor needs --speaker, the speaker_id of their turns in events")
     store = bootstrap.store(settings)
     store.load_privacy(settings.redact)
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
     hashed = hash_password(_validated(password)) if password is not None else None
-    People(store).add(Person(name, role, team, pseudonym), hashed)
-    _audit(store, f"added {name} as {role.value}{f' of {team}' if team else ''}")
+    People(store).add(Person(name, role, team, pseudonym, all_teams=all_teams), hashed)
+    _audit(store, f"added {name} as {role.value}{_of(team, all_teams)}")
 
 
 def list_accounts(settings: Settings) -> list[Person]:
     """All accounts."""
     return People(bootstrap.store(settings)).all()
+
+
+def change_teams(settings: Settings, name: str, team: str | None, *, all_teams: bool) -> None:
+    """Change which teams a supervisor reads.
+
+    Raises:
+        PersonError: there is no such account, or it is not clear which teams it reads.
+    """
+    store = bootstrap.store(settings)
+    people = People(store)
+    person = people.find(name)
+    if person is None:
+        raise PersonError(f"there is no account {name}")
+    _check_teams(person.role, team, all_teams)
+    people.set_teams(name, team, all_teams=all_teams)
+    _audit(store, f"{name} is {person.role.value}{_of(team, all_teams)}")
 
 
 def change_password(settings: Settings, name: str, password: str) -> None:
@@ -102,6 +122,17 @@ def disable(settings: Settings, name: str) -> None:
     store = bootstrap.store(settings)
     People(store).disable(name)
     _audit(store, f"disabled {name}")
+
+
+def _check_teams(role: PersonRole, team: str | None, all_teams: bool) -> None:
+    if role is PersonRole.SUPERVISOR and all_teams == (team is not None):
+        raise PersonError("a supervisor needs either --team or --all-teams")
+    if all_teams and role is not PersonRole.SUPERVISOR:
+        raise PersonError("--all-teams is for supervisors")
+
+
+def _of(team: str | None, all_teams: bool) -> str:
+    return " of all teams" if all_teams else f" of {team}" if team else ""
 
 
 def _audit(store: Store, what: str) -> None:

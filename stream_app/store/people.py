@@ -8,13 +8,13 @@ import secrets
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from stream_app.errors import RapportError
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
+from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import access_tokens, people
 
@@ -36,8 +36,32 @@ class PersonRole(Enum):
     INGEST = "ingest"
 
 
+class Right(Enum):
+    """What a token may do."""
+
+    READ_SCORES = "read-scores"
+    READ_TEXT = "read-text"
+    ACT = "act"
+    READ_AUDIT = "read-audit"
+    SEND_EVENTS = "send-events"
+
+
+RIGHTS: Final = {
+    PersonRole.COUNSELLOR: frozenset({Right.READ_SCORES, Right.READ_TEXT, Right.ACT}),
+    PersonRole.SUPERVISOR: frozenset({Right.READ_SCORES, Right.READ_TEXT, Right.ACT}),
+    PersonRole.ANALYST: frozenset({Right.READ_SCORES}),
+    PersonRole.ADMIN: frozenset({Right.READ_SCORES, Right.READ_AUDIT}),
+    PersonRole.INGEST: frozenset({Right.SEND_EVENTS}),
+}
+"""The rights that a token of each role can have."""
+
+
 class PersonError(RapportError):
     """An account or token cannot be created or changed as requested."""
+
+
+class OutsideTeam(RapportError):
+    """A supervisor asked for a team that is not theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +87,55 @@ ANY_SESSION = IngestScope()
 class Person:
     """An account. ``speaker``: the pseudonym of a counsellor as a speaker.
 
-    ``sends``: the sessions that the token in use may send events for.
+    ``all_teams``: a supervisor without a team reads all teams; otherwise none. ``sends`` and
+    ``rights`` belong to the token in use: the sessions it may send events for, and what it may do
+    (None: everything that the role may).
     """
 
     name: str
     role: PersonRole
     team: str | None = None
     speaker: str | None = None
+    all_teams: bool = False
     sends: IngestScope = ANY_SESSION
+    rights: frozenset[Right] | None = None
 
     @property
     def reads_transcripts(self) -> bool:
-        """Whether this role may read transcript text."""
-        return self.role in (PersonRole.COUNSELLOR, PersonRole.SUPERVISOR)
+        """Whether this person may read transcript text with the token in use."""
+        return Right.READ_TEXT in RIGHTS[self.role] and self.has(Right.READ_TEXT)
+
+    def has(self, right: Right) -> bool:
+        """Whether the token in use has this right."""
+        return self.rights is None or right in self.rights
 
     @property
     def scope(self) -> Scope:
-        """The sessions that this person may read; all for a supervisor without a team."""
+        """The sessions that this person may read."""
         match self.role:
             case PersonRole.COUNSELLOR:
                 return Scope(speaker=self.speaker or "")
             case PersonRole.SUPERVISOR if self.team is not None:
                 return Scope(team=self.team)
+            case PersonRole.SUPERVISOR if not self.all_teams:
+                return NO_SESSIONS
             case PersonRole.INGEST:
-                return Scope(speaker="")
+                return NO_SESSIONS
             case _:
                 return ALL_SESSIONS
+
+    def chosen_team(self, asked: str | None) -> str | None:
+        """The team that a request is about: the person's own, or ``asked``; None for all teams.
+
+        Raises:
+            OutsideTeam: the person may not read that team.
+        """
+        scope = self.scope
+        if scope == NO_SESSIONS:
+            raise OutsideTeam("this account has no team; ask your administrator for one")
+        if scope.team is not None and asked not in (None, scope.team):
+            raise OutsideTeam("this team is not yours")
+        return asked if scope.team is None else scope.team
 
 
 class People:
@@ -108,6 +155,7 @@ class People:
             "role": person.role.value,
             "team": person.team,
             "speaker": person.speaker,
+            "all_teams": person.all_teams,
             "password_hash": password_hash,
             "created_at": datetime.now(UTC),
         }
@@ -139,6 +187,12 @@ class People:
             connection.execute(
                 sa.update(people).where(people.c.name == name).values(password_hash=password_hash)
             )
+
+    def set_teams(self, name: str, team: str | None, *, all_teams: bool) -> None:
+        """Change which teams a supervisor reads."""
+        change = sa.update(people).where(people.c.name == name)
+        with self._store.transaction() as connection:
+            connection.execute(change.values(team=team, all_teams=all_teams))
 
     def all(self) -> list[Person]:
         """All accounts that are not disabled."""
@@ -249,4 +303,10 @@ def _digest(token: str) -> str:
 
 
 def _person(row: sa.RowMapping) -> Person:
-    return Person(row["name"], PersonRole(row["role"]), row["team"], row["speaker"])
+    return Person(
+        row["name"],
+        PersonRole(row["role"]),
+        row["team"],
+        row["speaker"],
+        all_teams=row["all_teams"],
+    )

@@ -19,7 +19,8 @@ class Me:
 
     name: str
     role: PersonRole
-    team: Annotated[str | None, Field(description="A supervisor's team; null = all teams")]
+    team: Annotated[str | None, Field(description="A supervisor's team")]
+    all_teams: Annotated[bool, Field(description="Whether a supervisor reads all teams")]
     speaker: Annotated[str | None, Field(description="A counsellor's pseudonym in sessions")]
     reads_transcripts: Annotated[bool, Field(description="Whether this role may read transcripts")]
     live: Annotated[
@@ -37,6 +38,7 @@ def me(services: ServicesDep, person: CurrentPerson) -> Me:
         name=person.name,
         role=person.role,
         team=person.team,
+        all_teams=person.all_teams,
         speaker=person.speaker,
         reads_transcripts=person.reads_transcripts,
         live=services.hub.live,

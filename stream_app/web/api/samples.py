@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, HTTPException, Path
+from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.contracts.events import Role
@@ -102,11 +102,8 @@ def draw_sample(
 ) -> CalibrationSample:
     """Draw counsellor turns at random, each combination of levels about equally often."""
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
-    if person.team is not None and asked.team not in (None, person.team):
-        raise HTTPException(403, "you may draw only from your own team")
-    new = NewCalibrationSample(
-        asked.title, asked.bundle, person.team or asked.team, asked.size, seed
-    )
+    team = person.chosen_team(asked.team)
+    new = NewCalibrationSample(asked.title, asked.bundle, team, asked.size, seed)
     with as_http_errors():
         return calibration_samples.draw(services.store, person, new)
 
