@@ -1,7 +1,6 @@
 """``rapport people``: manages the accounts of the console."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
@@ -16,9 +15,7 @@ from stream_app.store.people import (
     PersonRole,
 )
 from stream_app.store.repository import Store
-from stream_app.web.auth import hash_password
-
-MIN_PASSWORD_CHARS: Final = 12
+from stream_app.web.passwords import hash_new_password
 
 
 def add(
@@ -43,7 +40,7 @@ def add(
     store = bootstrap.store(settings)
     store.load_privacy(settings.redact)
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
-    hashed = hash_password(_validated(password)) if password is not None else None
+    hashed = hash_new_password(password, name) if password is not None else None
     People(store).add(Person(name, role, team, pseudonym, all_teams=all_teams), hashed)
     _audit(store, f"added {name} as {role.value}{_of(team, all_teams)}")
 
@@ -73,13 +70,13 @@ def change_password(settings: Settings, name: str, password: str) -> None:
     """Change the password of an account.
 
     Raises:
-        PersonError: there is no such account, or the password is too short.
+        PersonError: there is no such account, or the password is too weak.
     """
     store = bootstrap.store(settings)
     people = People(store)
     if people.find(name) is None:
         raise PersonError(f"there is no account {name}")
-    people.set_password(name, hash_password(_validated(password)))
+    people.set_password(name, hash_new_password(password, name))
     _audit(store, f"new password for {name}")
 
 
@@ -137,9 +134,3 @@ def _of(team: str | None, all_teams: bool) -> str:
 
 def _audit(store: Store, what: str) -> None:
     audit.record(store, audit.COMMAND_LINE, AuditAction.CHANGE_ACCOUNT, detail=what)
-
-
-def _validated(password: str) -> str:
-    if len(password) < MIN_PASSWORD_CHARS:
-        raise PersonError(f"a password needs at least {MIN_PASSWORD_CHARS} characters")
-    return password

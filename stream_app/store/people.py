@@ -6,7 +6,7 @@ Names are never reused, because the audit trail and ratings keep the name of a d
 import hashlib
 import secrets
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import ClassVar, Final
 
@@ -20,6 +20,8 @@ from stream_app.store.tables import access_tokens, people
 
 BROWSER = "browser"
 """The label of tokens created by signing in."""
+USE_STEP: Final = timedelta(minutes=1)
+"""How precisely the last use of a browser is stored."""
 TOKEN_PREFIX = "rapport_"  # noqa: S105  # a prefix, not a token
 
 
@@ -139,10 +141,11 @@ class Person:
 
 
 class People:
-    """The accounts in a store."""
+    """The accounts in a store. ``idle_after``: an unused browser's sign-in then ends."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, idle_after: timedelta | None = None) -> None:
         self._store = store
+        self._idle_after = idle_after
 
     def add(self, person: Person, password_hash: str | None) -> None:
         """Create an account.
@@ -235,6 +238,7 @@ class People:
             "label": label,
             "created_at": datetime.now(UTC),
             "expires_at": expires_at,
+            "last_used_at": datetime.now(UTC) if label == BROWSER else None,
             **asdict(sends),
         }
         with self._store.transaction() as connection:
@@ -272,25 +276,38 @@ class People:
                 sa.delete(access_tokens).where(access_tokens.c.digest == _digest(token))
             )
 
-    def find_by_token(self, token: str) -> Person | None:
-        """The account of a valid token, or None."""
+    def find_by_token(self, token: str, *, used: bool = False) -> Person | None:
+        """The account of a valid token, or None. ``used``: a person caused the request."""
         limits = [access_tokens.c[name].label(f"sends_{name}") for name in IngestScope.NAMES]
+        now, last_used = datetime.now(UTC), access_tokens.c.last_used_at
+        valid = [
+            access_tokens.c.digest == _digest(token),
+            access_tokens.c.expires_at.is_(None) | (access_tokens.c.expires_at > now),
+            people.c.disabled_at.is_(None),
+        ]
+        if self._idle_after is not None:
+            valid.append(last_used.is_(None) | (last_used > now - self._idle_after))
         query = (
-            sa.select(people, *limits)
+            sa.select(people, *limits, last_used)
             .join(access_tokens, access_tokens.c.person == people.c.name)
-            .where(
-                access_tokens.c.digest == _digest(token),
-                access_tokens.c.expires_at.is_(None)
-                | (access_tokens.c.expires_at > datetime.now(UTC)),
-                people.c.disabled_at.is_(None),
-            )
+            .where(*valid)
         )
         with self._store.reading() as connection:
             found = connection.execute(query).mappings().first()
         if found is None:
             return None
+        if used and found["last_used_at"] is not None:
+            self._note_use(token, found["last_used_at"], now)
         scope = IngestScope(*(found[f"sends_{name}"] for name in IngestScope.NAMES))
         return replace(_person(found), sends=scope)
+
+    def _note_use(self, token: str, last: datetime, now: datetime) -> None:
+        """Store that a browser is in use, without a write for every request."""
+        step = min(USE_STEP, (self._idle_after or USE_STEP) / 10)
+        if now - last > step:
+            change = sa.update(access_tokens).where(access_tokens.c.digest == _digest(token))
+            with self._store.transaction() as connection:
+                connection.execute(change.values(last_used_at=now))
 
     def _row(self, name: str) -> sa.RowMapping | None:
         query = sa.select(people).where(people.c.name == name, people.c.disabled_at.is_(None))

@@ -9,6 +9,7 @@ from stream_app.web.console import (
     disputes,
     feedback,
     inbox,
+    own_password,
     readers,
     session,
     teams,
@@ -20,6 +21,7 @@ from stream_app.web.console.rendering import STATIC
 router = APIRouter()
 PARTS = (
     account,
+    own_password,
     wall,
     session,
     readers,
