@@ -19,7 +19,7 @@ from stream_app.core.heads import Head
 from stream_app.errors import RapportError
 from stream_app.inference.bundle import find, load
 from stream_app.settings import Settings
-from stream_app.store.people import PersonRole
+from stream_app.store.people import PersonRole, Right
 
 if TYPE_CHECKING:
     from stream_app.analytics.schema import Made
@@ -504,17 +504,21 @@ def change_password(name: Name) -> None:
 def new_token(
     name: Name,
     label: Annotated[str, typer.Option(help="Purpose of the token.")],
-    days: Annotated[int, typer.Option(min=1, help="Days until the token expires.")] = 365,
+    may: Annotated[
+        list[Right] | None,
+        typer.Option(help="A right of the token; repeatable. Default: only read scores, or send."),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, help="Days until the token expires.")] = 90,
     team: Annotated[str | None, typer.Option(help="Only events of this team's sessions.")] = None,
     domain: Annotated[str | None, typer.Option(help="Only sessions of this domain.")] = None,
     channel: Annotated[str | None, typer.Option(help="Only sessions of this channel.")] = None,
 ) -> None:
-    """Create a token to call the API as this person; it is printed only once."""
+    """Create a token for the API with some of this person's rights; it is printed only once."""
     from stream_app.commands import people as command
     from stream_app.store.people import IngestScope
 
     sends = IngestScope(team, domain, channel)
-    typer.echo(command.new_token(_settings(), name, label, days, sends))
+    typer.echo(command.new_token(_settings(), name, label, days, sends, may or ()))
 
 
 @accounts.command("revoke")

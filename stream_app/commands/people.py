@@ -1,5 +1,6 @@
 """``rapport people``: manages the accounts of the console."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 from stream_app import bootstrap
@@ -13,6 +14,7 @@ from stream_app.store.people import (
     Person,
     PersonError,
     PersonRole,
+    Right,
 )
 from stream_app.store.repository import Store
 from stream_app.web.passwords import hash_new_password
@@ -81,12 +83,17 @@ def change_password(settings: Settings, name: str, password: str) -> None:
 
 
 def new_token(
-    settings: Settings, name: str, label: str, days: int, sends: IngestScope = ANY_SESSION
+    settings: Settings,
+    name: str,
+    label: str,
+    days: int,
+    sends: IngestScope = ANY_SESSION,
+    rights: Collection[Right] = (),
 ) -> str:
-    """Create a token for the API with this person's access.
+    """Create a token for the API. Without ``rights``, it reads scores or, for a program, sends.
 
     Raises:
-        PersonError: there is no such account, or a limit for one that does not send events.
+        PersonError: there is no such account, or it cannot have these limits or rights.
     """
     until = datetime.now(UTC) + timedelta(days=days)
     store = bootstrap.store(settings)
@@ -94,8 +101,12 @@ def new_token(
     person = people.find(name)
     if sends.limits and person is not None and person.role is not PersonRole.INGEST:
         raise PersonError("--team, --domain and --channel limit the tokens of the role ingest")
-    token = people.create_token(name, label, until, sends)
-    _audit(store, f"new token for {name}: {label}")
+    sender = person is not None and person.role is PersonRole.INGEST
+    usual = Right.SEND_EVENTS if sender else Right.READ_SCORES
+    allowed = frozenset(rights or (usual,))
+    token = people.create_token(name, label, until, sends, allowed)
+    may = ", ".join(sorted(right.value for right in allowed))
+    _audit(store, f"new token for {name}: {label}, {may}, {days} days")
     return token
 
 

@@ -223,14 +223,19 @@ class People:
         label: str,
         expires_at: datetime | None = None,
         sends: IngestScope = ANY_SESSION,
+        rights: frozenset[Right] | None = None,
     ) -> str:
-        """Create a token for programs; only its digest is stored.
+        """Create a token for programs; only its digest is stored. Without ``rights``, all.
 
         Raises:
-            PersonError: the account does not exist.
+            PersonError: the account does not exist, or its role does not have such a right.
         """
-        if self.find(name) is None:
+        person = self.find(name)
+        if person is None:
             raise PersonError(f"account {name} does not exist")
+        if rights is not None and not rights <= RIGHTS[person.role]:
+            possible = ", ".join(sorted(right.value for right in RIGHTS[person.role]))
+            raise PersonError(f"a token of the role {person.role.value} can have: {possible}")
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         row = {
             "digest": _digest(token),
@@ -239,6 +244,7 @@ class People:
             "created_at": datetime.now(UTC),
             "expires_at": expires_at,
             "last_used_at": datetime.now(UTC) if label == BROWSER else None,
+            "rights": _stored(rights),
             **asdict(sends),
         }
         with self._store.transaction() as connection:
@@ -288,7 +294,7 @@ class People:
         if self._idle_after is not None:
             valid.append(last_used.is_(None) | (last_used > now - self._idle_after))
         query = (
-            sa.select(people, *limits, last_used)
+            sa.select(people, *limits, last_used, access_tokens.c.rights)
             .join(access_tokens, access_tokens.c.person == people.c.name)
             .where(*valid)
         )
@@ -299,7 +305,7 @@ class People:
         if used and found["last_used_at"] is not None:
             self._note_use(token, found["last_used_at"], now)
         scope = IngestScope(*(found[f"sends_{name}"] for name in IngestScope.NAMES))
-        return replace(_person(found), sends=scope)
+        return replace(_person(found), sends=scope, rights=_rights(found["rights"]))
 
     def _note_use(self, token: str, last: datetime, now: datetime) -> None:
         """Store that a browser is in use, without a write for every request."""
@@ -313,6 +319,14 @@ class People:
         query = sa.select(people).where(people.c.name == name, people.c.disabled_at.is_(None))
         with self._store.reading() as connection:
             return connection.execute(query).mappings().first()
+
+
+def _stored(rights: frozenset[Right] | None) -> str | None:
+    return None if rights is None else " ".join(sorted(right.value for right in rights))
+
+
+def _rights(stored: str | None) -> frozenset[Right] | None:
+    return None if stored is None else frozenset(map(Right, stored.split()))
 
 
 def _digest(token: str) -> str:

@@ -8,7 +8,7 @@ import math
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, HTTPException, Request
 from starlette.datastructures import URL
@@ -17,7 +17,7 @@ from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.errors import RapportError
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.sign_in_throttle import TooManyAttempts
 from stream_app.web.passwords import hash_password, verify_password
 from stream_app.web.services import Services, ServicesDep
@@ -25,8 +25,12 @@ from stream_app.web.services import Services, ServicesDep
 SIGN_IN: Final = "sign-in"
 """Cookie key of the sign-in token. Signing out revokes the token, and with it any copied cookie."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+_needed_rights: Final[dict[Callable[..., object], frozenset[Right]]] = {}
 _DUMMY_HASH = hash_password(secrets.token_hex(16))
 """Verified for unknown names, so that the response time does not reveal which names exist."""
+
+
+Route = TypeVar("Route", bound=Callable[..., object])
 
 
 class NotSignedIn(RapportError):
@@ -81,7 +85,8 @@ def current_person(request: Request, services: ServicesDep) -> Person:
 
     Raises:
         NotSignedIn: there is no token, or the token or account is no longer valid.
-        HTTPException: 403 if another site caused the browser to send the request.
+        HTTPException: 403 if another site caused the browser to send the request, or the token
+            lacks a right.
     """
     person: Person | None = None
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -95,7 +100,31 @@ def current_person(request: Request, services: ServicesDep) -> Person:
             _check_same_site(request)
     if person is None:
         raise NotSignedIn
+    if person.rights is not None:
+        _check_rights(request, person.rights)
     return person
+
+
+def needs(*rights: Right) -> Callable[[Route], Route]:
+    """Declare the rights that a token needs for a route.
+
+    Pages and other routes without this declaration are closed to tokens with limited rights.
+    """
+
+    def mark(route: Route) -> Route:
+        _needed_rights[route] = frozenset(rights)
+        return route
+
+    return mark
+
+
+def _check_rights(request: Request, rights: frozenset[Right]) -> None:
+    needed = _needed_rights.get(request.scope["endpoint"])
+    if needed is None:
+        raise HTTPException(403, "this token is for the API only")
+    if missing := needed - rights:
+        names = ", ".join(sorted(right.value for right in missing))
+        raise HTTPException(403, f"this token lacks the right {names}")
 
 
 def _by_hand(request: Request) -> bool:

@@ -4,9 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from stream_app.store.people import Right
 from stream_app.web import reader_assignment
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Supervisor
+from stream_app.web.auth import Supervisor, needs
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import ServicesDep
@@ -17,6 +18,7 @@ Name = Annotated[Identifier, Path(description="Name of a counsellor's account")]
 
 
 @router.put(f"/{SESSION_ID}/readers/{{name}}", status_code=204)
+@needs(Right.ACT)
 def assign_session(
     services: ServicesDep, person: Supervisor, session_id: SessionId, name: Name
 ) -> None:
@@ -29,6 +31,7 @@ def assign_session(
 
 
 @router.delete(f"/{SESSION_ID}/readers/{{name}}", status_code=204)
+@needs(Right.ACT)
 def withdraw_assignment(
     services: ServicesDep, person: Supervisor, session_id: SessionId, name: Name
 ) -> None:

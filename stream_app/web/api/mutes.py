@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Mute
-from stream_app.store.people import Person
+from stream_app.store.people import Person, Right
 from stream_app.store.queries.routing import read_routing
 from stream_app.web.api.fields import NO_NUL, Identifier, Moment
-from stream_app.web.auth import Supervisor
+from stream_app.web.auth import Supervisor, needs
 from stream_app.web.services import Services, ServicesDep
 
 MAX_MINUTES = 60 * 24 * 30
@@ -63,12 +63,14 @@ class NewMute(BaseModel):
 
 
 @router.get("")
+@needs(Right.READ_TEXT)
 def list_mutes(services: ServicesDep, person: Supervisor) -> list[Mute]:
     """Active mutes that affect alerts within your access scope."""
     return alert_actions.mutes_in_force(services.store, person.scope)
 
 
 @router.post("", status_code=201)
+@needs(Right.ACT)
 def mute(services: ServicesDep, person: Supervisor, new: NewMute) -> Mute:
     """Mute a rule, a session or a team. Its alerts are still listed, marked as muted."""
     team = person.chosen_team(new.team)
@@ -86,6 +88,7 @@ def mute(services: ServicesDep, person: Supervisor, new: NewMute) -> Mute:
 
 
 @router.delete("/{mute_id}")
+@needs(Right.ACT, Right.READ_TEXT)
 def end_mute(
     services: ServicesDep,
     person: Supervisor,

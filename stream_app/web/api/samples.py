@@ -15,11 +15,11 @@ from stream_app.store.calibration_samples import (
     CalibrationSample,
     NewCalibrationSample,
 )
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.web import blind_rating, calibration_report
 from stream_app.web.api.alerts import HIDDEN_NAME
 from stream_app.web.api.fields import NO_NUL, Identifier
-from stream_app.web.auth import Supervisor, require_role
+from stream_app.web.auth import Supervisor, needs, require_role
 from stream_app.web.calibration_report import Report
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
@@ -97,6 +97,7 @@ def redact_for(person: Person, sample: CalibrationSample) -> CalibrationSample:
 
 
 @router.post("", status_code=201)
+@needs(Right.ACT)
 def draw_sample(
     services: ServicesDep, person: Supervisor, asked: SampleRequest
 ) -> CalibrationSample:
@@ -109,6 +110,7 @@ def draw_sample(
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_samples(services: ServicesDep, person: ReportReader) -> list[CalibrationSample]:
     """The newest 100 samples."""
     return [
@@ -118,6 +120,7 @@ def list_samples(services: ServicesDep, person: ReportReader) -> list[Calibratio
 
 
 @router.get("/{sample_id}")
+@needs(Right.READ_SCORES)
 def one_sample(services: ServicesDep, person: ReportReader, sample_id: Identifier) -> Progress:
     """One sample, with your progress and that of the other raters."""
     with as_http_errors():
@@ -133,6 +136,7 @@ def one_sample(services: ServicesDep, person: ReportReader, sample_id: Identifie
 
 
 @router.get("/{sample_id}/turns/{place}")
+@needs(Right.READ_TEXT)
 def turn_of_sample(
     services: ServicesDep, person: Supervisor, sample_id: Identifier, place: Place
 ) -> BlindTurn:
@@ -144,6 +148,7 @@ def turn_of_sample(
 
 
 @router.post("/{sample_id}/turns/{place}")
+@needs(Right.ACT, Right.READ_TEXT)
 def rate_turn_of_sample(
     services: ServicesDep,
     person: Supervisor,
@@ -160,6 +165,7 @@ def rate_turn_of_sample(
 
 
 @router.get("/{sample_id}/report")
+@needs(Right.READ_SCORES)
 def report_on_sample(services: ServicesDep, person: ReportReader, sample_id: Identifier) -> Report:
     """Agreement by head, confusion matrices, and the turns on which raters differ most.
 

@@ -95,7 +95,7 @@ def test_account_changes_are_audited(filled: Store, as_: As) -> None:
     assert [each["detail"] for each in reversed(trail)] == [
         "added eve as admin",
         "new password for eve",
-        "new token for eve: laptop",
+        "new token for eve: laptop, read-scores, 1 days",
         "revoked tokens of eve: laptop",
         "disabled eve",
     ]
