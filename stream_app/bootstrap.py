@@ -214,7 +214,7 @@ def web(settings: Settings) -> "FastAPI":
         Services(
             settings=settings,
             store=opened,
-            people=People(opened),
+            people=People(opened, timedelta(hours=settings.web_idle_hours)),
             hub=hub,
             reader=reader,
             publisher=Publisher(kafka),

@@ -19,7 +19,7 @@ from stream_app.core.heads import Head
 from stream_app.errors import RapportError
 from stream_app.inference.bundle import find, load
 from stream_app.settings import Settings
-from stream_app.store.people import PersonRole
+from stream_app.store.people import PersonRole, Right
 
 if TYPE_CHECKING:
     from stream_app.analytics.schema import Made
@@ -446,8 +446,11 @@ def add_person(
     name: Name,
     role: Annotated[PersonRole, typer.Option(help="Determines the access rights.")],
     team: Annotated[
-        str | None, typer.Option(help="Team of a supervisor; default: all teams.")
+        str | None, typer.Option(help="Team of a supervisor, who reads its sessions.")
     ] = None,
+    all_teams: Annotated[
+        bool, typer.Option("--all-teams", help="A supervisor reads the sessions of all teams.")
+    ] = False,
     speaker: Annotated[
         str | None, typer.Option(help="speaker_id of a counsellor, as in events.")
     ] = None,
@@ -460,7 +463,7 @@ def add_person(
         typer.echo(f"{name} may send events: `rapport people token {name} --label …`")
         return
     password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
-    command.add(_settings(), name, role, team, speaker, password)
+    command.add(_settings(), name, role, team, speaker, password, all_teams=all_teams)
     typer.echo(f"{name} may sign in as {role.value}")
 
 
@@ -470,7 +473,21 @@ def list_people() -> None:
     from stream_app.commands import people as command
 
     for person in command.list_accounts(_settings()):
-        typer.echo(f"{person.name:30} {person.role.value:11} {person.team or ''}")
+        teams = "all teams" if person.all_teams else person.team or ""
+        typer.echo(f"{person.name:30} {person.role.value:11} {teams}")
+
+
+@accounts.command("team")
+def change_team(
+    name: Name,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    all_teams: Annotated[bool, typer.Option("--all-teams", help="All teams.")] = False,
+) -> None:
+    """Change which teams a supervisor reads, at once."""
+    from stream_app.commands import people as command
+
+    command.change_teams(_settings(), name, team, all_teams=all_teams)
+    typer.echo(f"{name} reads {'all teams' if all_teams else team}")
 
 
 @accounts.command("password")
@@ -487,17 +504,21 @@ def change_password(name: Name) -> None:
 def new_token(
     name: Name,
     label: Annotated[str, typer.Option(help="Purpose of the token.")],
-    days: Annotated[int, typer.Option(min=1, help="Days until the token expires.")] = 365,
+    may: Annotated[
+        list[Right] | None,
+        typer.Option(help="A right of the token; repeatable. Default: only read scores, or send."),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, help="Days until the token expires.")] = 90,
     team: Annotated[str | None, typer.Option(help="Only events of this team's sessions.")] = None,
     domain: Annotated[str | None, typer.Option(help="Only sessions of this domain.")] = None,
     channel: Annotated[str | None, typer.Option(help="Only sessions of this channel.")] = None,
 ) -> None:
-    """Create a token to call the API as this person; it is printed only once."""
+    """Create a token for the API with some of this person's rights; it is printed only once."""
     from stream_app.commands import people as command
     from stream_app.store.people import IngestScope
 
     sends = IngestScope(team, domain, channel)
-    typer.echo(command.new_token(_settings(), name, label, days, sends))
+    typer.echo(command.new_token(_settings(), name, label, days, sends, may or ()))
 
 
 @accounts.command("revoke")

@@ -192,9 +192,12 @@ class Settings(BaseSettings):
     web_host: str = Field("127.0.0.1", description="Address of the console and the API")
     web_port: int = Field(8080, ge=0, le=65535)
     web_https: bool = Field(
-        False, description="The console is served by HTTPS only: mark cookies as Secure"
+        False, description="The console is served by HTTPS only; default: as each request says"
     )
     web_sign_in_hours: float = Field(12.0, gt=0.0, description="Hours until a sign-in expires")
+    web_idle_hours: float = Field(
+        12.0, gt=0.0, description="Hours without an action of the person until a sign-in expires"
+    )
 
     health_host: str = Field("127.0.0.1", description="Address of /healthz, /readyz, /metrics")
     health_port: int | None = Field(None, ge=0, le=65535, description="Default: off")

@@ -1,7 +1,7 @@
 """``rapport people``: manages the accounts of the console."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
@@ -14,11 +14,10 @@ from stream_app.store.people import (
     Person,
     PersonError,
     PersonRole,
+    Right,
 )
 from stream_app.store.repository import Store
-from stream_app.web.auth import hash_password
-
-MIN_PASSWORD_CHARS: Final = 12
+from stream_app.web.passwords import hash_new_password
 
 
 def add(
@@ -28,20 +27,24 @@ def add(
     team: str | None,
     speaker: str | None,
     password: str | None,
+    *,
+    all_teams: bool = False,
 ) -> None:
     """Create an account; without a password, only with tokens.
 
     Raises:
-        PersonError: the name exists, the password is too short, or a counsellor has no speaker.
+        PersonError: the name exists, the password is too weak, a counsellor has no speaker, or it
+            is not clear which teams a supervisor reads.
     """
+    _check_teams(role, team, all_teams)
     if role is PersonRole.COUNSELLOR and speaker is None:
         raise PersonError("a counsellor needs --speaker, the speaker_id of their turns in events")
     store = bootstrap.store(settings)
     store.load_privacy(settings.redact)
     pseudonym = store.privacy.pseudonym(speaker) if speaker is not None else None
-    hashed = hash_password(_validated(password)) if password is not None else None
-    People(store).add(Person(name, role, team, pseudonym), hashed)
-    _audit(store, f"added {name} as {role.value}{f' of {team}' if team else ''}")
+    hashed = hash_new_password(password, name) if password is not None else None
+    People(store).add(Person(name, role, team, pseudonym, all_teams=all_teams), hashed)
+    _audit(store, f"added {name} as {role.value}{_of(team, all_teams)}")
 
 
 def list_accounts(settings: Settings) -> list[Person]:
@@ -49,27 +52,48 @@ def list_accounts(settings: Settings) -> list[Person]:
     return People(bootstrap.store(settings)).all()
 
 
+def change_teams(settings: Settings, name: str, team: str | None, *, all_teams: bool) -> None:
+    """Change which teams a supervisor reads.
+
+    Raises:
+        PersonError: there is no such account, or it is not clear which teams it reads.
+    """
+    store = bootstrap.store(settings)
+    people = People(store)
+    person = people.find(name)
+    if person is None:
+        raise PersonError(f"there is no account {name}")
+    _check_teams(person.role, team, all_teams)
+    people.set_teams(name, team, all_teams=all_teams)
+    _audit(store, f"{name} is {person.role.value}{_of(team, all_teams)}")
+
+
 def change_password(settings: Settings, name: str, password: str) -> None:
     """Change the password of an account.
 
     Raises:
-        PersonError: there is no such account, or the password is too short.
+        PersonError: there is no such account, or the password is too weak.
     """
     store = bootstrap.store(settings)
     people = People(store)
     if people.find(name) is None:
         raise PersonError(f"there is no account {name}")
-    people.set_password(name, hash_password(_validated(password)))
+    people.set_password(name, hash_new_password(password, name))
     _audit(store, f"new password for {name}")
 
 
 def new_token(
-    settings: Settings, name: str, label: str, days: int, sends: IngestScope = ANY_SESSION
+    settings: Settings,
+    name: str,
+    label: str,
+    days: int,
+    sends: IngestScope = ANY_SESSION,
+    rights: Collection[Right] = (),
 ) -> str:
-    """Create a token for the API with this person's access.
+    """Create a token for the API. Without ``rights``, it reads scores or, for a program, sends.
 
     Raises:
-        PersonError: there is no such account, or a limit for one that does not send events.
+        PersonError: there is no such account, or it cannot have these limits or rights.
     """
     until = datetime.now(UTC) + timedelta(days=days)
     store = bootstrap.store(settings)
@@ -77,8 +101,12 @@ def new_token(
     person = people.find(name)
     if sends.limits and person is not None and person.role is not PersonRole.INGEST:
         raise PersonError("--team, --domain and --channel limit the tokens of the role ingest")
-    token = people.create_token(name, label, until, sends)
-    _audit(store, f"new token for {name}: {label}")
+    sender = person is not None and person.role is PersonRole.INGEST
+    usual = Right.SEND_EVENTS if sender else Right.READ_SCORES
+    allowed = frozenset(rights or (usual,))
+    token = people.create_token(name, label, until, sends, allowed)
+    may = ", ".join(sorted(right.value for right in allowed))
+    _audit(store, f"new token for {name}: {label}, {may}, {days} days")
     return token
 
 
@@ -104,11 +132,16 @@ def disable(settings: Settings, name: str) -> None:
     _audit(store, f"disabled {name}")
 
 
+def _check_teams(role: PersonRole, team: str | None, all_teams: bool) -> None:
+    if role is PersonRole.SUPERVISOR and all_teams == (team is not None):
+        raise PersonError("a supervisor needs either --team or --all-teams")
+    if all_teams and role is not PersonRole.SUPERVISOR:
+        raise PersonError("--all-teams is for supervisors")
+
+
+def _of(team: str | None, all_teams: bool) -> str:
+    return " of all teams" if all_teams else f" of {team}" if team else ""
+
+
 def _audit(store: Store, what: str) -> None:
     audit.record(store, audit.COMMAND_LINE, AuditAction.CHANGE_ACCOUNT, detail=what)
-
-
-def _validated(password: str) -> str:
-    if len(password) < MIN_PASSWORD_CHARS:
-        raise PersonError(f"a password needs at least {MIN_PASSWORD_CHARS} characters")
-    return password

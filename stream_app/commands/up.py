@@ -136,7 +136,15 @@ def _accounts(settings: Settings) -> Accounts:
         (accounts.supervisor, PersonRole.SUPERVISOR, None),
         (accounts.counsellor, PersonRole.COUNSELLOR, speaker),
     ):
-        people.add(settings, name, role, None, speaks_as, accounts.password)
+        people.add(
+            settings,
+            name,
+            role,
+            None,
+            speaks_as,
+            accounts.password,
+            all_teams=role is PersonRole.SUPERVISOR,
+        )
     return accounts
 
 

@@ -6,20 +6,22 @@ Names are never reused, because the audit trail and ratings keep the name of a d
 import hashlib
 import secrets
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from stream_app.errors import RapportError
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
+from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import access_tokens, people
 
 BROWSER = "browser"
 """The label of tokens created by signing in."""
+USE_STEP: Final = timedelta(minutes=1)
+"""How precisely the last use of a browser is stored."""
 TOKEN_PREFIX = "rapport_"  # noqa: S105  # a prefix, not a token
 
 
@@ -36,8 +38,32 @@ class PersonRole(Enum):
     INGEST = "ingest"
 
 
+class Right(Enum):
+    """What a token may do."""
+
+    READ_SCORES = "read-scores"
+    READ_TEXT = "read-text"
+    ACT = "act"
+    READ_AUDIT = "read-audit"
+    SEND_EVENTS = "send-events"
+
+
+RIGHTS: Final = {
+    PersonRole.COUNSELLOR: frozenset({Right.READ_SCORES, Right.READ_TEXT, Right.ACT}),
+    PersonRole.SUPERVISOR: frozenset({Right.READ_SCORES, Right.READ_TEXT, Right.ACT}),
+    PersonRole.ANALYST: frozenset({Right.READ_SCORES}),
+    PersonRole.ADMIN: frozenset({Right.READ_SCORES, Right.READ_AUDIT}),
+    PersonRole.INGEST: frozenset({Right.SEND_EVENTS}),
+}
+"""The rights that a token of each role can have."""
+
+
 class PersonError(RapportError):
     """An account or token cannot be created or changed as requested."""
+
+
+class OutsideTeam(RapportError):
+    """A supervisor asked for a team that is not theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +89,63 @@ ANY_SESSION = IngestScope()
 class Person:
     """An account. ``speaker``: the pseudonym of a counsellor as a speaker.
 
-    ``sends``: the sessions that the token in use may send events for.
+    ``all_teams``: a supervisor without a team reads all teams; otherwise none. ``sends`` and
+    ``rights`` belong to the token in use: the sessions it may send events for, and what it may do
+    (None: everything that the role may).
     """
 
     name: str
     role: PersonRole
     team: str | None = None
     speaker: str | None = None
+    all_teams: bool = False
     sends: IngestScope = ANY_SESSION
+    rights: frozenset[Right] | None = None
 
     @property
     def reads_transcripts(self) -> bool:
-        """Whether this role may read transcript text."""
-        return self.role in (PersonRole.COUNSELLOR, PersonRole.SUPERVISOR)
+        """Whether this person may read transcript text with the token in use."""
+        return Right.READ_TEXT in RIGHTS[self.role] and self.has(Right.READ_TEXT)
+
+    def has(self, right: Right) -> bool:
+        """Whether the token in use has this right."""
+        return self.rights is None or right in self.rights
 
     @property
     def scope(self) -> Scope:
-        """The sessions that this person may read; all for a supervisor without a team."""
+        """The sessions that this person may read."""
         match self.role:
             case PersonRole.COUNSELLOR:
                 return Scope(speaker=self.speaker or "")
             case PersonRole.SUPERVISOR if self.team is not None:
                 return Scope(team=self.team)
+            case PersonRole.SUPERVISOR if not self.all_teams:
+                return NO_SESSIONS
             case PersonRole.INGEST:
-                return Scope(speaker="")
+                return NO_SESSIONS
             case _:
                 return ALL_SESSIONS
 
+    def chosen_team(self, asked: str | None) -> str | None:
+        """The team that a request is about: the person's own, or ``asked``; None for all teams.
+
+        Raises:
+            OutsideTeam: the person may not read that team.
+        """
+        scope = self.scope
+        if scope == NO_SESSIONS:
+            raise OutsideTeam("this account has no team; ask your administrator for one")
+        if scope.team is not None and asked not in (None, scope.team):
+            raise OutsideTeam("this team is not yours")
+        return asked if scope.team is None else scope.team
+
 
 class People:
-    """The accounts in a store."""
+    """The accounts in a store. ``idle_after``: an unused browser's sign-in then ends."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, idle_after: timedelta | None = None) -> None:
         self._store = store
+        self._idle_after = idle_after
 
     def add(self, person: Person, password_hash: str | None) -> None:
         """Create an account.
@@ -108,6 +158,7 @@ class People:
             "role": person.role.value,
             "team": person.team,
             "speaker": person.speaker,
+            "all_teams": person.all_teams,
             "password_hash": password_hash,
             "created_at": datetime.now(UTC),
         }
@@ -140,6 +191,12 @@ class People:
                 sa.update(people).where(people.c.name == name).values(password_hash=password_hash)
             )
 
+    def set_teams(self, name: str, team: str | None, *, all_teams: bool) -> None:
+        """Change which teams a supervisor reads."""
+        change = sa.update(people).where(people.c.name == name)
+        with self._store.transaction() as connection:
+            connection.execute(change.values(team=team, all_teams=all_teams))
+
     def all(self) -> list[Person]:
         """All accounts that are not disabled."""
         query = sa.select(people).where(people.c.disabled_at.is_(None)).order_by(people.c.name)
@@ -166,14 +223,19 @@ class People:
         label: str,
         expires_at: datetime | None = None,
         sends: IngestScope = ANY_SESSION,
+        rights: frozenset[Right] | None = None,
     ) -> str:
-        """Create a token for programs; only its digest is stored.
+        """Create a token for programs; only its digest is stored. Without ``rights``, all.
 
         Raises:
-            PersonError: the account does not exist.
+            PersonError: the account does not exist, or its role does not have such a right.
         """
-        if self.find(name) is None:
+        person = self.find(name)
+        if person is None:
             raise PersonError(f"account {name} does not exist")
+        if rights is not None and not rights <= RIGHTS[person.role]:
+            possible = ", ".join(sorted(right.value for right in RIGHTS[person.role]))
+            raise PersonError(f"a token of the role {person.role.value} can have: {possible}")
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         row = {
             "digest": _digest(token),
@@ -181,6 +243,8 @@ class People:
             "label": label,
             "created_at": datetime.now(UTC),
             "expires_at": expires_at,
+            "last_used_at": datetime.now(UTC) if label == BROWSER else None,
+            "rights": _stored(rights),
             **asdict(sends),
         }
         with self._store.transaction() as connection:
@@ -218,25 +282,38 @@ class People:
                 sa.delete(access_tokens).where(access_tokens.c.digest == _digest(token))
             )
 
-    def find_by_token(self, token: str) -> Person | None:
-        """The account of a valid token, or None."""
+    def find_by_token(self, token: str, *, used: bool = False) -> Person | None:
+        """The account of a valid token, or None. ``used``: a person caused the request."""
         limits = [access_tokens.c[name].label(f"sends_{name}") for name in IngestScope.NAMES]
+        now, last_used = datetime.now(UTC), access_tokens.c.last_used_at
+        valid = [
+            access_tokens.c.digest == _digest(token),
+            access_tokens.c.expires_at.is_(None) | (access_tokens.c.expires_at > now),
+            people.c.disabled_at.is_(None),
+        ]
+        if self._idle_after is not None:
+            valid.append(last_used.is_(None) | (last_used > now - self._idle_after))
         query = (
-            sa.select(people, *limits)
+            sa.select(people, *limits, last_used, access_tokens.c.rights)
             .join(access_tokens, access_tokens.c.person == people.c.name)
-            .where(
-                access_tokens.c.digest == _digest(token),
-                access_tokens.c.expires_at.is_(None)
-                | (access_tokens.c.expires_at > datetime.now(UTC)),
-                people.c.disabled_at.is_(None),
-            )
+            .where(*valid)
         )
         with self._store.reading() as connection:
             found = connection.execute(query).mappings().first()
         if found is None:
             return None
+        if used and found["last_used_at"] is not None:
+            self._note_use(token, found["last_used_at"], now)
         scope = IngestScope(*(found[f"sends_{name}"] for name in IngestScope.NAMES))
-        return replace(_person(found), sends=scope)
+        return replace(_person(found), sends=scope, rights=_rights(found["rights"]))
+
+    def _note_use(self, token: str, last: datetime, now: datetime) -> None:
+        """Store that a browser is in use, without a write for every request."""
+        step = min(USE_STEP, (self._idle_after or USE_STEP) / 10)
+        if now - last > step:
+            change = sa.update(access_tokens).where(access_tokens.c.digest == _digest(token))
+            with self._store.transaction() as connection:
+                connection.execute(change.values(last_used_at=now))
 
     def _row(self, name: str) -> sa.RowMapping | None:
         query = sa.select(people).where(people.c.name == name, people.c.disabled_at.is_(None))
@@ -244,9 +321,23 @@ class People:
             return connection.execute(query).mappings().first()
 
 
+def _stored(rights: frozenset[Right] | None) -> str | None:
+    return None if rights is None else " ".join(sorted(right.value for right in rights))
+
+
+def _rights(stored: str | None) -> frozenset[Right] | None:
+    return None if stored is None else frozenset(map(Right, stored.split()))
+
+
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _person(row: sa.RowMapping) -> Person:
-    return Person(row["name"], PersonRole(row["role"]), row["team"], row["speaker"])
+    return Person(
+        row["name"],
+        PersonRole(row["role"]),
+        row["team"],
+        row["speaker"],
+        all_teams=row["all_teams"],
+    )

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    false,
     text,
     true,
 )
@@ -328,6 +329,8 @@ people = Table(
     Column("password_hash", String(200)),
     Column("created_at", UtcDateTime, nullable=False),
     Column("disabled_at", UtcDateTime),
+    Column("all_teams", Boolean, nullable=False, server_default=false()),
+    Column("identity", String(500)),
 )
 
 access_tokens = Table(
@@ -341,6 +344,8 @@ access_tokens = Table(
     _id("team"),
     _id("domain"),
     _id("channel"),
+    Column("last_used_at", UtcDateTime),
+    Column("rights", String(100)),
 )
 
 sign_in_attempts = Table(

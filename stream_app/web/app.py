@@ -7,13 +7,12 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
-from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Mount
 
 from stream_app import __version__
 from stream_app.web import api, console, health_routes
-from stream_app.web.auth import COOKIE
 from stream_app.web.body_limit import BodyLimit
+from stream_app.web.cookie_sessions import CookieSessions
 from stream_app.web.metrics import RequestMetrics
 from stream_app.web.path_segments import EncodedSlashes
 from stream_app.web.security import SecurityHeaders
@@ -31,17 +30,16 @@ def create(services: Services) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.services = services
+    always_https = services.settings.web_https
     app.add_middleware(
-        SessionMiddleware,
-        secret_key=services.store.cookie_key(),
-        session_cookie=COOKIE,
+        CookieSessions,
+        key=services.store.cookie_key(),
         max_age=round(services.settings.web_sign_in_hours * 3600),
-        same_site="strict",
-        https_only=services.settings.web_https,
+        always_https=always_https,
     )
     app.add_middleware(EncodedSlashes)
     app.add_middleware(BodyLimit, exempt=(f"{api.PREFIX}/events",))
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(SecurityHeaders, always_https=always_https)
     app.add_middleware(RequestMetrics, metrics=services.metrics)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")
     app.router.routes.append(_mount(api.PREFIX, api.create(services)))

@@ -7,36 +7,34 @@ from the console's own pages (``Sec-Fetch-Site``, or ``Origin`` from browsers th
 import math
 import secrets
 from collections.abc import Callable
-from typing import Annotated, Final
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, HTTPException, Request
-from pwdlib import PasswordHash
 from starlette.datastructures import URL
 
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.errors import RapportError
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.sign_in_throttle import TooManyAttempts
+from stream_app.web.passwords import hash_password, verify_password
 from stream_app.web.services import Services, ServicesDep
 
-COOKIE: Final = "rapport"
 SIGN_IN: Final = "sign-in"
 """Cookie key of the sign-in token. Signing out revokes the token, and with it any copied cookie."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
-_hashes = PasswordHash.recommended()
-_DUMMY_HASH = _hashes.hash(secrets.token_hex(16))
+_needed_rights: Final[dict[Callable[..., object], frozenset[Right]]] = {}
+_DUMMY_HASH = hash_password(secrets.token_hex(16))
 """Verified for unknown names, so that the response time does not reveal which names exist."""
+
+
+Route = TypeVar("Route", bound=Callable[..., object])
 
 
 class NotSignedIn(RapportError):
     """The request has no valid cookie or token: pages redirect to sign-in, the API answers 401."""
-
-
-def hash_password(password: str) -> str:
-    """Hash with Argon2id at the library's recommended cost."""
-    return _hashes.hash(password)
 
 
 def authenticate(
@@ -56,7 +54,7 @@ def authenticate(
         wait = {"Retry-After": str(math.ceil(problem.wait))}
         raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
-    correct = _hashes.verify(password, expected or _DUMMY_HASH)
+    correct = verify_password(password, expected or _DUMMY_HASH)
     person = services.people.find(name) if correct and expected else None
     if person is not None:
         services.attempts.succeeded(name, address)
@@ -65,24 +63,74 @@ def authenticate(
     return person
 
 
+def address_of_client(request: Request) -> str | None:
+    """The address of the browser, behind a trusted proxy as that one states it."""
+    return request.client.host if request.client else None
+
+
+def new_sign_in(services: Services, name: str) -> str:
+    """Create the token of a browser's cookie, for a person who was just authenticated."""
+    until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
+    return services.people.sign_in(name, until)
+
+
+def remember_sign_in(request: Request, token: str) -> None:
+    """Put the token into the cookie; an earlier sign-in's content is dropped."""
+    request.session.clear()
+    request.session[SIGN_IN] = token
+
+
 def current_person(request: Request, services: ServicesDep) -> Person:
     """The signed-in person or program that sent the request.
 
     Raises:
         NotSignedIn: there is no token, or the token or account is no longer valid.
-        HTTPException: 403 if another site caused the browser to send the request.
+        HTTPException: 403 if another site caused the browser to send the request, or the token
+            lacks a right.
     """
+    person: Person | None = None
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        person = services.people.find_by_token(token.strip())
+        person = services.people.find_by_token(token.strip(), used=_by_hand(request))
     else:
         cookie_token = request.session.get(SIGN_IN)
-        person = services.people.find_by_token(cookie_token) if cookie_token else None
+        if cookie_token:
+            person = services.people.find_by_token(cookie_token, used=_by_hand(request))
         if person is not None and request.method not in SAFE_METHODS:
             _check_same_site(request)
     if person is None:
         raise NotSignedIn
+    if person.rights is not None:
+        _check_rights(request, person.rights)
     return person
+
+
+def needs(*rights: Right) -> Callable[[Route], Route]:
+    """Declare the rights that a token needs for a route.
+
+    Pages and other routes without this declaration are closed to tokens with limited rights.
+    """
+
+    def mark(route: Route) -> Route:
+        _needed_rights[route] = frozenset(rights)
+        return route
+
+    return mark
+
+
+def _check_rights(request: Request, rights: frozenset[Right]) -> None:
+    needed = _needed_rights.get(request.scope["endpoint"])
+    if needed is None:
+        raise HTTPException(403, "this token is for the API only")
+    if missing := needed - rights:
+        names = ", ".join(sorted(right.value for right in missing))
+        raise HTTPException(403, f"this token lacks the right {names}")
+
+
+def _by_hand(request: Request) -> bool:
+    """Whether a person caused the request, not a script of an open page that updates itself."""
+    background = request.headers.get("sec-fetch-mode", "navigate") != "navigate"
+    return not background or request.method not in SAFE_METHODS
 
 
 def _check_same_site(request: Request) -> None:

@@ -17,7 +17,7 @@ from stream_app.analytics.attributes import AttributesError, NotEnabled
 from stream_app.analytics.extra import AnalyticsMissing
 from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
-from stream_app.store.people import PersonError
+from stream_app.store.people import OutsideTeam, PersonError
 from stream_app.store.queries.pages import BadCursor
 from stream_app.web.auth import NotSignedIn
 from stream_app.web.live_hub import TooManyClients
@@ -59,6 +59,7 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     NoSuchAlert: (404, "not-found"),
     NoSuchMute: (404, "not-found"),
     PersonError: (409, "conflict"),
+    OutsideTeam: (403, "forbidden"),
     TooManyClients: (503, "too-many-streams"),
     NotEnabled: (409, "not-enabled"),
     AttributesError: (409, "attributes-unusable"),

@@ -39,7 +39,7 @@ SAID = "quagmirelle"
 """In every turn of the session, in its end's reason, and in a dead letter."""
 WRITTEN = "obstrepant"
 """In everything that people write about it."""
-SUE = Person("sue", PersonRole.SUPERVISOR)
+SUE = Person("sue", PersonRole.SUPERVISOR, all_teams=True)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -31,13 +31,14 @@ def fill(store: Store, sessions: int = 3) -> None:
 def person(store: Store, name: str, role: PersonRole, team: str | None = None) -> Person:
     """Create an account; a counsellor's is Noor's."""
     speaker = store.privacy.pseudonym(NOOR) if role is PersonRole.COUNSELLOR else None
-    made = Person(name, role, team, speaker)
+    all_teams = role is PersonRole.SUPERVISOR and team is None
+    made = Person(name, role, team, speaker, all_teams=all_teams)
     People(store).add(made, None)
     return made
 
 
 def supervisor(store: Store, name: str = "sue", team: str | None = "north") -> Person:
-    """Create a supervisor of a team."""
+    """Create a supervisor of a team; without one, of all teams."""
     return person(store, name, PersonRole.SUPERVISOR, team)
 
 

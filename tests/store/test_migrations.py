@@ -211,6 +211,28 @@ def test_sessions_without_an_approach_have_sql_null(store: Store) -> None:
         assert connection.scalars(query).all() == ["s"]
 
 
+OLD_PERSON = """
+INSERT INTO people (name, role, team, created_at)
+VALUES (:name, :role, :team, '2026-01-05 10:00:00+00:00')
+"""
+
+
+def test_supervisors_without_a_team_keep_reading_all_teams(empty_url: str, opened: Opened) -> None:
+    store = opened(empty_url)
+    schema.upgrade(store, "0015")
+    with store.engine.begin() as connection:
+        for name, role, team in (
+            ("pat", "supervisor", None),
+            ("sue", "supervisor", "north"),
+            ("ana", "analyst", None),
+        ):
+            values = {"name": name, "role": role, "team": team}
+            connection.execute(sa.text(OLD_PERSON), values)
+    schema.upgrade(store)
+    flags = {row["name"]: row["all_teams"] for row in rows(store, tables.people)}
+    assert flags == {"pat": True, "sue": False, "ana": False}
+
+
 def test_migrations_do_not_import_the_current_tables() -> None:
     scripts = sorted(Path(migrations.__path__[0], "versions").glob("0*.py"))
     assert len(scripts) >= 10

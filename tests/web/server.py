@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from tests.store.databases import open_store
 
 PATIENCE = 120.0
 PERSONS = (
-    Person("sue", PersonRole.SUPERVISOR),
+    Person("sue", PersonRole.SUPERVISOR, all_teams=True),
     Person("nora", PersonRole.SUPERVISOR, team="north"),
     Person("sam", PersonRole.SUPERVISOR, team="south"),
     Person("cleo", PersonRole.COUNSELLOR, speaker="cleo@example.org"),
@@ -161,7 +161,7 @@ class Web:
         people = People(self.store)
         speaker = self.store.privacy.pseudonym(person.speaker) if person.speaker else None
         if people.find(person.name) is None:
-            people.add(Person(person.name, person.role, person.team, speaker), None)
+            people.add(replace(person, speaker=speaker), None)
         return people.create_token(person.name, secrets.token_hex(4))
 
 

@@ -10,9 +10,9 @@ import pytest
 from stream_app.store.people import People
 from stream_app.store.repository import open_store
 from stream_app.web import health as module
-from stream_app.web.auth import hash_password
 from stream_app.web.health import WebHealth
 from stream_app.web.live_hub import Hub
+from stream_app.web.passwords import hash_password
 from stream_app.worker.broker import free_port
 from tests.web.server import Web
 

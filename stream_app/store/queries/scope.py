@@ -39,3 +39,5 @@ class Scope:
 
 
 ALL_SESSIONS = Scope()
+NO_SESSIONS = Scope(team="", speaker="")
+"""No event can have an empty team or speaker."""

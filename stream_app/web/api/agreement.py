@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import disputes
 from stream_app.store.disputes import DisputeCount
+from stream_app.store.people import Right
 from stream_app.web import agreement
 from stream_app.web.agreement import Agreement
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Member
+from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(prefix="/agreement", tags=["agreement"])
@@ -27,6 +28,7 @@ class BundleAgreement:
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def agreement_of_bundle(
     services: ServicesDep,
     person: Member,  # noqa: ARG001  # checks the role

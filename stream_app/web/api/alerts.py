@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.contracts.scores import Severity
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import ActionKind, AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.pages import Page
 from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
-from stream_app.web.auth import Member, Supervisor
+from stream_app.web.auth import Member, Supervisor, needs
 from stream_app.web.live_hub import AlertActionMessage
 from stream_app.web.services import Services, ServicesDep
 
@@ -70,6 +70,7 @@ class RulePrecision:
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_alerts(
     services: ServicesDep,
     person: Member,
@@ -91,6 +92,7 @@ def list_alerts(
 
 
 @router.get("/precision")
+@needs(Right.READ_SCORES)
 def precision_of_rules(services: ServicesDep, person: Member) -> list[RulePrecision]:
     """Precision of each rule, from the reasons given when acknowledging and resolving alerts.
 
@@ -103,6 +105,7 @@ def precision_of_rules(services: ServicesDep, person: Member) -> list[RulePrecis
 
 
 @router.get("/{episode_id}")
+@needs(Right.READ_SCORES)
 def one_alert(services: ServicesDep, person: Member, episode_id: EpisodeId) -> AlertRead:
     """One alert with its transitions and all actions on it."""
     found = alerts.one(services.store, person.scope, episode_id)
@@ -112,6 +115,7 @@ def one_alert(services: ServicesDep, person: Member, episode_id: EpisodeId) -> A
 
 
 @router.post("/{episode_id}/acknowledge")
+@needs(Right.ACT)
 def acknowledge(
     services: ServicesDep,
     person: Supervisor,
@@ -130,6 +134,7 @@ def acknowledge(
 
 
 @router.post("/{episode_id}/resolve")
+@needs(Right.ACT)
 def resolve(
     services: ServicesDep, person: Supervisor, episode_id: EpisodeId, resolution: Resolution
 ) -> AlertRead:
@@ -140,6 +145,7 @@ def resolve(
 
 
 @router.post("/{episode_id}/note")
+@needs(Right.ACT)
 def note(
     services: ServicesDep, person: Supervisor, episode_id: EpisodeId, new: NewNote
 ) -> AlertRead:
@@ -149,7 +155,7 @@ def note(
 
 def redact_for(person: Person, alert: AlertRead) -> AlertRead:
     """Remove what this person may not see: only supervisors see notes, analysts see no names."""
-    if person.role is PersonRole.SUPERVISOR:
+    if person.role is PersonRole.SUPERVISOR and person.reads_transcripts:
         return alert
     named = person.role is not PersonRole.ANALYST
     actions = [
@@ -189,4 +195,4 @@ def _act(
         alert.session_id.encode(),
         msgspec.json.encode(message),
     )
-    return alert
+    return redact_for(person, alert)

@@ -11,11 +11,11 @@ from stream_app.analytics import attributes, extra
 from stream_app.analytics.result import Analysis
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.queries.scope import Scope
 from stream_app.web import agreement_words
 from stream_app.web.api.fields import Identifier, Moment, Team
-from stream_app.web.auth import require_role
+from stream_app.web.auth import needs, require_role
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
 
@@ -35,6 +35,7 @@ class QuestionRead:
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_questions(person: AnalysisReader) -> list[QuestionRead]:  # noqa: ARG001  # the role
     """The questions and their measures."""
     extra.require()
@@ -44,6 +45,7 @@ def list_questions(person: AnalysisReader) -> list[QuestionRead]:  # noqa: ARG00
 
 
 @router.get("/{question}", responses=problem_responses(404, 409))
+@needs(Right.READ_SCORES)
 def answer_question(
     services: ServicesDep,
     person: AnalysisReader,
@@ -87,11 +89,8 @@ def answer_question(
     known = QUESTIONS[question].measures
     if not set(measure or ()) <= set(known):
         raise HTTPException(404, f"{question} has the measures {', '.join(known) or '(none)'}")
-    own = person.scope.team
-    if own is not None and team not in (None, own):
-        raise HTTPException(403, "this team is outside the own scope")
     asked = Asked(
-        scope=Scope(team=own or team),
+        scope=Scope(team=person.chosen_team(team)),
         since=since,
         until=until,
         measures=tuple(measure or ()),

@@ -6,15 +6,17 @@ from fastapi import APIRouter, Query
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction, AuditEntry
+from stream_app.store.people import Right
 from stream_app.store.queries.pages import Page
 from stream_app.web.api.fields import Cursor, Identifier, Limit
-from stream_app.web.auth import Admin
+from stream_app.web.auth import Admin, needs
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(tags=["account"])
 
 
 @router.get("/audit")
+@needs(Right.READ_AUDIT)
 def audit_trail(
     services: ServicesDep,
     person: Admin,  # noqa: ARG001  # checks the role

@@ -10,9 +10,10 @@ from pydantic import Field
 
 from stream_app.inference.bundle import MANIFEST, Manifest
 from stream_app.settings import Settings
+from stream_app.store.people import Right
 from stream_app.store.queries import bundles
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Member
+from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep
 
 CARD = "MODEL_CARD.md"
@@ -46,6 +47,7 @@ class BundleRead:
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_bundles(services: ServicesDep, person: Member) -> list[BundleSummary]:  # noqa: ARG001
     """All bundles that have scored sessions here, newest first."""
     return [
@@ -55,6 +57,7 @@ def list_bundles(services: ServicesDep, person: Member) -> list[BundleSummary]: 
 
 
 @router.get("/{bundle}")
+@needs(Right.READ_SCORES)
 def one_bundle(
     services: ServicesDep,
     person: Member,  # noqa: ARG001  # checks the role

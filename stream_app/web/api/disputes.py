@@ -7,10 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.store import disputes
 from stream_app.store.disputes import Decision, Dispute
-from stream_app.store.people import PersonRole
+from stream_app.store.people import PersonRole, Right
 from stream_app.web.api.fields import Identifier, Note
 from stream_app.web.api.ratings import MAX_SEQ
-from stream_app.web.auth import Counsellor, Reader, Supervisor
+from stream_app.web.auth import Counsellor, Reader, Supervisor, needs
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 
@@ -41,6 +41,7 @@ class Answer(BaseModel):
 
 
 @router.post("")
+@needs(Right.ACT)
 def dispute(services: ServicesDep, person: Counsellor, new: NewDispute) -> Dispute:
     """Dispute a score of one of your own turns. The score does not change."""
     with as_http_errors():
@@ -50,6 +51,7 @@ def dispute(services: ServicesDep, person: Counsellor, new: NewDispute) -> Dispu
 
 
 @router.get("")
+@needs(Right.READ_TEXT)
 def list_disputes(
     services: ServicesDep,
     person: Reader,
@@ -68,6 +70,7 @@ def list_disputes(
 
 
 @router.post("/{dispute_id}/decide")
+@needs(Right.ACT, Right.READ_TEXT)
 def answer_dispute(
     services: ServicesDep, person: Supervisor, dispute_id: Identifier, answer: Answer
 ) -> Dispute:

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from stream_app import __version__
 from stream_app.web.api.events import EVENT_COMPONENTS
 from stream_app.web.api.examples import EXAMPLES
-from stream_app.web.auth import COOKIE
+from stream_app.web.cookie_sessions import COOKIE, SECURE_COOKIE
 from stream_app.web.problems import Problem, problem_responses
 
 REF: Final = "#/components/schemas/{model}"
@@ -85,8 +85,8 @@ SECURITY: Final = {
         "type": "apiKey",
         "in": "cookie",
         "name": COOKIE,
-        "description": "For the console's own pages: set by signing in. Requests that change "
-        "something must come from the same site.",
+        "description": f"For the console's own pages: set by signing in, over HTTPS as "
+        f"`{SECURE_COOKIE}`. Requests that change something must come from the same site.",
     },
 }
 

@@ -14,9 +14,9 @@ from starlette.concurrency import run_in_threadpool
 from stream_app.contracts.events import MAX_EVENT_BYTES, Event, decode
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.errors import BrokerUnavailable, ContractError
-from stream_app.store.people import IngestScope
+from stream_app.store.people import IngestScope, Right
 from stream_app.web import batch_body, ingest_scope
-from stream_app.web.auth import Sender
+from stream_app.web.auth import Sender, needs
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
 
@@ -96,6 +96,7 @@ _BODY: Final = {
 
 
 @router.post("", status_code=202, openapi_extra=_BODY, responses=problem_responses(413, 415))
+@needs(Right.SEND_EVENTS)
 async def send_events(request: Request, services: ServicesDep, person: Sender) -> BatchResult:
     """Send events to Kafka, keyed by session, in the order of the batch.
 

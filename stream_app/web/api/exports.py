@@ -10,11 +10,11 @@ from fastapi.responses import StreamingResponse
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
+from stream_app.store.people import Person, Right
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import SessionFilter
 from stream_app.web.api.fields import Identifier, Moment, Team
-from stream_app.web.auth import Exporter
+from stream_app.web.auth import Exporter, needs
 from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
 from stream_app.web.exports.formats import MEDIA_TYPES, Format, encode
@@ -74,6 +74,7 @@ def _file(
     response_class=StreamingResponse,
     responses=_file(list(MEDIA_TYPES.values()), SESSIONS),
 )
+@needs(Right.READ_SCORES)
 def export_sessions(
     services: ServicesDep,
     person: Exporter,
@@ -91,6 +92,7 @@ def export_sessions(
     response_class=StreamingResponse,
     responses=_file(list(MEDIA_TYPES.values()), turn_columns([], with_text=True), _OF_HEADS),
 )
+@needs(Right.READ_SCORES)
 def export_turns(
     services: ServicesDep,
     person: Exporter,
@@ -109,6 +111,7 @@ def export_turns(
 
 
 @router.get("/convokit", response_class=StreamingResponse, responses=_file(["application/zip"]))
+@needs(Right.READ_SCORES)
 def export_convokit(
     services: ServicesDep,
     person: Exporter,
@@ -127,7 +130,7 @@ def export_convokit(
 
 def _with_text(person: Person, asked: bool) -> bool:
     if asked and not person.reads_transcripts:
-        raise HTTPException(403, f"the role {person.role.value} may not read transcripts")
+        raise HTTPException(403, "this role or token may not read transcripts")
     return asked
 
 

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from stream_app.store.people import Right
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Reader
+from stream_app.web.auth import Reader, needs
 from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import Feedback
 from stream_app.web.http_errors import as_http_errors
@@ -16,6 +17,7 @@ router = APIRouter(prefix="/sessions", tags=["feedback"])
 
 
 @router.get(f"/{SESSION_ID}/feedback")
+@needs(Right.READ_TEXT)
 def feedback_on_session(
     services: ServicesDep,
     person: Reader,

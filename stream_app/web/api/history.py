@@ -8,11 +8,12 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from stream_app.contracts.scores import SessionStatus
+from stream_app.store.people import Right
 from stream_app.store.queries import sessions
 from stream_app.store.queries.pages import Page
 from stream_app.store.queries.sessions import Mechanism, Order, SessionCard, SessionFilter
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
-from stream_app.web.auth import Member
+from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(tags=["sessions"])
@@ -34,6 +35,7 @@ class SessionPoint:
 
 
 @router.get("/history")
+@needs(Right.READ_SCORES)
 def history(
     services: ServicesDep,
     person: Member,

@@ -9,9 +9,9 @@ import anyio
 from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.web.api.fields import Identifier, Team
-from stream_app.web.auth import Member, NotSignedIn, current_person
+from stream_app.web.auth import Member, NotSignedIn, current_person, needs
 from stream_app.web.live_hub import Hub, Subscription
 from stream_app.web.services import Services, ServicesDep
 
@@ -49,6 +49,7 @@ _STREAM: Final[dict[int | str, Any]] = {
 
 
 @router.get("/live", response_class=EventSourceResponse, responses=_STREAM)
+@needs(Right.READ_SCORES)
 async def live(
     request: Request,
     services: ServicesDep,

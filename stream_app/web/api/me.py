@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from stream_app.store.people import PersonRole
-from stream_app.web.auth import CurrentPerson
+from stream_app.store.people import PersonRole, Right
+from stream_app.web.auth import CurrentPerson, needs
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(tags=["account"])
@@ -19,9 +19,14 @@ class Me:
 
     name: str
     role: PersonRole
-    team: Annotated[str | None, Field(description="A supervisor's team; null = all teams")]
+    team: Annotated[str | None, Field(description="A supervisor's team")]
+    all_teams: Annotated[bool, Field(description="Whether a supervisor reads all teams")]
     speaker: Annotated[str | None, Field(description="A counsellor's pseudonym in sessions")]
-    reads_transcripts: Annotated[bool, Field(description="Whether this role may read transcripts")]
+    reads_transcripts: Annotated[bool, Field(description="Whether you may read transcripts")]
+    rights: Annotated[
+        list[Right] | None,
+        Field(description="What the token may do; null = everything that the role may"),
+    ]
     live: Annotated[
         bool, Field(description="Whether live events arrive, that is, the broker is available")
     ]
@@ -31,14 +36,19 @@ class Me:
 
 
 @router.get("/me")
+@needs()
 def me(services: ServicesDep, person: CurrentPerson) -> Me:
     """The signed-in account."""
     return Me(
         name=person.name,
         role=person.role,
         team=person.team,
+        all_teams=person.all_teams,
         speaker=person.speaker,
         reads_transcripts=person.reads_transcripts,
+        rights=None
+        if person.rights is None
+        else sorted(person.rights, key=lambda right: right.value),
         live=services.hub.live,
         live_position=services.hub.position,
     )

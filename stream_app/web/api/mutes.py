@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Mute
-from stream_app.store.people import Person
+from stream_app.store.people import Person, Right
 from stream_app.store.queries.routing import read_routing
 from stream_app.web.api.fields import NO_NUL, Identifier, Moment
-from stream_app.web.auth import Supervisor
+from stream_app.web.auth import Supervisor, needs
 from stream_app.web.services import Services, ServicesDep
 
 MAX_MINUTES = 60 * 24 * 30
@@ -63,20 +63,24 @@ class NewMute(BaseModel):
 
 
 @router.get("")
+@needs(Right.READ_TEXT)
 def list_mutes(services: ServicesDep, person: Supervisor) -> list[Mute]:
     """Active mutes that affect alerts within your access scope."""
     return alert_actions.mutes_in_force(services.store, person.scope)
 
 
 @router.post("", status_code=201)
+@needs(Right.ACT)
 def mute(services: ServicesDep, person: Supervisor, new: NewMute) -> Mute:
     """Mute a rule, a session or a team. Its alerts are still listed, marked as muted."""
-    _check_scope(services, person, new)
+    team = person.chosen_team(new.team)
+    if new.session_id is not None:
+        _check_session(services, person, new.session_id)
     return alert_actions.create_mute(
         services.store,
         rule=new.rule,
         session_id=new.session_id,
-        team=person.team if new.session_id is None and new.team is None else new.team,
+        team=team if new.session_id is None else new.team,
         until=new.end(datetime.now(UTC)),
         reason=new.reason,
         person=person.name,
@@ -84,6 +88,7 @@ def mute(services: ServicesDep, person: Supervisor, new: NewMute) -> Mute:
 
 
 @router.delete("/{mute_id}")
+@needs(Right.ACT, Right.READ_TEXT)
 def end_mute(
     services: ServicesDep,
     person: Supervisor,
@@ -93,11 +98,8 @@ def end_mute(
     return alert_actions.end_mute(services.store, person.scope, mute_id)
 
 
-def _check_scope(services: Services, person: Person, new: NewMute) -> None:
-    """A team's supervisor may mute only that team and its sessions."""
-    if person.team is not None and new.team not in (None, person.team):
-        raise HTTPException(403, "you may not mute another team")
-    if new.session_id is not None:
-        found = read_routing(services.store, [new.session_id]).get(new.session_id)
-        if found is None or person.scope.team not in (None, found.team):
-            raise HTTPException(404, "no such session")
+def _check_session(services: Services, person: Person, session_id: str) -> None:
+    """A team's supervisor may mute only sessions of that team."""
+    found = read_routing(services.store, [session_id]).get(session_id)
+    if found is None or person.scope.team not in (None, found.team):
+        raise HTTPException(404, "no such session")

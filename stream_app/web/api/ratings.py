@@ -6,10 +6,10 @@ from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.store import calibration_samples, ratings
-from stream_app.store.people import PersonRole
+from stream_app.store.people import PersonRole, Right
 from stream_app.store.ratings import Judgement, Rating
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Reader
+from stream_app.web.auth import Reader, needs
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 
@@ -44,6 +44,7 @@ class NewRating(BaseModel):
 
 
 @router.post("")
+@needs(Right.ACT)
 def give_rating(services: ServicesDep, person: Reader, new: NewRating) -> Rating:
     """Rate a head, replacing your earlier rating of it.
 
@@ -59,6 +60,7 @@ def give_rating(services: ServicesDep, person: Reader, new: NewRating) -> Rating
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_ratings(
     services: ServicesDep,
     person: Reader,
@@ -69,6 +71,7 @@ def list_ratings(
 
 
 @router.delete("/{rating_id}", status_code=204)
+@needs(Right.ACT)
 def take_back_rating(services: ServicesDep, person: Reader, rating_id: Identifier) -> None:
     """Delete one of your ratings. Ratings of calibration samples cannot be deleted."""
     with as_http_errors():

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, HTTPException, Path
+from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.contracts.events import Role
@@ -15,11 +15,11 @@ from stream_app.store.calibration_samples import (
     CalibrationSample,
     NewCalibrationSample,
 )
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.web import blind_rating, calibration_report
 from stream_app.web.api.alerts import HIDDEN_NAME
 from stream_app.web.api.fields import NO_NUL, Identifier
-from stream_app.web.auth import Supervisor, require_role
+from stream_app.web.auth import Supervisor, needs, require_role
 from stream_app.web.calibration_report import Report
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
@@ -97,21 +97,20 @@ def redact_for(person: Person, sample: CalibrationSample) -> CalibrationSample:
 
 
 @router.post("", status_code=201)
+@needs(Right.ACT)
 def draw_sample(
     services: ServicesDep, person: Supervisor, asked: SampleRequest
 ) -> CalibrationSample:
     """Draw counsellor turns at random, each combination of levels about equally often."""
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
-    if person.team is not None and asked.team not in (None, person.team):
-        raise HTTPException(403, "you may draw only from your own team")
-    new = NewCalibrationSample(
-        asked.title, asked.bundle, person.team or asked.team, asked.size, seed
-    )
+    team = person.chosen_team(asked.team)
+    new = NewCalibrationSample(asked.title, asked.bundle, team, asked.size, seed)
     with as_http_errors():
         return calibration_samples.draw(services.store, person, new)
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_samples(services: ServicesDep, person: ReportReader) -> list[CalibrationSample]:
     """The newest 100 samples."""
     return [
@@ -121,6 +120,7 @@ def list_samples(services: ServicesDep, person: ReportReader) -> list[Calibratio
 
 
 @router.get("/{sample_id}")
+@needs(Right.READ_SCORES)
 def one_sample(services: ServicesDep, person: ReportReader, sample_id: Identifier) -> Progress:
     """One sample, with your progress and that of the other raters."""
     with as_http_errors():
@@ -136,6 +136,7 @@ def one_sample(services: ServicesDep, person: ReportReader, sample_id: Identifie
 
 
 @router.get("/{sample_id}/turns/{place}")
+@needs(Right.READ_TEXT)
 def turn_of_sample(
     services: ServicesDep, person: Supervisor, sample_id: Identifier, place: Place
 ) -> BlindTurn:
@@ -147,6 +148,7 @@ def turn_of_sample(
 
 
 @router.post("/{sample_id}/turns/{place}")
+@needs(Right.ACT, Right.READ_TEXT)
 def rate_turn_of_sample(
     services: ServicesDep,
     person: Supervisor,
@@ -163,6 +165,7 @@ def rate_turn_of_sample(
 
 
 @router.get("/{sample_id}/report")
+@needs(Right.READ_SCORES)
 def report_on_sample(services: ServicesDep, person: ReportReader, sample_id: Identifier) -> Report:
     """Agreement by head, confusion matrices, and the turns on which raters differ most.
 

@@ -8,14 +8,14 @@ from fastapi import APIRouter, HTTPException, Path, Query
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.queries import history, sessions, transcripts
 from stream_app.store.queries.history import TurnPoint
 from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
 from stream_app.store.queries.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.queries.transcripts import TurnRead
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
-from stream_app.web.auth import Member
+from stream_app.web.auth import Member, needs
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
@@ -25,6 +25,7 @@ SessionId = Annotated[Identifier, Path(description="The session's id, as in its 
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_sessions(
     services: ServicesDep,
     person: Member,
@@ -64,6 +65,7 @@ def list_sessions(
 
 
 @router.get(f"/{SESSION_ID}/turns")
+@needs(Right.READ_SCORES)
 def turns_of_session(
     services: ServicesDep,
     person: Member,
@@ -92,6 +94,7 @@ def turns_of_session(
 
 
 @router.get(f"/{SESSION_ID}/history")
+@needs(Right.READ_SCORES)
 def history_of_session(
     services: ServicesDep,
     person: Member,
@@ -106,6 +109,7 @@ def history_of_session(
 
 
 @router.get(f"/{SESSION_ID}")
+@needs(Right.READ_SCORES)
 def one_session(services: ServicesDep, person: Member, session_id: SessionId) -> SessionCard:
     """One session with its current aggregates and its risk after each counsellor turn."""
     return redact_for(person, _card(services, person, session_id))

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import PersonRole
+from stream_app.store.people import PersonRole, Right
 from stream_app.store.queries import counsellors, turn_levels
 from stream_app.store.queries.counsellors import Counsellor
 from stream_app.store.queries.pages import Page
 from stream_app.store.queries.scope import Scope
 from stream_app.web.api.fields import Cursor, Identifier, Limit
-from stream_app.web.auth import Reader
+from stream_app.web.auth import Reader, needs
 from stream_app.web.services import ServicesDep
 from stream_app.web.trends import MIN_SESSIONS, WEEKS, Trend, trends
 
@@ -40,6 +40,7 @@ class SpeakerRead:
 
 
 @router.get("")
+@needs(Right.READ_SCORES)
 def list_speakers(
     services: ServicesDep, person: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[Counsellor]:
@@ -48,6 +49,7 @@ def list_speakers(
 
 
 @router.get("/{speaker}")
+@needs(Right.READ_SCORES)
 def one_speaker(
     services: ServicesDep,
     person: Reader,

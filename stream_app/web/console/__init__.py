@@ -9,6 +9,8 @@ from stream_app.web.console import (
     disputes,
     feedback,
     inbox,
+    own_password,
+    readers,
     session,
     teams,
     wall,
@@ -17,7 +19,20 @@ from stream_app.web.console.error_pages import add_error_pages
 from stream_app.web.console.rendering import STATIC
 
 router = APIRouter()
-for part in (account, wall, session, inbox, feedback, counsellor, calibration, disputes, teams):
+PARTS = (
+    account,
+    own_password,
+    wall,
+    session,
+    readers,
+    inbox,
+    feedback,
+    counsellor,
+    calibration,
+    disputes,
+    teams,
+)
+for part in PARTS:
     router.include_router(part.router)
 
 __all__ = ["STATIC", "add_error_pages", "router"]

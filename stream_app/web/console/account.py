@@ -1,13 +1,20 @@
 """Signing in and out, and the choice of appearance."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from stream_app.web.auth import SIGN_IN, authenticate, require_same_site
+from stream_app.web.auth import (
+    SIGN_IN,
+    address_of_client,
+    authenticate,
+    new_sign_in,
+    remember_sign_in,
+    require_same_site,
+)
 from stream_app.web.console.rendering import APPEARANCE, APPEARANCES, render
+from stream_app.web.security import is_https
 from stream_app.web.services import ServicesDep
 
 YEAR = 365 * 24 * 3600
@@ -30,18 +37,16 @@ async def sign_in(
     to: Annotated[str, Form()] = "/",
 ) -> Response:
     """Sign in and redirect to the page that was requested."""
-    address = request.client.host if request.client else None
-    until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
+    address = address_of_client(request)
 
     def check_password() -> str | None:
         person = authenticate(services, name, password, address)
-        return services.people.sign_in(person.name, until) if person is not None else None
+        return new_sign_in(services, person.name) if person is not None else None
 
     token = await services.sign_in_queue.run(check_password)
     if token is None:
         return render(request, "sign_in.html", status=401, to=to, refused=True)
-    request.session.clear()
-    request.session[SIGN_IN] = token
+    remember_sign_in(request, token)
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -56,6 +61,7 @@ def sign_out(request: Request, services: ServicesDep) -> Response:
 
 @router.post("/appearance", dependencies=SAME_SITE)
 def appearance(
+    request: Request,
     services: ServicesDep,
     chosen: Annotated[str, Form()],
     to: Annotated[str, Form()] = "/",
@@ -69,7 +75,7 @@ def appearance(
             max_age=YEAR,
             samesite="strict",
             httponly=True,
-            secure=services.settings.web_https,
+            secure=is_https(request.scope, services.settings.web_https),
         )
     return answer
 

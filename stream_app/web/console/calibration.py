@@ -107,9 +107,8 @@ def draw(
         }
     )
     chosen = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
-    new = NewCalibrationSample(
-        asked.title, asked.bundle, person.team or asked.team, asked.size, chosen
-    )
+    own_team = person.chosen_team(asked.team)
+    new = NewCalibrationSample(asked.title, asked.bundle, own_team, asked.size, chosen)
     try:
         made = calibration_samples.draw(services.store, person, new)
     except StateConflict as problem:

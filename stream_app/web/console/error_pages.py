@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from stream_app.errors import StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
+from stream_app.store.people import OutsideTeam
 from stream_app.store.queries.pages import BadCursor
 from stream_app.web.auth import NotSignedIn
 from stream_app.web.console.rendering import address_of, render
@@ -63,6 +64,9 @@ def add_error_pages(app: FastAPI) -> None:
     app.add_exception_handler(ValidationError, lambda request, _: error_page(request, 422))
     for missing in (NoSuchAlert, NoSuchMute, BadCursor):
         app.add_exception_handler(missing, lambda request, _: error_page(request, 404))
+    app.add_exception_handler(
+        OutsideTeam, lambda request, problem: error_page(request, 403, str(problem))
+    )
     app.add_exception_handler(SignInQueueFull, _queue_full)
     app.add_exception_handler(StoreUnavailable, lambda request, _: error_page(request, 503))
     app.add_exception_handler(Exception, _internal_error)

@@ -11,12 +11,12 @@ from stream_app.contracts.scores import MECHANISMS, SessionStatus
 from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
+from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import alerts, bundle_info, sessions, transcripts
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.bundle_info import BundleInfo
 from stream_app.store.queries.sessions import SessionCard
-from stream_app.web import agreement
+from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
 from stream_app.web.console import evidence, reviews
@@ -25,6 +25,7 @@ from stream_app.web.console.rendering import live_address, render
 from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import Feedback
 from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.reader_assignment import Readers
 from stream_app.web.services import Services, ServicesDep
 
 PAGE_TURNS: Final = 200
@@ -129,6 +130,7 @@ def session(
         turns=shown,
         reviews=reviews.load_reviews(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
+        readers=_readers(services, person, session_id),
         agreements=agreement.of_bundle(services.store, top.card.bundle),
         dispute_counts=disputes.counts(services.store, top.card.bundle),
         page_turns=PAGE_TURNS,
@@ -192,6 +194,13 @@ def _feedback(services: Services, person: Person, top: SessionView) -> list[Feed
     if top.card.status is SessionStatus.OPEN or top.page:
         return []
     return loading.session_feedback(services.store, person, top.card.session_id)
+
+
+def _readers(services: Services, person: Person, session_id: str) -> Readers | None:
+    """For supervisors, who assign sessions."""
+    if person.role is not PersonRole.SUPERVISOR:
+        return None
+    return reader_assignment.readers(services, person, session_id)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:

@@ -167,7 +167,7 @@ def test_rows_are_read_in_small_pages(web: Web, monkeypatch: pytest.MonkeyPatch)
     """Sessions and turns that do not fit on one page are read in several small pages."""
     monkeypatch.setattr(paging, "SESSIONS_PER_PAGE", 2)
     monkeypatch.setattr(paging, "TURNS_PER_PAGE", 4)
-    sue = Person("sue", PersonRole.SUPERVISOR)
+    sue = Person("sue", PersonRole.SUPERVISOR, all_teams=True)
     chosen = SessionFilter(domain="counselling")
     pages = list(paging.turn_rows(web.store, sue, chosen, with_text=False))
     assert len(pages) > 3

@@ -27,7 +27,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, As
     url = databases.sqlite(tmp_path_factory.mktemp("paging") / "rapport.db")
     store = open_store(url)
     prepare(store)
-    People(store).add(Person("sue", PersonRole.SUPERVISOR), None)
+    People(store).add(Person("sue", PersonRole.SUPERVISOR, all_teams=True), None)
     token = People(store).create_token("sue", "test")
     chosen = Settings().model_copy(update={"database_url": SecretStr(url)})
     app = httpx.ASGITransport(bootstrap.web(chosen))  # without its lifespan: no broker is needed

@@ -26,7 +26,7 @@ def get(tmp_path: Path) -> Iterator[Get]:
         update={"database_url": SecretStr(databases.sqlite(tmp_path / "rapport.db"))}
     )
     store = bootstrap.store(chosen)
-    People(store).add(Person("sue", PersonRole.SUPERVISOR), None)
+    People(store).add(Person("sue", PersonRole.SUPERVISOR, all_teams=True), None)
     token = People(store).create_token("sue", "test")
     app = httpx.ASGITransport(bootstrap.web(chosen), raise_app_exceptions=False)
 

@@ -23,7 +23,7 @@ from stream_app.core.pipeline import Pipeline, Source, receive
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from stream_app.store.people import People
-from stream_app.web.auth import hash_password
+from stream_app.web.passwords import hash_password
 from stream_app.worker.topics import client_options, declare_topics
 from tests.web.server import Web
 

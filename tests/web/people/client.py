@@ -10,8 +10,9 @@ from fastapi import FastAPI
 class Client:
     """Sends requests with a person's token."""
 
-    def __init__(self, app: FastAPI, token: str) -> None:
+    def __init__(self, app: FastAPI, token: str, address: str = "http://rapport.test") -> None:
         self._app = app
+        self._address = address
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def get(self, path: str, **options: Any) -> httpx.Response:
@@ -30,7 +31,7 @@ class Client:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self._app)
             async with httpx.AsyncClient(
-                transport=transport, base_url="http://rapport.test", headers=self._headers
+                transport=transport, base_url=self._address, headers=self._headers
             ) as client:
                 return await client.request(method, path, **options)
 

@@ -63,3 +63,27 @@ def test_a_supervisor_of_the_team_assigns_a_session_and_withdraws_it(as_: As) ->
 @pytest.mark.parametrize("name", ["nobody", "sue", "ana", "pump"])
 def test_only_counsellors_get_sessions_assigned(as_: As, name: str) -> None:
     assert as_("sue").put(f"/api/v1/sessions/taken/readers/{name}").status_code == 404
+
+
+@pytest.mark.usefixtures("taken")
+def test_a_supervisor_assigns_and_withdraws_with_the_forms_of_the_page(as_: As) -> None:
+    page = as_("sue").get("/sessions/taken").text
+    assert "<option>olu</option>" in page
+    assert "Withdraw from" not in page
+    assigned = as_("sue").post("/sessions/taken/readers", data={"name": "olu"})
+    assert assigned.headers["location"] == "/sessions/taken#readers"
+    assert statuses(as_, "olu") == [200] * 3
+    page = as_("sue").get("/sessions/taken").text
+    assert "<option>olu</option>" not in page
+    assert 'aria-label="Withdraw from olu"' in page
+    as_("sue").post("/sessions/taken/readers/withdraw", data={"name": "olu"})
+    assert statuses(as_, "olu") == [404] * 3
+
+
+@pytest.mark.usefixtures("taken")
+@pytest.mark.parametrize(("name", "status"), [("noor", 403), ("ana", 403), ("sam", 404)])
+def test_only_supervisors_of_the_team_can_use_the_forms(as_: As, name: str, status: int) -> None:
+    for form in ("readers", "readers/withdraw"):
+        answer = as_(name).post(f"/sessions/taken/{form}", data={"name": "olu"})
+        assert answer.status_code == status
+    assert 'id="readers"' not in as_("noor").get("/sessions/taken").text

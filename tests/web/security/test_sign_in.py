@@ -21,7 +21,7 @@ from stream_app.settings import Settings
 from stream_app.store.people import People, PersonRole
 from stream_app.store.repository import Store
 from stream_app.store.sign_in_throttle import SignInThrottle, TooManyAttempts
-from stream_app.web.auth import hash_password
+from stream_app.web.passwords import hash_password
 from tests.web.people.conftest import As
 from tests.web.server import serving
 
@@ -95,7 +95,7 @@ def test_account_changes_are_audited(filled: Store, as_: As) -> None:
     assert [each["detail"] for each in reversed(trail)] == [
         "added eve as admin",
         "new password for eve",
-        "new token for eve: laptop",
+        "new token for eve: laptop, read-scores, 1 days",
         "revoked tokens of eve: laptop",
         "disabled eve",
     ]

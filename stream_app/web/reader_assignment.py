@@ -1,0 +1,69 @@
+"""Which counsellors a supervisor can let read a session, and doing so; every change is audited."""
+
+from dataclasses import dataclass
+
+from stream_app.store import assignments, audit
+from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.queries import sessions
+from stream_app.store.scored_turns import NotFound
+from stream_app.web.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Accounts of the team's counsellors, by whether a session is assigned to them."""
+
+    assigned: list[str]
+    others: list[str]
+
+
+def readers(services: Services, person: Person, session_id: str) -> Readers:
+    """The counsellors that a session is assigned to, and those it could be assigned to."""
+    speakers = set(assignments.assigned(services.store, session_id))
+    known = [each for each in services.people.all() if each.speaker and _of_team(person, each)]
+    return Readers(
+        [each.name for each in known if each.speaker in speakers],
+        [each.name for each in known if each.speaker not in speakers],
+    )
+
+
+def assign(services: Services, person: Person, session_id: str, name: str) -> None:
+    """Let a counsellor read a session.
+
+    Raises:
+        NotFound: the session or the account is outside the supervisor's scope.
+    """
+    speaker = _speaker(services, person, session_id, name)
+    assignments.assign(services.store, session_id, speaker, person.name)
+    audit.record(services.store, person.name, AuditAction.ASSIGN, session_id, f"to {name}")
+
+
+def withdraw(services: Services, person: Person, session_id: str, name: str) -> None:
+    """Delete a counsellor's assignment.
+
+    Raises:
+        NotFound: the session or the account is outside the supervisor's scope.
+    """
+    speaker = _speaker(services, person, session_id, name)
+    assignments.withdraw(services.store, session_id, speaker)
+    detail = f"no longer to {name}"
+    audit.record(services.store, person.name, AuditAction.ASSIGN, session_id, detail)
+
+
+def _speaker(services: Services, person: Person, session_id: str, name: str) -> str:
+    """The pseudonym of a counsellor's account."""
+    if sessions.one(services.store, person.scope, session_id) is None:
+        raise NotFound("no such session")
+    found = services.people.find(name)
+    if found is None or not _of_team(person, found):
+        raise NotFound("no such counsellor in your team")
+    if found.speaker is None:
+        raise NotFound("this account has no speaker id: `rapport people add --speaker`")
+    return found.speaker
+
+
+def _of_team(person: Person, other: Person) -> bool:
+    """Whether a supervisor may assign sessions to this account. Counsellors may have no team."""
+    own = person.all_teams or other.team in (None, person.team)
+    return other.role is PersonRole.COUNSELLOR and own
