@@ -8,7 +8,6 @@ __all__ = [
     "alerts",
     "bundle_info",
     "bundles",
-    "cohorts",
     "counsellors",
     "history",
     "pages",

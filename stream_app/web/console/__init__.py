@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from stream_app.web.console import (
     account,
+    analytics,
     calibration,
     counsellor,
     disputes,
@@ -17,7 +18,18 @@ from stream_app.web.console.error_pages import add_error_pages
 from stream_app.web.console.rendering import STATIC
 
 router = APIRouter()
-for part in (account, wall, session, inbox, feedback, counsellor, calibration, disputes, teams):
+for part in (
+    account,
+    wall,
+    session,
+    inbox,
+    feedback,
+    counsellor,
+    calibration,
+    disputes,
+    analytics,
+    teams,
+):
     router.include_router(part.router)
 
 __all__ = ["STATIC", "add_error_pages", "router"]
