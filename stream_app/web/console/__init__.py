@@ -10,6 +10,7 @@ from stream_app.web.console import (
     disputes,
     feedback,
     inbox,
+    past_sessions,
     session,
     teams,
     wall,
@@ -21,6 +22,7 @@ router = APIRouter()
 for part in (
     account,
     wall,
+    past_sessions,
     session,
     inbox,
     feedback,
