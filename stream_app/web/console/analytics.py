@@ -114,9 +114,9 @@ def _chosen(
     if person.team is not None and (cohort or team not in ("", person.team)):
         raise HTTPException(403, "this is outside the own scope")
     today = datetime.now(UTC).date()
-    last = _day(until) or today
+    last = as_day(until) or today
     return Chosen(
-        since=_day(since) or last - timedelta(weeks=WEEKS),
+        since=as_day(since) or last - timedelta(weeks=WEEKS),
         until=last,
         team=person.team or team or ALL,
         cohort=cohort,
@@ -124,7 +124,12 @@ def _chosen(
     )
 
 
-def _day(text: str) -> date | None:
+def as_day(text: str) -> date | None:
+    """The day, or None if the field is empty.
+
+    Raises:
+        HTTPException: 422 if there is no such day.
+    """
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:

@@ -19,6 +19,7 @@ from stream_app.web.exports.columns import Column, ColumnKind, Row
 
 OF_MECHANISMS: Final = ("empathy_index", "empathy_total", "low_empathy_risk", "answered_share")
 """Measures computed from the mechanisms: their agreement is that of the mechanisms."""
+HIDDEN: Final = "hidden"
 NOT_RATED: Final = "People do not rate this measure."
 COLUMNS: Final = [
     Column("measure", ColumnKind.TEXT, "As in the reporting views"),
@@ -37,11 +38,15 @@ COLUMNS: Final = [
 
 @dataclass(frozen=True)
 class Figure:
-    """``agreement``: sentences about how well people and the models agree on the measure."""
+    """``agreement``: sentences about how well people and the models agree on the measure.
+
+    ``missing``: what stands for a point without a value.
+    """
 
     title: str
     curves: list[Curve]
     agreement: list[str]
+    missing: str
 
     @property
     def unit(self) -> str:
@@ -66,11 +71,12 @@ class Figure:
     @property
     def n(self) -> int:
         """Sessions behind all shown points."""
-        return sum(point.n or 0 for curve in self.curves for point in curve.points)
+        points = [point for curve in self.curves for point in curve.points]
+        return sum(point.n or 0 for point in points if point.value is not None)
 
     @property
-    def hidden(self) -> int:
-        """Number of points about too few people."""
+    def without_value(self) -> int:
+        """Number of points without a value."""
         return sum(point.value is None for curve in self.curves for point in curve.points)
 
     @property
@@ -102,7 +108,7 @@ class Figure:
         return sorted(rows, key=lambda row: (row["x"], row["group"], row["bundle"]))
 
 
-def figures(store: Store, curves: Sequence[Curve]) -> Iterator[Figure]:
+def figures(store: Store, curves: Sequence[Curve], missing: str = HIDDEN) -> Iterator[Figure]:
     """One figure for each title and measure, in the order of the curves."""
     by: dict[tuple[str, str], list[Curve]] = {}
     for curve in curves:
@@ -110,7 +116,7 @@ def figures(store: Store, curves: Sequence[Curve]) -> Iterator[Figure]:
     for (title, measure), some in by.items():
         name = plain(measure) if title == measure else title
         known = [bundle for _, bundle in band_chart.models(some)]
-        yield Figure(sentence(name), some, agreement_on(store, measure, known))
+        yield Figure(sentence(name), some, agreement_on(store, measure, known), missing)
 
 
 def agreement_on(store: Store, measure: str, bundles: Sequence[str]) -> list[str]:
