@@ -37,7 +37,7 @@ def by_month(platform: Platform) -> dict[tuple[str, str], list[float]]:
 def test_the_curves_are_the_means_of_the_counsellors_own_sessions(platform: Platform) -> None:
     page = (
         platform.as_("cleo")
-        .get(f"/me/development?from=2026-01-01&to=2026-08-31&measure=empathy_index")
+        .get("/me/development?from=2026-01-01&to=2026-08-31&measure=empathy_index")
         .text
     )
     expected = by_month(platform)
