@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from stream_app.analytics.result import Curve, Point
 from stream_app.analytics.shown import ALL
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import PERCEIVED
 from stream_app.store.repository import Store
 from stream_app.store.tables import ROLLED_UP
 
@@ -26,11 +27,12 @@ _UNITS: Final = {
     "empathy_total": "sum of levels (0-6)",
     "reflection_to_question": "ratio",
     **dict.fromkeys(MECHANISMS, "level (0-2)"),
+    **dict.fromkeys(PERCEIVED, "probability (0-1)"),
 }
 MEASURES: Final[Mapping[str, str]] = {
     name: _UNITS.get(name, "share (0-1)") for name in (SESSIONS, *ROLLED_UP)
 }
-"""Units by measure; those not listed above are shares or probabilities."""
+"""Units by measure; those not listed above are shares."""
 EPOCH: Final = date(1970, 1, 1)
 WEEKS: Final = "calendar week"
 MONTHS: Final = "reporting month"

@@ -32,6 +32,8 @@ def chart(curves: Sequence[Curve]) -> Markup:
     if not shown:
         return Markup("")
     ends = [end for p in shown for end in (p.value, p.low, p.high) if end is not None]
+    if all(point.low is None for point in shown):
+        ends.append(0.0)  # counts
     ticks = axis_ticks.ticks(min(ends), max(ends))
     plot = _Plot(places[0], places[-1], ticks[0], ticks[-1])
     step = min((b - a for a, b in pairwise(places)), default=1.0)

@@ -50,6 +50,12 @@ def test_a_single_point_has_its_interval() -> None:
     assert "week 3: 0.5 [0.4, 0.6], n 20, one" in drawn
 
 
+def test_the_axis_of_counts_begins_at_zero() -> None:
+    counts = [Point(x, str(x), 40.0 + x, None, None, 40) for x in (0.0, 7.0)]
+    assert 'aria-hidden="true">0</text>' in chart([curve(*counts)])
+    assert 'aria-hidden="true">0</text>' not in chart([curve(point(0), point(7))])
+
+
 def test_nothing_is_drawn_if_everything_is_hidden() -> None:
     assert chart([curve(point(0, None), point(7, None))]) == ""
 
