@@ -355,6 +355,30 @@ def analyse(
     raise typer.Exit(1 if check and found.warnings else 0)
 
 
+@app.command()
+def report(
+    since: Annotated[datetime, typer.Option("--from", formats=DAY, help="First day.")],
+    until: Annotated[datetime, typer.Option("--to", formats=DAY, help="Last day.")],
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write.", dir_okay=False)
+    ] = Path("rapport-report.html"),
+    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+) -> None:
+    """Write one printable HTML file with curves, tables and analyses; see docs/analyses.md."""
+    from stream_app.analytics import extra
+
+    extra.require()
+    from stream_app.commands import report as command
+    from stream_app.web.report import Wanted
+
+    if until < since:
+        raise typer.BadParameter("--to is before --from")
+    wanted = Wanted(team, since.date(), until.date(), fewest_days)
+    size = command.run(_settings(), wanted, output)
+    typer.echo(f"{output}: {size // 1024} KiB")
+
+
 def _in_utc(day: datetime | None) -> datetime | None:
     return None if day is None else day.replace(tzinfo=UTC)
 

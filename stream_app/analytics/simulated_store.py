@@ -100,7 +100,11 @@ def _bundles(platform: Platform) -> Iterator[Row]:
         yield {
             "bundle": bundle,
             "digest": "0" * 64,
-            "manifest": {"name": bundle, "heads": msgspec.to_builtins(HEADS)},
+            "manifest": {
+                "name": bundle,
+                "synthetic": True,
+                "heads": msgspec.to_builtins(HEADS),
+            },
             "first_used_at": first.to_pydatetime(),
         }
 

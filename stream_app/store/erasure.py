@@ -108,23 +108,25 @@ def erase(
 
 
 def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:
-    """Delete a counsellor's baselines, and the pseudonym from the audit trail.
+    """Delete a counsellor's baselines and saved views, and the pseudonym from the audit trail.
 
     Returns the number of deleted rows by table.
     """
-    table, audit = tables.baselines, tables.audit
+    table, views, audit = tables.baselines, tables.saved_views, tables.audit
     pseudonym = store.privacy.pseudonym(speaker_id)
     with store.transaction() as connection:
         deleted = connection.execute(
             sa.delete(table).where(table.c.scope == "counsellor", table.c.key == pseudonym)
         )
+        viewed = connection.execute(sa.delete(views).where(views.c.counsellor == pseudonym))
         connection.execute(
             sa.update(audit)
             .where(audit.c.detail == f"counsellor {pseudonym}")
             .values(detail=ERASED_COUNSELLOR)
         )
     store.scrub()
-    return Counter({table.name: deleted.rowcount}) if deleted.rowcount else Counter()
+    found = Counter({table.name: deleted.rowcount, views.name: viewed.rowcount})
+    return +found
 
 
 def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Counter[str]:

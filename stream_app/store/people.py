@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from stream_app.errors import RapportError
 from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
-from stream_app.store.tables import access_tokens, people
+from stream_app.store.tables import access_tokens, people, saved_views
 
 BROWSER = "browser"
 """The label of tokens created by signing in."""
@@ -203,8 +203,12 @@ class People:
         with self._store.reading() as connection:
             return [_person(row) for row in connection.execute(query).mappings()]
 
+    def names_of_speakers(self) -> dict[str, str]:
+        """Account names by the pseudonym of the counsellor."""
+        return {person.speaker: person.name for person in self.all() if person.speaker}
+
     def disable(self, name: str) -> None:
-        """Disable an account and delete its tokens; audit entries and ratings are kept.
+        """Disable an account, delete its tokens and saved views; keep audit entries and ratings.
 
         Raises:
             PersonError: the account does not exist.
@@ -216,6 +220,7 @@ class People:
                 sa.update(people).where(people.c.name == name).values(disabled_at=datetime.now(UTC))
             )
             connection.execute(sa.delete(access_tokens).where(access_tokens.c.person == name))
+            connection.execute(sa.delete(saved_views).where(saved_views.c.person == name))
 
     def create_token(
         self,

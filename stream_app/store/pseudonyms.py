@@ -11,6 +11,7 @@ from stream_app.store.tables import (
     baselines,
     erasures,
     people,
+    saved_views,
     session_speakers,
     sign_in_attempts,
     turns,
@@ -20,6 +21,7 @@ _COLUMNS: Final = (
     turns.c.speaker,
     session_speakers.c.speaker,
     people.c.speaker,
+    saved_views.c.counsellor,
     baselines.c.key,
     erasures.c.digest,
 )

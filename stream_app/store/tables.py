@@ -348,6 +348,16 @@ access_tokens = Table(
     Column("rights", String(100)),
 )
 
+saved_views = Table(
+    "saved_views",
+    metadata,
+    Column("person", String(100), primary_key=True),
+    Column("name", String(100), primary_key=True),
+    Column("query", String(2000), nullable=False),
+    Column("counsellor", String(64)),
+    Column("at", UtcDateTime, nullable=False),
+)
+
 sign_in_attempts = Table(
     "sign_in_attempts",
     metadata,

@@ -17,6 +17,7 @@ import httpx
 from aiokafka import AIOKafkaProducer
 from pydantic import SecretStr
 
+from stream_app.analytics import schema as analytics
 from stream_app.commands.child_processes import environment
 from stream_app.contracts import scores
 from stream_app.core.batch import BatchResult
@@ -65,6 +66,7 @@ class Web:
         )
         self.store: Store = open_store(self.settings.database_url.get_secret_value())
         batches.prepare(self.store)
+        analytics.create_views(self.store, self.settings.database_read_role)
         self.tokens = {person.name: self._account(person) for person in PERSONS}
         self._process: subprocess.Popen[bytes] | None = None
 

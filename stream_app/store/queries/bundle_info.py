@@ -35,6 +35,13 @@ def read(store: Store) -> dict[str, BundleInfo]:
         return {bundle: _info(*found) for bundle, *found in connection.execute(query)}
 
 
+def synthetic(store: Store) -> frozenset[str]:
+    """Bundles whose scores were simulated (``analytics.simulated_store``), not computed."""
+    query = sa.select(bundles.c.bundle, bundles.c.manifest["synthetic"])
+    with store.reading() as connection:
+        return frozenset(bundle for bundle, made in connection.execute(query) if made)
+
+
 def heads(store: Store) -> list[Head]:
     """The heads of all registered bundles; of repeated names the newest bundle's."""
     query = sa.select(bundles.c.manifest["heads"]).order_by(

@@ -1,7 +1,7 @@
 """Sessions as cards: participants, status, measures, and history of the risk."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import Enum
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import sqlalchemy as sa
 from pydantic import Field
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import OutcomeKind, Role
 from stream_app.contracts.scores import AlertState, MechanismSummary, SessionScore, SessionStatus
 from stream_app.store import session_keys
 from stream_app.store.queries.described import described_by
@@ -21,6 +21,7 @@ from stream_app.store.repository import Store
 from stream_app.store.tables import (
     alerts,
     bundles,
+    outcomes,
     session_scores,
     session_speakers,
     sessions,
@@ -29,6 +30,8 @@ from stream_app.store.tables import (
 
 NO_RISK_YET: Final = -1.0
 """Sorts sessions without a risk after those with one."""
+LOW_RATING: Final = 2
+"""Of ratings from 1 to 5."""
 
 
 class Order(Enum):
@@ -43,9 +46,24 @@ class Order(Enum):
     ID = "id"
 
 
+class Judged(Enum):
+    """By outcome events: of a kind, a rating of at most ``LOW_RATING``, or none at all."""
+
+    LIKE = "like"
+    REPLY = "reply"
+    FOLLOW = "follow"
+    RATING = "rating"
+    LOW = "low-rating"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Conditions, combined with AND; None = any."""
+    """Conditions, combined with AND; None = any.
+
+    ``search``: a part of the session's id. ``alerted``: whether an alert has fired; ``rule``: an
+    alert of this rule has. ``risk_from``: a risk of at least this much.
+    """
 
     status: SessionStatus | None = None
     team: str | None = None
@@ -54,6 +72,11 @@ class SessionFilter:
     counsellor: str | None = None
     started_from: datetime | None = None
     started_before: datetime | None = None
+    search: str | None = None
+    alerted: bool | None = None
+    rule: str | None = None
+    risk_from: float | None = None
+    judged: Judged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +225,40 @@ def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) 
         query = query.where(score.c.started_at >= chosen.started_from)
     if chosen.started_before is not None:
         query = query.where(score.c.started_at < chosen.started_before)
+    query = query.where(*_further(score.c.session_id, chosen))
     ranked = query.subquery()
     kept = sa.select(ranked).where(ranked.c.rank == 1)
     if chosen.status is not None:
         kept = kept.where(ranked.c.status == chosen.status.value)
+    if chosen.risk_from is not None:
+        kept = kept.where(ranked.c.low_empathy_risk >= chosen.risk_from)
     return kept.subquery()
+
+
+def _further(
+    session_id: sa.ColumnElement[str], chosen: SessionFilter
+) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions on the id, alerts and outcomes of a session."""
+    if chosen.search is not None:
+        yield session_id.contains(chosen.search, autoescape=True)
+    fired = sa.exists().where(
+        alerts.c.session_id == session_id, alerts.c.state == AlertState.FIRING.value
+    )
+    if chosen.rule is not None:
+        yield fired.where(alerts.c.rule == chosen.rule)
+    if chosen.alerted is not None:
+        yield fired if chosen.alerted else ~fired
+    judged = sa.exists().where(outcomes.c.session_id == session_id)
+    match chosen.judged:
+        case None:
+            pass
+        case Judged.NONE:
+            yield ~judged
+        case Judged.LOW:
+            rated = outcomes.c.kind == OutcomeKind.RATING.value
+            yield judged.where(rated, outcomes.c.value <= LOW_RATING)
+        case kind:
+            yield judged.where(outcomes.c.kind == kind.value)
 
 
 def _cards(

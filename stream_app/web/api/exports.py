@@ -1,7 +1,5 @@
 """Exports of sessions, turns or a ConvoKit corpus. Streamed; every export is audited."""
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Query
@@ -16,8 +14,9 @@ from stream_app.store.queries.sessions import SessionFilter
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter, needs
 from stream_app.web.exports import convokit, paging
-from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
-from stream_app.web.exports.formats import MEDIA_TYPES, Format, encode
+from stream_app.web.exports.columns import SESSIONS, Column, turn_columns
+from stream_app.web.exports.files import as_attachment, as_file
+from stream_app.web.exports.formats import MEDIA_TYPES, Format
 from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(prefix="/exports", tags=["exports"])
@@ -84,7 +83,7 @@ def export_sessions(
     """One row per session. In CSV, text that looks like a formula is prefixed with `'`."""
     _audit(services, person, f"sessions as {wanted.value}")
     pages = paging.session_rows(services.store, person, chosen)
-    return _stream(encode(wanted, SESSIONS, pages), MEDIA_TYPES[wanted], f"sessions.{wanted.value}")
+    return as_file(wanted, SESSIONS, pages, "sessions")
 
 
 @router.get(
@@ -107,7 +106,7 @@ def export_turns(
     columns = turn_columns(bundle_info.heads(services.store), with_text=with_text)
     _audit(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
     pages = paging.turn_rows(services.store, person, chosen, with_text=with_text)
-    return _rows(wanted, columns, pages, "turns")
+    return as_file(wanted, columns, pages, "turns")
 
 
 @router.get("/convokit", response_class=StreamingResponse, responses=_file(["application/zip"]))
@@ -125,7 +124,7 @@ def export_convokit(
     with_text = _with_text(person, person.reads_transcripts if text is None else text)
     _audit(services, person, f"ConvoKit{' with text' if with_text else ''}")
     pieces = convokit.corpus(services.store, person, chosen, with_text=with_text)
-    return _stream(pieces, "application/zip", f"{convokit.FOLDER}.zip")
+    return as_attachment(pieces, "application/zip", f"{convokit.FOLDER}.zip")
 
 
 def _with_text(person: Person, asked: bool) -> bool:
@@ -136,16 +135,3 @@ def _with_text(person: Person, asked: bool) -> bool:
 
 def _audit(services: Services, person: Person, what: str) -> None:
     audit.record(services.store, person.name, AuditAction.EXPORT, detail=what)
-
-
-def _rows(
-    wanted: Format, columns: list[Column], pages: Iterator[Sequence[Row]], name: str
-) -> StreamingResponse:
-    pieces = encode(wanted, columns, pages)
-    return _stream(pieces, MEDIA_TYPES[wanted], f"{name}.{wanted.value}")
-
-
-def _stream(pieces: Iterator[bytes], media_type: str, name: str) -> StreamingResponse:
-    day = f"{datetime.now(UTC):%Y-%m-%d}"
-    headers = {"Content-Disposition": f'attachment; filename="rapport-{day}-{name}"'}
-    return StreamingResponse(pieces, media_type=media_type, headers=headers)

@@ -4,12 +4,15 @@ from fastapi import APIRouter
 
 from stream_app.web.console import (
     account,
+    analytics,
     calibration,
     counsellor,
+    development,
     disputes,
     feedback,
     inbox,
     own_password,
+    past_sessions,
     readers,
     session,
     teams,
@@ -23,13 +26,16 @@ PARTS = (
     account,
     own_password,
     wall,
+    past_sessions,
     session,
     readers,
     inbox,
     feedback,
     counsellor,
+    development,
     calibration,
     disputes,
+    analytics,
     teams,
 )
 for part in PARTS:

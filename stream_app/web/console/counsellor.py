@@ -44,13 +44,23 @@ def counsellor(
     cursor: str | None = None,
 ) -> Response:
     """Show one counsellor to a supervisor of the sessions; the read is audited."""
+    scope = require_counsellor(services, person, pseudonym)
+    return _page(request, services, person, scope, pseudonym, cursor)
+
+
+def require_counsellor(services: Services, person: Person, pseudonym: str) -> Scope:
+    """The counsellor's sessions that a supervisor may read; records the read.
+
+    Raises:
+        HTTPException: 404 if there are none.
+    """
     scope = Scope(team=person.scope.team, speaker=pseudonym)
     if not sessions.find(services.store, scope, SessionFilter(), limit=1).items:
         raise HTTPException(404)
     audit.record(
         services.store, person.name, AuditAction.READ_COUNSELLOR, detail=f"counsellor {pseudonym}"
     )
-    return _page(request, services, person, scope, pseudonym, cursor)
+    return scope
 
 
 def _page(
@@ -73,6 +83,7 @@ def _page(
         "counsellor.html",
         person,
         speaker=speaker,
+        name=services.people.names_of_speakers().get(speaker),
         own=person.role is PersonRole.COUNSELLOR,
         sessions=page.items,
         next_cursor=page.next_cursor,

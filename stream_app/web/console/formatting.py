@@ -74,6 +74,24 @@ def measured(value: float | None, name: str) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") + " : 1"
 
 
+def measure_value(value: float) -> str:
+    """Format a mean with three decimals; counts without.
+
+    >>> measure_value(0.31249), measure_value(1204.0)
+    ('0.312', '1204')
+    """
+    return f"{value:.0f}" if value == round(value) and value >= 10 else f"{value:.3f}"
+
+
+def sentence(text: str) -> str:
+    """With a capital first letter; the rest stays as it is.
+
+    >>> sentence("talk share")
+    'Talk share'
+    """
+    return text[:1].upper() + text[1:]
+
+
 def duration(seconds: float) -> str:
     """Format a duration in its largest units.
 

@@ -102,6 +102,8 @@ templates.env.filters.update(
     validity=formatting.validity,
     expected=formatting.count,
     measured=formatting.measured,
+    measure_value=formatting.measure_value,
+    sentence=formatting.sentence,
 )
 templates.env.globals.update(mechanisms=MECHANISMS, badges=formatting.BADGES, level_words=LEVELS)
 templates.env.trim_blocks = True

@@ -1,40 +1,67 @@
-"""The page with teams by domain, for analysts and supervisors; small cells are suppressed."""
+"""The page with teams by domain in a reporting month; small cells are hidden in the views."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import date
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from stream_app.analytics import shown_curves
+from stream_app.analytics.shown import ALL
+from stream_app.analytics.shown_curves import MonthCell
+from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
-from stream_app.store.queries import bundle_info, cohorts
+from stream_app.store.people import Person
+from stream_app.store.queries import bundle_info
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
-from stream_app.web.cohorts import build_table
 from stream_app.web.console.rendering import render
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-WEEKS: Final = 8
 
 
 @router.get("/teams")
 def teams(
-    request: Request, services: ServicesDep, person: ReportReader, bundle: Identifier | None = None
+    request: Request,
+    services: ServicesDep,
+    person: ReportReader,
+    month: Annotated[str, Query(max_length=10)] = "",
+    bundle: Identifier | None = None,
 ) -> Response:
-    """Show one model at a time, because means of different models are not comparable."""
-    known = sorted(bundle_info.read(services.store), reverse=True)
-    chosen = bundle if bundle in known else next(iter(known), None)
-    since = datetime.now(UTC) - timedelta(weeks=WEEKS)
-    found = cohorts.read(services.store, person.scope, chosen, since) if chosen else []
+    """Show one month and model at a time: means of different models are not comparable."""
+    store = services.store
+    known = shown_curves.months(store)
+    chosen_month = next((each for each in known if str(each) == month), next(iter(known), None))
+    bundles = known.get(chosen_month, []) if chosen_month else []
+    chosen = bundle if bundle in bundles else next(iter(bundles), None)
+    cells = _cells(services, person, chosen_month, chosen)
     return render(
         request,
         "teams.html",
         person,
-        table=build_table(found),
+        teams=_totals_last({team for team, _ in cells}),
+        domains=_totals_last({domain for _, domain in cells}),
+        cells=cells,
+        month=chosen_month,
+        months=list(known),
         bundle=chosen,
-        bundles=known,
-        weeks=WEEKS,
+        bundles=sorted({name for some in known.values() for name in some}, reverse=True),
+        synthetic=bundle_info.synthetic(store),
         fewest_clients=MIN_CLIENTS,
         fewest_counsellors=MIN_COUNSELLORS,
     )
+
+
+def _cells(
+    services: ServicesDep, person: Person, month: date | None, bundle: str | None
+) -> dict[tuple[str, str], MonthCell]:
+    """By team and domain; for a supervisor of a team only those of the team."""
+    if month is None or bundle is None:
+        return {}
+    found = shown_curves.month_cells(services.store, month, bundle, MECHANISMS)
+    return {key: cell for key, cell in found.items() if person.team in (None, cell.team)}
+
+
+def _totals_last(names: set[str]) -> list[str]:
+    return sorted(names, key=lambda name: (name == ALL, name))

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from stream_app.contracts.events import MAX_ID_CHARS, Domain
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store.people import Person
-from stream_app.store.queries import alerts, bundle_info, sessions, teams
+from stream_app.store.queries import alerts, bundle_info, filter_choices, sessions
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.web.api.fields import Identifier
@@ -84,7 +84,9 @@ def wall(
         more=page.next_cursor is not None,
         team=team,
         domain=domain,
-        teams=teams.live(services.store, person.scope) if person.team is None else [],
+        teams=filter_choices.live_teams(services.store, person.scope)
+        if person.team is None
+        else [],
         domains=[each.value for each in Domain],
     )
 

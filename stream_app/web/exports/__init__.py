@@ -3,4 +3,4 @@
 Speakers are numbered within each session, so an export does not link a person's sessions.
 """
 
-__all__ = ["columns", "convokit", "formats", "paging"]
+__all__ = ["columns", "convokit", "files", "formats", "paging"]

@@ -25,6 +25,7 @@ TIMES = {
 }
 PAGES = (
     *("/", "/alerts", "/teams", "/calibration", "/disputes"),
+    *("/sessions", "/analytics", "/analytics?cohort=every"),
     *(f"/sessions/{name}" for name in TIMES),
 )
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app import bootstrap
+from stream_app.analytics import schema
 from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store
@@ -37,6 +38,7 @@ def _filled() -> dict[str, bytes]:
 
 def _fill(file: Path) -> dict[str, bytes]:
     store = prepare(open_store(databases.sqlite(file)))
+    schema.create_views(store, "rapport_reader")
     judging.fill(store)
     judging.counsellor(store)
     for name, team in (("sue", "north"), ("ben", "north"), ("sam", "south"), ("pat", None)):

@@ -34,5 +34,14 @@ def test_counsellors_do_not_see_ratings_of_or_by_colleagues(filled: Store, as_: 
 
 def test_an_ingest_token_opens_no_page(filled: Store, as_: As) -> None:
     People(filled).add(Person("pump", PersonRole.INGEST), None)
-    for path in ("/", "/me", "/sessions/north-0", "/sessions/north-0/card", "/alerts", "/teams"):
+    for path in (
+        "/",
+        "/me",
+        "/sessions/north-0",
+        "/sessions/north-0/card",
+        "/alerts",
+        "/teams",
+        "/sessions",
+        "/analytics",
+    ):
         assert as_("pump").get(path).status_code == 403

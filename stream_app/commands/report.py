@@ -1,0 +1,19 @@
+"""``rapport report``: writes a printable report."""
+
+from pathlib import Path
+
+from stream_app import bootstrap
+from stream_app.settings import Settings
+from stream_app.web import report
+from stream_app.web.report import Wanted
+
+
+def run(settings: Settings, wanted: Wanted, output: Path) -> int:
+    """Write the report; returns its size in bytes."""
+    store = bootstrap.read_store(settings)
+    try:
+        page = report.html(store, wanted).encode()
+    finally:
+        store.close()
+    output.write_bytes(page)
+    return len(page)

@@ -1,0 +1,149 @@
+"""The analytics page: curves over months from the views that hide small cells, and their table.
+
+Supervisors of a team see the team, other supervisors and analysts all teams and the cohorts.
+Cohorts are over all teams, so they are not for supervisors of one team.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Final
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from stream_app.analytics import shown_curves
+from stream_app.analytics.shown import ALL
+from stream_app.analytics.shown_curves import MEASURES, SESSIONS
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
+from stream_app.store import audit
+from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person
+from stream_app.store.queries import bundle_info
+from stream_app.web.api.fields import Identifier
+from stream_app.web.api.samples import ReportReader
+from stream_app.web.console.figures import COLUMNS, Figure, figures
+from stream_app.web.console.rendering import render
+from stream_app.web.exports.files import as_file
+from stream_app.web.exports.formats import Format
+from stream_app.web.services import Services, ServicesDep
+
+router = APIRouter(
+    prefix="/analytics", default_response_class=HTMLResponse, include_in_schema=False
+)
+WEEKS: Final = 26
+USUAL: Final = ("empathy_index", *MECHANISMS)
+EVERY: Final = "every"
+"""Choice of the cohorts: all of them, one line each."""
+Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the page shows: days are the first and the last."""
+
+    since: date
+    until: date
+    team: str
+    cohort: str
+    measures: tuple[str, ...]
+
+
+@router.get("")
+def page(
+    request: Request,
+    services: ServicesDep,
+    person: ReportReader,
+    since: Annotated[Day, Query(alias="from")] = "",
+    until: Annotated[Day, Query(alias="to")] = "",
+    team: Annotated[str, Query(max_length=200)] = "",
+    cohort: Annotated[str, Query(pattern=rf"^(\d{{4}}|{EVERY})?$")] = "",
+    measure: Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))] = None,
+) -> Response:
+    """Show the chosen curves, each with its table."""
+    chosen = _chosen(person, since, until, team, cohort, measure)
+    store = services.store
+    drawn = list(_figures(services, chosen))
+    return render(
+        request,
+        "analytics.html",
+        person,
+        chosen=chosen,
+        figures=drawn,
+        teams=[] if person.team else shown_curves.teams(store),
+        years=[] if person.team else shown_curves.joining_years(store),
+        measures=list(MEASURES),
+        all_teams=ALL,
+        every=EVERY,
+        formats=[each.value for each in Format],
+        synthetic=bundle_info.synthetic(store),
+        fewest_clients=MIN_CLIENTS,
+        fewest_counsellors=MIN_COUNSELLORS,
+    )
+
+
+@router.get("/table")
+def table(
+    services: ServicesDep,
+    person: ReportReader,
+    since: Annotated[Day, Query(alias="from")] = "",
+    until: Annotated[Day, Query(alias="to")] = "",
+    team: Annotated[str, Query(max_length=200)] = "",
+    cohort: Annotated[str, Query(pattern=rf"^(\d{{4}}|{EVERY})?$")] = "",
+    measure: Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))] = None,
+    wanted: Annotated[Format, Query(alias="format")] = Format.CSV,
+) -> StreamingResponse:
+    """The same numbers as a file; audited like every export."""
+    chosen = _chosen(person, since, until, team, cohort, measure)
+    audit.record(services.store, person.name, AuditAction.EXPORT, detail="curves")
+    rows = [row for figure in _figures(services, chosen) for row in figure.rows]
+    return as_file(wanted, COLUMNS, iter([rows]), "curves")
+
+
+def _chosen(
+    person: Person,
+    since: str,
+    until: str,
+    team: str,
+    cohort: str,
+    measures: Sequence[str] | None,
+) -> Chosen:
+    if not set(measures or ()) <= set(MEASURES):
+        raise HTTPException(404)
+    if person.team is not None and (cohort or team not in ("", person.team)):
+        raise HTTPException(403, "this is outside the own scope")
+    today = datetime.now(UTC).date()
+    last = as_day(until) or today
+    return Chosen(
+        since=as_day(since) or last - timedelta(weeks=WEEKS),
+        until=last,
+        team=person.team or team or ALL,
+        cohort=cohort,
+        measures=tuple(name for name in MEASURES if name in (measures or USUAL)),
+    )
+
+
+def as_day(text: str) -> date | None:
+    """The day, or None if the field is empty.
+
+    Raises:
+        HTTPException: 422 if there is no such day.
+    """
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise HTTPException(422, "no such day") from None
+
+
+def _figures(services: Services, chosen: Chosen) -> Iterator[Figure]:
+    """Sessions first, because they say how much the others rest on."""
+    store, names = services.store, dict.fromkeys((SESSIONS, *chosen.measures))
+    until = min(chosen.until, date.max - timedelta(days=1)) + timedelta(days=1)
+    for name in names:
+        if chosen.cohort:
+            year = None if chosen.cohort == EVERY else int(chosen.cohort)
+            curves = shown_curves.cohorts(store, name, chosen.since, until, year)
+        else:
+            curves = shown_curves.weekly(store, name, chosen.team, chosen.since, until)
+        yield from figures(store, curves)

@@ -1,0 +1,128 @@
+"""A counsellor's development over months, for the counsellor and supervisors of the sessions.
+
+Nothing is hidden here, because the readers may open every session behind it; nobody is compared
+with anybody. A mean needs ``MIN_SESSIONS`` sessions.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from statistics import fmean
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from stream_app.analytics.result import ALL, Curve, Point
+from stream_app.analytics.rollup_source import SCALE
+from stream_app.analytics.shown_curves import EPOCH, MEASURES, MONTHS, SESSIONS, WEEKS
+from stream_app.store.people import Person
+from stream_app.store.queries import bundle_info, development
+from stream_app.store.queries.development import MeasuredSession
+from stream_app.store.queries.scope import Scope
+from stream_app.web.api.fields import Identifier
+from stream_app.web.auth import Counsellor, Supervisor
+from stream_app.web.console.analytics import USUAL, Day, as_day
+from stream_app.web.console.counsellor import require_counsellor
+from stream_app.web.console.figures import figures
+from stream_app.web.console.rendering import render
+from stream_app.web.services import Services, ServicesDep
+from stream_app.web.trends import MIN_SESSIONS, interval
+
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+DAYS: Final = 365
+TOO_FEW: Final = "too few sessions"
+Step = Annotated[Literal["month", "week"], Query()]
+Measures = Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))]
+OFFERED: Final = tuple(name for name in MEASURES if name != SESSIONS)
+
+
+@router.get("/me/development")
+def me(
+    request: Request,
+    services: ServicesDep,
+    person: Counsellor,
+    since: Annotated[Day, Query(alias="from")] = "",
+    until: Annotated[Day, Query(alias="to")] = "",
+    by: Step = "month",
+    measure: Measures = None,
+) -> Response:
+    """Show the signed-in counsellor's own development."""
+    speaker = person.speaker or ""
+    asked = since, until, by, measure
+    return _page(request, services, person, person.scope, speaker, asked)
+
+
+@router.get("/counsellors/{pseudonym}/development")
+def counsellor(
+    request: Request,
+    pseudonym: Identifier,
+    services: ServicesDep,
+    person: Supervisor,
+    since: Annotated[Day, Query(alias="from")] = "",
+    until: Annotated[Day, Query(alias="to")] = "",
+    by: Step = "month",
+    measure: Measures = None,
+) -> Response:
+    """Show one counsellor's development to a supervisor of the sessions; the read is audited."""
+    scope = require_counsellor(services, person, pseudonym)
+    asked = since, until, by, measure
+    return _page(request, services, person, scope, pseudonym, asked)
+
+
+def _page(
+    request: Request,
+    services: Services,
+    person: Person,
+    scope: Scope,
+    speaker: str,
+    asked: tuple[str, str, str, Sequence[str] | None],
+) -> Response:
+    since, until, by, measures = asked
+    if not set(measures or ()) <= set(OFFERED):
+        raise HTTPException(404)
+    last = as_day(until) or datetime.now(UTC).date()
+    first = as_day(since) or last - timedelta(days=DAYS)
+    after = min(last, date.max - timedelta(days=1)) + timedelta(days=1)
+    chosen = [name for name in OFFERED if name in (measures or USUAL)]
+    store = services.store
+    found = development.of_counsellor(store, scope, speaker, first, after)
+    drawn = [curve for name in chosen for curve in curves(found, name, by)]
+    return render(
+        request,
+        "development.html",
+        person,
+        speaker=speaker,
+        name=services.people.names_of_speakers().get(speaker),
+        own=person.speaker == speaker,
+        sessions=len(found),
+        since=first,
+        until=last,
+        by=by,
+        chosen=chosen,
+        measures=OFFERED,
+        figures=list(figures(store, drawn, TOO_FEW)),
+        fewest=MIN_SESSIONS,
+        synthetic=bundle_info.synthetic(store),
+    )
+
+
+def curves(found: Sequence[MeasuredSession], measure: str, by: str) -> Iterator[Curve]:
+    """One curve for each bundle; ``by``: week or month."""
+    values: dict[str, dict[date, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for session in found:
+        if measure in session.measures:
+            begins = session.week if by == "week" else session.month
+            values[session.bundle][begins].append(session.measures[measure] / SCALE)
+    for bundle, periods in sorted(values.items()):
+        points = [_point(begins, some) for begins, some in sorted(periods.items())]
+        axis = WEEKS if by == "week" else MONTHS
+        yield Curve(measure, measure, ALL, bundle, axis, MEASURES[measure], points)
+
+
+def _point(begins: date, values: Sequence[float]) -> Point:
+    x, label, n = float((begins - EPOCH).days), begins.isoformat(), len(values)
+    if n < MIN_SESSIONS:
+        return Point(x, label, None, None, None, n)
+    low, high = interval(values)
+    return Point(x, label, fmean(values), low, high, n)

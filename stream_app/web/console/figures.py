@@ -1,0 +1,132 @@
+"""A figure: curves, their table, and n, models, hidden cells and agreement beside them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from markupsafe import Markup
+
+from stream_app.analytics.result import Curve
+from stream_app.analytics.shown_curves import SESSIONS
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.store.repository import Store
+from stream_app.web import agreement
+from stream_app.web.agreement import Sides
+from stream_app.web.console import band_chart
+from stream_app.web.console.formatting import plain, sentence
+from stream_app.web.exports.columns import Column, ColumnKind, Row
+
+OF_MECHANISMS: Final = ("empathy_index", "empathy_total", "low_empathy_risk", "answered_share")
+"""Measures computed from the mechanisms: their agreement is that of the mechanisms."""
+HIDDEN: Final = "hidden"
+NOT_RATED: Final = "People do not rate this measure."
+COLUMNS: Final = [
+    Column("measure", ColumnKind.TEXT, "As in the reporting views"),
+    Column("axis", ColumnKind.TEXT, "What `period` is"),
+    Column("period", ColumnKind.TEXT, "First day of the week or month, or months since joining"),
+    Column("group", ColumnKind.TEXT, "Team, joining year, or all"),
+    Column("bundle", ColumnKind.TEXT, "The model that scored; compare within one"),
+    Column("unit", ColumnKind.TEXT, "Of the mean and the interval"),
+    Column("mean", ColumnKind.NUMBER, "Mean over sessions; empty: hidden"),
+    Column("low", ColumnKind.NUMBER, "Lower end of the 95 % interval"),
+    Column("high", ColumnKind.NUMBER, "Upper end of the 95 % interval"),
+    Column("n", ColumnKind.INTEGER, "Sessions; empty: hidden"),
+    Column("hidden", ColumnKind.BOOLEAN, "Whether too few people are behind it"),
+]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``agreement``: sentences about how well people and the models agree on the measure.
+
+    ``missing``: what stands for a point without a value.
+    """
+
+    title: str
+    curves: list[Curve]
+    agreement: list[str]
+    missing: str
+
+    @property
+    def unit(self) -> str:
+        """Of the vertical axis."""
+        return self.curves[0].unit
+
+    @property
+    def axis(self) -> str:
+        """What the horizontal axis is."""
+        return self.curves[0].axis
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """Names of the lines, in the order of their styles."""
+        return band_chart.groups(self.curves)
+
+    @property
+    def bundles(self) -> list[str]:
+        """The models, by when they began to score."""
+        return [bundle for _, bundle in band_chart.models(self.curves)]
+
+    @property
+    def n(self) -> int:
+        """Sessions behind all shown points."""
+        points = [point for curve in self.curves for point in curve.points]
+        return sum(point.n or 0 for point in points if point.value is not None)
+
+    @property
+    def without_value(self) -> int:
+        """Number of points without a value."""
+        return sum(point.value is None for curve in self.curves for point in curve.points)
+
+    @property
+    def drawn(self) -> Markup:
+        """As SVG; empty if nothing is shown."""
+        return band_chart.chart(self.curves)
+
+    @property
+    def rows(self) -> list[Row]:
+        """As a table, in the order of time."""
+        rows = [
+            {
+                "measure": curve.measure,
+                "axis": curve.axis,
+                "period": point.label,
+                "group": curve.group,
+                "bundle": curve.bundle,
+                "unit": curve.unit,
+                "mean": point.value,
+                "low": point.low,
+                "high": point.high,
+                "n": point.n,
+                "hidden": point.value is None,
+                "x": point.x,
+            }
+            for curve in self.curves
+            for point in curve.points
+        ]
+        return sorted(rows, key=lambda row: (row["x"], row["group"], row["bundle"]))
+
+
+def figures(store: Store, curves: Sequence[Curve], missing: str = HIDDEN) -> Iterator[Figure]:
+    """One figure for each title and measure, in the order of the curves."""
+    by: dict[tuple[str, str], list[Curve]] = {}
+    for curve in curves:
+        by.setdefault((curve.title, curve.measure), []).append(curve)
+    for (title, measure), some in by.items():
+        name = plain(measure) if title == measure else title
+        known = [bundle for _, bundle in band_chart.models(some)]
+        yield Figure(sentence(name), some, agreement_on(store, measure, known), missing)
+
+
+def agreement_on(store: Store, measure: str, bundles: Sequence[str]) -> list[str]:
+    """The latest agreement of people and these models on what a measure is made of."""
+    heads = MECHANISMS if measure in OF_MECHANISMS else (measure,) if measure in MECHANISMS else ()
+    if not heads:
+        return [] if measure == SESSIONS else [NOT_RATED]
+    return [
+        f"{bundle}, {plain(each.head).lower()}: {each.kappa.words}"
+        for bundle in bundles
+        for each in agreement.of_bundle(store, bundle, heads)
+        if each.sides is Sides.PEOPLE_MODEL
+    ]

@@ -1,0 +1,85 @@
+"""A synthetic half-year with accounts of every role, written once per test process."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from stream_app import bootstrap
+from stream_app.analytics import rollups, schema, simulated_store
+from stream_app.analytics.simulator import World, simulate
+from stream_app.settings import Settings
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.repository import Store
+from tests.store import databases
+from tests.web.people.client import Client
+
+WORLD = World(
+    begins=datetime(2026, 1, 5, tzinfo=UTC),
+    counsellors=14,
+    months=6,
+    joining_months=1,
+    sessions_a_month=9,
+    turns=1,
+    new_model=4,
+    rated=0.1,
+)
+LINKED = "counsellor-0001"
+"""Speaks as the account cleo, in team south; counsellor-0000 of team north has no account."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """The store and clients signed in as sue (all teams), nia (north), sid (south), ana, cleo."""
+
+    store: Store
+    url: str
+
+    def as_(self, name: str) -> Client:
+        app = bootstrap.web(Settings().model_copy(update={"database_url": SecretStr(self.url)}))
+        return Client(app, People(self.store).create_token(name, "test"))
+
+    def pseudonym(self, counsellor: str) -> str:
+        return self.store.privacy.pseudonym(counsellor)
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    for name, content in _written().items():
+        (tmp_path / name).write_bytes(content)
+    url = databases.sqlite(tmp_path / "rapport.db")
+    store = databases.open_store(url)
+    store.load_privacy(redact=True)
+    store.load_primary_keys()
+    yield Platform(store, url)
+    store.close()
+
+
+@cache
+def _written() -> dict[str, bytes]:
+    """The database and its keys by file name."""
+    with tempfile.TemporaryDirectory(prefix="rapport-longitudinal-") as folder:
+        file = Path(folder, "rapport.db")
+        store = databases.open_store(databases.sqlite(file))
+        store.load_privacy(redact=True)
+        simulated_store.write(simulate(WORLD), store)
+        rollups.rebuild(store)
+        schema.create_views(store, "rapport_reader")
+        speaker = store.privacy.pseudonym(LINKED)
+        for person in (
+            Person("sue", PersonRole.SUPERVISOR),
+            Person("nia", PersonRole.SUPERVISOR, "north"),
+            Person("sid", PersonRole.SUPERVISOR, "south"),
+            Person(simulated_store.SOMEBODY, PersonRole.SUPERVISOR),
+            Person("ana", PersonRole.ANALYST),
+            Person("ada", PersonRole.ADMIN),
+            Person("cleo", PersonRole.COUNSELLOR, None, speaker),
+        ):
+            People(store).add(person, None)
+        store.close()
+        return {path.name: path.read_bytes() for path in file.parent.iterdir()}
