@@ -51,7 +51,16 @@ if TYPE_CHECKING:
 
 def scorer(settings: Settings) -> OnnxScorer:
     """Load the bundle into a scorer."""
-    return OnnxScorer(bundles.load(settings.bundle), settings.provider, settings.threads)
+    return OnnxScorer(bundle(settings), settings.provider, settings.threads)
+
+
+def bundle(settings: Settings) -> bundles.Bundle:
+    """Read and check the configured bundle.
+
+    Raises:
+        BundleError: it is not valid, or RAPPORT_BUNDLE_DIGEST is the digest of another one.
+    """
+    return bundles.load(settings.bundle, settings.bundle_digest)
 
 
 def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
@@ -198,6 +207,8 @@ def web(settings: Settings) -> "FastAPI":
     from stream_app.web.services import Services  # noqa: PLC0415
     from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
 
+    if settings.bundle_digest:
+        bundle(settings)
     opened = store(settings)
     opened.redactor = redactor(settings)
     opened.load_privacy(settings.redact)

@@ -125,6 +125,11 @@ class Settings(BaseSettings):
     bundle: Path = Field(
         DEFAULT_BUNDLE, description="Model bundle: name of a shipped one, or a folder"
     )
+    bundle_digest: str = Field(
+        "",
+        pattern=r"^([0-9a-f]{64})?$",
+        description="Accept only the bundle with this digest (`rapport bundle`); default: any",
+    )
     provider: Provider = Provider.AUTO
     threads: int = Field(1, ge=1, description="Intra-op threads per worker")
 
