@@ -19,6 +19,7 @@ from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.notifications.apprise_channel import AppriseChannel
+from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.notification import Channel
 from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
@@ -160,10 +161,11 @@ def notification_targets(settings: Settings) -> list[Target]:
 def channel(settings: Settings, target: Target) -> Channel:
     """Create the channel to a target."""
     url, external = target.url.get_secret_value(), settings.external_url
+    allowed = parse_allowed(settings.notify_allow)
     if target.kind == "apprise":
-        return AppriseChannel(target.name, url, external, target.timeout)
+        return AppriseChannel(target.name, url, external, target.timeout, allowed)
     secret = target.secret.get_secret_value() if target.secret else None
-    return Webhook(target.name, url, secret, external, target.timeout)
+    return Webhook(target.name, url, secret, external, target.timeout, allowed)
 
 
 def notifier_group(settings: Settings) -> NotifierGroup:

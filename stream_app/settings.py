@@ -186,6 +186,11 @@ class Settings(BaseSettings):
     notifications: Path | None = Field(None, description="YAML file of notification targets")
     notify_every: float = Field(1.0, gt=0.0, description="Interval of polling for alerts")
     notify_longest_wait: float = Field(300.0, gt=0.0, description="Maximum pause between retries")
+    notify_allow: str = Field(
+        "",
+        description="Networks and hosts, separated by commas, that targets may have although they "
+        "are not public",
+    )
     external_url: str = Field("", description="URL of the console, for links in notifications")
 
     self_declared_attributes: Path | None = Field(
