@@ -19,6 +19,7 @@ from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.notifications.apprise_channel import AppriseChannel
+from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.notification import Channel
 from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
@@ -51,7 +52,16 @@ if TYPE_CHECKING:
 
 def scorer(settings: Settings) -> OnnxScorer:
     """Load the bundle into a scorer."""
-    return OnnxScorer(bundles.load(settings.bundle), settings.provider, settings.threads)
+    return OnnxScorer(bundle(settings), settings.provider, settings.threads)
+
+
+def bundle(settings: Settings) -> bundles.Bundle:
+    """Read and check the configured bundle.
+
+    Raises:
+        BundleError: it is not valid, or RAPPORT_BUNDLE_DIGEST is the digest of another one.
+    """
+    return bundles.load(settings.bundle, settings.bundle_digest)
 
 
 def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
@@ -151,10 +161,11 @@ def notification_targets(settings: Settings) -> list[Target]:
 def channel(settings: Settings, target: Target) -> Channel:
     """Create the channel to a target."""
     url, external = target.url.get_secret_value(), settings.external_url
+    allowed = parse_allowed(settings.notify_allow)
     if target.kind == "apprise":
-        return AppriseChannel(target.name, url, external, target.timeout)
+        return AppriseChannel(target.name, url, external, target.timeout, allowed)
     secret = target.secret.get_secret_value() if target.secret else None
-    return Webhook(target.name, url, secret, external, target.timeout)
+    return Webhook(target.name, url, secret, external, target.timeout, allowed)
 
 
 def notifier_group(settings: Settings) -> NotifierGroup:
@@ -198,6 +209,8 @@ def web(settings: Settings) -> "FastAPI":
     from stream_app.web.services import Services  # noqa: PLC0415
     from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
 
+    if settings.bundle_digest:
+        bundle(settings)
     opened = store(settings)
     opened.redactor = redactor(settings)
     opened.load_privacy(settings.redact)

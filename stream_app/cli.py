@@ -396,6 +396,19 @@ def config() -> None:
 
 
 @app.command()
+def bundle(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Name of a shipped bundle, or a folder; default: RAPPORT_BUNDLE."),
+    ] = None,
+) -> None:
+    """Check a model bundle, and print its id and the digest for RAPPORT_BUNDLE_DIGEST."""
+    found = load(_with_bundle(folder).bundle)
+    typer.echo(found.manifest.bundle_id)
+    typer.echo(f"RAPPORT_BUNDLE_DIGEST={found.digest}")
+
+
+@app.command()
 def doctor() -> None:
     """Check configuration and connections, and suggest how to fix problems."""
     from stream_app.commands.doctor import run_checks
@@ -588,7 +601,7 @@ def list_variables(bundle: Bundle = None) -> None:
 
 def _heads(bundle: Path | None) -> Sequence[Head]:
     """The heads in the bundle's manifest, without loading the model."""
-    return load(_settings(bundle).bundle).manifest.heads
+    return bootstrap.bundle(_settings(bundle)).manifest.heads
 
 
 @alert_rules.command("test")
@@ -640,11 +653,10 @@ def refresh_baselines(
     ] = 20,
 ) -> None:
     """Recompute the baselines from the ended sessions in the database."""
-    from stream_app.inference import bundle as bundles
     from stream_app.store import baselines as command
 
     settings = _settings()
-    bundle = bundles.load(settings.bundle).manifest.bundle_id
+    bundle = bootstrap.bundle(settings).manifest.bundle_id
     store = bootstrap.store(settings)
     found = command.refresh(store, bundle, datetime.now(UTC), days, sessions)
     typer.echo(

@@ -125,6 +125,11 @@ class Settings(BaseSettings):
     bundle: Path = Field(
         DEFAULT_BUNDLE, description="Model bundle: name of a shipped one, or a folder"
     )
+    bundle_digest: str = Field(
+        "",
+        pattern=r"^([0-9a-f]{64})?$",
+        description="Accept only the bundle with this digest (`rapport bundle`); default: any",
+    )
     provider: Provider = Provider.AUTO
     threads: int = Field(1, ge=1, description="Intra-op threads per worker")
 
@@ -181,6 +186,11 @@ class Settings(BaseSettings):
     notifications: Path | None = Field(None, description="YAML file of notification targets")
     notify_every: float = Field(1.0, gt=0.0, description="Interval of polling for alerts")
     notify_longest_wait: float = Field(300.0, gt=0.0, description="Maximum pause between retries")
+    notify_allow: str = Field(
+        "",
+        description="Networks and hosts, separated by commas, that targets may have although they "
+        "are not public",
+    )
     external_url: str = Field("", description="URL of the console, for links in notifications")
 
     self_declared_attributes: Path | None = Field(

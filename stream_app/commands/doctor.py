@@ -64,11 +64,15 @@ def _finding(name: str, check: Callable[[Settings], str], settings: Settings) ->
 
 
 def _bundle(settings: Settings) -> str:
-    bundle = bundles.load(settings.bundle)
+    bundle = bootstrap.bundle(settings)
     heads = ", ".join(head.name for head in bundle.manifest.heads)
     model = bundle.manifest.empathy
     index = f"index for {', '.join(model.domains)}" if model else "WITHOUT an empathy index"
-    return f"{bundle.manifest.bundle_id}, SHA-256 of every file verified; {index}; {heads}"
+    pinned = "pinned" if settings.bundle_digest else "not pinned: RAPPORT_BUNDLE_DIGEST is not set"
+    return (
+        f"{bundle.manifest.bundle_id}, SHA-256 of every file verified; digest {bundle.digest} "
+        f"({pinned}); {index}; {heads}"
+    )
 
 
 def _rules(settings: Settings) -> str:

@@ -161,12 +161,14 @@ def find(name: Path | str) -> Path:
     return SHIPPED / name if str(name) in shipped() else Path(name)
 
 
-def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
+def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
     """Read and check the bundle in the folder ``path``.
 
+    ``pinned``: the only accepted digest of the manifest; empty accepts all.
+
     Raises:
-        BundleError: the folder or a file is missing, the manifest is of another format, or a file
-            does not match the SHA-256 in the manifest.
+        BundleError: the folder or a file is missing, the manifest is of another format or has
+            another digest, or a file does not match the SHA-256 in the manifest.
     """
     manifest_path = path / MANIFEST
     try:
@@ -177,13 +179,19 @@ def load(path: Path = DEFAULT_BUNDLE) -> Bundle:
             f"shipped bundle's name ({', '.join(shipped())}) or a folder with a {MANIFEST}; "
             "without them the default bundle is used."
         ) from problem
+    digest = hashlib.sha256(raw).hexdigest()
+    if pinned and digest != pinned:
+        raise BundleError(
+            f"the bundle {path} has the digest {digest}, but RAPPORT_BUNDLE_DIGEST accepts only "
+            f"{pinned}. If you trust this bundle, set it to what `rapport bundle {path}` prints"
+        )
     try:
         _check_format(path, msgspec.json.decode(raw, type=_Format).format)
         manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise BundleError(f"{manifest_path} is not a bundle manifest: {problem}") from problem
     _check(path, manifest)
-    return Bundle(path, manifest, hashlib.sha256(raw).hexdigest())
+    return Bundle(path, manifest, digest)
 
 
 def _check_format(path: Path, found: int) -> None:

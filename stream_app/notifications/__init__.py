@@ -5,6 +5,7 @@ Start at ``notifier_group.NotifierGroup`` (the process) and ``notifier.Notifier`
 
 __all__ = [
     "apprise_channel",
+    "connection_guard",
     "notification",
     "notifier",
     "notifier_group",

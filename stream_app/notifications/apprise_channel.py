@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from stream_app.contracts.scores import AlertState
 from stream_app.errors import RapportError
+from stream_app.notifications.connection_guard import AllowedTargets, guarded
 from stream_app.notifications.message_text import text, title
 from stream_app.notifications.notification import DeliveryFailed, DeliveryUnconfirmed, Notification
 
@@ -31,18 +32,25 @@ def service(url: str) -> "Apprise":
     plugin = Apprise.instantiate(url)
     if plugin is None or not found.add(plugin):
         raise RapportError("not an address that Apprise understands")
+    plugin.redirects = False
     return found
 
 
 class AppriseChannel:
     """Sends text messages to one Apprise address."""
 
-    def __init__(self, target: str, url: str, external_url: str, timeout: float) -> None:
-        """``timeout``: total seconds that Apprise may take for one notification."""
+    def __init__(
+        self, target: str, url: str, external_url: str, timeout: float, allowed: AllowedTargets
+    ) -> None:
+        """``timeout``: total seconds that Apprise may take for one notification.
+
+        ``allowed``: addresses that are not public.
+        """
         self._target = target
         self._service = service(url)
         self._external_url = external_url
         self._timeout = timeout
+        self._allowed = allowed
         self._unanswered: dict[str, Future[bool]] = {}
 
     def send(self, notification: Notification) -> None:
@@ -63,6 +71,8 @@ class AppriseChannel:
                 self._unanswered[notification.notification_id] = call
                 raise DeliveryUnconfirmed(f"Apprise took longer than {self._timeout:g} s") from None
             raise DeliveryFailed("Apprise failed (TimeoutError)") from None
+        except DeliveryFailed:
+            raise
         except Exception as problem:  # noqa: BLE001  # 183 plugins; their texts may hold the address
             raise DeliveryFailed(f"Apprise failed ({type(problem).__name__})") from None
         if not accepted:
@@ -74,19 +84,25 @@ class AppriseChannel:
         call: Future[bool] = Future()
 
         def notify() -> None:
-            try:
-                call.set_result(
-                    bool(
-                        self._service.notify(
-                            title=title(notification),
-                            body=text(notification, self._external_url),
-                            notify_type=NotifyType(_kind(notification)),
-                            body_format=NotifyFormat.TEXT,
-                        )
+            accepted = False
+            failure: Exception | None = None
+            with guarded(self._allowed) as guard:
+                try:
+                    answer = self._service.notify(
+                        title=title(notification),
+                        body=text(notification, self._external_url),
+                        notify_type=NotifyType(_kind(notification)),
+                        body_format=NotifyFormat.TEXT,
                     )
-                )
-            except Exception as problem:  # noqa: BLE001  # re-raised by call.result()
-                call.set_exception(problem)
+                    accepted = bool(answer)
+                except Exception as problem:  # noqa: BLE001  # re-raised by call.result()
+                    failure = problem
+            if guard.refusal and not accepted:
+                failure = DeliveryFailed(guard.refusal)
+            if failure is None:
+                call.set_result(accepted)
+            else:
+                call.set_exception(failure)
 
         # a daemon thread, so that a hanging plugin does not block the exit of the process
         threading.Thread(target=notify, name=f"apprise {self._target}", daemon=True).start()

@@ -11,6 +11,7 @@ from standardwebhooks.webhooks import EmptyWebhookSecretError
 
 from stream_app.errors import RapportError
 from stream_app.notifications.alertmanager import body
+from stream_app.notifications.connection_guard import AllowedTargets, guarded
 from stream_app.notifications.notification import (
     DeliveryFailed,
     DeliveryRejected,
@@ -50,15 +51,19 @@ class Webhook:
         secret: str | None,
         external_url: str,
         timeout: float,
+        allowed: AllowedTargets,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Open a client; ``timeout`` in seconds."""
+        """Open a client; ``timeout`` in seconds, ``allowed``: addresses that are not public."""
         self._target = target
         self._signer = signer(secret) if secret else None
         self._url = url
         self._external_url = external_url
         self._now = now
-        self._client = httpx.Client(timeout=timeout, headers={"user-agent": "rapport"})
+        self._allowed = allowed
+        self._client = httpx.Client(
+            timeout=timeout, headers={"user-agent": "rapport"}, follow_redirects=False
+        )
 
     def send(self, notification: Notification) -> None:
         """Post the notification; a status from 200 to 299 confirms it. See ``Channel``."""
@@ -73,12 +78,14 @@ class Webhook:
             headers["webhook-signature"] = self._signer.sign(
                 notification.notification_id, now, data
             )
-        try:
-            response = self._client.post(self._url, content=data.encode(), headers=headers)
-        except _NEVER_SENT as problem:
-            raise DeliveryFailed(f"no connection ({type(problem).__name__})") from None
-        except httpx.HTTPError as problem:
-            raise DeliveryUnconfirmed(f"no answer ({type(problem).__name__})") from None
+        with guarded(self._allowed) as guard:
+            try:
+                response = self._client.post(self._url, content=data.encode(), headers=headers)
+            except _NEVER_SENT as problem:
+                reason = guard.refusal or f"no connection ({type(problem).__name__})"
+                raise DeliveryFailed(reason) from None
+            except httpx.HTTPError as problem:
+                raise DeliveryUnconfirmed(f"no answer ({type(problem).__name__})") from None
         if response.is_success:
             return
         rejected = response.is_client_error and response.status_code not in RETRY_STATUSES

@@ -1,5 +1,6 @@
 """Only complete and valid bundles are loaded."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -74,6 +75,28 @@ def test_an_unknown_name_is_rejected_with_the_shipped_names() -> None:
     message = refusal(bundles.find("nanno"))
     assert "no model bundle at nanno" in message
     assert ", ".join(bundles.shipped()) in message
+
+
+def test_a_bundle_with_recomputed_hashes_is_rejected_by_the_pinned_digest(copy: Path) -> None:
+    trusted = bundles.load(copy).digest
+    assert bundles.load(copy, trusted).digest == trusted
+    head = copy / "head.onnx"
+    head.write_bytes(head.read_bytes() + b"\0")
+    files = json.loads((copy / bundles.MANIFEST).read_text("utf-8"))["files"]
+    change(copy, files={**files, "head.onnx": hashlib.sha256(head.read_bytes()).hexdigest()})
+    forged = bundles.load(copy).digest
+    with pytest.raises(BundleError) as caught:
+        bundles.load(copy, trusted)
+    message = str(caught.value)
+    assert trusted in message
+    assert forged in message
+    assert f"`rapport bundle {copy}`" in message
+
+
+def test_the_digest_is_compared_before_the_manifest_is_decoded(copy: Path) -> None:
+    (copy / bundles.MANIFEST).write_bytes(b"not JSON")
+    with pytest.raises(BundleError, match="RAPPORT_BUNDLE_DIGEST accepts only"):
+        bundles.load(copy, "0" * 64)
 
 
 def test_a_damaged_file_is_rejected(copy: Path) -> None:

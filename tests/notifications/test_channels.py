@@ -14,6 +14,7 @@ from stream_app import logs
 from stream_app.commands import doctor
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import AppriseChannel
+from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.message_text import text, title
 from stream_app.notifications.notification import (
     Channel,
@@ -39,6 +40,7 @@ pytestmark = [
 ]
 SECRET = "zanzibar"
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+LOOPBACK = parse_allowed("127.0.0.0/8")
 CONSOLE = "https://console.example.org"
 
 
@@ -58,11 +60,11 @@ class Receiver:
 
     def apprise(self, timeout: float = 5.0) -> Channel:
         url = f"json://user:{SECRET}@127.0.0.1:{self.port}/{SECRET}?rto=30"
-        return AppriseChannel("desk", url, CONSOLE, timeout)
+        return AppriseChannel("desk", url, CONSOLE, timeout, LOOPBACK)
 
     def webhook(self, timeout: float = 5.0) -> Channel:
         url = f"http://127.0.0.1:{self.port}/{SECRET}"
-        return Webhook("desk", url, SIGNING, CONSOLE, timeout)
+        return Webhook("desk", url, SIGNING, CONSOLE, timeout, LOOPBACK)
 
 
 @pytest.fixture
@@ -131,7 +133,7 @@ def test_a_failed_connection_is_reported_without_secrets(said, kind: str) -> Non
 @pytest.mark.parametrize("url", [SECRET, f"nonsense://{SECRET}", f"slack://{SECRET}/{SECRET}"])
 def test_an_invalid_apprise_address_is_not_quoted(said, url: str) -> None:
     with pytest.raises(RapportError, match="not an address that Apprise understands") as refused:
-        AppriseChannel("desk", url, "", 1.0)
+        AppriseChannel("desk", url, "", 1.0, LOOPBACK)
     assert SECRET not in said() + str(refused.value)
 
 
@@ -153,7 +155,7 @@ class Plugin:
 
 @pytest.fixture
 def slow() -> tuple[AppriseChannel, Plugin]:
-    channel, plugin = AppriseChannel("desk", "json://localhost", "", 0.1), Plugin()
+    channel, plugin = AppriseChannel("desk", "json://localhost", "", 0.1, LOOPBACK), Plugin()
     channel._service = plugin  # type: ignore[assignment]
     return channel, plugin
 
@@ -206,7 +208,7 @@ def test_an_email_has_the_title_as_subject_and_the_text(start: Start, tmp_path: 
         f"mailto://127.0.0.1:{port}?mode=insecure&format=text"
         "&from=rapport@example.org&to=desk@example.org"
     )
-    AppriseChannel("desk", url, CONSOLE, 10.0).send(single(FIRING))
+    AppriseChannel("desk", url, CONSOLE, 10.0, LOOPBACK).send(single(FIRING))
     [line] = log.read_text("utf-8").splitlines()
     mail = email.message_from_string(json.loads(line), policy=email.policy.default)
     assert mail["subject"] == title(single(FIRING))
@@ -235,6 +237,7 @@ def environment(file: Path, receiver: Receiver) -> dict[str, str]:
     file.write_text(FILE, "utf-8")
     return {
         "RAPPORT_NOTIFICATIONS": str(file),
+        "RAPPORT_NOTIFY_ALLOW": "127.0.0.0/8",
         "RAPPORT_EXTERNAL_URL": CONSOLE,
         "RAPPORT_LOG_LEVEL": "DEBUG",
         "DESK": f"http://127.0.0.1:{receiver.port}/{SECRET}",

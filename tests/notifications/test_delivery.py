@@ -68,6 +68,7 @@ def test_each_transition_is_sent_until_confirmed_and_not_afterwards(
     service = new_service(
         rules=eager,
         notifications=file,
+        notify_allow="127.0.0.0/8",
         notify_every=0.05,
         notify_longest_wait=0.5,
         health_port=health,

@@ -72,6 +72,7 @@ def test_targets_have_their_own_limits_and_do_not_delay_each_other(
     file.write_text(FILE, "utf-8")
     environment = {
         "RAPPORT_NOTIFICATIONS": str(file),
+        "RAPPORT_NOTIFY_ALLOW": "127.0.0.0/8",
         "RAPPORT_DATABASE_URL": empty_url,
         "RAPPORT_NOTIFY_EVERY": "0.1",
         "RAPPORT_NOTIFY_LONGEST_WAIT": "1",

@@ -7,6 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from stream_app.analytics.columns import Kind
 from stream_app.analytics.result import Curve
 from stream_app.analytics.shown_curves import SESSIONS
 from stream_app.contracts.scores import MECHANISMS
@@ -15,24 +16,24 @@ from stream_app.web import agreement
 from stream_app.web.agreement import Sides
 from stream_app.web.console import band_chart
 from stream_app.web.console.formatting import plain, sentence
-from stream_app.web.exports.columns import Column, ColumnKind, Row
+from stream_app.web.exports.columns import Column, Row
 
 OF_MECHANISMS: Final = ("empathy_index", "empathy_total", "low_empathy_risk", "answered_share")
 """Measures computed from the mechanisms: their agreement is that of the mechanisms."""
 HIDDEN: Final = "hidden"
 NOT_RATED: Final = "People do not rate this measure."
 COLUMNS: Final = [
-    Column("measure", ColumnKind.TEXT, "As in the reporting views"),
-    Column("axis", ColumnKind.TEXT, "What `period` is"),
-    Column("period", ColumnKind.TEXT, "First day of the week or month, or months since joining"),
-    Column("group", ColumnKind.TEXT, "Team, joining year, or all"),
-    Column("bundle", ColumnKind.TEXT, "The model that scored; compare within one"),
-    Column("unit", ColumnKind.TEXT, "Of the mean and the interval"),
-    Column("mean", ColumnKind.NUMBER, "Mean over sessions; empty: hidden"),
-    Column("low", ColumnKind.NUMBER, "Lower end of the 95 % interval"),
-    Column("high", ColumnKind.NUMBER, "Upper end of the 95 % interval"),
-    Column("n", ColumnKind.INTEGER, "Sessions; empty: hidden"),
-    Column("hidden", ColumnKind.BOOLEAN, "Whether too few people are behind it"),
+    Column("measure", Kind.TEXT, "As in the reporting views"),
+    Column("axis", Kind.TEXT, "What `period` is"),
+    Column("period", Kind.TEXT, "First day of the week or month, or months since joining"),
+    Column("group", Kind.TEXT, "Team, joining year, or all"),
+    Column("bundle", Kind.TEXT, "The model that scored; compare within one"),
+    Column("unit", Kind.TEXT, "Of the mean and the interval"),
+    Column("mean", Kind.NUMBER, "Mean over sessions; empty: hidden"),
+    Column("low", Kind.NUMBER, "Lower end of the 95 % interval"),
+    Column("high", Kind.NUMBER, "Upper end of the 95 % interval"),
+    Column("n", Kind.INTEGER, "Sessions; empty: hidden"),
+    Column("hidden", Kind.BOOLEAN, "Whether too few people are behind it"),
 ]
 
 

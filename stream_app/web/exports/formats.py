@@ -12,9 +12,8 @@ from pyarrow import parquet
 
 from stream_app.analytics.columns import Kind
 from stream_app.web.exports.columns import Column, Row, values_in_order
+from stream_app.web.exports.spreadsheet import safe_json, safe_text
 
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets run text that starts with these as a formula; CSV text gets an apostrophe first."""
 _ARROW: Final = {
     Kind.TEXT: pa.string(),
     Kind.INTEGER: pa.int64(),
@@ -93,7 +92,7 @@ def encode(
 
 
 class CsvWriter:
-    """CSV (RFC 4180) with a header row; times as RFC 3339."""
+    """CSV (RFC 4180) with a header row; times as RFC 3339; formulas are neutralised."""
 
     def __init__(self, sink: Buffer, columns: list[Column]) -> None:
         self._sink = sink
@@ -126,9 +125,9 @@ def _cell(column: Column, value: Any) -> Any:
         case Kind.BOOLEAN, _:
             return "true" if value else "false"
         case Kind.JSON, _:
-            return msgspec.json.encode(value).decode()
-        case Kind.TEXT, str() if value.startswith(FORMULA_STARTS):
-            return f"'{value}"
+            return safe_json(value)
+        case _, str():
+            return safe_text(value)
         case _:
             return value
 

@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from stream_app.analytics.columns import Kind
 from stream_app.inference.bundle import load
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries.sessions import SessionFilter
-from stream_app.web.exports import columns, formats, paging
-from stream_app.web.exports.columns import SESSIONS, Column, turn_columns
-from stream_app.web.exports.formats import FORMULA_STARTS, Format
+from stream_app.web.exports import columns, paging
+from stream_app.web.exports.columns import SESSIONS, turn_columns
 from tests.store.batches import turn
 from tests.web.api.conftest import WORDS
 from tests.web.server import Web
@@ -133,15 +131,6 @@ def test_exports_and_their_transcript_reads_are_audited(web: Web) -> None:
     download(web, "ana", "turns", format="csv")
     assert trail(by="ana", action="export")[0]["detail"] == "turns as csv"
     assert len(trail(action="read transcript")) == before
-
-
-@pytest.mark.parametrize("start", FORMULA_STARTS)
-def test_csv_text_that_looks_like_a_formula_is_escaped(start: str) -> None:
-    column = [Column("text", Kind.TEXT, ""), Column("number", Kind.NUMBER, "")]
-    rows = [{"text": f"{start}HYPERLINK(1)", "number": -1.5}]
-    raw = b"".join(formats.encode(Format.CSV, column, iter([rows])))
-    [read_back] = read("csv", raw)
-    assert read_back == {"text": f"'{start}HYPERLINK(1)", "number": "-1.5"}
 
 
 def test_a_formula_in_a_session_id_is_escaped(web: Web) -> None:
