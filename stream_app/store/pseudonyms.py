@@ -9,8 +9,10 @@ from sqlalchemy import Connection
 from stream_app.store.tables import (
     audit,
     baselines,
+    consents,
     erasures,
     people,
+    session_assignments,
     session_speakers,
     sign_in_attempts,
     turns,
@@ -19,6 +21,8 @@ from stream_app.store.tables import (
 _COLUMNS: Final = (
     turns.c.speaker,
     session_speakers.c.speaker,
+    session_assignments.c.speaker,
+    consents.c.speaker,
     people.c.speaker,
     baselines.c.key,
     erasures.c.digest,
