@@ -11,10 +11,11 @@ from stream_app.contracts.scores import MECHANISMS, SessionStatus
 from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import alerts, bundle_info, sessions, transcripts
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.queries import alerts, bundle_info, consents, sessions, transcripts
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.bundle_info import BundleInfo
+from stream_app.store.queries.consents import SessionConsent
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier, Seq
@@ -104,6 +105,9 @@ def session(
 ) -> Response:
     """Show the session. The read is audited and has no effect on the session."""
     position = services.hub.position
+    consent = _consent(services, person, session_id)
+    if consent is not None and consent.hidden:
+        return render(request, "session_hidden.html", person, consent=consent)
     top = _session(services, person, session_id, page)
     audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id)
     first = top.page * PAGE_TURNS
@@ -126,6 +130,7 @@ def session(
         "session.html",
         person,
         top=top,
+        consent=consent,
         turns=shown,
         reviews=reviews.load_reviews(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
@@ -192,6 +197,13 @@ def _feedback(services: Services, person: Person, top: SessionView) -> list[Feed
     if top.card.status is SessionStatus.OPEN or top.page:
         return []
     return loading.session_feedback(services.store, person, top.card.session_id)
+
+
+def _consent(services: Services, person: Person, session_id: str) -> SessionConsent | None:
+    """The consent records, for supervisors."""
+    if person.role is not PersonRole.SUPERVISOR:
+        return None
+    return consents.of_session(services.store, person.scope, session_id)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:
