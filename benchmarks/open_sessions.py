@@ -92,7 +92,7 @@ def _store(settings: Settings, template: SessionState, run: str, count: int) -> 
             store.upsert(connection, tables.session_states, known, keep=False)
             turns = [row for parts in split for row in parts.turns]
             store.upsert(connection, tables.window_turns, turns, keep=False)
-            facts = [rows.session_row(state, now) for state in states]
+            facts = [rows.session_row(state, now, hide_withdrawn=True) for state in states]
             store.upsert(connection, tables.sessions, facts, keep=False)
     store.close()
 

@@ -30,13 +30,23 @@ from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
 from stream_app.settings import RedactorName, Settings
-from stream_app.store import claims, log_positions, retention
+from stream_app.store import (
+    audit,
+    claims,
+    erasure,
+    log_positions,
+    retention,
+    tables,
+    withdrawal,
+)
+from stream_app.store.audit import AuditAction
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
 from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
 from stream_app.store.sign_in_throttle import SignInThrottle
+from stream_app.store.withdrawal import OnWithdrawal
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
@@ -138,6 +148,7 @@ def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
     opened = store(settings)
     opened.check_schema()
     opened.redactor = redactor(settings)
+    opened.hide_withdrawn = settings.on_withdrawal is not OnWithdrawal.KEEP
     opened.prepare(
         scorer.bundle_id,
         scorer.bundle.digest,
@@ -254,6 +265,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         metrics,
         times=settings.plausible_times,
         group=settings.kafka_group,
+        hide_withdrawn=opened.hide_withdrawn,
     )
     app = faust_app.create(settings)
     health = Health(
@@ -273,6 +285,7 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         baselines.reload,
         lambda now: purge_expired(settings, opened, now),
         lambda now: update_rollups(opened, now),
+        lambda now: apply_withdrawals(settings, opened, now),
     )
     agent.attach()
     app.find_start = lambda committed: processor.retrying(
@@ -293,6 +306,25 @@ def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[C
             now - timedelta(days=settings.keep_scores_days),
             now,
         )
+
+
+def apply_withdrawals(settings: Settings, store: Store, now: datetime) -> list[int]:
+    """Hide, show or erase sessions whose consent was withdrawn, as the setting says.
+
+    Returns the ids of outbox rows that notify consumers of erased sessions.
+    """
+    withdrawal.apply_setting(store, settings.on_withdrawal)
+    if settings.on_withdrawal is not OnWithdrawal.ERASE:
+        return []
+    session_ids = withdrawal.sessions_to_erase(store, erasure.SESSIONS_PER_BATCH)
+    if not session_ids:
+        return []
+    erased = erasure.erase(store, session_ids, now, settings.session_topics)
+    if erased.removed:
+        sessions, turns = (erased.removed[table.name] for table in (tables.sessions, tables.turns))
+        detail = f"consent withdrawn: {sessions} sessions, {turns} turns"
+        audit.record(store, audit.WORKER, AuditAction.ERASE, detail=detail)
+    return erased.outbox_ids
 
 
 def update_rollups(store: Store, now: datetime) -> Iterator[int]:

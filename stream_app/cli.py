@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from stream_app import __version__, bootstrap, logs, secret_files
+from stream_app.contracts.events import ConsentStatus
 from stream_app.core.heads import Head
 from stream_app.errors import RapportError
 from stream_app.inference.bundle import find, load
@@ -50,6 +51,14 @@ key_commands = typer.Typer(
 )
 app.add_typer(key_commands, name="keys")
 
+consent_commands = typer.Typer(
+    no_args_is_help=True, help="Record consent that was given or withdrawn elsewhere."
+)
+app.add_typer(consent_commands, name="consent")
+hold_commands = typer.Typer(
+    no_args_is_help=True, help="Legal holds: keep sessions from being purged or erased."
+)
+app.add_typer(hold_commands, name="hold")
 accounts = typer.Typer(no_args_is_help=True, help="Manage the accounts of the console and the API.")
 app.add_typer(accounts, name="people")
 notifications = typer.Typer(help="Send notifications about alerts.")
@@ -422,6 +431,77 @@ def doctor() -> None:
         console.print(f"{mark:24} {finding.name:9} {escape(finding.detail)}", highlight=False)
         healthy &= finding.healthy
     raise typer.Exit(0 if healthy else 1)
+
+
+SessionId = Annotated[str, typer.Argument(help="The session's id, as in its events.")]
+
+
+@consent_commands.command("record")
+def record_consent(
+    session: SessionId,
+    status: Annotated[ConsentStatus, typer.Option(help="What the person decided.")],
+    version: Annotated[
+        str | None,
+        typer.Option(help="Version of the wording; only a newer one ends a withdrawal."),
+    ] = None,
+    source: Annotated[str, typer.Option(help="Where it was recorded.")] = "command line",
+    speaker: Annotated[
+        str | None, typer.Option(help="speaker_id of the person, as in events.")
+    ] = None,
+) -> None:
+    """Send a consent record of a session to the turns topic; a worker applies it."""
+    from stream_app.commands import consent as command
+
+    settings = _settings()
+    command.record(settings, session, status, version, source, speaker)
+    typer.echo(f"consent {status.value} sent to {settings.turns_topic}")
+
+
+@consent_commands.command("list")
+def list_consents(session: SessionId) -> None:
+    """Print the stored consent records of a session, oldest first."""
+    from stream_app.commands import consent as command
+
+    found = command.of_session(_settings(), session)
+    for one in found.records:
+        place = one.source or "" if one.seq is None else f"turn {one.seq}"
+        effect = "" if one.effective else "  without effect"
+        typer.echo(
+            f"{one.occurred_at.isoformat()}  {one.status.value:9}  "
+            f"{one.version or '-':12}  {place}{effect}"
+        )
+    if found.hidden:
+        typer.echo("consent was withdrawn: text and scores cannot be read")
+
+
+@hold_commands.command("add")
+def add_hold(
+    session: SessionId,
+    reason: Annotated[str, typer.Option(help="Why, for example the number of the case.")],
+) -> None:
+    """Keep a session from being purged or erased until the hold is removed."""
+    from stream_app.commands import hold as command
+
+    command.add(_settings(), session, reason)
+    typer.echo("on legal hold")
+
+
+@hold_commands.command("remove")
+def remove_hold(session: SessionId) -> None:
+    """End a hold; the session then expires as usual and can be erased."""
+    from stream_app.commands import hold as command
+
+    command.remove(_settings(), session)
+    typer.echo("no longer on legal hold")
+
+
+@hold_commands.command("list")
+def list_holds() -> None:
+    """Print the sessions on legal hold, oldest hold first."""
+    from stream_app.commands import hold as command
+
+    for hold in command.find(_settings()):
+        typer.echo(f"{hold.session_id}  since {hold.at.isoformat()}  {hold.reason}")
 
 
 Reasons = Annotated[

@@ -18,6 +18,8 @@ RapportError
 ├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]
 ├── LogReplaced          a topic was recreated with records in progress [worker.consumer]
 ├── PortInUse            the port of the health probes is in use [health_server]
+├── SessionHeld          a session on legal hold cannot be erased [store.holds]
+├── HoldError            a legal hold cannot be added or removed [store.holds]
 ├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
 ├── NoSuchMute           the mute does not exist, or not for this person [store.alert_actions]
 ├── NotFound             the item does not exist, or not for this person [store.scored_turns]

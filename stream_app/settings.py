@@ -23,6 +23,7 @@ from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.providers import Provider
 from stream_app.secret_files import SecretFiles
 from stream_app.store.connection import with_password
+from stream_app.store.withdrawal import OnWithdrawal
 
 DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
 
@@ -166,6 +167,10 @@ class Settings(BaseSettings):
     require_consent: bool = Field(
         True, description="Score and store only sessions with consent: true"
     )
+    on_withdrawal: OnWithdrawal = Field(
+        OnWithdrawal.HIDE,
+        description="What withdrawn consent does to what is stored: keep, hide or erase",
+    )
     redact: bool = Field(True, description="Mask personal details in stored text")
     redactor: RedactorName = Field(
         RedactorName.RULES, description="rules, or presidio (an extra; docs/redaction.md)"
@@ -287,15 +292,22 @@ class Settings(BaseSettings):
         return f"{self.topic_prefix}.alert-actions"
 
     @property
+    def session_topics(self) -> list[str]:
+        """Topics keyed by session whose consumers must learn of an erasure."""
+        return [
+            self.turn_score_topic,
+            self.session_score_topic,
+            self.alert_topic,
+            self.alert_action_topic,
+        ]
+
+    @property
     def topics(self) -> list[str]:
         """All topics."""
         return [
             self.turns_topic,
             self.dead_letter_topic,
-            self.turn_score_topic,
-            self.session_score_topic,
-            self.alert_topic,
-            self.alert_action_topic,
+            *self.session_topics,
         ]
 
     @property

@@ -63,6 +63,14 @@ class FakeStore:
         self.ping()
         return self.erased_ids.intersection(session_ids)
 
+    def find_withdrawn(self, session_ids: Sequence[str]) -> dict[str, str | None]:
+        self.ping()
+        return {
+            session_id: state.consent_version
+            for (session_id, _), kept in self.kept.items()
+            if session_id in session_ids and (state := kept.state()).withdrawn
+        }
+
     def erasures_since(self, moment: datetime) -> bool:
         self.ping()
         return bool(self.erased_ids)

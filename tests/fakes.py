@@ -177,6 +177,13 @@ def end(session: str = "s", **changes: Any) -> bytes:
     ).encode()
 
 
+def consent(status: str, session: str = "s", **changes: Any) -> bytes:
+    """A consent record as JSON."""
+    at = (START + timedelta(minutes=30)).isoformat()
+    body = {"type": "consent", "session_id": session, "status": status}
+    return json.dumps({**body, "occurred_at": at, **changes}).encode()
+
+
 def outcome(session: str = "s", **changes: Any) -> bytes:
     """A rating as JSON."""
     at = (START + timedelta(hours=2)).isoformat()

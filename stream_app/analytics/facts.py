@@ -86,7 +86,7 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
         ),
         "FROM turn_scores AS s\n"
         "JOIN turns AS t ON t.session_id = s.session_id AND t.seq = s.seq\n"
-        "LEFT JOIN sessions AS x ON x.session_id = s.session_id\n"
+        "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
         "WHERE s.stage = 'final' OR NOT EXISTS (\n"
         "  SELECT 1 FROM turn_scores AS f WHERE f.session_id = s.session_id\n"
         "  AND f.seq = s.seq AND f.bundle = s.bundle AND f.stage = 'final'\n"
@@ -213,7 +213,8 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
             ),
             *risks,
         ),
-        "FROM session_scores AS s\nLEFT JOIN sessions AS x ON x.session_id = s.session_id",
+        "FROM session_scores AS s\n"
+        "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden",
     )
 
 
@@ -288,7 +289,7 @@ def fact_alert(dialect: Dialect) -> View:
         "    max(CASE WHEN a.state = 'firing' THEN a.value END) AS value,\n"
         "    max(CASE WHEN a.state = 'firing' THEN a.threshold END) AS threshold\n"
         "  FROM alerts AS a GROUP BY a.episode_id\n"
-        ") AS e\nLEFT JOIN sessions AS x ON x.session_id = e.session_id",
+        ") AS e\nJOIN sessions AS x ON x.session_id = e.session_id AND NOT x.hidden",
     )
 
 
@@ -324,7 +325,7 @@ def fact_rating(dialect: Dialect) -> View:
             ),
         ),
         "FROM ratings AS r\n"
-        "LEFT JOIN sessions AS x ON x.session_id = r.session_id\n"
+        "JOIN sessions AS x ON x.session_id = r.session_id AND NOT x.hidden\n"
         "LEFT JOIN turns AS t ON t.session_id = r.session_id AND t.seq = r.seq\n"
         "LEFT JOIN (SELECT name, row_number() OVER (ORDER BY created_at, name) AS number "
         "FROM people) AS p ON p.name = r.person",
@@ -348,7 +349,7 @@ def fact_outcome(dialect: Dialect) -> View:
             ),
             *_groups(dialect, "o.occurred_at"),
         ),
-        "FROM outcomes AS o\nLEFT JOIN sessions AS x ON x.session_id = o.session_id",
+        "FROM outcomes AS o\nJOIN sessions AS x ON x.session_id = o.session_id AND NOT x.hidden",
     )
 
 

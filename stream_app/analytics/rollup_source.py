@@ -55,7 +55,7 @@ def _statement(dialect: Dialect, condition: str) -> str:
         f"INSERT INTO {rollup_sessions.name} ({', '.join(columns)})\n"
         f"SELECT {', '.join(columns.values())}\n"
         "FROM session_scores AS s\n"
-        "LEFT JOIN sessions AS x ON x.session_id = s.session_id\n"
+        "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
         f"LEFT JOIN (SELECT t.session_id, t.bundle, {turns} FROM turn_scores AS t\n"
         f"  WHERE t.stage = '{Stage.FINAL.value}' AND t.role = '{Role.COUNSELLOR.value}'"
         f"{_and(condition, 't')}\n"

@@ -136,7 +136,7 @@ def _session(store: Store, session: Record, parts: Parts, prefix: str) -> Iterat
         last_activity_at=ended,
         ended_at=ended,
     )
-    yield "sessions", rows.session_row(state, ended)
+    yield "sessions", rows.session_row(state, ended, hide_withdrawn=True)
     yield "session_scores", rows.session_score_row(_session_score(session, name, ended))
     for alert in parts["alerts"].get(key, ()):
         yield from _alert(alert, name)

@@ -70,14 +70,13 @@ class Erasure:
         return Plan(keys, list(speakers), erasure.count_stored(self._store, keys))
 
     def carry_out(self, plan: Plan) -> Receipt:
-        """Erase, and notify consumers. The audit trail records only numbers."""
+        """Erase, and notify consumers. The audit trail records only numbers.
+
+        Raises:
+            SessionHeld: a session is on legal hold; nothing was erased.
+        """
         settings = self._settings
-        told = [
-            settings.turn_score_topic,
-            settings.session_score_topic,
-            settings.alert_topic,
-            settings.alert_action_topic,
-        ]
+        told = settings.session_topics
         erased = erasure.erase(self._store, plan.sessions, datetime.now(UTC), told)
         removed = erased.removed
         for speaker in plan.speakers:

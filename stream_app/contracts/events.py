@@ -1,7 +1,7 @@
 """Incoming events: what producers send to ``dialogue.turns`` (key = ``session_id``).
 
 ``decode`` is the only entry point. It takes the bytes of a Kafka record (bare JSON, or the data of
-a CloudEvent in binary mode) and returns one of the three event structs, or raises ``ContractError``
+a CloudEvent in binary mode) and returns one of the event structs, or raises ``ContractError``
 with a reason that never quotes dialogue.
 """
 
@@ -16,6 +16,7 @@ from stream_app.errors import ContractError
 
 MAX_EVENT_BYTES: Final = 64 * 1024
 MAX_ID_CHARS: Final = 200
+MAX_VERSION_CHARS: Final = 50
 
 
 class Role(Enum):
@@ -77,11 +78,27 @@ class OutcomeKind(Enum):
     RATING = "rating"
 
 
+class ConsentStatus(Enum):
+    """What a person decided about the analysis of a session."""
+
+    GIVEN = "given"
+    REFUSED = "refused"
+    WITHDRAWN = "withdrawn"
+
+
 Identifier = Annotated[
     str,
     Meta(min_length=1, max_length=MAX_ID_CHARS, description="Identifier without NUL characters"),
 ]
 Timestamp = Annotated[datetime, Meta(tz=True, description="RFC 3339 with offset")]
+WordingVersion = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_VERSION_CHARS,
+        description="Version of the wording that the person was shown, for example 2026-03",
+    ),
+]
 Seq = Annotated[int, Meta(ge=0, le=2**31 - 1, description="0,1,2… within the session")]
 
 
@@ -105,6 +122,7 @@ class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
         ]
         | None
     ) = None
+    consent_version: WordingVersion | None = None
     channel: Identifier | None = None
     team: Identifier | None = None
     approach: (
@@ -142,7 +160,23 @@ class Outcome(Struct, frozen=True, tag_field="type", tag="outcome", kw_only=True
     outcome_id: Identifier | None = None
 
 
-Event = Turn | SessionEnd | Outcome
+class Consent(Struct, frozen=True, tag_field="type", tag="consent", kw_only=True):
+    """A consent record of a session, from the place where consent is recorded.
+
+    Unlike ``Turn.consent``, it also takes effect after the session's end; with a newer version of
+    the wording than any before, ``given`` ends a withdrawal.
+    """
+
+    session_id: Identifier
+    status: ConsentStatus
+    occurred_at: Timestamp
+    version: WordingVersion | None = None
+    speaker_id: Identifier | None = None
+    source: Annotated[str, Meta(max_length=100, description="Where it was recorded")] | None = None
+    consent_id: Identifier | None = None
+
+
+Event = Turn | SessionEnd | Outcome | Consent
 
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _FORBIDDEN_MEDIA: Final = frozenset({"audio", "video", "keystrokes"})
@@ -215,7 +249,7 @@ def _validation_error(problem: msgspec.ValidationError) -> ContractError:
         path = message.rpartition("`")[0].rpartition("`")[2]
         message = f"an unknown value - at `{path}`"
     elif message.startswith("Invalid value"):
-        message = "the event's type is not one of turn, session_end, outcome - at `$.type`"
+        message = "the event's type is not one of turn, session_end, outcome, consent - at `$.type`"
     elif message.startswith("Object contains unknown field"):
         message = "an unknown field"
     if message.startswith("Expected `str` of length >= 1") and "$.text" in message:

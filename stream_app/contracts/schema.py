@@ -18,6 +18,7 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
     "turn": events.Turn,
     "session_end": events.SessionEnd,
     "outcome": events.Outcome,
+    "consent": events.Consent,
     "turn_score": scores.TurnScore,
     "session_score": scores.SessionScore,
     "alert": scores.Alert,

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from stream_app.contracts.events import Outcome, Turn
 from stream_app.contracts.scores import Alert, DeadLetter, SessionScore, TurnScore
+from stream_app.core.consent import ConsentRecord
 from stream_app.core.session_state import Versioned
 
 
@@ -38,5 +39,6 @@ class BatchResult(Struct):
     sessions: dict[str, Versioned] = field(default_factory=dict)
     alerts: list[Alert] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    consents: list[ConsentRecord] = field(default_factory=list)
     dead_letters: list[SetAside] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)

@@ -6,7 +6,7 @@ loaded. Turns not encoded ahead are encoded after the session has accepted them.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from stream_app.contracts.events import Event, Turn
+from stream_app.contracts.events import Consent, ConsentStatus, Event, Turn
 from stream_app.core.environment import Policy
 from stream_app.core.ports import Encoding, Scorer
 from stream_app.core.session_state import SessionState
@@ -37,7 +37,9 @@ class Encodings:
         before, self._stated = self._stated, {}
         turns: dict[int, Turn] = {}
         for place, event in enumerate(events):
-            if isinstance(event, Turn):
+            if isinstance(event, Consent):
+                self._stated[event.session_id] = event.status is ConsentStatus.GIVEN
+            elif isinstance(event, Turn):
                 if event.consent is not None:
                     self._stated[event.session_id] = event.consent
                 if self._is_covered(event.session_id, before, known):

@@ -115,6 +115,8 @@ class Pipeline:
             if accepted.changes:
                 result.sessions[event.session_id] = versioned = states[event.session_id]
                 versioned.partition = received.source.partition
+            if accepted.consent is not None:
+                result.consents.append(accepted.consent)
             if isinstance(event, Turn) and accepted.turn is not None:
                 turns.append((event, accepted.turn, received.encoding))
                 stored = StoredTurn(

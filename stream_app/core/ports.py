@@ -110,6 +110,9 @@ class SessionStore(Protocol):
     def find_erased(self, session_ids: Sequence[str]) -> set[str]:
         """Those of some sessions that were erased: nothing of them is stored again."""
 
+    def find_withdrawn(self, session_ids: Sequence[str]) -> dict[str, str | None]:
+        """Those of some sessions whose consent was withdrawn, with the newest wording's version."""
+
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""
 

@@ -15,11 +15,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from stream_app.contracts.events import Event, Outcome, Role, SessionEnd, Turn, utc
+from stream_app.contracts.events import Consent, Event, Outcome, Role, SessionEnd, Turn, utc
 from stream_app.contracts.scores import Alert, SessionScore, SessionStatus, TurnScore
 from stream_app.core import miti, window
 from stream_app.core.aggregates import contribution
 from stream_app.core.alerts import Cause
+from stream_app.core.consent import ConsentRecord, record_consent, state_in_turn
 from stream_app.core.empathy import session_empathy, turn_value
 from stream_app.core.environment import Environment
 from stream_app.core.outcomes import outcome_risks
@@ -41,6 +42,7 @@ class Fate(Enum):
     DUPLICATE = "duplicate"
     ENDED = "ended"
     OUTCOME = "outcome"
+    CONSENT = "consent"
 
 
 class ToScore(Struct, frozen=True):
@@ -71,13 +73,14 @@ class Accepted(Struct, frozen=True):
     """Result of accepting an event, and the steps that became due.
 
     ``turn``: to be encoded. ``from_first_counsellor``: the first turn of the session's first
-    counsellor, who may read the session.
+    counsellor, who may read the session. ``consent``: a record that the event stated.
     """
 
     fate: Fate
     steps: Sequence[Step] = ()
     turn: WindowTurn | None = None
     from_first_counsellor: bool = False
+    consent: ConsentRecord | None = None
 
     @property
     def changes(self) -> bool:
@@ -111,6 +114,8 @@ class Session:
                 return self.end(event)
             case Outcome():
                 return Accepted(Fate.WITHHELD if self._withholds(event) else Fate.OUTCOME)
+            case Consent():
+                return self._accept_consent(event)
 
     def end(self, event: SessionEnd) -> Accepted:
         """Close the session; all scores waiting for following turns become due."""
@@ -120,7 +125,8 @@ class Session:
         at = utc(event.occurred_at)
         requests = window.flush(state.window, self._env.policy.window)
         steps = self._steps(requests, at, SessionStatus.OPEN)
-        state.closed, state.ended_at, state.end_reason = True, at, event.reason
+        state.closed, state.ended_at = True, at
+        state.end_reason = event.reason if self._is_covered else None
         return Accepted(Fate.ENDED, [*steps, ToEnd(at, state.facts, Cause.END)])
 
     def flush_idle(self) -> list[Step]:
@@ -211,9 +217,7 @@ class Session:
             )
         if state.closed and not late:
             raise ContractError("after-end", "the session has ended and this seq is new")
-        if event.consent is not None and not state.closed and not state.withdrawn:
-            state.withdrawn = bool(state.consent) and not event.consent
-            state.consent = event.consent
+        stated = state_in_turn(state, event)
         turn = WindowTurn(
             seq=event.seq,
             role=event.speaker_role,
@@ -229,11 +233,24 @@ class Session:
         if not turn.withheld:
             first = event.speaker_role is Role.COUNSELLOR and not state.has_counsellor
             state.has_counsellor = state.has_counsellor or first
-            return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn, first)
+            state.analysed = True
+            return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn, first, stated)
         state.withheld_turns += 1
         if not late:
             steps.append(ToEnd(turn.occurred_at, state.facts, Cause.WITHHELD))
-        return Accepted(Fate.WITHHELD, steps)
+        return Accepted(Fate.WITHHELD, steps, consent=stated)
+
+    def _accept_consent(self, event: Consent) -> Accepted:
+        """Apply a consent record; alerts end with the consent."""
+        state = self.state
+        record = record_consent(state, event)
+        if record is None:
+            return Accepted(Fate.DUPLICATE)
+        steps: list[Step] = []
+        if not self._is_covered and not state.closed:
+            at = state.last_activity_at or record.occurred_at
+            steps.append(ToEnd(at, state.facts, Cause.WITHHELD))
+        return Accepted(Fate.CONSENT, steps, consent=record)
 
     @property
     def _is_covered(self) -> bool:
@@ -267,7 +284,8 @@ class Session:
             state.channel = turn.channel
             found = self._env.baselines.of_channel(turn.channel)
             state.baselines = pinned = structs.replace(pinned, channel=found)
-        if turn.speaker_role is Role.COUNSELLOR and not pinned.counsellor_known:
+        covered = self._is_covered  # otherwise nothing about a person is kept
+        if covered and turn.speaker_role is Role.COUNSELLOR and not pinned.counsellor_known:
             found = self._env.baselines.of_counsellor(turn.speaker_id)
             state.baselines = structs.replace(pinned, counsellor=found, counsellor_known=True)
 

@@ -20,8 +20,10 @@ EARLIER_RULE: Final = "low-empathy-risk"
 class SessionState(Struct):
     """Everything needed to continue a session; stored as MessagePack.
 
-    ``consent``: the latest stated one, None before the first. ``withdrawn``: it was given and then
-    withdrawn, which is final. ``has_counsellor``: a counsellor's turn was accepted.
+    ``consent``: the latest stated one, None before the first. ``withdrawn``: since
+    ``withdrawn_at``; see ``core.consent``. ``consent_version``: the newest version of the wording
+    in a record. ``consent_records``: checksums of the latest ones, so that they are applied once.
+    ``analysed``: a turn was accepted. ``has_counsellor``: a counsellor's turn was.
     ``withheld_outcomes``: checksums of withheld outcomes, so that they stay withheld when re-read.
     ``alerts``: by rule, for rules that have started at least once. ``alert``: of the only rule of
     an earlier release; ``unpack`` moves it to ``alerts``. ``slots``: the stored rows of the
@@ -33,6 +35,10 @@ class SessionState(Struct):
     closed: bool = False
     consent: bool | None = None
     withdrawn: bool = False
+    withdrawn_at: datetime | None = None
+    consent_version: str | None = None
+    consent_records: list[int] = field(default_factory=list)
+    analysed: bool = False
     has_counsellor: bool = False
     domain: str | None = None
     approach: str | None = None

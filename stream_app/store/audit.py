@@ -14,6 +14,7 @@ from stream_app.store.tables import audit
 ORDER = "audit"
 COMMAND_LINE = "(command line)"
 """The person of entries written by commands, which run without sign-in."""
+WORKER = "(worker)"
 
 
 class AuditAction(Enum):
@@ -28,6 +29,9 @@ class AuditAction(Enum):
     CHANGE_ACCOUNT = "change account"
     ERASE = "erase"
     CHANGE_KEYS = "change keys"
+    RECORD_CONSENT = "record consent"
+    HOLD = "legal hold"
+    SUBJECT_ACCESS = "subject access"
 
 
 @dataclass(frozen=True, slots=True)

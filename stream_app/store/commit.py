@@ -68,6 +68,7 @@ def prepare(
         keys[session_id], row = session_keys.create(session_id, now)
         new_keys.append(row)
     over = [key for key, status in statuses.items() if status is not SessionStatus.OPEN]
+    over += [record.session_id for record in result.consents if record.withdraws]
     split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
     turns = [_turn_row(turn, privacy, now, observe_redaction) for turn in result.turns]
     for turn in turns:
@@ -91,7 +92,12 @@ def prepare(
                 [_sealed_window(row, keys) for item in split.values() for row in item.turns],
                 False,
             ),
-            (tables.sessions, [_session_row(v, now, keys) for v in sessions.values()], False),
+            (
+                tables.sessions,
+                [_session_row(v, now, keys, privacy) for v in sessions.values()],
+                False,
+            ),
+            (tables.consents, [rows.consent_row(c, privacy, now) for c in result.consents], True),
             (tables.turns, turns, True),
             (tables.session_speakers, speakers, True),
             (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
@@ -102,7 +108,11 @@ def prepare(
             ),
             (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
             (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
-            (tables.rollup_marks, [{"session_id": key, "month": None} for key in over], True),
+            (
+                tables.rollup_marks,
+                [{"session_id": key, "month": None} for key in dict.fromkeys(over)],
+                True,
+            ),
         ],
     )
 
@@ -175,8 +185,10 @@ def _sealed_window(row: Row, keys: Mapping[str, bytes]) -> Row:
     return {**row, "turn": seal(keys[row["session_id"]], row["turn"], where)}
 
 
-def _session_row(versioned: Versioned, now: datetime, keys: Mapping[str, bytes]) -> Row:
-    row = rows.session_row(versioned.state, now)
+def _session_row(
+    versioned: Versioned, now: datetime, keys: Mapping[str, bytes], privacy: Privacy
+) -> Row:
+    row = rows.session_row(versioned.state, now, hide_withdrawn=privacy.hide_withdrawn)
     session_id = row["session_id"]
     where = place(tables.sessions.c.end_reason, session_id)
     return {**row, "end_reason": seal_optional(keys[session_id], row["end_reason"], where)}

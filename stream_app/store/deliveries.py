@@ -140,9 +140,11 @@ class Deliveries:
         """
         query, mine, of_firing, firing = self._joined()
         undecided = of_firing.c.state.is_(None) | (of_firing.c.state == DeliveryState.DUE.value)
+        resolved = alerts.c.state == AlertState.RESOLVED.value
         query = (
             query.where(
                 alerts.c.state.in_(_NOTIFIABLE),
+                resolved | sessions.c.hidden.is_not(sa.true()),
                 mine.c.state.is_(None) | (mine.c.state == DeliveryState.DUE.value),
                 firing.c.alert_id.is_(None) | sa.not_(undecided),
             )

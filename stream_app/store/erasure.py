@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from stream_app.core.ports import Message
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rollup_marks, tables
+from stream_app.store.holds import refuse_held
 from stream_app.store.repository import Store
 
 SESSIONS_PER_BATCH: Final = 200
@@ -27,10 +28,13 @@ SESSION_TABLES: Final = (
     *(
         table
         for table in tables.metadata.sorted_tables
-        if "session_id" in table.c and table not in (*_FIRST, tables.audit)
+        if "session_id" in table.c and table not in (*_FIRST, tables.audit, tables.holds)
     ),
 )
-"""States and sessions first: this waits for concurrent writers, and makes later ones fail."""
+"""States and sessions first: this waits for concurrent writers, and makes later ones fail.
+
+A session with a row in ``holds`` is not erased.
+"""
 ERASED: Final = "erased:"
 """Prefix of the digest of an erased session in the audit trail."""
 ERASED_COUNSELLOR: Final = "counsellor (erased)"
@@ -91,14 +95,19 @@ def erase(
     ``topics``: keyed by session id; their consumers are notified by records without a value.
 
     Raises:
+        SessionHeld: one of them is on legal hold; none was erased.
         StoreError: the database failed; already erased sessions stay erased.
     """
+    for some in _batches(session_ids):
+        with store.transaction() as connection:
+            refuse_held(connection, some)
     removed: Counter[str] = Counter()
     reasons = audited = 0
     outbox_ids: list[int] = []
     for some in _batches(session_ids):
         marks = [{"digest": store.privacy.pseudonym(key), "at": now} for key in some]
         with store.transaction() as connection:
+            refuse_held(connection, some)
             store.upsert(connection, tables.erasures, marks, keep=True)
             reasons += _delete_mute_reasons(connection, some)
             removed += delete_sessions(connection, some)

@@ -10,12 +10,16 @@ from stream_app.redaction.rules import Rules
 
 
 class Privacy(Struct, frozen=True):
-    """``key``: secret of the installation, makes pseudonyms; ``later``: keys of its rotations."""
+    """``key``: secret of the installation, makes pseudonyms; ``later``: keys of its rotations.
+
+    ``hide_withdrawn``: sessions whose consent was withdrawn cannot be read.
+    """
 
     key: bytes
     redact: bool = True
     later: tuple[bytes, ...] = ()
     redactor: Redactor = Rules()
+    hide_withdrawn: bool = True
 
     def pseudonym(self, speaker_id: str) -> str:
         """The same speaker always gets the same pseudonym; 32 hex digits."""

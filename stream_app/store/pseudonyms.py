@@ -9,9 +9,11 @@ from sqlalchemy import Connection
 from stream_app.store.tables import (
     audit,
     baselines,
+    consents,
     erasures,
     people,
     saved_views,
+    session_assignments,
     session_speakers,
     sign_in_attempts,
     turns,
@@ -20,6 +22,8 @@ from stream_app.store.tables import (
 _COLUMNS: Final = (
     turns.c.speaker,
     session_speakers.c.speaker,
+    session_assignments.c.speaker,
+    consents.c.speaker,
     people.c.speaker,
     saved_views.c.counsellor,
     baselines.c.key,

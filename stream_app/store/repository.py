@@ -18,7 +18,7 @@ from stream_app.redaction.port import Redactor
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
 from stream_app.store import outbox as outbox_codec
-from stream_app.store import pseudonym_key, tables
+from stream_app.store import pseudonym_key, tables, withdrawal
 from stream_app.store.commit import Prepared, commit, dry_run, prepare
 from stream_app.store.connection import Database, open_engine
 from stream_app.store.privacy import Privacy
@@ -37,6 +37,7 @@ class Store(Database):
         self._now = now
         self.privacy = Privacy(key=b"", redact=True)
         self.redactor: Redactor = Rules()
+        self.hide_withdrawn = True
         self.observe_redaction: Callable[[float], None] = lambda _: None
         self.secrets = secrets
         self.keys = SessionKeys(self, secrets.master)
@@ -69,7 +70,13 @@ class Store(Database):
         """
         self.keys.check()
         first, *later = pseudonym_key.read(self, self.secrets.pseudonym)
-        self.privacy = Privacy(key=first, redact=redact, later=tuple(later), redactor=self.redactor)
+        self.privacy = Privacy(
+            key=first,
+            redact=redact,
+            later=tuple(later),
+            redactor=self.redactor,
+            hide_withdrawn=self.hide_withdrawn,
+        )
 
     def cookie_key(self) -> str:
         """The secret key that signs the console's cookies."""
@@ -96,6 +103,13 @@ class Store(Database):
         query = sa.select(tables.erasures.c.digest).where(tables.erasures.c.digest.in_(digests))
         with self.reading() as connection:
             return {digests[digest] for digest in connection.scalars(query)}
+
+    def find_withdrawn(self, session_ids: Sequence[str]) -> dict[str, str | None]:
+        """Those of these sessions whose consent was withdrawn, with the newest wording's version.
+
+        Needed for sessions without a state under this bundle.
+        """
+        return withdrawal.find_withdrawn(self, session_ids)
 
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""

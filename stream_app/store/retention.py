@@ -4,8 +4,8 @@ Age is measured from the time of storing, by the service's clock, because produc
 time in events.
 
 A state contains vectors of the last turns, which reveal something about their text, so it expires
-with the text. A session expires a set time after its last write, with all of its rows. One process
-purges once a day, in small transactions.
+with the text. A session expires a set time after its last write, with all of its rows. A session on
+legal hold does not expire. One process purges once a day, in small transactions.
 """
 
 from collections import Counter
@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import erasure, tables
 from stream_app.store.claims import claim
+from stream_app.store.holds import not_held
 from stream_app.store.repository import Store
 
 INTERVAL: Final = timedelta(days=1)
@@ -62,7 +63,7 @@ def _texts(store: Store, before: datetime) -> Iterator[Counter[str]]:
     table = tables.turns
     old = (
         sa.select(table.c.session_id, table.c.seq)
-        .where(table.c.text.is_not(None), table.c.stored_at < before)
+        .where(table.c.text.is_not(None), table.c.stored_at < before, not_held(table.c.session_id))
         .order_by(table.c.stored_at)
         .limit(ROWS_PER_BATCH)
     )
@@ -83,6 +84,7 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
                     table.c.bundle == bundle,
                     table.c.status == status.value,
                     table.c.seen_at < before,
+                    not_held(table.c.session_id),
                 )
                 .limit(ROWS_PER_BATCH)
             )
@@ -98,7 +100,10 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
 def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
     table = tables.sessions
     query = (
-        sa.select(table.c.session_id).where(table.c.stored_at < before).limit(SESSIONS_PER_BATCH)
+        sa.select(table.c.session_id)
+        .where(table.c.stored_at < before, not_held(table.c.session_id))
+        .limit(SESSIONS_PER_BATCH)
+        .with_for_update()
     )
     while True:
         with store.transaction() as connection:

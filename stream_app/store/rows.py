@@ -9,12 +9,14 @@ import msgspec
 from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
 from stream_app.core.batch import StoredTurn
+from stream_app.core.consent import ConsentRecord
 from stream_app.core.ports import LogPosition
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]
 OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
+CONSENT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:consent")
 
 
 def position_row(position: LogPosition, now: datetime) -> Row:
@@ -88,7 +90,7 @@ def session_score_row(score: SessionScore) -> Row:
     }
 
 
-def session_row(state: SessionState, now: datetime) -> Row:
+def session_row(state: SessionState, now: datetime, *, hide_withdrawn: bool) -> Row:
     """A session's attributes, stored at ``now``."""
     attributes = {
         name: getattr(state, name)
@@ -105,7 +107,26 @@ def session_row(state: SessionState, now: datetime) -> Row:
             "end_reason",
         )
     }
-    return {**attributes, "stored_at": now}
+    hidden = state.withdrawn and hide_withdrawn
+    return {**attributes, "withdrawn": state.withdrawn, "hidden": hidden, "stored_at": now}
+
+
+def consent_row(record: ConsentRecord, privacy: Privacy, now: datetime) -> Row:
+    """A consent record; its id is derived from the session and the record's own id or content."""
+    stated = record.consent_id or f"{record.seq}/{record.status.value}/{record.occurred_at}"
+    named = record.speaker_id
+    return {
+        "consent_id": str(uuid.uuid5(CONSENT_NAMESPACE, f"{record.session_id}/{stated}")),
+        "session_id": record.session_id,
+        "status": record.status.value,
+        "effective": record.effective,
+        "version": record.version,
+        "source": record.source,
+        "speaker": privacy.pseudonym(named) if named is not None else None,
+        "seq": record.seq,
+        "occurred_at": record.occurred_at,
+        "stored_at": now,
+    }
 
 
 def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row:

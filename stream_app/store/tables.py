@@ -89,6 +89,8 @@ bundles = Table(
     Column("first_used_at", UtcDateTime, nullable=False),
 )
 
+_WITHDRAWN = text("withdrawn")
+
 sessions = Table(
     "sessions",
     metadata,
@@ -103,6 +105,33 @@ sessions = Table(
     Column("ended_at", UtcDateTime),
     Column("end_reason", Text),
     Column("stored_at", UtcDateTime),
+    Column("withdrawn", Boolean, nullable=False, server_default=false()),
+    Column("hidden", Boolean, nullable=False, server_default=false()),
+    Index(None, "withdrawn", postgresql_where=_WITHDRAWN, sqlite_where=_WITHDRAWN),
+)
+
+consents = Table(
+    "consents",
+    metadata,
+    Column("consent_id", String(36), primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("status", String(10), nullable=False),
+    Column("effective", Boolean, nullable=False),
+    Column("version", String(50)),
+    Column("source", String(100)),
+    Column("speaker", String(64), index=True),
+    Column("seq", Integer),
+    Column("occurred_at", UtcDateTime, nullable=False),
+    Column("stored_at", UtcDateTime, nullable=False),
+)
+
+holds = Table(
+    "holds",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("reason", String(200), nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
 )
 
 session_states = Table(

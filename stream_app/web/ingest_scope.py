@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from stream_app.contracts.events import Event, Turn
+from stream_app.contracts.events import Consent, Event, Turn
 from stream_app.store.people import IngestScope
 from stream_app.store.repository import Store
 from stream_app.store.tables import sessions
@@ -15,10 +15,10 @@ Origin = Mapping[str, str | None]
 
 
 def origins(store: Store, session_ids: Sequence[str]) -> dict[str, Origin]:
-    """Origins of those sessions that are stored."""
+    """Origins of those sessions that are stored and have a turn."""
     columns = [sessions.c[name] for name in IngestScope.NAMES]
     query = sa.select(sessions.c.session_id, *columns).where(
-        sessions.c.session_id.in_(set(session_ids))
+        sessions.c.session_id.in_(set(session_ids)), sessions.c.started_at.is_not(None)
     )
     with store.reading() as connection:
         return {
@@ -31,9 +31,12 @@ def refusal(scope: IngestScope, event: Event, known: dict[str, Origin]) -> str |
     """Why the event is outside the scope; None if it is inside.
 
     A turn that begins a session must state what the scope limits; ``known`` then gains the session.
-    The end or an outcome of an unknown session is allowed, because it changes nothing.
+    The end or an outcome of an unknown session is allowed, because it changes nothing; a consent
+    record is not, because it would affect whichever session takes the id.
     """
     origin = known.get(event.session_id)
+    if scope.limits and origin is None and isinstance(event, Consent):
+        return "this token may send a consent record only after the session's first turn"
     for name, wanted in scope.limits:
         given = _stated(event, name)
         if given not in (None, wanted):

@@ -51,6 +51,7 @@ PURGE_EVERY = 600.0
 ERASED_EVERY = 5.0
 ERASED_SLACK = timedelta(minutes=10)
 """How far the clock of the machine that runs `rapport erase` may be behind."""
+WITHDRAWALS_EVERY = 5.0
 ROLLUPS_EVERY = 60.0
 ABANDONED_AFTER = 60.0
 """Seconds after which unpublished messages count as abandoned by the worker that stored them."""
@@ -74,6 +75,7 @@ class TurnAgent:
         reload_baselines: Callable[[], None],
         purge_expired: Callable[[datetime], Iterator[Counter[str]]],
         update_rollups: Callable[[datetime], Iterator[int]],
+        apply_withdrawals: Callable[[datetime], list[int]],
     ) -> None:
         self.health = health
         self.metrics = metrics
@@ -84,6 +86,7 @@ class TurnAgent:
         self._reload_baselines = reload_baselines
         self._purge = purge_expired
         self._update_rollups = update_rollups
+        self._apply_withdrawals = apply_withdrawals
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
         self._decoder = RecordDecoder(metrics)
@@ -107,6 +110,7 @@ class TurnAgent:
         self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
         self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
+        self._app.timer(WITHDRAWALS_EVERY, on_leader=False)(self._carry_out_withdrawals)
         self._app.timer(PURGE_EVERY, on_leader=False)(self._purge_expired)
         self._app.timer(ROLLUPS_EVERY, on_leader=False)(self._roll_up)
         self._app.on_partitions_assigned.connect(self._on_assigned)
@@ -257,6 +261,17 @@ class TurnAgent:
         since = datetime.now(UTC) - ERASED_SLACK
         async with self._exclusive:
             await self._blocking(lambda: self._processor.forget_erased(since))
+
+    @periodic("withdrawals.failed")
+    async def _carry_out_withdrawals(self) -> None:
+        """Hide or erase sessions whose consent was withdrawn, and notify consumers of erasures."""
+        async with self._exclusive:
+            outbox_ids = await self._blocking(lambda: self._apply_withdrawals(datetime.now(UTC)))
+            if not outbox_ids:
+                return
+            log.info("withdrawals.erased")
+            for committed in await self._blocking(lambda: self._processor.stored(outbox_ids)):
+                await self._publish(committed)
 
     @periodic("outdated.failed")
     async def _purge_expired(self) -> None:

@@ -133,6 +133,8 @@ class BatchProcessor:
         times: PlausibleTimes = plausible.DEFAULT,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         group: str = "rapport",
+        *,
+        hide_withdrawn: bool = True,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
@@ -142,6 +144,7 @@ class BatchProcessor:
         self._times = times
         self._now = now
         self._group = group
+        self._hide_withdrawn = hide_withdrawn
         self._first_seen: dict[int, float] = {}
         self._failing: set[str] = set()
         self._reported: set[tuple[str, str]] = set()
@@ -228,7 +231,11 @@ class BatchProcessor:
         waiting = self.retrying(self._store.outbox_ids)
         self._first_seen = {key: self._first_seen.get(key, now) for key in waiting}
         old = [key for key, since in self._first_seen.items() if now - since >= after]
-        entries = self.retrying(lambda: self._store.outbox_entries(old[:100])) if old else []
+        return self.stored(old[:100]) if old else []
+
+    def stored(self, outbox_ids: Sequence[int]) -> list[Committed]:
+        """The messages of these outbox rows, to be published."""
+        entries = self.retrying(lambda: self._store.outbox_entries(outbox_ids))
         return [Committed(BatchResult(), entry.messages, entry.id) for entry in entries]
 
     def forget_erased(self, since: datetime) -> None:
@@ -261,7 +268,9 @@ class BatchProcessor:
     def _process(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
         with self.metrics.timed("load"):
             states = self._states(session_ids)
-            erased = self._erased([key for key in session_ids if key not in states])
+            unknown = [key for key in session_ids if key not in states]
+            erased = self._erased(unknown)
+            states |= self._withdrawn_before(unknown)
         with self.metrics.timed("score"):
             kept = [received for received in batch if _session_of(received) not in erased]
             result = self._pipeline.process(kept, states)
@@ -295,6 +304,20 @@ class BatchProcessor:
     def _erased(self, session_ids: list[str]) -> set[str]:
         """Which of these sessions were erased; only needed for sessions without a state."""
         return self.retrying(lambda: self._store.find_erased(session_ids))
+
+    def _withdrawn_before(self, session_ids: list[str]) -> States:
+        """New states of sessions whose consent was withdrawn, so that it stays withdrawn.
+
+        Their earlier state has expired or belongs to another bundle.
+        """
+        found = self.retrying(lambda: self._store.find_withdrawn(session_ids))
+        bundle = self._pipeline.bundle_id
+        return {
+            key: Versioned(
+                SessionState(key, bundle, consent=False, withdrawn=True, consent_version=version)
+            )
+            for key, version in found.items()
+        }
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}
@@ -427,14 +450,30 @@ class BatchProcessor:
         return Committed(result, messages, outbox_id)
 
     def _messages(self, result: BatchResult) -> Iterator[Message]:
+        """Scores and alerts; of a hidden session only that it cannot be read any more."""
         topics = self._topics
+        hidden = self._hidden(result)
         for topic, outputs in (
             (topics.turn_scores, result.turn_scores),
             (topics.session_scores, result.session_scores),
             (topics.alerts, result.alerts),
         ):
             for output in outputs:
-                yield Message(topic, output.session_id.encode(), scores.encode(output))
+                if output.session_id not in hidden:
+                    yield Message(topic, output.session_id.encode(), scores.encode(output))
+            for session_id in self._withdrawn_now(result):
+                yield Message(topic, session_id.encode(), None)
+
+    def _hidden(self, result: BatchResult) -> set[str]:
+        if not self._hide_withdrawn:
+            return set()
+        return {key for key, versioned in result.sessions.items() if versioned.state.withdrawn}
+
+    def _withdrawn_now(self, result: BatchResult) -> list[str]:
+        """Hidden sessions whose consent this batch has withdrawn."""
+        hidden = self._hidden(result)
+        found = [record.session_id for record in result.consents if record.withdraws]
+        return [key for key in dict.fromkeys(found) if key in hidden]
 
     def _positions(self, batch: list[Received]) -> list[LogPosition]:
         """The log positions after this batch."""

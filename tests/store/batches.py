@@ -44,6 +44,12 @@ def outcome(**changes: Any) -> bytes:
     return json.dumps({**event, "occurred_at": "2026-01-05T11:05:00Z", **changes}).encode()
 
 
+def consent(status: str = "given", **changes: Any) -> bytes:
+    """A consent record."""
+    event = {"type": "consent", "session_id": "s", "status": status}
+    return json.dumps({**event, "occurred_at": "2026-01-05T12:00:00Z", **changes}).encode()
+
+
 def pipeline(rules: RuleSet = EAGER) -> Pipeline:
     """The real pipeline."""
     return Pipeline(SCORER, Policy(WindowPolicy(), rules))

@@ -28,6 +28,7 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
     assert counts == {
         "alerts": len(result.alerts),
         "bundles": 1,
+        "consents": 1,
         "installation": 1,
         "outbox": 1,
         "outcomes": 1,

@@ -219,7 +219,10 @@ def agent_of(app: Any, processor: Any) -> TurnAgent:
     purge = getattr(processor, "purge_expired", lambda now: iter(()))
     health, metrics = Health(HealthLimits()), WorkerMetrics()
     roll_up = getattr(processor, "update_rollups", lambda now: iter(()))
-    return TurnAgent(app, SETTINGS, processor, health, metrics, rules, reload, purge, roll_up)
+    withdraw = getattr(processor, "apply_withdrawals", lambda now: [])
+    return TurnAgent(
+        app, SETTINGS, processor, health, metrics, rules, reload, purge, roll_up, withdraw
+    )
 
 
 @pytest.fixture

@@ -13,11 +13,13 @@ class Scope:
     """An access scope: conditions combined with AND; without any, all sessions.
 
     ``team``: sessions of this team. ``speaker``: sessions whose first counsellor has this
-    pseudonym, or that a supervisor has assigned to it.
+    pseudonym, or that a supervisor has assigned to it. ``with_hidden``: also sessions that are
+    hidden because consent was withdrawn.
     """
 
     team: str | None = None
     speaker: str | None = None
+    with_hidden: bool = False
 
     def conditions(self, session_id: sa.ColumnElement[str]) -> list[sa.ColumnElement[bool]]:
         """SQL conditions for a query with this column of session ids."""
@@ -35,6 +37,9 @@ class Scope:
                 session_assignments.c.speaker == self.speaker
             )
             found.append(session_id.in_(of_speaker.union_all(assigned)))
+        if not self.with_hidden:
+            hidden = sessions.alias("hidden_sessions")
+            found.append(~sa.exists().where(hidden.c.session_id == session_id, hidden.c.hidden))
         return found
 
 

@@ -12,9 +12,10 @@ from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.queries import alerts, bundle_info, sessions, transcripts
+from stream_app.store.queries import alerts, bundle_info, consents, sessions, transcripts
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.bundle_info import BundleInfo
+from stream_app.store.queries.consents import SessionConsent
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
@@ -105,6 +106,9 @@ def session(
 ) -> Response:
     """Show the session. The read is audited and has no effect on the session."""
     position = services.hub.position
+    consent = _consent(services, person, session_id)
+    if consent is not None and consent.hidden:
+        return render(request, "session_hidden.html", person, consent=consent)
     top = _session(services, person, session_id, page)
     audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id)
     first = top.page * PAGE_TURNS
@@ -127,6 +131,7 @@ def session(
         "session.html",
         person,
         top=top,
+        consent=consent,
         turns=shown,
         reviews=reviews.load_reviews(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
@@ -201,6 +206,13 @@ def _readers(services: Services, person: Person, session_id: str) -> Readers | N
     if person.role is not PersonRole.SUPERVISOR:
         return None
     return reader_assignment.readers(services, person, session_id)
+
+
+def _consent(services: Services, person: Person, session_id: str) -> SessionConsent | None:
+    """The consent records, for supervisors."""
+    if person.role is not PersonRole.SUPERVISOR:
+        return None
+    return consents.of_session(services.store, person.scope, session_id)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:

@@ -33,6 +33,8 @@ TABLE: dict[tuple[str, str], str] = {
     ("get", "/sessions/{session_id}/feedback"): READERS,
     ("put", "/sessions/{session_id}/readers/{name}"): SUPERVISORS,
     ("delete", "/sessions/{session_id}/readers/{name}"): SUPERVISORS,
+    ("get", "/sessions/{session_id}/consents"): SUPERVISORS,
+    ("post", "/sessions/{session_id}/consents"): SUPERVISORS,
     ("get", "/history"): MEMBERS,
     ("get", "/speakers"): READERS,
     ("get", "/speakers/{speaker}"): READERS,

@@ -1,0 +1,70 @@
+"""Consent records of a session."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from stream_app.contracts.events import ConsentStatus
+from stream_app.store.queries.scope import Scope
+from stream_app.store.repository import Store
+from stream_app.store.tables import consents, sessions
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentRead:
+    """One decision about the analysis of a session."""
+
+    status: ConsentStatus
+    occurred_at: datetime
+    version: Annotated[str | None, Field(description="Version of the wording")]
+    source: Annotated[str | None, Field(description="Where it was recorded; `turn`: in a turn")]
+    speaker: Annotated[
+        str | None, Field(description="Pseudonym of the person, if named and consent was given")
+    ]
+    seq: Annotated[int | None, Field(description="The turn that stated it")]
+    effective: Annotated[
+        bool,
+        Field(
+            description="False: consent had been withdrawn, and this record's version of the "
+            "wording is not newer"
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConsent:
+    """Consent of a session; ``hidden``: its text and scores cannot be read."""
+
+    session_id: Annotated[str, Field(description="As in its events")]
+    consent: Annotated[bool | None, Field(description="The latest statement; null: none")]
+    withdrawn: Annotated[bool, Field(description="Withdrawn; a newer wording may end it")]
+    hidden: Annotated[bool, Field(description="Text and scores cannot be read")]
+    records: Annotated[list[ConsentRead], Field(description="Oldest first")]
+
+
+def of_session(store: Store, scope: Scope, session_id: str) -> SessionConsent | None:
+    """A session's consent, also if the session is hidden; None if it is not in the scope."""
+    own = Scope(scope.team, scope.speaker, with_hidden=True)
+    session = sa.select(
+        sessions.c.session_id, sessions.c.consent, sessions.c.withdrawn, sessions.c.hidden
+    ).where(sessions.c.session_id == session_id, *own.conditions(sessions.c.session_id))
+    names = [consents.c[field] for field in ConsentRead.__slots__]
+    records = (
+        sa.select(*names)
+        .where(consents.c.session_id == session_id)
+        .order_by(consents.c.occurred_at, consents.c.stored_at, consents.c.consent_id)
+    )
+    with store.reading() as connection:
+        found = connection.execute(session).mappings().first()
+        if found is None:
+            return None
+        return SessionConsent(
+            **found,
+            records=[
+                ConsentRead(**{**row, "status": ConsentStatus(row["status"])})
+                for row in connection.execute(records).mappings()
+            ],
+        )

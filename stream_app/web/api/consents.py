@@ -1,0 +1,99 @@
+"""Consent of a session: its records, and a new one."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import uuid4
+
+import msgspec
+from aiokafka.errors import KafkaError
+from fastapi import APIRouter, HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.concurrency import run_in_threadpool
+
+from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentStatus
+from stream_app.errors import BrokerUnavailable
+from stream_app.store import audit
+from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person
+from stream_app.store.queries import consents
+from stream_app.store.queries.consents import SessionConsent
+from stream_app.web.api.fields import NO_NUL, Identifier
+from stream_app.web.auth import Supervisor
+from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.services import Services, ServicesDep
+
+router = APIRouter(prefix="/sessions", tags=["sessions"])
+SessionId = Annotated[Identifier, Path(description="The session's id, as in its events")]
+Short = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=NO_NUL)]
+Version = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_VERSION_CHARS, pattern=NO_NUL)
+]
+
+
+class NewConsent(BaseModel):
+    """What a person decided about the analysis of the session."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: ConsentStatus
+    version: Annotated[
+        Version | None,
+        Field(
+            description="Version of the wording; only a newer one than any before ends a withdrawal"
+        ),
+    ] = None
+    source: Annotated[Short, Field(description="Where it was recorded")] = "supervisor"
+    speaker_id: Annotated[
+        Identifier | None,
+        Field(description="Who decided, as in the events; stored as a pseudonym"),
+    ] = None
+
+
+@router.get(f"/{SESSION_ID}/consents")
+def consents_of_session(
+    services: ServicesDep, person: Supervisor, session_id: SessionId
+) -> SessionConsent:
+    """Consent of a session and its records, also if the session is hidden."""
+    return _known(services, person, session_id)
+
+
+@router.post(f"/{SESSION_ID}/consents", status_code=202)
+async def record_consent(
+    services: ServicesDep, person: Supervisor, session_id: SessionId, new: NewConsent
+) -> None:
+    """Send a consent record of a known session to the log; a worker applies it. Audited.
+
+    Programs that record consent send events of type `consent` to `/events`.
+    """
+    await run_in_threadpool(_known, services, person, session_id)
+    event = Consent(
+        session_id=session_id,
+        status=new.status,
+        occurred_at=datetime.now(UTC),
+        version=new.version,
+        source=new.source,
+        speaker_id=new.speaker_id,
+        consent_id=str(uuid4()),
+    )
+    await run_in_threadpool(
+        audit.record,
+        services.store,
+        person.name,
+        AuditAction.RECORD_CONSENT,
+        session_id,
+        new.status.value,
+    )
+    topic = services.settings.turns_topic
+    try:
+        sent = await services.publisher.send(topic, session_id.encode(), msgspec.json.encode(event))
+        await sent
+    except KafkaError as problem:
+        await services.publisher.close()
+        raise BrokerUnavailable("the broker did not accept the record; try again") from problem
+
+
+def _known(services: Services, person: Person, session_id: str) -> SessionConsent:
+    found = consents.of_session(services.store, person.scope, session_id)
+    if found is None:
+        raise HTTPException(404, "no such session")
+    return found
