@@ -79,6 +79,21 @@ class Server:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
+    def back_up(self, url: str, file: Path) -> None:
+        """Write a consistent copy of a database in use to a file."""
+        self._run("pg_dump", "--format=custom", f"--file={file}", url)
+
+    def restore(self, file: Path, url: str) -> None:
+        """Replace a database by its backup; connections to it are closed."""
+        self.drop(url)
+        name = url.rpartition("/")[2]
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        self._run("pg_restore", "--exit-on-error", f"--dbname={url}", file)
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
+        subprocess.run([self._bin / program, *arguments], check=True)
+
     def serve_tls(self, certificate: bytes, key: bytes, user: str, password: str) -> None:
         """Restart with this certificate; this user then needs TLS and the password (SCRAM)."""
         with psycopg.connect(self.url(), autocommit=True) as connection:

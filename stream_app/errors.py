@@ -11,6 +11,7 @@ RapportError
 │   ├── StoreUnavailable the database cannot be reached; retry
 │   ├── RowRefused       the database rejects these values; other rows may be accepted
 │   ├── StaleState       another worker has updated the session since it was read
+│   ├── DatabaseWentBack an older database took the place of this one; read the log again
 │   └── SealingError     a key is missing, or a value cannot be decrypted
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
@@ -83,6 +84,10 @@ class RowRefused(StoreError):
 
 class StaleState(StoreError):
     """Another worker has updated a session since its state was read; read it again."""
+
+
+class DatabaseWentBack(StoreError):
+    """The database lacks events that it contained: an older one has taken its place."""
 
 
 class SealingError(StoreError):

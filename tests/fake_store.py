@@ -8,7 +8,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.core.batch import BatchResult
 from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
-from stream_app.errors import StaleState, StoreUnavailable
+from stream_app.errors import DatabaseWentBack, StaleState, StoreUnavailable
 
 Key = tuple[str, str]
 """Session and bundle."""
@@ -108,6 +108,7 @@ class FakeStore:
         messages: Sequence[Message] = (),
         positions: Sequence[LogPosition] = (),
     ) -> int | None:
+        self.check_positions(positions)
         new = self._checked(result)
         self.kept.update(new)
         for versioned in result.sessions.values():
@@ -119,6 +120,13 @@ class FakeStore:
         entry = max(self.outbox, default=0) + 1
         self.outbox[entry] = list(messages)
         return entry
+
+    def check_positions(self, positions: Sequence[LogPosition]) -> None:
+        self.ping()
+        for at in positions:
+            kept = self.positions.get((at.consumer_group, at.topic, at.partition), 0)
+            if at.stored is not None and kept < at.stored:
+                raise DatabaseWentBack("the store lacks events that it contained")
 
     def dry_run(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
         self._checked(result)

@@ -90,12 +90,16 @@ class OutboxEntry(Struct, frozen=True):
 
 
 class LogPosition(Struct, frozen=True):
-    """Up to where a consumer group has read a partition: ``next_offset`` comes next."""
+    """Up to where a consumer group has read a partition: ``next_offset`` comes next.
+
+    ``stored``: the offset that the database is known to contain; None if it is not known.
+    """
 
     consumer_group: str
     topic: str
     partition: int
     next_offset: int
+    stored: int | None = None
 
 
 class SessionStore(Protocol):
@@ -148,7 +152,11 @@ class SessionStore(Protocol):
 
         Raises:
             StaleState: another worker has updated one of the sessions; nothing was stored.
+            DatabaseWentBack: it contains less than a position's ``stored``; nothing was stored.
         """
+
+    def check_positions(self, positions: Sequence[LogPosition]) -> None:
+        """Raise ``DatabaseWentBack`` if it contains less than a position's ``stored``."""
 
     def dry_run(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
         """Write a batch and roll it back, to see whether the store takes one at all."""

@@ -21,6 +21,7 @@ from stream_app.store.privacy import Privacy
 from stream_app.store.rows import Row
 from stream_app.store.session_keys import SessionKeys, place, seal_optional
 from stream_app.store.states import SessionStates
+from stream_app.store.stored_positions import StoredPositions
 
 
 class Prepared(Struct, frozen=True):
@@ -121,6 +122,7 @@ def commit(
     database: Database,
     states: SessionStates,
     session_keys: SessionKeys,
+    stored_positions: StoredPositions,
     prepared: Prepared,
     result: BatchResult,
     messages: Sequence[Message],
@@ -130,10 +132,9 @@ def commit(
 
     The versions in ``result.sessions`` are incremented after the transaction.
     """
-    position_rows = [rows.position_row(position, prepared.now) for position in positions]
     with database.transaction() as connection:
+        stored_positions.advance(connection, positions, prepared.now)
         outbox_id = _write(connection, database, states, session_keys, prepared, messages)
-        database.upsert(connection, tables.log_positions, position_rows, keep=False)
     for session_id, versioned in result.sessions.items():
         versioned.version += 1
         versioned.key = prepared.keys[session_id]

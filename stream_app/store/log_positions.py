@@ -2,7 +2,7 @@
 
 A batch is committed to the database before it is acknowledged to the brokers. So the stored offsets
 are never behind the brokers', unless the database was restored from a backup; the log is then
-re-read from the stored offsets.
+re-read from the stored offsets. ``stored_positions`` detects it while a worker runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,14 @@ TopicPartition = tuple[str, int]
 
 
 class StartOffsets(Struct, frozen=True):
-    """``offsets``: where to start. ``rewound``: those of them below the acknowledged offset."""
+    """``offsets``: where to start. ``rewound``: those of them below the acknowledged offset.
+
+    ``stored``: the offsets that the database contains.
+    """
 
     offsets: dict[TopicPartition, int]
     rewound: dict[TopicPartition, int]
+    stored: dict[TopicPartition, int]
 
 
 def stored_offsets(store: Store, group: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
@@ -61,7 +65,7 @@ def start_offsets(
         known |= unknown
     offsets = {tp: min(offset or 0, known.get(tp, 0)) for tp, offset in committed.items()}
     rewound = {tp: offset for tp, offset in offsets.items() if offset < (committed[tp] or 0)}
-    return StartOffsets(offsets, rewound)
+    return StartOffsets(offsets, rewound, {tp: known[tp] for tp in committed if tp in known})
 
 
 def _adopt_offsets(

@@ -25,6 +25,7 @@ from stream_app.store.privacy import Privacy
 from stream_app.store.secrets import Secrets, secrets_of
 from stream_app.store.session_keys import SessionKeys
 from stream_app.store.states import SessionStates
+from stream_app.store.stored_positions import StoredPositions
 
 COOKIE_KEY: Final = "cookie_key"
 
@@ -42,6 +43,7 @@ class Store(Database):
         self.secrets = secrets
         self.keys = SessionKeys(self, secrets.master)
         self.states = SessionStates(self, self.keys)
+        self.positions = StoredPositions(self)
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
         """Register the bundle and load what commits need: keys and primary keys."""
@@ -147,12 +149,24 @@ class Store(Database):
 
         Raises:
             StaleState: another worker has updated one of the sessions; nothing was written.
+            DatabaseWentBack: the database lacks events that it contained; nothing was written.
             StoreUnavailable: the database cannot be reached; the call can be repeated.
             RowRefused: the database rejected values of a row.
             StoreError: the database rejected the batch for another reason.
         """
         prepared = self._prepared(result)
-        return commit(self, self.states, self.keys, prepared, result, messages, positions)
+        return commit(
+            self, self.states, self.keys, self.positions, prepared, result, messages, positions
+        )
+
+    def check_positions(self, positions: Sequence[LogPosition]) -> None:
+        """Check that the database contains the events up to these positions' ``stored``.
+
+        Raises:
+            DatabaseWentBack: it lacks some.
+        """
+        with self.reading() as connection:
+            self.positions.check(connection, positions)
 
     def dry_run(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
         """Write a batch and roll it back, to test whether the database accepts it.

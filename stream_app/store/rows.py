@@ -10,18 +10,12 @@ from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
 from stream_app.core.batch import StoredTurn
 from stream_app.core.consent import ConsentRecord
-from stream_app.core.ports import LogPosition
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]
 OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
 CONSENT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:consent")
-
-
-def position_row(position: LogPosition, now: datetime) -> Row:
-    """A row of ``log_positions``."""
-    return {**msgspec.structs.asdict(position), "at": now}
 
 
 def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:

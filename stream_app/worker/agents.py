@@ -24,7 +24,7 @@ from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.core.batch import BatchResult, SetAside
 from stream_app.core.pipeline import Received
-from stream_app.errors import RapportError, StoreError
+from stream_app.errors import DatabaseWentBack, RapportError, StoreError
 from stream_app.settings import Settings
 from stream_app.worker.adaptive_batching import batches
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
@@ -49,6 +49,7 @@ RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
 PURGE_EVERY = 600.0
 ERASED_EVERY = 5.0
+POSITIONS_EVERY = 5.0
 ERASED_SLACK = timedelta(minutes=10)
 """How far the clock of the machine that runs `rapport erase` may be behind."""
 WITHDRAWALS_EVERY = 5.0
@@ -111,6 +112,7 @@ class TurnAgent:
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
         self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
         self._app.timer(WITHDRAWALS_EVERY, on_leader=False)(self._carry_out_withdrawals)
+        self._app.timer(POSITIONS_EVERY, on_leader=False)(self._check_positions)
         self._app.timer(PURGE_EVERY, on_leader=False)(self._purge_expired)
         self._app.timer(ROLLUPS_EVERY, on_leader=False)(self._roll_up)
         self._app.on_partitions_assigned.connect(self._on_assigned)
@@ -148,12 +150,15 @@ class TurnAgent:
         except asyncio.CancelledError:
             raise
         except Exception as problem:  # noqa: BLE001  # no exception may leave the agent's body
-            log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
-            self.metrics.crashes.labels(type(problem).__name__).inc()
-            self._app.consumer.unacked.clear()  # otherwise the stop would wait for this batch
-            await self._app.crash(problem)
+            await self._crash(problem)
             await self._app.wait_until_stopped()
             return None  # acknowledging now would lose the batch
+
+    async def _crash(self, problem: Exception) -> None:
+        log.critical("worker.crash", reason=type(problem).__name__, detail=str(problem))
+        self.metrics.crashes.labels(type(problem).__name__).inc()
+        self._app.consumer.unacked.clear()  # otherwise the stop would wait for the batch
+        await self._app.crash(problem)
 
     async def _prepare(self, events: Sequence[Any]) -> list[Received]:
         self._check_order(events)
@@ -272,6 +277,18 @@ class TurnAgent:
             log.info("withdrawals.erased")
             for committed in await self._blocking(lambda: self._processor.stored(outbox_ids)):
                 await self._publish(committed)
+
+    @periodic("positions.failed")
+    async def _check_positions(self) -> None:
+        """Crash if an older database took the place of this one: the restart reads the log again.
+
+        A batch is checked in its transaction; this is for partitions without new events.
+        """
+        async with self._exclusive:
+            try:
+                await self._blocking(self._processor.check_positions)
+            except DatabaseWentBack as problem:
+                await self._crash(problem)
 
     @periodic("outdated.failed")
     async def _purge_expired(self) -> None:

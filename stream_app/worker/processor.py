@@ -7,7 +7,7 @@ source of truth.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -145,6 +145,7 @@ class BatchProcessor:
         self._now = now
         self._group = group
         self._hide_withdrawn = hide_withdrawn
+        self._stored: dict[tuple[str, int], int] = {}
         self._first_seen: dict[int, float] = {}
         self._failing: set[str] = set()
         self._reported: set[tuple[str, str]] = set()
@@ -176,6 +177,7 @@ class BatchProcessor:
 
         Raises:
             StoreUnavailable: the database was unavailable for longer than the retry time.
+            DatabaseWentBack: the database lacks events before this batch.
             StoreError: the database refused the batch.
         """
         self.cache.clear_if_invalid()
@@ -183,12 +185,31 @@ class BatchProcessor:
         session_ids = sorted(found)
         positions = self._positions(batch)
         committed = self._commit_with_retries(lambda: self._process(batch, session_ids), positions)
+        self._stored |= {(at.topic, at.partition): at.next_offset for at in positions}
         self._report_rules()
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
         for item in committed.result.dead_letters:
             self.metrics.dead_letters.labels(item.letter.reason).inc()
         return committed
+
+    def continue_from(self, stored: Mapping[tuple[str, int], int]) -> None:
+        """Set the offsets that the database contains, of the assigned partitions.
+
+        Call it before their first batch, from any thread.
+        """
+        self._stored = dict(stored)
+
+    def check_positions(self) -> None:
+        """Check that the database still contains what was committed, also without new events.
+
+        Raises:
+            DatabaseWentBack: it does not.
+        """
+        known = [
+            LogPosition(self._group, *at, offset, offset) for at, offset in self._stored.items()
+        ]
+        self.retrying(lambda: self._store.check_positions(known))
 
     def run_self_test(self) -> None:
         """Process a synthetic session with model and database, and roll it back.
@@ -482,7 +503,10 @@ class BatchProcessor:
             source = received.source
             place = source.topic, source.partition
             read_to[place] = max(read_to.get(place, 0), source.offset + 1)
-        return [LogPosition(self._group, *place, offset) for place, offset in read_to.items()]
+        return [
+            LogPosition(self._group, *place, offset, self._stored.get(place))
+            for place, offset in read_to.items()
+        ]
 
     def retrying(self, call: Callable[[], T]) -> T:
         """Retry while the database is unavailable, with back-off and jitter."""

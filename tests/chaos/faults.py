@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from aiokafka.admin import AIOKafkaAdminClient
+from pydantic import SecretStr
+
+from stream_app.commands.erase import open_erasure
+from stream_app.store import tables
+from stream_app.worker.topics import client_options, declare_topics
 
 if TYPE_CHECKING:
     from tests.chaos.run import Chaos
 
 JOINED_AFTER = 10.0
 """Seconds for a worker to start and join its group."""
+LONGEST_WAIT = 60.0
+"""Seconds for workers to store something after a backup."""
+ERASED_AT_ONCE = 3
 PAUSE = 8.0
 """Seconds for which a zombie is suspended; longer than its session timeout."""
 
@@ -26,14 +38,27 @@ class Fault:
     name: str
 
 
-def plan(seed: int, count: int) -> list[Fault]:
-    """Plan this many faults, all kinds about equally often."""
+def plan(seed: int, count: int, always: Sequence[str] = ()) -> list[Fault]:
+    """Plan this many faults: those of ``always``, then all kinds about equally often.
+
+    Databases are restored before a topic is recreated: a backup from before that moment has
+    positions in the old topic.
+    """
     chance = random.Random(f"faults-{seed}")
-    order: list[str] = []
+    order = list(always)
+    order += chance.sample(
+        [name for name in FAULTS if name not in always], len(FAULTS) - len(order)
+    )
     while len(order) < count:
         order += chance.sample(list(FAULTS), len(FAULTS))
+    order = order[:count]
+    chance.shuffle(order)
+    places = [place for place, name in enumerate(order) if name in HOLDING]
+    names = sorted((order[place] for place in places), key=lambda name: name in RECREATING)
+    for place, name in zip(places, names, strict=True):
+        order[place] = name
     moments = sorted(chance.uniform(0.03, 0.97) for _ in range(count))
-    return [Fault(at, name) for at, name in zip(moments, order, strict=False)]
+    return [Fault(at, name) for at, name in zip(moments, order, strict=True)]
 
 
 def kill_worker(chaos: Chaos, chance: random.Random) -> None:
@@ -109,6 +134,8 @@ def jump_clock(chaos: Chaos, chance: random.Random) -> None:
     This uses an additional worker for a limited time, because with libfaketime each thread switch
     costs milliseconds.
     """
+    chaos.check_idle()
+    chaos.clocks_jumped = True
     chaos.clock.write_text("+0", "utf-8")
     worker = chaos.service.start_worker(faked_time(chaos.clock))
     time.sleep(JOINED_AFTER)
@@ -143,6 +170,90 @@ def slow_database(chaos: Chaos, chance: random.Random) -> None:
     chaos.proxy.delay = 0.0
 
 
+def rolling_restart(chaos: Chaos, chance: random.Random) -> None:
+    """Restart one worker after the other, as an upgrade does."""
+    for worker in chaos.workers.all():
+        worker.send_signal(signal.SIGTERM)
+        worker.wait()
+        time.sleep(JOINED_AFTER / 2)
+
+
+def recreate_topic(chaos: Chaos, chance: random.Random) -> None:
+    """Delete the topic of the turns and create it again, while the workers run.
+
+    Before, they read it to its end: unread events of a deleted topic are lost.
+    """
+    chaos.wait_until_read()
+    chaos.keep_records()
+    asyncio.run(_recreate(chaos, chance.uniform(0.5, 3.0)))
+    chaos.sender.release()
+
+
+async def _recreate(chaos: Chaos, pause: float) -> None:
+    settings = chaos.service.settings
+    client = AIOKafkaAdminClient(**client_options(settings))
+    await client.start()
+    try:
+        await client.delete_topics([settings.turns_topic])
+    finally:
+        await client.close()
+    await asyncio.sleep(pause)
+    while settings.turns_topic not in await declare_topics(settings):
+        await asyncio.sleep(0.2)  # it still exists
+
+
+def restore_database(chaos: Chaos, chance: random.Random) -> None:
+    """Restore an older backup while the workers are stopped; the group keeps its offsets."""
+    file = _back_up(chaos)
+    chaos.workers.suspend()
+    chaos.server.restore(file, chaos.database)
+    _erase(chaos, chaos.erased)
+    chaos.workers.resume()
+
+
+def restore_under_workers(chaos: Chaos, chance: random.Random) -> None:
+    """Restore an older backup during an outage that the workers survive by retrying."""
+    file = _back_up(chaos)
+    chaos.proxy.refusing = True
+    chaos.proxy.cut()
+    chaos.server.restore(file, chaos.database)
+    _erase(chaos, chaos.erased)
+    chaos.proxy.refusing = False
+
+
+def _back_up(chaos: Chaos) -> Path:
+    """Back the database up, and wait until workers have stored more."""
+    file = chaos.service.folder / "backup"
+    chaos.server.back_up(chaos.database, file)
+    before = chaos.stored_turns()
+    chaos.sender.release()
+    give_up = time.monotonic() + LONGEST_WAIT
+    while chaos.stored_turns() < before + chaos.size.turns / 20 and time.monotonic() < give_up:
+        time.sleep(0.2)
+    return file
+
+
+def erase_sessions(chaos: Chaos, chance: random.Random) -> None:
+    """Erase sessions whose events still arrive."""
+    rows = chaos.service.rows(tables.session_scores)
+    going_on = sorted(
+        row["session_id"]
+        for row in rows
+        if row["status"] == "open" and row["session_id"].startswith("chaos-")
+    )
+    chosen = set(chance.sample(going_on, min(ERASED_AT_ONCE, len(going_on))))
+    chaos.erased |= chosen
+    _erase(chaos, chosen)
+
+
+def _erase(chaos: Chaos, sessions: set[str]) -> None:
+    if sessions:
+        settings = chaos.service.settings
+        direct = settings.model_copy(update={"database_url": SecretStr(chaos.database)})
+        with open_erasure(direct) as erasure:
+            erasure.carry_out(erasure.plan(sorted(sessions), []))
+
+
 FAULTS = {
     function.__name__: function
     for function in (
@@ -158,5 +269,14 @@ FAULTS = {
         refused_commit,
         jump_clock,
         slow_database,
+        rolling_restart,
+        recreate_topic,
+        restore_database,
+        restore_under_workers,
+        erase_sessions,
     )
 }
+RESTORING = (restore_database.__name__, restore_under_workers.__name__)
+RECREATING = (recreate_topic.__name__,)
+HOLDING = (*RESTORING, *RECREATING)
+"""Faults before which the sender waits, so that events follow them."""

@@ -1,42 +1,54 @@
-"""One run: traffic, faults, and the comparison with an offline run over the same log."""
+"""One run: traffic, faults, and the comparison with a calculation over the same log."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import shutil
-import signal
-import subprocess
 import tempfile
-import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from pydantic import SecretStr
 
 from servers import kafka, postgres
-from stream_app.store import tables
+from stream_app.contracts.scores import AlertState
+from stream_app.settings import DEFAULT_RULES
+from stream_app.store import log_positions, tables
 from stream_app.worker.topics import client_options
-from tests.chaos import faults, traffic
+from tests import topic_log
+from tests.chaos import clocks, extremes, faults, miskeyed, traffic
+from tests.chaos.comparison import compare
 from tests.chaos.proxy import Proxy
-from tests.e2e.service import Service, differences, scored_offline, stored
+from tests.chaos.sender import Sender, send
+from tests.chaos.truth import calculate
+from tests.chaos.workers import Workers
+from tests.e2e.service import Service
 
 GROUP_SESSION_TIMEOUT = 6.0
 PATIENCE = 900.0
+PARTITIONS = 6
+AHEAD = 4 * PARTITIONS
+"""Sessions two hours ahead beside the silent ones; enough for every partition to have some."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Number of turns, workers and faults."""
+    """Number of turns, workers and faults.
+
+    ``always``: faults that must be among them. ``extremes``: sessions with an extreme event.
+    ``odd``: sessions of each wrong clock, and with wrong keys.
+    """
 
     turns: int = 20_000
     sessions: int = 800
@@ -44,11 +56,17 @@ class Size:
     brokers: int = 1
     faults: int = 20
     outage: float = 30.0
+    always: tuple[str, ...] = ()
+    extremes: int = 250
+    odd: int = 8
 
 
 @dataclass
 class Report:
-    """The result; `lost`, `doubled` and `different` must be 0."""
+    """The result; `lost`, `doubled` and `different` must be 0.
+
+    ``faults``: how often each happened, those of events included.
+    """
 
     seed: int
     turns_in: int
@@ -60,68 +78,16 @@ class Report:
     restarts_survived: int = 0
     went_back: int = 0
     """How often a worker's consumer detected skipped events and fetched them."""
+    reread: int = 0
+    """Partitions that workers read again because a restored database lacked their events."""
     seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
 
     @property
     def clean(self) -> bool:
         """Whether no row is lost, duplicated or wrong."""
         return not (self.lost or self.doubled or self.different)
-
-
-class Workers:
-    """Supervised worker processes: one that exits is restarted."""
-
-    def __init__(self, service: Service, least: int) -> None:
-        self._service = service
-        self._least = least
-        self._lock = threading.Lock()
-        self._running: list[subprocess.Popen[bytes]] = []
-        self.restarted = 0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, daemon=True)
-        for _ in range(least):
-            self.start()
-        self._thread.start()
-
-    def start(self) -> None:
-        """Start a worker."""
-        with self._lock:
-            self._running.append(self._service.start_worker())
-
-    def any(self, chance: random.Random) -> subprocess.Popen[bytes] | None:
-        """A random running worker."""
-        with self._lock:
-            alive = [worker for worker in self._running if worker.poll() is None]
-        return chance.choice(alive) if alive else None
-
-    def end(self, chance: random.Random, how: signal.Signals) -> None:
-        """End a random worker; supervision starts another."""
-        worker = self.any(chance)
-        if worker is not None:
-            worker.send_signal(how)
-
-    def replace_all(self, **settings: object) -> None:
-        """End all workers; supervision starts others with these settings."""
-        self._service.settings = self._service.settings.model_copy(update=settings)
-        with self._lock:
-            for worker in self._running:
-                worker.send_signal(signal.SIGTERM)
-
-    def _supervise(self) -> None:
-        while not self._stopped.wait(0.5):
-            with self._lock:
-                ended = [worker for worker in self._running if worker.poll() is not None]
-                self._running = [worker for worker in self._running if worker.poll() is None]
-                self.restarted += len(ended)
-                missing = self._least - len(self._running)
-            for _ in range(missing):
-                self.start()
-
-    def stop(self) -> None:
-        """Stop the supervision; the service stops the workers."""
-        self._stopped.set()
-        self._thread.join()
 
 
 class Chaos:
@@ -132,6 +98,11 @@ class Chaos:
         self.size = size
         self.outage = size.outage
         self.restarts = 0
+        self.erased: set[str] = set()
+        self.clocks_jumped = False
+        self.wrong: list[str] = []
+        self._earlier_records: list[Any] = []
+        self._started = time.monotonic()
         self._stack = ExitStack()
         binaries = postgres.binaries()
         if binaries is None:
@@ -142,17 +113,21 @@ class Chaos:
         self.proxy = Proxy("127.0.0.1", self.server.port)
         self._stack.callback(self.proxy.close)
         self.clock = folder / "clock"
-        direct = self.server.new_database()
-        behind = direct.replace(f":{self.server.port}/", f":{self.proxy.port}/")
+        self.database = self.server.new_database()
+        behind = self.database.replace(f":{self.server.port}/", f":{self.proxy.port}/")
+        rules = DEFAULT_RULES.read_text("utf-8").replace("for: 90s", f"for: {clocks.SILENCE}s")
+        (folder / "rules.yaml").write_text(rules, "utf-8")
         self.service = Service(
             folder,
             kafka_brokers=self.cluster.address,
             kafka_session_timeout=GROUP_SESSION_TIMEOUT,
-            topic_partitions=6,
+            topic_partitions=PARTITIONS,
             topic_replication=size.brokers,
             topic_prefix=f"chaos-{seed}",
             database_url=SecretStr(behind),
             batch_max=64,
+            rules=folder / "rules.yaml",
+            clock_tolerance=clocks.TOLERANCE.total_seconds(),
         )
         self._stack.callback(self.service.close)
         self.workers = Workers(self.service, size.workers)
@@ -160,29 +135,34 @@ class Chaos:
 
     def run(self) -> Report:
         """Send all events during the faults, wait for the workers, compare."""
-        started = time.monotonic()
-        log = traffic.log(self.seed, self.size.sessions, self.size.turns)
-        chance = random.Random(f"chaos-{self.seed}")
-        progress = Progress(len(log))
-        sender = threading.Thread(target=self._send, args=(log, progress), daemon=True)
-        sender.start()
-        for fault in faults.plan(self.seed, self.size.faults):
-            progress.wait_for(fault.at, lambda: self._stored_share(len(log)))
-            print(f"{time.monotonic() - started:6.1f} s  {fault.at:4.0%}  {fault.name}", flush=True)
+        seed, size = self.seed, self.size
+        now = datetime.now(UTC)
+        odd = [
+            *clocks.sessions(seed, size.odd, now),
+            *extremes.sessions(seed, size.extremes),
+            *miskeyed.sessions(seed, size.odd),
+        ]
+        log = traffic.log(seed, size.sessions, size.turns, odd)
+        chance = random.Random(f"chaos-{seed}")
+        planned = faults.plan(seed, size.faults, size.always)
+        holds = [fault.at for fault in planned if fault.name in faults.HOLDING]
+        self.sender = Sender(self.service.settings, log, holds)
+        happened = Counter(record.fault for record in log if record.fault)
+        for fault in planned:
+            self.sender.wait_for(fault.at, lambda: self._stored_share(len(log)))
+            self._print(f"{fault.at:4.0%}  {fault.name}")
             faults.FAULTS[fault.name](self, chance)
-        sender.join(PATIENCE)
-        if progress.problem is not None or sender.is_alive():
-            raise AssertionError(f"the traffic could not be sent: {progress.problem}")
-        self._wait(self._drained, "the log is read to its end")
+            happened[fault.name] += 1
+        self.sender.finish()
+        self.wait_until_read()
+        self.check_idle()
+        happened["clock 2 h ahead"] += self._keep_silence()
         self.workers.replace_all(idle_timeout=1.0)  # sessions without an end stay open until then
         self._wait(self._rested, "no session is open")
+        self.wait_until_read()
         self._wait(lambda: self.service.count(tables.outbox) == 0, "the outbox is empty")
-        report = self._compare()
-        report.restarts_survived = self.restarts + self.workers.restarted
-        workers_log = (self.service.folder / "worker.log").read_text("utf-8", "replace")
-        report.went_back = workers_log.count("log.gap")
-        report.seconds = round(time.monotonic() - started, 1)
-        return report
+        self._print("comparing")
+        return self._report(happened)
 
     def read_only(self, yes: bool) -> None:
         """Make the database refuse writes, or accept them again."""
@@ -196,44 +176,102 @@ class Chaos:
         """Stop everything."""
         self._stack.close()
 
-    def _send(self, log: list[tuple[bytes, bytes]], progress: Progress) -> None:
+    def stored_turns(self) -> int:
+        """Number of stored turns; 0 if the database does not answer."""
         try:
-            asyncio.run(self._produce(log, progress))
-        except Exception as problem:  # noqa: BLE001  # reported by `run`
-            progress.problem = problem
+            return self.service.count(tables.turns)
+        except Exception:  # noqa: BLE001  # the database may be away just now
+            return 0
 
-    async def _produce(self, log: list[tuple[bytes, bytes]], progress: Progress) -> None:
-        """Produce each event once and in order, also across broker restarts."""
-        producer = AIOKafkaProducer(
-            **client_options(self.service.settings),
-            enable_idempotence=True,
-            request_timeout_ms=120_000,
-            retry_backoff_ms=200,
+    def wait_until_read(self) -> None:
+        """Wait until brokers and database have every record as read."""
+        self._wait(self._drained, "the log is read to its end")
+
+    def keep_records(self) -> None:
+        """Keep the records of the topic for the comparison, because it will be deleted."""
+        self._earlier_records += self._records()
+
+    def check_idle(self) -> None:
+        """Report sessions that are idle although no such time without events has passed.
+
+        Not once a worker's own clock has jumped: idleness is measured by it.
+        """
+        if self.clocks_jumped:
+            return
+        if time.monotonic() - self._started < self.service.settings.idle_timeout:
+            rows = self.service.rows(tables.session_scores)
+            idle = [row["session_id"] for row in rows if row["status"] == "idle"]
+            self.wrong += [f"idle too early: {name}" for name in idle]
+
+    def _keep_silence(self) -> int:
+        """Send silent sessions beside producers two hours ahead; wait for their alerts."""
+        now = datetime.now(UTC)
+        ahead = clocks.ahead(self.seed, AHEAD, now)
+        log = [*clocks.silent(self.seed, PARTITIONS, now), *ahead]
+        asyncio.run(send(self.service.settings, log))
+        self._print("silence beside clocks that are ahead")
+        self._wait(self._alarmed, "an alert about every silent session")
+        return len(ahead)
+
+    def _alarmed(self) -> bool:
+        found = {
+            row["session_id"]
+            for row in self.service.rows(tables.alerts)
+            if clocks.is_silent(row["session_id"]) and row["state"] == AlertState.FIRING.value
+        }
+        return len(found) == PARTITIONS
+
+    def _report(self, happened: Counter[str]) -> Report:
+        records = [*self._earlier_records, *self._records()]
+        store, settings = self.service.store, self.service.settings
+        store.load_privacy(settings.redact)
+        truth = calculate(settings, records, store.privacy, self.erased)
+        result = compare(self.service, truth, self.erased)
+        result.add(self.wrong)
+        everything = [*result.lost, *result.doubled, *result.different]
+        (self.service.folder / "differences.txt").write_text("\n".join(everything), "utf-8")
+        log = (self.service.folder / "worker.log").read_text("utf-8", "replace")
+        return Report(
+            self.seed,
+            turns_in=len(records),
+            rows_expected=result.expected,
+            rows_found=result.found,
+            lost=len(result.lost),
+            doubled=len(result.doubled),
+            different=len(result.different),
+            restarts_survived=self.restarts + self.workers.restarted,
+            went_back=log.count("log.gap"),
+            reread=log.count("log.back"),
+            seconds=round(time.monotonic() - self._started, 1),
+            faults=happened,
+            examples=[*result.lost[:3], *result.doubled[:3], *result.different[:3]],
         )
-        await producer.start()
-        try:
-            for start in range(0, len(log), 200):
-                part = log[start : start + 200]
-                topic = self.service.settings.turns_topic
-                sending = [await producer.send(topic, value, key=key) for key, value in part]
-                await asyncio.gather(*sending)
-                progress.sent += len(part)
-        finally:
-            await producer.stop()
+
+    def _records(self) -> list[Any]:
+        """The records of the topic by partition, in order."""
+        records = topic_log.records(self.service.settings, self.service.settings.turns_topic)
+        return sorted(records, key=lambda record: (record.partition, record.offset))
 
     def _stored_share(self, events: int) -> float:
-        try:
-            return self.service.count(tables.turns) / events
-        except Exception:  # noqa: BLE001  # the database may be away just now
-            return 0.0
+        return self.stored_turns() / events
 
     def _drained(self) -> bool:
         try:
-            return asyncio.run(self._lag()) == 0
+            ends, committed = asyncio.run(self._offsets())
         except KafkaError:
             return False
+        settings = self.service.settings
+        stored = log_positions.stored_offsets(
+            self.service.store, settings.kafka_group, [settings.turns_topic]
+        )
+        return all(
+            end == committed.get(tp) == stored.get((tp.topic, tp.partition))
+            for tp, end in ends.items()
+            if end
+        )
 
-    async def _lag(self) -> int:
+    async def _offsets(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """The topic's end offsets, and those that the group has committed."""
         settings = self.service.settings
         admin = AIOKafkaAdminClient(**client_options(settings))
         await admin.start()
@@ -244,17 +282,18 @@ class Chaos:
         consumer = AIOKafkaConsumer(**client_options(settings))
         await consumer.start()
         try:
-            parts = [
-                TopicPartition(settings.turns_topic, p) for p in range(settings.topic_partitions)
-            ]
+            parts = [TopicPartition(settings.turns_topic, p) for p in range(PARTITIONS)]
             ends = await consumer.end_offsets(parts)
         finally:
             await consumer.stop()
-        return sum(end - (done[tp].offset if tp in done else 0) for tp, end in ends.items())
+        return ends, {tp: found.offset for tp, found in done.items()}
 
     def _rested(self) -> bool:
         rows = self.service.rows(tables.session_scores)
         return bool(rows) and all(row["status"] != "open" for row in rows)
+
+    def _print(self, what: str) -> None:
+        print(f"{time.monotonic() - self._started:6.1f} s  {what}", flush=True)
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         give_up = time.monotonic() + PATIENCE
@@ -267,63 +306,6 @@ class Chaos:
             time.sleep(0.5)
         tail = (self.service.folder / "worker.log").read_text("utf-8", "replace")[-3000:]
         raise AssertionError(f"never happened: {what}\n{tail}")
-
-    def _compare(self) -> Report:
-        settings = self.service.settings
-        records = self.service.messages(settings.turns_topic)
-        records.sort(key=lambda record: (record.partition, record.offset))
-        values = [record.value for record in records]
-        offline = scored_offline(settings, values, 256)
-        places = {
-            (body["session_id"], body["seq"]): f"{record.partition}:{record.offset}"
-            for record in records
-            if (body := _body(record.value)).get("type") == "turn" and "seq" in body
-        }
-        turns = set(places)
-        found = stored(self.service)
-        stored_turns = {(row["session_id"], row["seq"]) for row in self.service.rows(tables.turns)}
-        wrong = differences(offline, found)
-        lost = [line for line in wrong if line.startswith("lost:")]
-        doubled = [line for line in wrong if line.startswith("not in the offline run:")]
-        lost += [f"lost: turn {key} at {places[key]}" for key in turns - stored_turns]
-        doubled += [f"not in the log: turn {key}" for key in stored_turns - turns]
-        different = [line for line in wrong if line not in lost and line not in doubled]
-        (self.service.folder / "differences.txt").write_text("\n".join(lost + doubled + different))
-        return Report(
-            self.seed,
-            turns_in=len(values),
-            rows_expected=len(offline) + len(turns),
-            rows_found=len(found) + len(stored_turns),
-            lost=len(lost),
-            doubled=len(doubled),
-            different=len(different),
-            examples=[*lost[:3], *doubled[:3], *different[:3]],
-        )
-
-
-class Progress:
-    """The number of sent events."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.sent = 0
-        self.problem: Exception | None = None
-
-    def wait_for(self, share: float, stored_share: Callable[[], float]) -> None:
-        """Wait until a share is sent and the workers are at most a given number behind."""
-        give_up = time.monotonic() + PATIENCE
-        while time.monotonic() < give_up and self.problem is None:
-            if self.sent >= share * self.total and stored_share() >= share * 0.8:
-                return
-            time.sleep(0.1)
-
-
-def _body(value: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(value)
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def once(seed: int, size: Size, logs: Path | None = None) -> Report:
@@ -342,7 +324,11 @@ def once(seed: int, size: Size, logs: Path | None = None) -> Report:
 
 
 def line(report: Report) -> str:
-    """Format the figures of one run as a line."""
-    values = asdict(report)
-    values.pop("examples")
-    return "  ".join(f"{name} {value}" for name, value in values.items())
+    """Format the figures of one run as a line, and the number of each fault as another."""
+    figures = "  ".join(
+        f"{part.name} {getattr(report, part.name)}"
+        for part in fields(report)
+        if part.name not in ("faults", "examples")
+    )
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(report.faults.items()))
+    return f"{figures}\n    faults: {counts}"

@@ -1,25 +1,54 @@
-"""Two short chaos runs; `make chaos` runs twenty long ones."""
+"""Two short chaos runs with each of the newer faults; `make chaos` runs twenty long ones."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from tests.chaos import faults, traffic
+from tests.chaos import clocks, extremes, faults, miskeyed, traffic
 from tests.chaos.run import Size, line, once
 
-SHORT = Size(turns=900, sessions=60, workers=2, faults=5, outage=4.0)
+SHORT = Size(turns=900, sessions=60, workers=2, faults=5, outage=4.0, extremes=40, odd=2)
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def whole_log(seed: int) -> traffic.Log:
+    odd = [
+        *clocks.sessions(seed, 2, NOW),
+        *extremes.sessions(seed, 30),
+        *miskeyed.sessions(seed, 2),
+    ]
+    return traffic.log(seed, 20, 300, odd)
 
 
 def test_equal_seeds_give_equal_logs_and_plans() -> None:
-    assert traffic.log(3, 20, 300) == traffic.log(3, 20, 300)
-    assert traffic.log(3, 20, 300) != traffic.log(4, 20, 300)
-    assert faults.plan(3, 12) == faults.plan(3, 12)
-    assert {fault.name for fault in faults.plan(3, 12)} == set(faults.FAULTS)
+    assert whole_log(3) == whole_log(3)
+    assert whole_log(3) != whole_log(4)
+    assert faults.plan(3, 17) == faults.plan(3, 17)
+    assert {fault.name for fault in faults.plan(3, 17)} == set(faults.FAULTS)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_plan_has_what_it_must_and_no_backup_of_an_older_topic(seed: int) -> None:
+    assert {"erase_sessions"} <= {fault.name for fault in faults.plan(seed, 3, ["erase_sessions"])}
+    names = [fault.name for fault in faults.plan(seed, 30)]
+    restored = [place for place, name in enumerate(names) if name in faults.RESTORING]
+    recreated = [place for place, name in enumerate(names) if name in faults.RECREATING]
+    assert max(restored) < min(recreated)
 
 
 @pytest.mark.services
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_no_row_is_lost_duplicated_or_wrong(seed: int) -> None:
-    report = once(seed, SHORT)
+@pytest.mark.parametrize(
+    ("seed", "always"),
+    [
+        (1, ("restore_database", "recreate_topic", "rolling_restart")),
+        (2, ("restore_under_workers", "erase_sessions")),
+    ],
+)
+def test_no_row_is_lost_duplicated_or_wrong(seed: int, always: tuple[str, ...]) -> None:
+    report = once(seed, replace(SHORT, always=always))
     print(line(report))
     assert report.clean, report.examples
     assert report.rows_found == report.rows_expected > 2000
+    assert set(always) <= report.faults.keys()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from stream_app.core.ports import LogPosition
-from stream_app.errors import StaleState
+from stream_app.errors import DatabaseWentBack, StaleState
 from stream_app.store import log_positions, schema, tables
 from stream_app.store.repository import Store
 from tests.store.batches import prepare, process, turn
@@ -40,11 +40,40 @@ def test_a_failed_batch_does_not_advance_the_stored_offsets(store: Store, other:
     assert log_positions.stored_offsets(store, "g", ["turns"]) == {}
 
 
+def test_a_batch_after_missing_events_is_refused(store: Store) -> None:
+    store.commit(process([turn()]), (), [position(5), position(5, partition=1)])
+    for found in (
+        [LogPosition("g", "turns", 0, 9, 8)],
+        [LogPosition("g", "turns", 0, 6, 5), LogPosition("g", "turns", 1, 9, 8)],
+    ):
+        with pytest.raises(DatabaseWentBack, match="3 events"):
+            store.commit(process([turn(session_id="next")]), (), found)
+        with pytest.raises(DatabaseWentBack, match="3 events"):
+            store.check_positions(found)
+    with pytest.raises(DatabaseWentBack, match="2 events"):
+        store.check_positions([LogPosition("g", "turns", 2, 2, 2)])
+    assert log_positions.stored_offsets(store, "g", ["turns"]) == {T0: 5, T1: 5}
+    assert store.load_states(["next"], "fake-1-fp32") == {}
+
+
+@pytest.mark.parametrize(
+    ("next_offset", "stored", "then"), [(9, 5, 9), (9, 4, 9), (4, 3, 5), (2, 5, 2)]
+)
+def test_only_a_worker_that_is_up_to_date_moves_the_position_back(
+    store: Store, next_offset: int, stored: int, then: int
+) -> None:
+    store.commit(process([turn()]), (), [position(5)])
+    found = [LogPosition("g", "turns", 0, next_offset, stored)]
+    store.commit(process([turn(session_id="next")]), (), found)
+    assert log_positions.stored_offsets(store, "g", ["turns"]) == {T0: then}
+
+
 def test_a_database_with_the_groups_offsets_starts_there(store: Store) -> None:
     store.commit(process([turn()]), (), [position(5), position(9, partition=1)])
     found = begin(store, {T0: 5, T1: 7, ("turns", 2): None})
     assert found.offsets == {T0: 5, T1: 7, ("turns", 2): 0}
     assert found.rewound == {}
+    assert found.stored == {T0: 5, T1: 9}
 
 
 def test_an_older_database_rewinds_the_group(store: Store) -> None:

@@ -15,7 +15,7 @@ from faust.types import TP
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.ports import Message
-from stream_app.errors import ContractError, StoreUnavailable
+from stream_app.errors import ContractError, DatabaseWentBack, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.worker import agents, record_decoder
 from stream_app.worker import app as faust_app
@@ -106,6 +106,10 @@ class World:
             raise self.store_error
         self.journal.append("committed")
         return self.outcome
+
+    def check_positions(self) -> None:
+        if self.store_error is not None:
+            raise self.store_error
 
     def stop_retrying(self) -> None:
         self.journal.append("end")
@@ -320,6 +324,22 @@ async def test_nothing_is_acknowledged_when_publishing_fails(world: World) -> No
     world.batch(turn())
     await world.agent()._consume(world)
     assert world.journal == ["take", "prepare", "committed", "send out", "crash ConnectionError"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "journal"),
+    [
+        (None, []),
+        (StoreUnavailable("away"), []),
+        (DatabaseWentBack("4 events"), ["crash DatabaseWentBack"]),
+    ],
+)
+async def test_an_older_database_crashes_the_worker_without_new_events(
+    world: World, problem: Exception | None, journal: list[str]
+) -> None:
+    world.store_error = problem
+    await world.agent()._check_positions()
+    assert world.journal == journal
 
 
 async def test_a_broken_stream_crashes_the_worker_and_raises_nothing(

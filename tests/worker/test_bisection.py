@@ -25,6 +25,7 @@ from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, SessionCache
 from tests.fakes import FakeScorer
+from tests.hostile_values import FIELDS, FLOATS, OTHERS, REDACTED, TEXTS, TIMES, WHOLE
 from tests.rule_texts import ALL, rule_text, rules_of
 from tests.store.batches import end, outcome, prepare, turn
 from tests.store.databases import open_store
@@ -242,43 +243,19 @@ def test_a_session_that_cannot_be_flushed_does_not_block_others(open_prepared: O
     assert states == {"s": "open", "a": "idle", "b": "idle"}
 
 
-TIMES = st.sampled_from(
-    [
-        "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999Z",
-        "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:30Z", "1969-12-31T23:59:59Z",
-        "1970-01-01T00:00:00Z", "2000-01-01T00:00:00Z", "2026-01-05T10:00:00+23:59",
-        "2038-01-19T03:14:08Z", "2026-02-29T00:00:00Z", "2026-01-05T24:00:00Z", "", 0, None,
-    ]
-)  # fmt: skip
-WHOLE = st.sampled_from([0, 1, -1, 2**31 - 1, 2**31, 2**53, 2**63 - 1, 2**63, -(2**63), 10**400])
-FLOATS = st.sampled_from([0.0, -0.0, 1.0, 5.0, 5e-324, 1.7976931348623157e308, 1e-400])
-TEXTS = st.sampled_from(
-    [
-        "", " ", "\t\n", "\x00", "a\x00b", "\ud800", "\U0010ffff", "\ufeff", "\u202e", "'", '"',
-        "12345678 " * 7000, "a@" * 20_000, "\u0301" * 20_000, "𝟙" * 9000, "ß" * 30_000,
-        "x" * 60_000, "My name is " + "A" * 30_000, "1 " * 30_000, "%s{}\\", "e" * 200, "e" * 201,
-    ]
-)  # fmt: skip
 ANY = st.one_of(
-    TIMES, WHOLE, FLOATS, TEXTS, st.none(), st.booleans(), st.just([]), st.just({}),
+    *(st.sampled_from(values) for values in (TIMES, WHOLE, FLOATS, TEXTS, REDACTED, OTHERS)),
     st.text(max_size=20),
-)  # fmt: skip
-FIELDS = {
-    turn: (
-        *("session_id", "seq", "speaker_id", "role", "text", "occurred_at", "turn_id", "domain"),
-        *("lang", "consent", "channel", "team", "approach", "type"),
-    ),
-    end: ("session_id", "occurred_at", "reason", "type"),
-    outcome: ("session_id", "kind", "occurred_at", "value", "seq", "outcome_id", "type"),
-}
+)
+MAKERS = {"turn": turn, "session_end": end, "outcome": outcome}
 
 
 @st.composite
 def extreme(draw: st.DrawFn) -> bytes:
     """A valid event with one to three fields at their extremes."""
-    make = draw(st.sampled_from(list(FIELDS)))
-    event = json.loads(make(session_id=draw(st.sampled_from("ab"))))
-    for name in draw(st.lists(st.sampled_from(FIELDS[make]), min_size=1, max_size=3)):
+    kind = draw(st.sampled_from(list(FIELDS)))
+    event = json.loads(MAKERS[kind](session_id=draw(st.sampled_from("ab"))))
+    for name in draw(st.lists(st.sampled_from(FIELDS[kind]), min_size=1, max_size=3)):
         event[name] = draw(ANY)
     return json.dumps(event).encode("utf-8", "surrogatepass")
 

@@ -229,7 +229,7 @@ async def test_the_consumer_seeks_back_to_the_databases_position(
 
     def beginning(committed: Mapping[Any, int | None]) -> StartOffsets:
         asked.append(committed)
-        return StartOffsets({}, {tuple(P0): 2})
+        return StartOffsets({}, {tuple(P0): 2}, {})
 
     consumer.app.find_start = beginning  # type: ignore[attr-defined]
     await consumer.perform_seek()
