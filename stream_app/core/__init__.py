@@ -12,6 +12,7 @@ __all__ = [
     "approaches",
     "baselines",
     "batch",
+    "consent",
     "empathy",
     "environment",
     "exchanges",

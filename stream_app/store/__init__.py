@@ -15,6 +15,7 @@ __all__ = [
     "disputes",
     "encrypting",
     "erasure",
+    "holds",
     "interventions",
     "log_positions",
     "outbox",
@@ -26,6 +27,7 @@ __all__ = [
     "retention",
     "rollup_marks",
     "rows",
+    "saved_views",
     "schema",
     "scored_turns",
     "secrets",
@@ -33,4 +35,5 @@ __all__ = [
     "sign_in_throttle",
     "tables",
     "windows",
+    "withdrawal",
 ]

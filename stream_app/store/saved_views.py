@@ -1,7 +1,7 @@
 """Saved views: named filters of the past-sessions page, each person's own.
 
-A counsellor chosen in a filter is stored beside it, not within, so that the rotation of pseudonyms
-and erasure reach it.
+The counsellor of a filter has a column of its own, so that the rotation of pseudonyms and erasure
+reach it.
 """
 
 from dataclasses import dataclass

@@ -11,7 +11,9 @@ __all__ = [
     "health",
     "live_hub",
     "metrics",
+    "passwords",
     "publisher",
+    "report",
     "services",
     "topic_reader",
 ]

@@ -41,4 +41,10 @@ PARTS = (
 for part in PARTS:
     router.include_router(part.router)
 
-__all__ = ["STATIC", "add_error_pages", "router"]
+__all__ = [
+    "STATIC",
+    "add_error_pages",
+    "figures",
+    "rendering",
+    "router",
+]

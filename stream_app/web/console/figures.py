@@ -1,4 +1,4 @@
-"""A figure: curves, their table, and n, models, hidden cells and agreement beside them."""
+"""A figure: curves, their table, n, models, hidden cells and agreement."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
