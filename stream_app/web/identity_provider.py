@@ -1,11 +1,12 @@
 """Authorization code flow with PKCE at an OpenID Connect provider, by Authlib."""
 
+import warnings
 from typing import Any, Final
 
 import httpx
 import structlog
 from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.starlette_client import StarletteOAuth2App
+from authlib.deprecate import AuthlibDeprecationWarning
 from joserfc.errors import JoseError
 from msgspec import Struct
 
@@ -47,7 +48,7 @@ class IdentityProvider:
         self._client_id = settings.oidc_client_id or ""
         self._callback = f"{settings.external_url.rstrip('/')}/sign-in/oidc/callback"
         secret = settings.oidc_client_secret
-        self._app: Any = StarletteOAuth2App(
+        self._app: Any = _client_class()(
             None,
             "rapport",
             client_id=self._client_id,
@@ -127,3 +128,13 @@ class IdentityProvider:
     def _unavailable(self, problem: Exception) -> ProviderUnavailable:
         log.warning("sign_in.provider_unavailable", problem=type(problem).__name__)
         return ProviderUnavailable("the identity provider is unavailable; try again in a minute")
+
+
+def _client_class() -> Any:
+    """Authlib's client; it warns that it prefers a later httpx, which the service does not use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AuthlibDeprecationWarning)
+        from authlib.integrations.starlette_client import (  # noqa: PLC0415  # for single sign-on
+            StarletteOAuth2App,
+        )
+    return StarletteOAuth2App

@@ -106,10 +106,8 @@ class SignIn:
 
 
 def _cookie(answer: httpx.Response) -> dict[str, str]:
-    given = [
-        each for each in answer.headers.get_list("set-cookie") if "max-age=0" not in each.lower()
-    ]
-    return {"Cookie": "; ".join(each.partition(";")[0] for each in given if '=""' not in each)}
+    given = [each.partition(";")[0] for each in answer.headers.get_list("set-cookie")]
+    return {"Cookie": "; ".join(each for each in given if not each.endswith('=""'))}
 
 
 @pytest.fixture
