@@ -215,6 +215,7 @@ def web(settings: Settings) -> "FastAPI":
     """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
     from stream_app.web.health import WebHealth  # noqa: PLC0415
+    from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
     from stream_app.web.live_hub import Hub  # noqa: PLC0415
     from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
     from stream_app.web.publisher import Publisher  # noqa: PLC0415
@@ -246,6 +247,7 @@ def web(settings: Settings) -> "FastAPI":
             metrics=WebMetrics(hub),
             health=WebHealth(store(settings, connections=1), hub),
             attempts=SignInThrottle(opened),
+            identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,
         )
     )
 

@@ -2,14 +2,17 @@
 
 from datetime import timedelta
 from enum import Enum
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AwareDatetime,
     Field,
     SecretStr,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import (
     BaseSettings,
@@ -23,6 +26,7 @@ from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.providers import Provider
 from stream_app.secret_files import SecretFiles
 from stream_app.store.connection import with_password
+from stream_app.store.granted_access import AccessByGroup, parse_access
 from stream_app.store.withdrawal import OnWithdrawal
 
 DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
@@ -214,6 +218,36 @@ class Settings(BaseSettings):
         12.0, gt=0.0, description="Hours without an action of the person until a sign-in expires"
     )
 
+    web_proxies: str = Field(
+        "127.0.0.1",
+        description="Addresses or networks of the proxies whose X-Forwarded headers count",
+    )
+    web_user_header: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z][A-Za-z0-9-]*$",
+        description="Header in which a proxy of RAPPORT_WEB_PROXIES names the signed-in account",
+    )
+
+    oidc_issuer: str | None = Field(
+        None, description="OpenID Connect issuer (HTTPS), for single sign-on; default: off"
+    )
+    oidc_client_id: str | None = None
+    oidc_client_secret: SecretStr | None = None
+    oidc_scope: str = "openid profile"
+    oidc_name_claim: str = Field("preferred_username", description="Claim with the account's name")
+    oidc_access: str = Field(
+        "", description="JSON: role and team by group; default: as the account has them"
+    )
+    oidc_access_claim: str = Field(
+        "groups", description="Claim with the groups of RAPPORT_OIDC_ACCESS"
+    )
+    oidc_speaker_claim: str | None = Field(
+        None, description="Claim with the speaker_id of counsellors, for new accounts"
+    )
+    oidc_create_accounts: bool = Field(
+        False, description="Create accounts at their first single sign-on"
+    )
+
     health_host: str = Field("127.0.0.1", description="Address of /healthz, /readyz, /metrics")
     health_port: int | None = Field(None, ge=0, le=65535, description="Default: off")
 
@@ -242,6 +276,50 @@ class Settings(BaseSettings):
     def _known_groups(cls, given: str) -> str:
         parse_approaches(given)
         return given
+
+    @field_validator("oidc_access")
+    @classmethod
+    def _known_access(cls, given: str) -> str:
+        parse_access(given)
+        return given
+
+    @field_validator("web_proxies")
+    @classmethod
+    def _networks(cls, given: str) -> str:
+        for network in given.split(","):
+            ip_network(network.strip())
+        return given
+
+    @model_validator(mode="after")
+    def _header_from_named_proxies(self) -> Self:
+        if self.web_user_header is not None and "web_proxies" not in self.model_fields_set:
+            raise ValueError("RAPPORT_WEB_USER_HEADER needs RAPPORT_WEB_PROXIES")
+        if self.web_user_header is not None and any(each.prefixlen == 0 for each in self.proxies):
+            raise ValueError("RAPPORT_WEB_USER_HEADER needs the addresses of single proxies")
+        return self
+
+    @model_validator(mode="after")
+    def _complete_single_sign_on(self) -> Self:
+        if self.oidc_issuer is None:
+            return self
+        if self.oidc_client_id is None or not self.external_url:
+            raise ValueError("RAPPORT_OIDC_ISSUER needs RAPPORT_OIDC_CLIENT_ID and _EXTERNAL_URL")
+        host = urlsplit(self.oidc_issuer).hostname
+        if not self.oidc_issuer.startswith("https://") and host not in ("localhost", "127.0.0.1"):
+            raise ValueError("RAPPORT_OIDC_ISSUER must be an HTTPS address")
+        if self.oidc_create_accounts and not self.oidc_access:
+            raise ValueError("RAPPORT_OIDC_CREATE_ACCOUNTS needs RAPPORT_OIDC_ACCESS")
+        return self
+
+    @property
+    def proxies(self) -> list[IPv4Network | IPv6Network]:
+        """The parsed ``web_proxies``."""
+        return [ip_network(each.strip()) for each in self.web_proxies.split(",")]
+
+    @property
+    def access_by_group(self) -> AccessByGroup:
+        """The parsed ``oidc_access``."""
+        return parse_access(self.oidc_access)
 
     @property
     def database(self) -> str:

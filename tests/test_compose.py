@@ -80,7 +80,7 @@ def test_the_consoles_proxy_is_trusted_at_its_address(compose: dict[str, Any]) -
     [network] = compose["networks"]["default"]["ipam"]["config"]
     assert ip_address(network["gateway"]) in ip_network(network["subnet"])
     web = compose["services"]["web"]
-    trusted = web["environment"]["FORWARDED_ALLOW_IPS"]
+    trusted = web["environment"]["RAPPORT_WEB_PROXIES"]
     assert trusted == f"${{RAPPORT_PROXY_ADDRESS:-{network['gateway']}}}"
     assert all(port.startswith("127.0.0.1:") for port in web["ports"])
 

@@ -1,6 +1,7 @@
 """``rapport people``: manages the accounts of the console."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from stream_app import bootstrap
@@ -64,7 +65,7 @@ def change_teams(settings: Settings, name: str, team: str | None, *, all_teams: 
     if person is None:
         raise PersonError(f"there is no account {name}")
     _check_teams(person.role, team, all_teams)
-    people.set_teams(name, team, all_teams=all_teams)
+    people.set_access(replace(person, team=team, all_teams=all_teams))
     _audit(store, f"{name} is {person.role.value}{_of(team, all_teams)}")
 
 

@@ -33,6 +33,7 @@ def run(settings: Settings) -> None:
             log_config=None,
             access_log=False,  # its lines would contain session ids
             server_header=False,
+            proxy_headers=False,  # the application does it
             http=TimeoutProtocol,
             limit_concurrency=MAX_CONNECTIONS,
         )

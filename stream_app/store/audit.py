@@ -15,6 +15,8 @@ ORDER = "audit"
 COMMAND_LINE = "(command line)"
 """The person of entries written by commands, which run without sign-in."""
 WORKER = "(worker)"
+SINGLE_SIGN_ON = "(single sign-on)"
+"""The person of entries about sign-ins at an identity provider before the account is known."""
 
 
 class AuditAction(Enum):

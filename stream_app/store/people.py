@@ -191,11 +191,37 @@ class People:
                 sa.update(people).where(people.c.name == name).values(password_hash=password_hash)
             )
 
-    def set_teams(self, name: str, team: str | None, *, all_teams: bool) -> None:
-        """Change which teams a supervisor reads."""
-        change = sa.update(people).where(people.c.name == name)
+    def find_by_identity(self, identity: str) -> Person | None:
+        """The account of a person at an identity provider, unless it is disabled."""
+        query = sa.select(people).where(
+            people.c.identity == identity, people.c.disabled_at.is_(None)
+        )
+        with self._store.reading() as connection:
+            found = connection.execute(query).mappings().first()
+        return _person(found) if found else None
+
+    def identity(self, name: str) -> str | None:
+        """The identity that the account is bound to, or None."""
+        found = self._row(name)
+        return found["identity"] if found else None
+
+    def bind(self, name: str, identity: str) -> None:
+        """Bind an account to an identity; nobody else can then sign in to it by its name."""
+        unbound = (people.c.name == name) & people.c.identity.is_(None)
         with self._store.transaction() as connection:
-            connection.execute(change.values(team=team, all_teams=all_teams))
+            connection.execute(sa.update(people).where(unbound).values(identity=identity))
+
+    def set_access(self, person: Person) -> None:
+        """Replace role, teams and speaker of an account."""
+        change = sa.update(people).where(people.c.name == person.name)
+        values = {
+            "role": person.role.value,
+            "team": person.team,
+            "all_teams": person.all_teams,
+            "speaker": person.speaker,
+        }
+        with self._store.transaction() as connection:
+            connection.execute(change.values(values))
 
     def all(self) -> list[Person]:
         """All accounts that are not disabled."""

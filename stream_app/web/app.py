@@ -15,6 +15,7 @@ from stream_app.web.body_limit import BodyLimit
 from stream_app.web.cookie_sessions import CookieSessions
 from stream_app.web.metrics import RequestMetrics
 from stream_app.web.path_segments import EncodedSlashes
+from stream_app.web.proxies import ProxyHeaders
 from stream_app.web.security import SecurityHeaders
 from stream_app.web.services import Services
 
@@ -41,6 +42,7 @@ def create(services: Services) -> FastAPI:
     app.add_middleware(BodyLimit, exempt=(f"{api.PREFIX}/events",))
     app.add_middleware(SecurityHeaders, always_https=always_https)
     app.add_middleware(RequestMetrics, metrics=services.metrics)
+    app.add_middleware(ProxyHeaders, proxies=services.settings.proxies)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")
     app.router.routes.append(_mount(api.PREFIX, api.create(services)))
     app.include_router(health_routes.router)

@@ -20,6 +20,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.sign_in_throttle import TooManyAttempts
 from stream_app.web.passwords import hash_password, verify_password
+from stream_app.web.proxies import stated_account
 from stream_app.web.services import Services, ServicesDep
 
 SIGN_IN: Final = "sign-in"
@@ -93,8 +94,12 @@ def current_person(request: Request, services: ServicesDep) -> Person:
     if scheme.lower() == "bearer":
         person = services.people.find_by_token(token.strip(), used=_by_hand(request))
     else:
+        settings = services.settings
+        stated = stated_account(request, settings.web_user_header, settings.proxies)
         cookie_token = request.session.get(SIGN_IN)
-        if cookie_token:
+        if stated is not None:
+            person = services.people.find(stated)
+        elif cookie_token:
             person = services.people.find_by_token(cookie_token, used=_by_hand(request))
         if person is not None and request.method not in SAFE_METHODS:
             _check_same_site(request)

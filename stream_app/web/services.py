@@ -11,6 +11,7 @@ from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.web.health import WebHealth
+from stream_app.web.identity_provider import IdentityProvider
 from stream_app.web.live_hub import Hub
 from stream_app.web.metrics import WebMetrics
 from stream_app.web.publisher import Publisher
@@ -31,6 +32,7 @@ class Services:
     metrics: WebMetrics
     health: WebHealth
     attempts: SignInThrottle
+    identity_provider: IdentityProvider | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 
 

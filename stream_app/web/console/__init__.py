@@ -15,6 +15,7 @@ from stream_app.web.console import (
     past_sessions,
     readers,
     session,
+    single_sign_on,
     teams,
     wall,
 )
@@ -24,6 +25,7 @@ from stream_app.web.console.rendering import STATIC
 router = APIRouter()
 PARTS = (
     account,
+    single_sign_on,
     own_password,
     wall,
     past_sessions,

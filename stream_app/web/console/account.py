@@ -15,7 +15,7 @@ from stream_app.web.auth import (
 )
 from stream_app.web.console.rendering import APPEARANCE, APPEARANCES, render
 from stream_app.web.security import is_https
-from stream_app.web.services import ServicesDep
+from stream_app.web.services import Services, ServicesDep
 
 YEAR = 365 * 24 * 3600
 SAME_SITE = [Depends(require_same_site)]
@@ -23,9 +23,9 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
 @router.get("/sign-in")
-def sign_in_page(request: Request, to: str = "/") -> Response:
+def sign_in_page(request: Request, services: ServicesDep, to: str = "/") -> Response:
     """Show the sign-in form."""
-    return render(request, "sign_in.html", to=to, refused=False)
+    return _form(request, services, to)
 
 
 @router.post("/sign-in", dependencies=SAME_SITE)
@@ -45,7 +45,7 @@ async def sign_in(
 
     token = await services.sign_in_queue.run(check_password)
     if token is None:
-        return render(request, "sign_in.html", status=401, to=to, refused=True)
+        return _form(request, services, to, refused=True)
     remember_sign_in(request, token)
     return RedirectResponse(local_path(to), status_code=303)
 
@@ -78,6 +78,17 @@ def appearance(
             secure=is_https(request.scope, services.settings.web_https),
         )
     return answer
+
+
+def _form(request: Request, services: Services, to: str, *, refused: bool = False) -> Response:
+    return render(
+        request,
+        "sign_in.html",
+        status=401 if refused else 200,
+        to=to,
+        refused=refused,
+        single_sign_on=services.identity_provider is not None,
+    )
 
 
 def local_path(address: str) -> str:

@@ -1,0 +1,45 @@
+"""Which access a group of the identity provider grants: role, and team of supervisors."""
+
+import msgspec
+from msgspec import Struct
+
+from stream_app.store.people import PersonRole
+
+
+class GrantedAccess(Struct, frozen=True, forbid_unknown_fields=True):
+    """The access of a group's members."""
+
+    role: PersonRole
+    team: str | None = None
+    all_teams: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that it is clear what members may read.
+
+        Raises:
+            ValueError: it is not.
+        """
+        if self.role is PersonRole.INGEST:
+            raise ValueError("programs (role ingest) send with tokens")
+        if self.all_teams and (self.role is not PersonRole.SUPERVISOR or self.team is not None):
+            raise ValueError("all_teams is for supervisors without a team")
+
+
+AccessByGroup = dict[str, GrantedAccess]
+
+
+def parse_access(text: str) -> AccessByGroup:
+    """Parse a JSON object ``{"group": {"role": …, "team": …, "all_teams": …}}``.
+
+    >>> parse_access('{"leads": {"role": "supervisor", "team": "north"}}')["leads"].team
+    'north'
+
+    Raises:
+        ValueError: it is not valid.
+    """
+    if not text:
+        return {}
+    try:
+        return msgspec.json.decode(text, type=AccessByGroup)
+    except msgspec.DecodeError as problem:
+        raise ValueError(str(problem)) from None

@@ -1,0 +1,313 @@
+"""Sign-in at a real OpenID Connect provider, which runs as a process on this machine."""
+
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from stream_app import bootstrap
+from stream_app.settings import Settings
+from stream_app.store import audit
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.repository import Store
+from stream_app.worker.broker import free_port
+from tests.web.people.client import Client
+
+CONSOLE = "https://rapport.test"
+USERS = (
+    {"sub": "1001", "preferred_username": "sue", "groups": ["north-leads"]},
+    {"sub": "1002", "preferred_username": "sue", "groups": ["north-leads"]},
+    {"sub": "1003", "preferred_username": "newcomer", "groups": ["staff", "counsellors"]},
+    {"sub": "1004", "preferred_username": "visitor", "groups": ["staff"]},
+    {"sub": "1005", "preferred_username": "pump", "groups": []},
+    {"sub": "1006", "groups": ["north-leads"]},
+)
+ACCESS = json.dumps(
+    {
+        "heads": {"role": "supervisor", "all_teams": True},
+        "north-leads": {"role": "supervisor", "team": "north"},
+        "counsellors": {"role": "counsellor"},
+    }
+)
+New = Callable[..., "SignIn"]
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
+    port = free_port()
+    claims = [f"--user-claims={json.dumps(user)}" for user in USERS]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "oidc_provider_mock", "-p", str(port), "-n", "true", *claims],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        give_up = time.monotonic() + 60
+        while True:
+            try:
+                httpx.get(f"{address}/.well-known/openid-configuration").raise_for_status()
+                break
+            except httpx.TransportError:
+                assert process.poll() is None
+                assert time.monotonic() < give_up
+                time.sleep(0.05)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+class SignIn:
+    """A browser that signs in."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.cookie: dict[str, str] = {}
+        self.asked: dict[str, str] = {}
+
+    def leave(self, to: str = "/alerts") -> str:
+        """Go to the provider and return its address."""
+        answer = self.client.get("/sign-in/oidc", params={"to": to})
+        assert answer.status_code == 303
+        self.cookie = _cookie(answer)
+        address = answer.headers["location"]
+        self.asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+        return address
+
+    def authenticate(self, address: str, sub: str) -> str:
+        """Sign in there and return the path of the callback."""
+        answer = httpx.post(address, data={"sub": sub})
+        assert answer.status_code == 302, answer.text
+        back = answer.headers["location"]
+        assert back.startswith(f"{CONSOLE}/sign-in/oidc/callback?")
+        return back.removeprefix(CONSOLE)
+
+    def come_back(self, path: str) -> httpx.Response:
+        return self.client.get(path, headers=self.cookie | {"Sec-Fetch-Site": "cross-site"})
+
+    def whole(self, sub: str) -> httpx.Response:
+        return self.come_back(self.authenticate(self.leave(), sub))
+
+    def account(self, answer: httpx.Response) -> dict[str, Any]:
+        """The account that the answer signed in."""
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = self.client.get("/api/v1/me", headers=_cookie(answer)).json()
+        return found
+
+
+def _cookie(answer: httpx.Response) -> dict[str, str]:
+    given = [each.partition(";")[0] for each in answer.headers.get_list("set-cookie")]
+    return {"Cookie": "; ".join(each for each in given if not each.endswith('=""'))}
+
+
+@pytest.fixture
+def new(filled: Store, issuer: str) -> New:
+    """Makes browsers of a console with these settings."""
+    url = SecretStr(filled.engine.url.render_as_string())
+
+    def make(**changes: Any) -> SignIn:
+        settings = Settings().model_copy(
+            update={
+                "database_url": url,
+                "external_url": CONSOLE,
+                "oidc_issuer": issuer,
+                "oidc_client_id": "rapport",
+                "oidc_client_secret": SecretStr("secret of the client"),
+                **changes,
+            }
+        )
+        return SignIn(Client(bootstrap.web(settings), "", CONSOLE))
+
+    return make
+
+
+def refusals(store: Store) -> list[str | None]:
+    return [e.detail for e in audit.latest(store) if e.action == "sign-in refused"]
+
+
+def test_a_person_signs_in_and_reaches_the_wanted_page(new: New, filled: Store) -> None:
+    browser = new()
+    answer = browser.whole("1001")
+    assert browser.account(answer)["name"] == "sue"
+    assert '<meta http-equiv="refresh" content="0;url=/alerts">' in answer.text
+    [sign_in] = [each for each in audit.latest(filled) if each.action == "sign-in"]
+    assert (sign_in.person, sign_in.detail) == ("sue", "single sign-on")
+    assert browser.asked["code_challenge_method"] == "S256"
+    assert browser.asked["nonce"]
+
+
+def test_the_form_offers_it_only_if_it_is_configured(new: New, filled: Store) -> None:
+    assert 'href="/sign-in/oidc?to=/alerts"' in new().client.get("/sign-in?to=/alerts").text
+    other = new(oidc_issuer=None).client
+    assert "/sign-in/oidc" not in other.get("/sign-in").text
+    assert other.get("/sign-in/oidc").status_code == 404
+
+
+def test_the_code_is_exchanged_with_its_verifier(new: New, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = new()
+    path = browser.authenticate(browser.leave(), "1001")
+    sent: list[httpx.Request] = []
+    send = httpx.AsyncClient.send
+
+    async def recorded(
+        self: httpx.AsyncClient, request: httpx.Request, **options: Any
+    ) -> httpx.Response:
+        sent.append(request)
+        return await send(self, request, **options)
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", recorded)
+    assert browser.come_back(path).status_code == 200
+    [form] = [parse_qs(each.content.decode()) for each in sent if each.url.path.endswith("/token")]
+    digest = hashlib.sha256(form["code_verifier"][0].encode()).digest()
+    challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    assert challenge == browser.asked["code_challenge"]
+
+
+def test_a_wrong_state_is_refused(new: New, filled: Store) -> None:
+    browser = new()
+    path = browser.authenticate(browser.leave(), "1001")
+    forged = path.replace(browser.asked["state"], "another-state")
+    answer = browser.come_back(forged)
+    assert answer.status_code == 403
+    assert not any("rapport=" in each for each in answer.headers.get_list("set-cookie"))
+    assert refusals(filled) == ["the state is another sign-in's"]
+
+
+def test_a_callback_of_another_browser_is_refused(new: New, filled: Store) -> None:
+    """An attacker cannot sign a victim in to the attacker's account."""
+    attacker, victim = new(), new()
+    path = attacker.authenticate(attacker.leave(), "1001")
+    assert victim.come_back(path).status_code == 403
+    victim.leave()
+    assert victim.come_back(path).status_code == 403
+    assert refusals(filled) == [
+        "the state is another sign-in's",
+        "the browser began no sign-in, or too long ago",
+    ]
+
+
+def test_a_token_with_another_nonce_is_refused(new: New, filled: Store) -> None:
+    browser = new()
+    address = browser.leave()
+    replayed = address.replace(browser.asked["nonce"], "an-earlier-nonce")
+    assert browser.come_back(browser.authenticate(replayed, "1001")).status_code == 403
+    assert refusals(filled) == ["invalid code or token (InvalidClaimError)"]
+
+
+def test_a_code_is_valid_once(new: New, filled: Store) -> None:
+    browser = new()
+    path = browser.authenticate(browser.leave(), "1001")
+    assert browser.come_back(path).status_code == 200
+    assert browser.come_back(path).status_code == 403
+    assert refusals(filled) == ["invalid code or token (OAuthError)"]
+
+
+def test_a_token_for_another_client_is_refused(new: New, filled: Store) -> None:
+    browser = new()
+    address = browser.leave().replace("client_id=rapport", "client_id=other")
+    assert browser.come_back(browser.authenticate(address, "1001")).status_code == 403
+
+
+def test_unknown_people_get_no_account(new: New, filled: Store) -> None:
+    assert new().whole("1003").status_code == 403
+    assert People(filled).find("newcomer") is None
+    assert refusals(filled) == ["there is no account newcomer, or it is disabled"]
+
+
+def test_disabled_accounts_stay_out(new: New, filled: Store) -> None:
+    browser = new(oidc_access=ACCESS, oidc_create_accounts=True)
+    assert browser.whole("1001").status_code == 200
+    People(filled).disable("sue")
+    assert new().whole("1001").status_code == 403
+    assert browser.whole("1001").status_code == 403
+    assert People(filled).find("sue") is None
+
+
+def test_a_name_given_to_somebody_else_does_not_open_the_account(new: New, filled: Store) -> None:
+    assert new().whole("1001").status_code == 200
+    assert new().whole("1002").status_code == 403
+    assert refusals(filled) == ["the account sue belongs to another identity"]
+
+
+def test_accounts_are_created_with_the_groups_access_if_that_is_set(
+    new: New, filled: Store
+) -> None:
+    browser = new(
+        oidc_access=ACCESS, oidc_create_accounts=True, oidc_speaker_claim="preferred_username"
+    )
+    me = browser.account(browser.whole("1003"))
+    speaker = filled.privacy.pseudonym("newcomer")
+    assert (me["name"], me["role"], me["speaker"]) == ("newcomer", "counsellor", speaker)
+    assert browser.account(browser.whole("1003"))["name"] == "newcomer"
+    assert browser.whole("1004").status_code == 403
+    assert People(filled).find("visitor") is None
+    assert refusals(filled) == ["none of the person's groups has access"]
+
+
+def test_role_and_team_follow_the_groups_at_every_sign_in(new: New, filled: Store) -> None:
+    People(filled).set_access(Person("sue", PersonRole.ADMIN))
+    browser = new(oidc_access=ACCESS)
+    me = browser.account(browser.whole("1001"))
+    assert (me["role"], me["team"]) == ("supervisor", "north")
+    changes = [e.detail for e in audit.latest(filled) if e.action == "change account"]
+    assert changes == ["sue is supervisor of north by single sign-on"]
+
+
+def test_programs_and_people_without_a_name_are_refused(new: New, filled: Store) -> None:
+    People(filled).add(Person("pump", PersonRole.INGEST), None)
+    assert new().whole("1005").status_code == 403
+    assert new().whole("1006").status_code == 403
+    assert refusals(filled) == [
+        "the claim preferred_username is missing or unusable",
+        "programs send with tokens",
+    ]
+
+
+def test_without_its_provider_sign_in_is_unavailable(new: New) -> None:
+    browser = new(oidc_issuer=f"http://127.0.0.1:{free_port()}")
+    assert browser.client.get("/sign-in/oidc").status_code == 503
+
+
+def test_another_issuer_than_the_configured_is_refused(new: New, issuer: str) -> None:
+    same_server = issuer.replace("127.0.0.1", "localhost")
+    metadata = httpx.get(f"{same_server}/.well-known/openid-configuration").json()
+    assert metadata["issuer"] == same_server
+    browser = new(oidc_issuer=f"{issuer}/")
+    assert browser.client.get("/sign-in/oidc").status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"OIDC_CLIENT_ID": None}, "needs RAPPORT_OIDC_CLIENT_ID"),
+        ({"EXTERNAL_URL": None}, "_EXTERNAL_URL"),
+        ({"OIDC_ISSUER": "http://idp.example.org"}, "HTTPS"),
+        ({"OIDC_CREATE_ACCOUNTS": "true"}, "needs RAPPORT_OIDC_ACCESS"),
+        ({"OIDC_ACCESS": '{"x": {"role": "ingest"}}'}, "role ingest"),
+        ({"OIDC_ACCESS": '{"x": {"role": "analyst", "all_teams": true}}'}, "for supervisors"),
+        ({"OIDC_ACCESS": '{"x": {"role": "king"}}'}, "Invalid enum value"),
+    ],
+)
+def test_incomplete_settings_are_refused(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, str | None], words: str
+) -> None:
+    complete = {
+        "OIDC_ISSUER": "https://idp.example.org",
+        "OIDC_CLIENT_ID": "rapport",
+        "EXTERNAL_URL": CONSOLE,
+    }
+    for name, value in (complete | changes).items():
+        if value is not None:
+            monkeypatch.setenv(f"RAPPORT_{name}", value)
+    with pytest.raises(ValidationError, match=words):
+        Settings()
