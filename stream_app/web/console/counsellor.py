@@ -47,9 +47,7 @@ def counsellor(
     scope = Scope(team=person.scope.team, speaker=pseudonym)
     if not sessions.find(services.store, scope, SessionFilter(), limit=1).items:
         raise HTTPException(404)
-    audit.record(
-        services.store, person.name, AuditAction.READ_COUNSELLOR, detail=f"counsellor {pseudonym}"
-    )
+    audit.record(services.store, person.name, AuditAction.READ_COUNSELLOR, counsellor=pseudonym)
     return _page(request, services, person, scope, pseudonym, cursor)
 
 
