@@ -59,6 +59,15 @@ hold_commands = typer.Typer(
     no_args_is_help=True, help="Legal holds: keep sessions from being purged or erased."
 )
 app.add_typer(hold_commands, name="hold")
+trail = typer.Typer(no_args_is_help=True, help="Check the audit trail; see docs/audit.md.")
+app.add_typer(trail, name="audit")
+
+
+@trail.callback()
+def _trail() -> None:
+    """Keep `verify` a subcommand, although it is the only one."""
+
+
 accounts = typer.Typer(no_args_is_help=True, help="Manage the accounts of the console and the API.")
 app.add_typer(accounts, name="people")
 notifications = typer.Typer(help="Send notifications about alerts.")
@@ -860,6 +869,21 @@ def rotate_pseudonyms() -> None:
 
     count = command.rotate_pseudonyms(_settings())
     typer.echo(f"{count} pseudonyms replaced; start workers and consoles again")
+
+
+@trail.command("verify")
+def verify_trail(
+    head: Annotated[
+        str | None,
+        typer.Option(help="ID:HASH that an earlier check printed: detects a shortened trail."),
+    ] = None,
+) -> None:
+    """Check that no entry of the audit trail was changed, removed, inserted or moved."""
+    from stream_app.commands import audit as command
+
+    found = command.verify(_settings(), head)
+    typer.echo(command.summary(found))
+    typer.echo(f"head {found.head}")
 
 
 def _version(asked: bool) -> None:

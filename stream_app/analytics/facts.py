@@ -150,7 +150,8 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
             Column(
                 "first_read_at",
                 _TIME,
-                "(SELECT min(u.at) FROM audit AS u WHERE u.session_id = s.session_id "
+                "(SELECT min(u.at) FROM audit AS u JOIN audit_subjects AS a "
+                "ON a.subject = u.subject WHERE a.kind = 'session' AND a.value = s.session_id "
                 "AND u.action = 'read transcript')",
                 "When somebody first opened the transcript; null: nobody has",
             ),

@@ -24,6 +24,7 @@ from stream_app.store.tables import (
     alert_actions,
     alerts,
     audit,
+    audit_subjects,
     bundles,
     outcomes,
     ratings,
@@ -231,8 +232,10 @@ def _sessions(
     frame = frame.dropna(subset=["counsellor"]).reset_index(drop=True)
     frame["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
     frame = with_joining(frame, _joined(connection, scope))
-    read_by = sa.select(audit.c.session_id).where(
-        audit.c.action == AuditAction.READ_TRANSCRIPT.value, audit.c.session_id.is_not(None)
+    read_by = (
+        sa.select(audit_subjects.c.value)
+        .join(audit, audit.c.subject == audit_subjects.c.subject)
+        .where(audit.c.action == AuditAction.READ_TRANSCRIPT.value)
     )
     frame["looked_at"] = frame["session_id"].isin(set(connection.scalars(read_by.distinct())))
     extra = [name for name in frame.columns if name.startswith(RISK)]

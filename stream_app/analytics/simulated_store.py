@@ -32,7 +32,7 @@ from stream_app.contracts.scores import (
 from stream_app.core.batch import StoredTurn
 from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
 from stream_app.core.session_state import SessionState
-from stream_app.store import rows, tables
+from stream_app.store import audit, rows, tables
 from stream_app.store.audit import AuditAction
 from stream_app.store.queries.alerts import ActionKind
 from stream_app.store.repository import Store
@@ -90,6 +90,9 @@ def write(platform: Platform, store: Store, prefix: str = "simulated") -> int:
         with store.transaction() as connection:
             for name, found in made.items():
                 store.upsert(connection, tables.metadata.tables[name], found, keep=True)
+        chunk = sessions[start : start + CHUNK]
+        read = [f"{prefix}-{each['session_id']}" for each in chunk if each["looked_at"]]
+        audit.record_all(store, SOMEBODY, AuditAction.READ_TRANSCRIPT, read)
         written += len(made["turns"])
     return written
 
@@ -144,17 +147,6 @@ def _session(store: Store, session: Record, parts: Parts, prefix: str) -> Iterat
         yield "outcomes", rows.outcome_row(_outcome(outcome, name, number, ended))
     for rating in rated.values():
         yield "ratings", _rating(rating, name, ended)
-    if session["looked_at"]:
-        yield (
-            "audit",
-            {
-                "at": ended,
-                "person": SOMEBODY,
-                "action": AuditAction.READ_TRANSCRIPT.value,
-                "detail": None,
-                "session_id": name,
-            },
-        )
 
 
 def _turn(session: Record, turn: Record, name: str) -> StoredTurn:

@@ -7,6 +7,8 @@ __all__ = [
     "alert_actions",
     "assignments",
     "audit",
+    "audit_chain",
+    "audit_subjects",
     "baselines",
     "calibration_samples",
     "claims",

@@ -7,11 +7,19 @@ from enum import Enum
 
 import sqlalchemy as sa
 
+from stream_app.store import audit_chain, audit_subjects, tables
+from stream_app.store.audit_subjects import COUNSELLOR, SESSION
 from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
 from stream_app.store.repository import Store
 from stream_app.store.tables import audit
 
 ORDER = "audit"
+_table = tables.audit_subjects
+_QUERY = (
+    sa.select(audit, _table.c.kind, _table.c.value)
+    .outerjoin(_table, _table.c.subject == audit.c.subject)
+    .order_by(audit.c.id.desc())
+)
 COMMAND_LINE = "(command line)"
 """The person of entries written by commands, which run without sign-in."""
 WORKER = "(worker)"
@@ -53,9 +61,17 @@ def record(
     action: AuditAction,
     session_id: str | None = None,
     detail: str | None = None,
+    *,
+    counsellor: str | None = None,
 ) -> None:
-    """Write an entry; call it before showing the data, so that no access goes unrecorded."""
-    record_all(store, person, action, [session_id], detail)
+    """Write an entry; call it before showing the data, so that no access goes unrecorded.
+
+    ``counsellor``: the pseudonym of whom it is about, instead of a session.
+    """
+    if counsellor is not None:
+        _append(store, person, action, COUNSELLOR, [counsellor], detail)
+    else:
+        record_all(store, person, action, [session_id], detail)
 
 
 def record_all(
@@ -66,17 +82,34 @@ def record_all(
     detail: str | None = None,
 ) -> None:
     """Write an entry for each of these sessions, in one transaction."""
-    if not session_ids:
+    _append(store, person, action, SESSION, session_ids, detail)
+
+
+def _append(
+    store: Store,
+    person: str,
+    action: AuditAction,
+    kind: str,
+    about: Sequence[str | None],
+    detail: str | None,
+) -> None:
+    if not about:
         return
-    row = {
-        "at": datetime.now(UTC),
-        "person": person[:100],
-        "action": action.value,
-        "detail": detail[:500] if detail else None,
-    }
     with store.transaction() as connection:
-        rows = [{**row, "session_id": session_id} for session_id in session_ids]
-        connection.execute(sa.insert(audit), rows)
+        chain = audit_chain.locked(store, connection)
+        named = [value for value in about if value is not None]
+        subjects = audit_subjects.find_or_add(connection, kind, named)
+        entries = [
+            {
+                "at": datetime.now(UTC),
+                "person": person[:100],
+                "action": action.value,
+                "subject": None if value is None else subjects[value],
+                "detail": detail[:500] if detail else None,
+            }
+            for value in about
+        ]
+        chain.append(entries)
 
 
 def find(
@@ -93,14 +126,13 @@ def find(
     Raises:
         BadCursor: the cursor belongs to another list.
     """
-    query = sa.select(audit).order_by(audit.c.id.desc()).limit(limit + 1)
-    for column, value in (
-        (audit.c.session_id, session_id),
-        (audit.c.person, person),
-        (audit.c.action, action.value if action else None),
-    ):
-        if value is not None:
-            query = query.where(column == value)
+    query = _QUERY.limit(limit + 1)
+    if session_id is not None:
+        query = query.where(_table.c.kind == SESSION, _table.c.value == session_id)
+    if person is not None:
+        query = query.where(audit.c.person == person)
+    if action is not None:
+        query = query.where(audit.c.action == action.value)
     if cursor is not None:
         [last_id] = decode_cursor(ORDER, cursor, [int])
         query = query.where(audit.c.id < last_id)
@@ -115,13 +147,10 @@ def find(
 
 def latest(store: Store, session_id: str | None = None, limit: int = 200) -> list[AuditEntry]:
     """The newest entries, of one session or of all sessions."""
-    query = sa.select(audit).order_by(audit.c.id.desc()).limit(limit)
-    if session_id is not None:
-        query = query.where(audit.c.session_id == session_id)
-    with store.reading() as connection:
-        found = connection.execute(query).mappings().all()
-    return [_entry(row) for row in found]
+    return find(store, session_id=session_id, limit=limit).items
 
 
 def _entry(row: sa.RowMapping) -> AuditEntry:
-    return AuditEntry(row["at"], row["person"], row["action"], row["session_id"], row["detail"])
+    session = row["value"] if row["kind"] == SESSION else None
+    detail = f"counsellor {row['value']}" if row["kind"] == COUNSELLOR else row["detail"]
+    return AuditEntry(row["at"], row["person"], row["action"], session, detail)

@@ -153,9 +153,9 @@ class Database:
             upsert = insert.on_conflict_do_update(index_elements=keys, set_=changed)
         return Statement(upsert, table, self.engine.dialect.name)
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self, **options: Any) -> AbstractContextManager[Connection]:
         """A read-only transaction; on SQLite it does not wait for writers."""
-        return self.transaction(**{READ_ONLY: True})
+        return self.transaction(**{READ_ONLY: True}, **options)
 
     @contextmanager
     def transaction(self, **options: Any) -> Iterator[Connection]:

@@ -2,8 +2,8 @@
 
 Without its key, remaining copies of a session's text cannot be decrypted. The audit trail is kept:
 it records who read what, and contains no dialogue; an erased session appears in it as a keyed
-digest of its id. The same digest ensures that a worker that re-reads the log, or has the
-session in memory, does not store it again.
+digest of its id (``audit_subjects``). The same digest ensures that a worker that re-reads the log,
+or has the session in memory, does not store it again.
 """
 
 from collections import Counter
@@ -16,8 +16,8 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from stream_app.core.ports import Message
+from stream_app.store import audit_subjects, rollup_marks, tables
 from stream_app.store import outbox as outbox_codec
-from stream_app.store import rollup_marks, tables
 from stream_app.store.holds import refuse_held
 from stream_app.store.repository import Store
 
@@ -28,16 +28,13 @@ SESSION_TABLES: Final = (
     *(
         table
         for table in tables.metadata.sorted_tables
-        if "session_id" in table.c and table not in (*_FIRST, tables.audit, tables.holds)
+        if "session_id" in table.c and table not in (*_FIRST, tables.holds)
     ),
 )
 """States and sessions first: this waits for concurrent writers, and makes later ones fail.
 
 A session with a row in ``holds`` is not erased.
 """
-ERASED: Final = "erased:"
-"""Prefix of the digest of an erased session in the audit trail."""
-ERASED_COUNSELLOR: Final = "counsellor (erased)"
 CLOCK_TOLERANCE: Final = timedelta(minutes=10)
 
 
@@ -52,7 +49,7 @@ class Erased(Struct, frozen=True):
     """What an erasure did in the database.
 
     ``removed``: deleted rows by table, including keys. ``reasons``: number of deleted reasons of
-    mutes of a rule or team. ``audited``: number of changed entries of the audit trail.
+    mutes of a rule or team. ``audited``: number of entries of the audit trail about the sessions.
     ``outbox_ids``: outbox rows with the notifications of consumers. ``scrubbed``: whether SQLite's
     log was truncated.
     """
@@ -111,7 +108,10 @@ def erase(
             store.upsert(connection, tables.erasures, marks, keep=True)
             reasons += _delete_mute_reasons(connection, some)
             removed += delete_sessions(connection, some)
-            audited += _pseudonymise_audit(connection, store, some)
+            audited += sum(
+                audit_subjects.erase_session(connection, key, store.privacy.pseudonym(key))
+                for key in some
+            )
             outbox_ids += _notify_consumers(connection, some, topics, now)
     return Erased(removed, reasons, audited, outbox_ids, store.scrub())
 
@@ -121,18 +121,14 @@ def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:
 
     Returns the number of deleted rows by table.
     """
-    table, views, audit = tables.baselines, tables.saved_views, tables.audit
+    table, views = tables.baselines, tables.saved_views
     pseudonym = store.privacy.pseudonym(speaker_id)
     with store.transaction() as connection:
         deleted = connection.execute(
             sa.delete(table).where(table.c.scope == "counsellor", table.c.key == pseudonym)
         )
         viewed = connection.execute(sa.delete(views).where(views.c.counsellor == pseudonym))
-        connection.execute(
-            sa.update(audit)
-            .where(audit.c.detail == f"counsellor {pseudonym}")
-            .values(detail=ERASED_COUNSELLOR)
-        )
+        audit_subjects.forget_counsellor(connection, pseudonym)
     store.scrub()
     found = Counter({table.name: deleted.rowcount, views.name: viewed.rowcount})
     return +found
@@ -204,16 +200,6 @@ def _delete_mute_reasons(connection: Connection, session_ids: Sequence[str]) -> 
     connection.execute(sa.update(mutes).where(mutes.c.mute_id.in_(cleared)).values(reason=None))
     connection.execute(sa.delete(keys).where(keys.c.session_id.in_(cleared)))
     return len(cleared)
-
-
-def _pseudonymise_audit(connection: Connection, store: Store, session_ids: Sequence[str]) -> int:
-    """Replace the sessions' ids in the audit trail by keyed digests; return their number."""
-    audit, changed = tables.audit, 0
-    for session_id in session_ids:
-        named = sa.update(audit).where(audit.c.session_id == session_id)
-        digest = ERASED + store.privacy.pseudonym(session_id)
-        changed += connection.execute(named.values(session_id=digest)).rowcount
-    return changed
 
 
 def _notify_consumers(

@@ -6,8 +6,9 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from stream_app.store.audit_subjects import COUNSELLOR, ERASED, SESSION
 from stream_app.store.tables import (
-    audit,
+    audit_subjects,
     baselines,
     consents,
     erasures,
@@ -29,8 +30,8 @@ _COLUMNS: Final = (
     baselines.c.key,
     erasures.c.digest,
 )
-_IN_AUDIT: Final = (("counsellor ", audit.c.detail), ("erased:", audit.c.session_id))
-"""Prefixes of pseudonyms in the audit trail."""
+_IN_AUDIT: Final = ((COUNSELLOR, ""), (SESSION, ERASED))
+"""Kinds of subjects of the audit trail with pseudonyms, and the pseudonyms' prefixes."""
 _AT_A_TIME: Final = 1000
 
 
@@ -57,11 +58,13 @@ def replace(connection: Connection, new: Callable[[str], str]) -> int:
         if column is baselines.c.key:
             update = update.where(baselines.c.scope == "counsellor")
         connection.execute(update.values({column.name: fresh}))
-    for prefix, column in _IN_AUDIT:
+    column = audit_subjects.c.value
+    for kind, prefix in _IN_AUDIT:  # without their salts: the trail has commitments to old ones
         named = sa.literal(prefix) + mapping.c.old == column
         fresh = sa.select(sa.literal(prefix) + mapping.c.new).where(named).scalar_subquery()
         known = column.in_(sa.select(sa.literal(prefix) + mapping.c.old))
-        connection.execute(sa.update(audit).where(known).values({column.name: fresh}))
+        update = sa.update(audit_subjects).where(audit_subjects.c.kind == kind, known)
+        connection.execute(update.values(value=fresh, salt=None))
     connection.execute(sa.delete(sign_in_attempts))
     mapping.drop(connection)
     return len(found)

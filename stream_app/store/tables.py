@@ -485,8 +485,18 @@ audit = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("person", String(100), nullable=False),
     Column("action", String(30), nullable=False),
-    _id("session_id", index=True),
+    Column("subject", String(64), index=True),
     Column("detail", String(500)),
+    Column("hash", String(64), nullable=False),
+)
+
+audit_subjects = Table(
+    "audit_subjects",
+    metadata,
+    Column("subject", String(64), primary_key=True),
+    Column("kind", String(10), nullable=False),
+    _id("value", nullable=False, index=True),
+    Column("salt", String(32)),
 )
 
 session_keys = Table(

@@ -17,7 +17,7 @@ from servers.postgres import Server
 from stream_app.cli import app
 from stream_app.commands.child_processes import environment
 from stream_app.contracts.events import Role
-from stream_app.store import alert_actions, disputes, tables
+from stream_app.store import alert_actions, audit, disputes, tables
 from stream_app.store.alert_actions import Reason
 from stream_app.store.disputes import Decision
 from stream_app.store.people import Person, PersonRole
@@ -214,8 +214,9 @@ def test_after_an_erasure_words_remain_only_where_the_receipt_says(
         listed = CliRunner().invoke(app, ["dead-letters", "list"], env=environment(settings))
         assert listed.stdout == "", "the letter is withdrawn"
 
-        for row in rows(web.store, tables.audit):
-            assert row["session_id"] in (None, KEPT, f"erased:{web.store.privacy.pseudonym(GONE)}")
+        for entry in audit.latest(web.store):
+            named = (None, KEPT, f"erased:{web.store.privacy.pseudonym(GONE)}")
+            assert entry.session_id in named
 
         def replayed() -> str:
             with open_stream(web, last_id=began) as stream:

@@ -33,7 +33,7 @@ def stored(service: Service) -> set[str]:
     return {
         row["session_id"]
         for table in tables.metadata.sorted_tables
-        if "session_id" in table.c and table is not tables.audit
+        if "session_id" in table.c
         for row in service.rows(table)
     }
 

@@ -6,7 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from stream_app.core.ports import Message
-from stream_app.store import erasure, outbox, tables
+from stream_app.store import audit, erasure, outbox, tables
+from stream_app.store.audit import AuditAction
 from stream_app.store.repository import Store
 from tests.store import batches, judging
 from tests.store.reading import contents, rows
@@ -98,11 +99,14 @@ def test_erased_sessions_are_recognised_by_a_keyed_digest(
 
 def test_the_audit_trail_is_kept(store: Store) -> None:
     fill(store)
-    with store.transaction() as connection:
-        row = {"at": NOW, "person": "sue", "action": "read transcript", "session_id": GONE}
-        connection.execute(sa.insert(tables.audit).values(row))
-    erasure.erase(store, [GONE], NOW)
-    assert len(rows(store, tables.audit)) == 1
+    audit.record(store, "sue", AuditAction.READ_TRANSCRIPT, GONE)
+    audit.record(store, "sue", AuditAction.READ_TRANSCRIPT, OTHER)
+    before = rows(store, tables.audit)
+    assert erasure.erase(store, [GONE], NOW).audited == 1
+    assert rows(store, tables.audit) == before
+    other, gone = audit.latest(store)
+    assert other.session_id == OTHER
+    assert gone.session_id == f"erased:{store.privacy.pseudonym(GONE)}"
 
 
 def test_unpublished_messages_are_deleted(store: Store) -> None:

@@ -101,7 +101,7 @@ def test_a_rotation_replaces_every_pseudonym_and_keeps_what_belongs_together(
     noor = store.privacy.pseudonym(judging.NOOR)
     erasure.erase(store, ["north-1"], NOW)
     audit.record(store, "sue", AuditAction.READ_TRANSCRIPT, "south-0")
-    audit.record(store, "sue", AuditAction.READ_COUNSELLOR, detail=f"counsellor {noor}")
+    audit.record(store, "sue", AuditAction.READ_COUNSELLOR, counsellor=noor)
     audit.record(store, "sue", AuditAction.READ_TRANSCRIPT, "south-1")
     erasure.erase(store, ["south-1"], NOW)
     usual = {"bundle": "b", "measure": "m", "n": 20, "mean": 1.0, "sd": 1.0, "as_of": NOW}
@@ -133,7 +133,7 @@ def test_a_rotation_replaces_every_pseudonym_and_keeps_what_belongs_together(
     assert len(after) == len(before)
     assert not after & before
     assert {row["key"] for row in rows(again, tables.baselines)} == {"phone", new}
-    trail = [(row["session_id"], row["detail"]) for row in rows(again, tables.audit)]
+    trail = [(entry.session_id, entry.detail) for entry in reversed(audit.latest(again))]
     assert trail == [
         ("south-0", None),
         (None, f"counsellor {new}"),

@@ -63,8 +63,8 @@ def one_speaker(
     if found is None:
         raise HTTPException(404, "no such counsellor")
     if person.role is not PersonRole.COUNSELLOR:
-        detail = f"counsellor {speaker}"
-        audit.record(services.store, person.name, AuditAction.READ_COUNSELLOR, detail=detail)
+        action = AuditAction.READ_COUNSELLOR
+        audit.record(services.store, person.name, action, counsellor=speaker)
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     scope = Scope(team=person.scope.team, speaker=speaker)
     turns = turn_levels.of_counsellor(services.store, scope, speaker, since)

@@ -57,9 +57,7 @@ def require_counsellor(services: Services, person: Person, pseudonym: str) -> Sc
     scope = Scope(team=person.scope.team, speaker=pseudonym)
     if not sessions.find(services.store, scope, SessionFilter(), limit=1).items:
         raise HTTPException(404)
-    audit.record(
-        services.store, person.name, AuditAction.READ_COUNSELLOR, detail=f"counsellor {pseudonym}"
-    )
+    audit.record(services.store, person.name, AuditAction.READ_COUNSELLOR, counsellor=pseudonym)
     return scope
 
 
