@@ -15,6 +15,7 @@ __all__ = [
     "disputes",
     "encrypting",
     "erasure",
+    "holds",
     "interventions",
     "log_positions",
     "outbox",
@@ -23,6 +24,7 @@ __all__ = [
     "queries",
     "ratings",
     "repository",
+    "restricted",
     "retention",
     "rollup_marks",
     "rows",
@@ -33,4 +35,5 @@ __all__ = [
     "sign_in_throttle",
     "tables",
     "windows",
+    "withdrawal",
 ]

@@ -8,6 +8,7 @@ __all__ = [
     "alerts",
     "bundle_info",
     "bundles",
+    "consents",
     "counsellors",
     "filter_choices",
     "history",
