@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from stream_app.store import (
     claims,
     erasure,
     log_positions,
+    restricted,
     retention,
     tables,
     withdrawal,
@@ -106,6 +108,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
         ),
         rules=load_rules(settings.rules, scorer.heads),
         require_consent=settings.require_consent,
+        restrictions=settings.restrictions,
     )
 
 
@@ -287,7 +290,9 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         rules,
         baselines.reload,
         lambda now: purge_expired(settings, opened, now),
-        lambda now: update_rollups(opened, now),
+        lambda now: chain(
+            restricted.remove(opened, settings.restrictions), update_rollups(opened, now)
+        ),
         lambda now: apply_withdrawals(settings, opened, now),
     )
     agent.attach()

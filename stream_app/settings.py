@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from stream_app.contracts.plausible import AHEAD, EARLIEST, PlausibleTimes
 from stream_app.core.approaches import Approaches, parse_approaches
+from stream_app.core.restrictions import Restrictions, parse_restrictions
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.providers import Provider
 from stream_app.secret_files import SecretFiles
@@ -167,6 +168,12 @@ class Settings(BaseSettings):
     rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
 
     approaches: str = Field("", description="JSON: default approach by team:NAME or domain:NAME")
+
+    restricted_outputs: str = Field(
+        "",
+        description="JSON: outputs (client, perceived) that are switched off, by all, team:NAME, "
+        "domain:NAME or channel:NAME",
+    )
 
     require_consent: bool = Field(
         True, description="Score and store only sessions with consent: true"
@@ -320,6 +327,17 @@ class Settings(BaseSettings):
     def access_by_group(self) -> AccessByGroup:
         """The parsed ``oidc_access``."""
         return parse_access(self.oidc_access)
+
+    @field_validator("restricted_outputs")
+    @classmethod
+    def _known_outputs(cls, given: str) -> str:
+        parse_restrictions(given)
+        return given
+
+    @property
+    def restrictions(self) -> Restrictions:
+        """The parsed ``restricted_outputs``."""
+        return parse_restrictions(self.restricted_outputs)
 
     @property
     def database(self) -> str:

@@ -6,6 +6,8 @@ withdrawn.
 Revision: 0020
 """
 
+import re
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -15,6 +17,8 @@ branch_labels = None
 depends_on = None
 
 WITHDRAWN = sa.text("withdrawn")
+VIEWS = re.compile(r"^(fact|dim|shown|operations)_[a-z_]+$")
+"""The reporting views read the new columns; `rapport db views` makes them again."""
 
 
 def upgrade() -> None:
@@ -70,6 +74,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    connection = op.get_bind()
+    for view in filter(VIEWS.match, sa.inspect(connection).get_view_names()):
+        op.execute(f'DROP VIEW "{view}"')
     op.drop_table("holds")
     op.drop_table("consents")
     op.drop_index("ix_sessions_withdrawn", "sessions")

@@ -23,6 +23,7 @@ __all__ = [
     "perceived",
     "pipeline",
     "ports",
+    "restrictions",
     "rule_file",
     "rules",
     "session_state",

@@ -10,6 +10,7 @@ from stream_app.core.baselines import BaselineBook
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.heads import Kept
 from stream_app.core.outcomes import OutcomeModel
+from stream_app.core.restrictions import NO_RESTRICTIONS, Restrictions
 from stream_app.core.rules import NO_RULES, RuleSet
 from stream_app.core.window import WindowPolicy
 
@@ -21,6 +22,7 @@ class Policy(Struct, frozen=True):
     rules: RuleSet = NO_RULES
     require_consent: bool = True
     approaches: Approaches = Approaches()
+    restrictions: Restrictions = NO_RESTRICTIONS
 
     def covers(self, consent: bool | None) -> bool:
         """Whether a session may be analysed; None means that no consent was stated.

@@ -25,6 +25,7 @@ from stream_app.core.empathy import session_empathy, turn_value
 from stream_app.core.environment import Environment
 from stream_app.core.outcomes import outcome_risks
 from stream_app.core.ports import HeadScores
+from stream_app.core.restrictions import Outputs, without_restricted
 from stream_app.core.session_state import SessionState
 from stream_app.core.watch import Facts
 from stream_app.core.window import Placement, ScoringRequest, WindowTurn
@@ -151,6 +152,7 @@ class Session:
         """Add a score; the first one of a counsellor turn updates the risk."""
         state, env, request = self.state, self._env, step.request
         alerts: list[Alert] = []
+        heads = without_restricted(heads, request.restricted)
         if step.status is SessionStatus.OPEN:
             alerts = env.alerting.fire_overdue(state, step.at, step.facts)
         score = self._turn_score(request, heads)
@@ -298,13 +300,19 @@ class Session:
         ``at``.
         """
         facts = self.state.facts
+        restricted = self._restricted(facts)
         steps: list[Step] = []
         for request in reversed(requests):
             if request.is_first:
                 at = request.turn.occurred_at
+            if restricted:
+                request = structs.replace(request, restricted=restricted)  # noqa: PLW2901
             steps.append(ToScore(request, at, facts, status))
         steps.reverse()
         return steps
+
+    def _restricted(self, facts: Facts) -> Outputs:
+        return self._env.policy.restrictions.of(facts.domain, facts.channel, facts.team)
 
     def _turn_score(self, request: ScoringRequest, heads: HeadScores) -> TurnScore:
         turn = request.turn
@@ -349,7 +357,9 @@ class Session:
         state = self.state
         found = session_empathy(state.exchanges, facts, self._env.empathy)
         state.risk = found.risk if found is not None else None
-        if models := self._env.outcomes:
+        if self._restricted(facts):
+            state.outcomes = {}  # they are computed from both outputs
+        elif models := self._env.outcomes:
             summary = state.aggregates.summary()
             state.outcomes = outcome_risks(
                 models, summary, facts.domain, facts.approach, ended=closed

@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Span, Stage
+from stream_app.core.heads import Dimension
 
 MAX_GAPS = 64
 DIGESTS_KEPT = 64
@@ -63,11 +64,12 @@ class Neighbour(Struct, frozen=True):
 
 
 class ScoringRequest(Struct, frozen=True):
-    """A turn to be scored, with its context."""
+    """A turn to be scored, with its context; ``restricted``: dimensions that must not be."""
 
     turn: WindowTurn
     stage: Stage
     context: list[Neighbour]
+    restricted: frozenset[Dimension] = frozenset()
 
     @property
     def is_first(self) -> bool:

@@ -139,7 +139,11 @@ class OnnxScorer:
         found = [
             self._scores(
                 request,
-                [(head, outputs[place][row]) for place, head in self._heads_of[request.turn.role]],
+                [
+                    (head, outputs[place][row])
+                    for place, head in self._heads_of[request.turn.role]
+                    if head.dimension not in request.restricted
+                ],
             )
             for row, request in enumerate(requests)
         ]
@@ -151,7 +155,11 @@ class OnnxScorer:
 
         Probes are not heads and do not affect ``confidence``.
         """
-        of_clients = [i for i, t in enumerate(requests) if t.turn.role is Role.CLIENT]
+        of_clients = [
+            i
+            for i, request in enumerate(requests)
+            if request.turn.role is Role.CLIENT and Dimension.CLIENT not in request.restricted
+        ]
         if self._distress is None or not of_clients:
             return
         vectors = np.stack(

@@ -26,6 +26,7 @@ __all__ = [
     "queries",
     "ratings",
     "repository",
+    "restricted",
     "retention",
     "rollup_marks",
     "rows",

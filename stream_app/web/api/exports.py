@@ -103,7 +103,9 @@ def export_turns(
 ) -> StreamingResponse:
     """One row per turn, with scores of the bundle that last scored the session."""
     with_text = _with_text(person, text)
-    columns = turn_columns(bundle_info.heads(services.store), with_text=with_text)
+    restricted = services.settings.restrictions.everywhere
+    heads = bundle_info.heads(services.store)
+    columns = turn_columns(heads, with_text=with_text, restricted=restricted)
     _audit(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
     pages = paging.turn_rows(services.store, person, chosen, with_text=with_text)
     return as_file(wanted, columns, pages, "turns")
@@ -123,7 +125,10 @@ def export_convokit(
     """A ConvoKit corpus folder as a zip; with text, `rapport score FOLDER` can read it."""
     with_text = _with_text(person, person.reads_transcripts if text is None else text)
     _audit(services, person, f"ConvoKit{' with text' if with_text else ''}")
-    pieces = convokit.corpus(services.store, person, chosen, with_text=with_text)
+    restricted = services.settings.restrictions.everywhere
+    pieces = convokit.corpus(
+        services.store, person, chosen, with_text=with_text, restricted=restricted
+    )
     return as_attachment(pieces, "application/zip", f"{convokit.FOLDER}.zip")
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from stream_app.analytics.columns import Kind
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import Dimension, Head, HeadKind
+from stream_app.core.restrictions import NOTHING, Outputs
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
 
@@ -133,14 +134,18 @@ _LEVEL: Final = "Level 0-2; empty for client turns and abstentions"
 _PROBABILITY: Final = "0-1, probability"
 
 
-def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
+def turn_columns(
+    heads: Iterable[Head], *, with_text: bool, restricted: Outputs = NOTHING
+) -> list[Column]:
     """Columns of the turn table if bundles with these heads have scored.
 
     Each mechanism, each other level head (``expressed_NAME``) and each perceived head
-    (``perceived_NAME``) has a column.
+    (``perceived_NAME``) has a column. ``restricted``: outputs that have none.
     """
     levels, perceived = [], []
     for head in heads:
+        if head.dimension in restricted:
+            continue
         if head.dimension is Dimension.PERCEIVED:
             perceived.append(Column(f"perceived_{head.name}", _NUMBER, _PROBABILITY))
         elif _has_column(head):
@@ -154,7 +159,7 @@ def turn_columns(heads: Iterable[Head], *, with_text: bool) -> list[Column]:
         *levels,
         *_TURN_TOTALS,
         *perceived,
-        *_JSON_PARTS,
+        *(part for part in _JSON_PARTS if part.name not in {each.value for each in restricted}),
     ]
 
 

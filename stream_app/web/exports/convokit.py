@@ -14,6 +14,7 @@ import msgspec
 
 from stream_app import __version__
 from stream_app.analytics.columns import Kind
+from stream_app.core.restrictions import NOTHING, Outputs
 from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import SessionCard, SessionFilter
@@ -64,11 +65,16 @@ class _JsonObjectWriter:
 
 
 def corpus(
-    store: Store, person: Person, chosen: SessionFilter, *, with_text: bool
+    store: Store,
+    person: Person,
+    chosen: SessionFilter,
+    *,
+    with_text: bool,
+    restricted: Outputs = NOTHING,
 ) -> Iterator[bytes]:
-    """Yield the zip in chunks."""
+    """Yield the zip in chunks; ``restricted``: outputs that are left out."""
     buffer = Buffer()
-    columns = turn_columns(bundle_info.heads(store), with_text=False)
+    columns = turn_columns(bundle_info.heads(store), with_text=False, restricted=restricted)
     meta = [column for column in columns if column.name not in _NOT_META]
     with ExitStack() as stack:
         spooled = [

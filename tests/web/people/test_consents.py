@@ -48,7 +48,7 @@ def test_nothing_of_a_hidden_session_can_be_read(as_: As, name: str) -> None:
         assert b"north-0" not in answer.content, path
     if name == "noor":
         assert b"north-1" in client.get(f"{API}/exports/turns?format=jsonl").content
-    for path in ("/", "/inbox", "/sessions/north-0/now", "/sessions/north-0/turns/1"):
+    for path in ("/", "/alerts", "/sessions/north-0/now", "/sessions/north-0/turns/1"):
         assert "hard" not in client.get(path).text, path
         if path == "/":
             assert "north-0" not in client.get(path).text
