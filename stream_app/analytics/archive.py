@@ -96,7 +96,7 @@ def _purge(connection: Connection, file: Path) -> int:
     """Rewrite a file without the rows of sessions that are not entered; the number of rows."""
     entered = _entered(connection, _month_of(file))
     with pq.ParquetFile(file) as source:
-        total, kept = source.metadata.num_rows, _count(source, entered)
+        total, kept = int(source.metadata.num_rows), _count(source, entered)
         if len(entered) and kept == total:
             return 0
         if len(entered):
