@@ -55,7 +55,9 @@ class Facts:
     def choose_archived(self, condition: sa.ColumnElement[bool]) -> None:
         """Read only these archived sessions; the condition is on ``archived_sessions``."""
         table = archived_sessions.c
-        rows = self.connection.execute(sa.select(table.session_id, table.month).where(condition))
+        rows = self.connection.execute(
+            sa.select(table.session_id, table.month).where(condition, archived.shown())
+        )
         found = rows.all()
         self._months = sorted({row.month for row in found})
         ids = pa.array([row.session_id for row in found], pa.string())

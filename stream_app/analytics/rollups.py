@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from stream_app.analytics import cells, rollup_source
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import tables
+from stream_app.store import archived, tables
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
     archived_sessions,
@@ -110,8 +110,11 @@ def _apply(connection: Connection) -> int:
 
 
 def _archived() -> sa.Select[tuple[str]]:
-    """Archived sessions: their rows are final, even if later events begin the session again."""
-    return sa.select(archived_sessions.c.session_id)
+    """Archived sessions: their rows are final, even if later events begin the session again.
+
+    Those whose consent was withdrawn later lose their rows.
+    """
+    return sa.select(archived_sessions.c.session_id).where(archived.shown())
 
 
 def _reopened() -> sa.Select[tuple[str]]:

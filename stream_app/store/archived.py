@@ -2,8 +2,8 @@
 
 A session's facts are read from the archive's files only if ``archived_sessions`` names it. Its row
 is written in the transaction that deletes the session's other rows, so that every session counts
-once, whatever the files contain. Its speakers and its roll-up row stay: roll-ups, dates of joining
-and the search by speaker need them.
+once, whatever the files contain. Its speakers, its roll-up row and its consents stay: roll-ups,
+dates of joining and the search by speaker need them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,12 @@ OWNER_FILE: Final = "rapport-archive.txt"
 ARCHIVE_ID: Final = "archive"
 _LOCK: Final = 0x7261_7061
 """Number of PostgreSQL's advisory lock."""
-_KEPT: Final = (archived_sessions, tables.session_speakers, tables.rollup_sessions)
+_KEPT: Final = (
+    archived_sessions,
+    tables.session_speakers,
+    tables.rollup_sessions,
+    tables.consents,
+)
 _SESSIONS_AT_A_TIME: Final = 500
 
 
@@ -117,6 +122,13 @@ def claim_folder(store: Store, folder: Path) -> None:
     (folder / OWNER_FILE).write_text(f"{name}\n", "utf-8")
 
 
+def shown() -> sa.ColumnElement[bool]:
+    """Condition on ``archived_sessions``: consent was not withdrawn after the move."""
+    return ~sa.exists().where(
+        sessions.c.session_id == archived_sessions.c.session_id, sessions.c.hidden
+    )
+
+
 def count(store: Store, session_ids: Sequence[str] | None = None) -> int:
     """Number of archived sessions, all or among these."""
     query = sa.select(sa.func.count()).select_from(archived_sessions)
@@ -187,13 +199,18 @@ def delete_moved(connection: Connection, moved: sa.Select[tuple[str]]) -> None:
 def expire(store: Store, folder: Path, before: datetime) -> Iterator[int]:
     """Delete months whose last session expired, file by file; the sessions of each.
 
+    A month with a session on legal hold stays.
     The files go first: until its rows are deleted too, an interrupted month is found again.
     """
     column = archived_sessions.c
     query = (
         sa.select(column.month)
+        .outerjoin(tables.holds, tables.holds.c.session_id == column.session_id)
         .group_by(column.month)
-        .having(sa.func.max(column.stored_at) < before)
+        .having(
+            sa.func.max(column.stored_at) < before,
+            sa.func.count(tables.holds.c.session_id) == 0,
+        )
         .order_by(column.month)
     )
     with store.reading() as connection:
@@ -233,20 +250,24 @@ def _began_in(month: date) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _may_move() -> sa.ColumnElement[bool]:
-    """Sessions that ended, are rolled up, have no text left, and were not judged by people."""
-    scores, turns = session_scores.alias(), tables.turns.alias()
+    """Sessions that ended, are rolled up, have no text left, and were not judged by people.
+
+    Nor is consent withdrawn, or a legal hold in force.
+    """
+    scores, turns, own = session_scores.alias(), tables.turns.alias(), sessions.alias()
     staying = (
         tables.ratings,
         tables.disputes,
         tables.sample_turns,
         tables.rollup_marks,
+        tables.holds,
         archived_sessions,
     )
     return sa.and_(
         session_scores.c.started_at.is_not(None),
         ~_has(scores, scores.c.status == SessionStatus.OPEN.value),
         ~_has(turns, turns.c.text.is_not(None)),
-        _has(sessions.alias()),
+        _has(own, ~own.c.withdrawn),
         *(~_has(table.alias()) for table in staying),
     )
 

@@ -18,6 +18,8 @@ def test_the_duckdb_statement_reads_the_files(tmp_path: Path) -> None:
     fill(store)
     move(store, tmp_path / "archive")
     store.close()
-    [statement] = re.findall(r"<!-- duckdb -->\n```sql\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    [statement] = re.findall(
+        r"<!-- duckdb -->\n```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL
+    )
     found = duckdb.sql(statement.replace("archive/", f"{tmp_path}/archive/")).fetchall()
     assert [(month, turns) for month, _, _, turns in found] == [("2026-01", 6), ("2026-02", 12)]
