@@ -9,9 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.analytics import archive, fact_reader, rollups, schema
-from stream_app.store import archived, erasure, tables
+from stream_app.store import archived, erasure, holds, tables, withdrawal
 from stream_app.store.archived import ArchiveError
 from stream_app.store.repository import Store
+from stream_app.store.withdrawal import OnWithdrawal
 from tests.analytics import archiving
 from tests.analytics.archiving import BEFORE, NOW, SESSIONS, facts, fill, move
 from tests.store import batches
@@ -111,6 +112,47 @@ def test_text_open_sessions_and_peoples_judgements_stay(store: Store, folder: Pa
         )
     assert move(store, folder) == []
     assert archived.count(store) == 0
+
+
+def test_held_and_withdrawn_sessions_stay(store: Store, folder: Path) -> None:
+    fill(store)
+    for name in ("session 0", "session 1"):
+        holds.add(store, name, "a case", "ada", NOW)
+    withdraw(store, "session 4")
+    assert [(month.month, month.sessions) for month in move(store, folder)] == [
+        (date(2026, 2, 1), 3)
+    ]
+
+
+def test_consent_withdrawn_later_hides_the_archived_session(store: Store, folder: Path) -> None:
+    fill(store)
+    move(store, folder)
+    store.commit(batches.process([batches.turn(0, session_id="session 1")]))
+    withdraw(store, "session 1")
+    for found in facts(store, folder).values():
+        assert "session 1" not in {row["session_id"] for row in found}
+    list(rollups.update(store))
+    assert "session 1" not in {row["session_id"] for row in rows(store, tables.rollup_sessions)}
+    rolled = [rows(store, table) for table in ROLLED]
+    rollups.rebuild(store)
+    assert [rows(store, table) for table in ROLLED] == rolled
+
+
+def test_a_month_with_a_held_session_does_not_expire(store: Store, folder: Path) -> None:
+    fill(store)
+    move(store, folder)
+    holds.add(store, "session 0", "a case", "ada", NOW)
+    assert list(archived.expire(store, folder, NOW + timedelta(days=9999))) == [4]
+    with pytest.raises(holds.SessionHeld):
+        erasure.erase(store, ["session 0"], NOW)
+
+
+def withdraw(store: Store, session_id: str) -> None:
+    table = tables.sessions
+    with store.transaction() as connection:
+        this = sa.update(table).where(table.c.session_id == session_id)
+        connection.execute(this.values(withdrawn=True))
+    withdrawal.apply_setting(store, OnWithdrawal.HIDE)
 
 
 def test_files_hold_pseudonyms_and_no_text(store: Store, folder: Path) -> None:
