@@ -32,6 +32,7 @@ from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
 from stream_app.settings import RedactorName, Settings
 from stream_app.store import (
+    archived,
     audit,
     claims,
     erasure,
@@ -243,6 +244,7 @@ def web(settings: Settings) -> "FastAPI":
         Services(
             settings=settings,
             store=opened,
+            read_store=opened if settings.database_read_url is None else read_store(settings),
             people=People(opened, timedelta(hours=settings.web_idle_hours)),
             hub=hub,
             reader=reader,
@@ -320,6 +322,10 @@ def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[C
             now - timedelta(days=settings.keep_scores_days),
             now,
         )
+        if settings.archive is not None:
+            before = now - timedelta(days=settings.keep_scores_days)
+            for sessions in archived.expire(store, settings.archive, before):
+                yield Counter({"archived sessions": sessions})
 
 
 def apply_withdrawals(settings: Settings, store: Store, now: datetime) -> list[int]:

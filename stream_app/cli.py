@@ -283,9 +283,10 @@ def erase(
         raise typer.BadParameter("use --session or --speaker")
     with command.open_erasure(_settings()) as erasure:
         plan = erasure.plan(session or (), speaker or ())
+        moved = f"; {plan.archived} are archived" if plan.archived else ""
         typer.echo(
             f"{len(plan.sessions)} sessions to erase; {plan.extent.sessions} of them are stored, "
-            f"with {plan.extent.turns} turns"
+            f"with {plan.extent.turns} turns{moved}"
         )
         if not yes:
             typer.confirm("This cannot be undone. Erase them?", abort=True)
@@ -399,6 +400,22 @@ def report(
 
 def _in_utc(day: datetime | None) -> datetime | None:
     return None if day is None else day.replace(tzinfo=UTC)
+
+
+@app.command()
+def archive(
+    before: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m"], help="Move months before this one, for example 2026-03."),
+    ] = None,
+) -> None:
+    """Move finished months to Parquet files in RAPPORT_ARCHIVE; see docs/archive.md."""
+    from stream_app.analytics import extra
+
+    extra.require()
+    from stream_app.commands import archive as command
+
+    command.run(_settings(), None if before is None else before.date(), typer.echo)
 
 
 @app.command()

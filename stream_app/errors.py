@@ -37,6 +37,7 @@ RapportError
 ├── TooManyClients       too many live streams are open [web.live_hub]
 ├── LogChanged           a topic was recreated while it was read [web.topic_reader]
 ├── TooEarly             feedback was requested for an open session [web.feedback.composition]
+├── ArchiveError         the archive is missing, incomplete or not this database's [store.archived]
 ├── AnalyticsMissing     the extra `analytics` is not installed [analytics.extra]
 ├── AttributesError      the file of attributes cannot be used [analytics.attributes]
 ├── NotEnabled           the question needs self-declared attributes [analytics.attributes]

@@ -199,6 +199,10 @@ class Settings(BaseSettings):
         365, ge=1, description="Days after its last turn after which a session is purged"
     )
 
+    archive: Path | None = Field(
+        None, description="Folder of archived months (Parquet), for `rapport archive`"
+    )
+
     notifications: Path | None = Field(None, description="YAML file of notification targets")
     notify_every: float = Field(1.0, gt=0.0, description="Interval of polling for alerts")
     notify_longest_wait: float = Field(300.0, gt=0.0, description="Maximum pause between retries")

@@ -6,10 +6,14 @@ the views; ``simulator`` makes platforms with known answers.
 """
 
 __all__ = [
+    "archive",
+    "arrow_rows",
     "attributes",
     "columns",
     "extra",
+    "fact_reader",
     "frames",
+    "head_labels",
     "heads",
     "over_time",
     "questions",

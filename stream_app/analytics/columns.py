@@ -1,5 +1,6 @@
 """Types of columns, and a view's columns: what they hold and how they are computed."""
 
+from collections.abc import Collection
 from enum import Enum
 
 from msgspec import Struct
@@ -47,6 +48,14 @@ class View(Struct, frozen=True):
     @property
     def sql(self) -> str:
         """The statement that makes it."""
-        chosen = ",\n  ".join(f"{column.sql} AS {column.name}" for column in self.columns)
+        return f"CREATE VIEW {self.name} AS\n{self.query()}"
+
+    def query(self, names: Collection[str] | None = None) -> str:
+        """The view's query, with all columns or only these."""
+        chosen = ",\n  ".join(
+            f"{column.sql} AS {column.name}"
+            for column in self.columns
+            if names is None or column.name in names
+        )
         ahead = f"{self.ahead}\n" if self.ahead else ""
-        return f"CREATE VIEW {self.name} AS\n{ahead}SELECT\n  {chosen}\n{self.source}"
+        return f"{ahead}SELECT\n  {chosen}\n{self.source}"

@@ -26,7 +26,8 @@ from stream_app.analytics import (
     service_levels,
 )
 from stream_app.analytics.clustered import Term, gee
-from stream_app.analytics.frames import DAYS_A_MONTH, HEAD, PERCEIVED
+from stream_app.analytics.frames import DAYS_A_MONTH
+from stream_app.analytics.head_labels import HEAD, PERCEIVED
 from stream_app.analytics.simulator import ALERT_LOGIT, Platform, World, simulate
 
 DOCUMENT: Final = Path("docs/analytics-methods.md")

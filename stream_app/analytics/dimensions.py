@@ -9,6 +9,13 @@ from stream_app.analytics.heads import Field, described
 
 _TEXT, _INTEGER, _DATE, _TIME = Kind.TEXT, Kind.INTEGER, Kind.DATE, Kind.TIME
 
+_SESSIONS = (
+    "(SELECT y.session_id, y.team, y.started_at FROM sessions AS y WHERE NOT EXISTS "
+    "(SELECT 1 FROM archived_sessions AS a WHERE a.session_id = y.session_id) "
+    "UNION ALL SELECT a.session_id, a.team, a.started_at FROM archived_sessions AS a)"
+)
+"""Stored sessions: those of the database and the archived ones."""
+
 
 def dim_counsellor(dialect: Dialect) -> View:
     """Counsellors by pseudonym."""
@@ -32,7 +39,7 @@ def dim_counsellor(dialect: Dialect) -> View:
                 "team",
                 _TEXT,
                 "(SELECT x.team FROM session_speakers AS w "
-                "JOIN sessions AS x ON x.session_id = w.session_id "
+                f"JOIN {_SESSIONS} AS x ON x.session_id = w.session_id "
                 "WHERE w.speaker = g.speaker AND w.role = 'counsellor' "
                 "AND x.started_at = g.last_started_at ORDER BY x.session_id LIMIT 1)",
                 "Team of the latest session",
@@ -41,7 +48,7 @@ def dim_counsellor(dialect: Dialect) -> View:
         "FROM (\n"
         "  SELECT w.speaker, min(x.started_at) AS joined_at, max(x.started_at) AS last_started_at,"
         "\n    count(*) AS sessions\n"
-        "  FROM session_speakers AS w JOIN sessions AS x ON x.session_id = w.session_id\n"
+        f"  FROM session_speakers AS w JOIN {_SESSIONS} AS x ON x.session_id = w.session_id\n"
         "  WHERE w.role = 'counsellor' AND x.started_at IS NOT NULL GROUP BY w.speaker\n"
         ") AS g",
     )
@@ -58,7 +65,7 @@ def dim_team(dialect: Dialect) -> View:
             Column("last_on", _DATE, dialect.date("max(x.started_at)"), "Latest session's start"),
             Column("sessions", _INTEGER, "count(*)", "Stored sessions"),
         ),
-        "FROM sessions AS x WHERE x.team IS NOT NULL GROUP BY x.team",
+        f"FROM {_SESSIONS} AS x WHERE x.team IS NOT NULL GROUP BY x.team",
     )
 
 

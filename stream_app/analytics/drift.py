@@ -20,8 +20,9 @@ import pandas as pd
 
 from stream_app.analytics.clustered import bands, gee
 from stream_app.analytics.expressed_perceived import corrected
-from stream_app.analytics.frames import ABSTAINED, HEAD, RISK, Frames
+from stream_app.analytics.frames import RISK, Frames
 from stream_app.analytics.groups import begin, blank, estimated, size_of
+from stream_app.analytics.head_labels import ABSTAINED, HEAD
 from stream_app.analytics.over_time import decomposed
 from stream_app.analytics.result import (
     ALL,

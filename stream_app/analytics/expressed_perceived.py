@@ -15,8 +15,9 @@ import pandas as pd
 from scipy import stats
 
 from stream_app.analytics.clustered import NotEstimable, gee, holm
-from stream_app.analytics.frames import ABSTAINED, HEAD, PERCEIVED, Frames
+from stream_app.analytics.frames import Frames
 from stream_app.analytics.groups import begin, blank, size_of
+from stream_app.analytics.head_labels import ABSTAINED, HEAD, PERCEIVED
 from stream_app.analytics.result import ALL, Analysis, Context, Estimate, Texts
 from stream_app.contracts.events import OutcomeKind, Role
 from stream_app.contracts.scores import MECHANISMS

@@ -5,7 +5,7 @@ from typing import Final
 
 from stream_app.errors import RapportError
 
-PACKAGES: Final = ("pandas", "scipy", "statsmodels", "plotly")
+PACKAGES: Final = ("pandas", "scipy", "statsmodels", "plotly", "duckdb", "pyarrow")
 
 
 class AnalyticsMissing(RapportError):

@@ -55,6 +55,12 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
                 "CASE WHEN s.role = 'counsellor' THEN t.speaker END",
                 "Pseudonym of a counsellor's turn; joins `dim_counsellor`",
             ),
+            Column(
+                "characters",
+                _INTEGER,
+                "t.chars",
+                "Characters of the redacted text, also after the text was purged",
+            ),
             Column("words", _INTEGER, "t.words", "Words of the turn; null before migration 0017"),
             *plain(
                 "s",
@@ -128,11 +134,16 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
             Column(
                 "counsellor",
                 _TEXT,
-                _first("counsellor"),
-                "Pseudonym; of several, the first in their order; joins `dim_counsellor`",
+                _busiest("counsellor"),
+                "Pseudonym; of several, the one with the most turns; joins `dim_counsellor`",
             ),
             Column("counsellors", _INTEGER, _how_many("counsellor"), "How many counsellors spoke"),
-            Column("client", _TEXT, _first("client"), "Pseudonym; of several, the first"),
+            Column(
+                "client",
+                _TEXT,
+                _busiest("client"),
+                "Pseudonym; of several, the one with the most turns",
+            ),
             Column("clients", _INTEGER, _how_many("client"), "How many clients spoke"),
             *plain(
                 "s",
@@ -354,10 +365,11 @@ def fact_outcome(dialect: Dialect) -> View:
     )
 
 
-def _first(role: str) -> str:
+def _busiest(role: str) -> str:
     return (
-        "(SELECT min(w.speaker) FROM session_speakers AS w "
-        f"WHERE w.session_id = s.session_id AND w.role = '{role}')"
+        "(SELECT w.speaker FROM turns AS w "
+        f"WHERE w.session_id = s.session_id AND w.role = '{role}' "
+        "GROUP BY w.speaker ORDER BY count(*) DESC, w.speaker DESC LIMIT 1)"
     )
 
 

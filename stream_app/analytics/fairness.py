@@ -14,8 +14,9 @@ import pandas as pd
 
 from stream_app.analytics.clustered import NotEstimable, gee
 from stream_app.analytics.expressed_perceived import corrected
-from stream_app.analytics.frames import ABSTAINED, HEAD, Frames
+from stream_app.analytics.frames import Frames
 from stream_app.analytics.groups import begin, blank, size_of
+from stream_app.analytics.head_labels import ABSTAINED, HEAD
 from stream_app.analytics.result import Analysis, Context, Estimate, Texts, hidden_groups
 from stream_app.analytics.service_levels import PRECISION, alert_table
 from stream_app.contracts.events import Role

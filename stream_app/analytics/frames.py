@@ -1,45 +1,76 @@
-"""Session-, turn- and alert-level frames that the analyses work on, read from the database.
+"""Session-, turn- and alert-level frames that the analyses work on.
 
-A session scored by several bundles appears once, under the bundle that was introduced last.
-Speakers are pseudonyms; no text is read, only its length.
+They are read from the facts of the database and of the archive (``fact_reader``); only ratings,
+which stay in the database with their sessions, are read from tables. A session scored by several
+bundles appears once, under the bundle that was introduced last. Speakers are pseudonyms; no text
+is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import sqlalchemy as sa
 
+from stream_app.analytics import fact_reader, head_labels
+from stream_app.analytics.fact_reader import Facts
+from stream_app.analytics.heads import fields
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import MECHANISMS, TOTAL, AlertState, SessionStatus, Stage
-from stream_app.store.audit import AuditAction
-from stream_app.store.queries.alerts import ActionKind
+from stream_app.contracts.scores import MECHANISMS, TOTAL, SessionStatus, Stage
 from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import ScoredHead, find_heads
 from stream_app.store.tables import (
-    alert_actions,
-    alerts,
-    audit,
-    audit_subjects,
+    archived_sessions,
     bundles,
-    outcomes,
     ratings,
     session_scores,
     session_speakers,
-    sessions,
     turn_scores,
-    turns,
 )
 
 DAYS_A_MONTH: Final = 30.4375
-ABSTAINED: Final = "abstained"
-HEAD: Final = "head."
-PERCEIVED: Final = "perceived."
 RISK: Final = "risk."
+OPEN: Final = SessionStatus.OPEN.value
+_OUTCOME_RISK: Final = "outcome_risk_"
+_NUMBERS: Final = (
+    "turns",
+    "counsellor_turns",
+    "first_answer",
+    "empathy_index",
+    *MECHANISMS,
+    "reflection_to_question",
+    "complex_reflection_share",
+    "open_question_share",
+    "low_empathy_risk",
+)
+_OF_SESSION: Final = (
+    "session_id",
+    "bundle",
+    "status",
+    "started_at",
+    "team",
+    "domain",
+    "channel",
+    "lang",
+    "counsellor",
+    "client",
+    "turns",
+    "counsellor_turns",
+    "first_answer_seconds",
+    "first_read_at",
+    "low_empathy_risk",
+    "empathy_index",
+    *(f"{name}_mean" for name in MECHANISMS),
+    "reflection_to_question",
+    "complex_reflection_share",
+    "open_question_share",
+)
+"""Columns of ``fact_session`` that analyses need, beside predicted outcomes."""
 
 SESSION_COLUMNS: Final = {
     "session_id": "identifier",
@@ -72,12 +103,12 @@ TURN_COLUMNS: Final = {
     "role": "client or counsellor",
     "bundle": "as of the session",
     "occurred_at": "UTC",
-    "characters": "length of the text; empty after the text was purged",
+    "characters": "length of the redacted text; empty in turns of early releases",
     **dict.fromkeys(MECHANISMS, "level 0-2; empty: client turn, or the model abstained"),
     TOTAL: "sum of the levels, 0-6; empty if one of them is",
     "confidence": "0-1",
 }
-"""Columns of ``Frames.turns``; ``head.NAME``: label or ``abstained``; ``perceived.NAME``: 0-1."""
+"""Columns of ``Frames.turns``; with those of ``head_labels``."""
 ALERT_COLUMNS: Final = {
     "episode_id": "identifier",
     "rule": "name",
@@ -86,7 +117,7 @@ ALERT_COLUMNS: Final = {
     "bundle": "identifier",
     "fired_at": "UTC",
     "acknowledged_at": "first acknowledgement, UTC, or empty",
-    "verdict": "the last stated reason, or empty",
+    "verdict": "the last judgement, or empty",
 }
 OUTCOME_COLUMNS: Final = {
     "session_id": "identifier",
@@ -134,20 +165,25 @@ def read(
     *,
     with_turns: bool = True,
     with_heads: bool = False,
+    archive: Path | None = None,
 ) -> Frames:
     """Ended sessions that began within [since, until), with what belongs to them.
 
     ``with_heads``: all heads of the turns and not only levels, which takes several times as long.
+    ``archive``: the folder of archived months.
+
+    Raises:
+        ArchiveError: archived sessions are meant, and their files are not there.
     """
     within = _within(scope, since, until)
-    with store.reading() as connection:
-        order = _bundle_order(connection)
-        found = _sessions(connection, within, scope, order)
-        ids = sa.select(session_scores.c.session_id).where(*within)
-        said = _turns(connection, ids, whole=with_heads) if with_turns else _empty(TURN_COLUMNS)
-        raised = _alerts(connection, ids)
-        judged = _outcomes(connection, ids)
-        rated = _ratings(connection, ids)
+    ids = sa.select(session_scores.c.session_id).where(*within)
+    with fact_reader.opened(store, archive) as facts:
+        facts.choose_archived(_archived_within(scope, since, until))
+        found = _sessions(facts, ids, scope)
+        said = _turns(facts, ids, whole=with_heads) if with_turns else _empty(TURN_COLUMNS)
+        raised = _alerts(facts, ids)
+        judged = _outcomes(facts, ids)
+        rated = _ratings(facts.connection, ids)
     used = found[["session_id", "bundle"]]
     return Frames(
         found,
@@ -184,221 +220,133 @@ def _within(
     return found
 
 
+def _archived_within(
+    scope: Scope, since: datetime | None, until: datetime | None
+) -> sa.ColumnElement[bool]:
+    """As ``_within``, of archived sessions."""
+    index = archived_sessions.c
+    found = [sa.true(), *_archived_scope(scope)]
+    if since is not None:
+        found.append(index.started_at >= since)
+    if until is not None:
+        found.append(index.started_at < until)
+    return sa.and_(*found)
+
+
+def _archived_scope(scope: Scope) -> list[sa.ColumnElement[bool]]:
+    """The team of an archived session is in the index; its speakers are still in the database."""
+    found = Scope(speaker=scope.speaker).conditions(archived_sessions.c.session_id)
+    return found if scope.team is None else [*found, archived_sessions.c.team == scope.team]
+
+
 def _bundle_order(connection: sa.Connection) -> dict[str, int]:
     query = sa.select(bundles.c.bundle).order_by(bundles.c.first_used_at, bundles.c.bundle)
     return {name: place for place, name in enumerate(connection.scalars(query))}
 
 
-def _sessions(
-    connection: sa.Connection,
-    within: Sequence[sa.ColumnElement[bool]],
-    scope: Scope,
-    order: Mapping[str, int],
-) -> pd.DataFrame:
-    score = session_scores
-    plain = (
-        "turns",
-        "counsellor_turns",
-        "empathy_index",
-        "reflection_to_question",
-        "complex_reflection_share",
-        "open_question_share",
-        "low_empathy_risk",
-    )
-    query = (
-        sa.select(
-            score.c.session_id,
-            score.c.bundle,
-            score.c.started_at,
-            score.c.mechanisms,
-            score.c.outcome_risks,
-            *(score.c[name] for name in plain),
-            *(sessions.c[name] for name in ("team", "domain", "channel", "lang")),
+def _sessions(facts: Facts, ids: sa.Select[Any], scope: Scope) -> pd.DataFrame:
+    risks = [
+        column.name
+        for column in facts.views["fact_session"].columns
+        if column.name.startswith(_OUTCOME_RISK)
+    ]
+    names = [*_OF_SESSION, *risks]
+    facts.load("fact_session", _chosen(ids) & (sa.column("status") != OPEN), names)
+    frame = _text_as_objects(
+        facts.query(
+            f"SELECT * FROM fact_session WHERE status <> '{OPEN}' AND counsellor_turns > 0 "
+            "AND started_at IS NOT NULL"
         )
-        .join(sessions, sessions.c.session_id == score.c.session_id)
-        .where(*within)
     )
-    frame = _frame(connection, query)
-    frame["order"] = frame["bundle"].map(dict(order)).fillna(-1)
-    frame = frame.sort_values(["session_id", "order"], ignore_index=True)
+    frame["order"] = frame["bundle"].map(_bundle_order(facts.connection)).fillna(-1)
+    frame = frame.sort_values(["session_id", "order", "bundle"], ignore_index=True)
     frame = frame.drop_duplicates("session_id", keep="last").reset_index(drop=True)
-    for name in MECHANISMS:
-        frame[name] = [_mean(found, name) for found in frame["mechanisms"]]
-    risks = pd.DataFrame([found or {} for found in frame["outcome_risks"]], index=frame.index)
-    frame = frame.join(risks.add_prefix(RISK))
-    numbers = [*plain, *MECHANISMS]
-    frame[numbers] = frame[numbers].astype(float)
-    frame = frame.merge(_people(connection, within), on="session_id", how="left")
+    renamed = {f"{name}_mean": name for name in MECHANISMS} | {
+        "first_answer_seconds": "first_answer"
+    }
+    frame = frame.rename(columns=renamed)
+    known = [name for name in risks if frame[name].notna().any()]
+    frame = frame.rename(columns={name: RISK + name.removeprefix(_OUTCOME_RISK) for name in known})
+    frame[list(_NUMBERS)] = frame[list(_NUMBERS)].astype(float)
     frame = frame.dropna(subset=["counsellor"]).reset_index(drop=True)
     frame["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
-    frame = with_joining(frame, _joined(connection, scope))
-    read_by = (
-        sa.select(audit_subjects.c.value)
-        .join(audit, audit.c.subject == audit_subjects.c.subject)
-        .where(audit.c.action == AuditAction.READ_TRANSCRIPT.value)
-    )
-    frame["looked_at"] = frame["session_id"].isin(set(connection.scalars(read_by.distinct())))
+    frame = with_joining(frame, _joined(facts.connection, scope))
+    frame["looked_at"] = frame["first_read_at"].notna()
     extra = [name for name in frame.columns if name.startswith(RISK)]
     return frame[[*SESSION_COLUMNS, *extra]]
 
 
-def _mean(mechanisms: Mapping[str, Any], name: str) -> float:
-    part = mechanisms.get(name)
-    return float(part["mean"]) if part else np.nan
+def _chosen(ids: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    return sa.column("session_id").in_(ids)
 
 
-def _people(connection: sa.Connection, within: Sequence[sa.ColumnElement[bool]]) -> pd.DataFrame:
-    """Counsellor and client of each session, and the time to the first answer."""
-    query = (
-        sa.select(
-            turns.c.session_id,
-            turns.c.role,
-            turns.c.speaker,
-            sa.func.count().label("count"),
-            sa.func.min(turns.c.occurred_at).label("first"),
-            sa.func.min(turns.c.seq).label("first_seq"),
-        )
-        .where(turns.c.session_id.in_(sa.select(session_scores.c.session_id).where(*within)))
-        .group_by(turns.c.session_id, turns.c.role, turns.c.speaker)
-    )
-    frame = _frame(connection, query)
-    frame["first"] = pd.to_datetime(frame["first"], utc=True)
-    most = frame.sort_values(["session_id", "role", "count", "speaker"])
-    most = most.drop_duplicates(["session_id", "role"], keep="last")
-    who = most.pivot_table(index="session_id", columns="role", values="speaker", aggfunc="last")
-    who = who.reindex(columns=[Role.CLIENT.value, Role.COUNSELLOR.value])
-    begun = frame.sort_values(["session_id", "role", "first_seq"]).drop_duplicates(
-        ["session_id", "role"], keep="first"
-    )
-    first = begun.pivot_table(
-        index="session_id", columns="role", values=["first", "first_seq"], aggfunc="last"
-    )
-    answer = pd.Series(np.nan, index=who.index, dtype=float)
-    roles = [Role.CLIENT.value, Role.COUNSELLOR.value]
-    if all(("first", role) in first.columns for role in roles):
-        client, counsellor = (first["first", role] for role in roles)
-        took = (counsellor - client).dt.total_seconds()
-        answer = took.where(first["first_seq", roles[0]] < first["first_seq", roles[1]])
-    who["first_answer"] = answer
-    return who.reset_index()
+def _text_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
+    """Texts as objects, missing ones as None."""
+    for name in frame.select_dtypes(["object", "string"]).columns:
+        column = frame[name].astype(object)
+        frame[name] = column.where(column.notna(), None)
+    return frame
 
 
 def _joined(connection: sa.Connection, scope: Scope) -> dict[str, datetime]:
     """First stored session of each counsellor, regardless of the chosen dates."""
-    query = (
-        sa.select(session_speakers.c.speaker, sa.func.min(session_scores.c.started_at))
-        .join(session_scores, session_scores.c.session_id == session_speakers.c.session_id)
-        .where(
-            session_speakers.c.role == Role.COUNSELLOR.value,
-            *scope.conditions(session_speakers.c.session_id),
+    found: dict[str, datetime] = {}
+    for table, conditions in (
+        (session_scores, scope.conditions(session_speakers.c.session_id)),
+        (archived_sessions, _archived_scope(scope)),
+    ):
+        query = (
+            sa.select(session_speakers.c.speaker, sa.func.min(table.c.started_at))
+            .join(table, table.c.session_id == session_speakers.c.session_id)
+            .where(session_speakers.c.role == Role.COUNSELLOR.value, *conditions)
+            .group_by(session_speakers.c.speaker)
         )
-        .group_by(session_speakers.c.speaker)
-    )
-    return {speaker: first for speaker, first in connection.execute(query) if first is not None}
-
-
-def _turns(connection: sa.Connection, ids: sa.Select[Any], *, whole: bool) -> pd.DataFrame:
-    score = turn_scores
-    levels = [*MECHANISMS, TOTAL]
-    query = (
-        sa.select(
-            score.c.session_id,
-            score.c.seq,
-            score.c.role,
-            score.c.bundle,
-            score.c.occurred_at,
-            sa.func.length(turns.c.text).label("characters"),
-            *(score.c[name] for name in levels),
-            score.c.confidence,
-            score.c.abstained,
-            *((score.c.expressed, score.c.perceived, score.c.client) if whole else ()),
-        )
-        .join(turns, (turns.c.session_id == score.c.session_id) & (turns.c.seq == score.c.seq))
-        .where(
-            score.c.stage == Stage.FINAL.value,
-            score.c.late.is_(False),
-            score.c.session_id.in_(ids),
-        )
-        .order_by(score.c.session_id, score.c.seq)
-    )
-    frame = _frame(connection, query)
-    numbers = ["characters", "confidence", *levels]
-    frame[numbers] = frame[numbers].astype(float)
-    for name in MECHANISMS:
-        frame.loc[[name in gone for gone in frame["abstained"]], name] = np.nan
-    frame.loc[frame[list(MECHANISMS)].isna().any(axis=1), TOTAL] = np.nan
-    frame["occurred_at"] = pd.to_datetime(frame["occurred_at"], utc=True)
-    if not whole:
-        return frame[list(TURN_COLUMNS)]
-    told = pd.DataFrame(
-        [
-            _heads(*row)
-            for row in zip(
-                frame["expressed"],
-                frame["perceived"],
-                frame["client"],
-                frame["abstained"],
-                strict=True,
-            )
-        ],
-        index=frame.index,
-    )
-    return frame[list(TURN_COLUMNS)].join(told)
-
-
-def _heads(
-    expressed: Mapping[str, Any],
-    perceived: Mapping[str, float],
-    client: Mapping[str, Any],
-    abstained: Sequence[str],
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, part in (*expressed.items(), *client.items()):
-        if name == TOTAL:
-            continue
-        if name in abstained:
-            found[HEAD + name] = ABSTAINED
-        elif "level" in part:
-            found[HEAD + name] = str(part["level"])
-        else:
-            found[HEAD + name] = max(part, key=part.__getitem__)
-    for name, probability in perceived.items():
-        found[PERCEIVED + name] = np.nan if name in abstained else float(probability)
+        for speaker, first in connection.execute(query):
+            if first is not None:
+                found[speaker] = min(first, found.get(speaker, first))
     return found
 
 
-def _alerts(connection: sa.Connection, ids: sa.Select[Any]) -> pd.DataFrame:
-    columns = ("episode_id", "rule", "severity", "session_id", "bundle")
-    fired = (
-        sa.select(*(alerts.c[name] for name in columns), alerts.c.occurred_at.label("fired_at"))
-        .where(alerts.c.state == AlertState.FIRING.value, alerts.c.session_id.in_(ids))
-        .order_by(alerts.c.occurred_at, alerts.c.alert_id)
+def _turns(facts: Facts, ids: sa.Select[Any], *, whole: bool) -> pd.DataFrame:
+    plain = [*TURN_COLUMNS, "stage", "late"]
+    manifests = facts.manifests()
+    heads = fields(manifests, facts.dialect) if whole else []
+    facts.load("fact_turn", _chosen(ids), [*plain, *head_labels.needed(heads)])
+    frame = facts.query(
+        f"SELECT * FROM fact_turn WHERE stage = '{Stage.FINAL.value}' AND NOT late "
+        "ORDER BY session_id, seq"
     )
-    acts = (
-        sa.select(alert_actions.c.episode_id, alert_actions.c.reason, alert_actions.c.at)
-        .where(
-            alert_actions.c.session_id.in_(ids),
-            alert_actions.c.kind == ActionKind.ACKNOWLEDGE.value,
-        )
-        .order_by(alert_actions.c.at, alert_actions.c.action_id)
-    )
-    frame = _frame(connection, fired).drop_duplicates("episode_id", keep="first")
-    done = _frame(connection, acts)
-    first = done.drop_duplicates("episode_id", keep="first").set_index("episode_id")["at"]
-    last = done.dropna(subset=["reason"]).drop_duplicates("episode_id", keep="last")
-    frame["fired_at"] = pd.to_datetime(frame["fired_at"], utc=True)
-    frame["acknowledged_at"] = pd.to_datetime(frame["episode_id"].map(first), utc=True)
-    frame["verdict"] = frame["episode_id"].map(last.set_index("episode_id")["reason"])
-    return frame[list(ALERT_COLUMNS)].reset_index(drop=True)
+    numbers = ["characters", "confidence", *MECHANISMS, TOTAL]
+    frame[numbers] = frame[numbers].astype(float)
+    frame["occurred_at"] = pd.to_datetime(frame["occurred_at"], utc=True)
+    found = _text_as_objects(frame[list(TURN_COLUMNS)].copy())
+    if not whole:
+        return found
+    return found.join(head_labels.of(frame, heads, head_labels.other_labels(manifests)))
 
 
-def _outcomes(connection: sa.Connection, ids: sa.Select[Any]) -> pd.DataFrame:
-    query = sa.select(*(outcomes.c[name] for name in OUTCOME_COLUMNS)).where(
-        outcomes.c.session_id.in_(ids)
+def _alerts(facts: Facts, ids: sa.Select[Any]) -> pd.DataFrame:
+    names = [name for name in ALERT_COLUMNS if name != "verdict"]
+    facts.load("fact_alert", _chosen(ids), [*names, "judgement"])
+    frame = facts.query(
+        "SELECT * RENAME (judgement AS verdict) FROM fact_alert WHERE fired_at IS NOT NULL "
+        "ORDER BY fired_at, episode_id"
     )
-    frame = _frame(connection, query)
+    for name in ("fired_at", "acknowledged_at"):
+        frame[name] = pd.to_datetime(frame[name], utc=True)
+    return _text_as_objects(frame[list(ALERT_COLUMNS)])
+
+
+def _outcomes(facts: Facts, ids: sa.Select[Any]) -> pd.DataFrame:
+    of_archived = sa.select(archived_sessions.c.session_id)
+    chosen = _chosen(ids) | _chosen(of_archived)
+    facts.load("fact_outcome", chosen, list(OUTCOME_COLUMNS))
+    frame = facts.query(
+        "SELECT * FROM fact_outcome SEMI JOIN fact_session USING (session_id) "
+        "ORDER BY session_id, kind, seq"
+    )
     frame[["seq", "value"]] = frame[["seq", "value"]].astype(float)
-    return frame
+    return _text_as_objects(frame[list(OUTCOME_COLUMNS)])
 
 
 def _ratings(connection: sa.Connection, ids: sa.Select[Any]) -> pd.DataFrame:

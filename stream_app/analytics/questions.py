@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from stream_app.analytics import (
@@ -39,6 +40,7 @@ class Asked:
         calendar: curves by calendar week instead of months since joining.
         at: date of a change (service levels), or begin of the current period (drift).
         attributes: self-declared, by pseudonym; None: not configured.
+        archive: the folder of archived months.
     """
 
     scope: Scope = ALL_SESSIONS
@@ -50,6 +52,7 @@ class Asked:
     calendar: bool = False
     at: datetime | None = None
     attributes: Mapping[str, str] | None = None
+    archive: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ def answer(store: Store, name: str, asked: Asked, agreement: Agreement = lambda 
 
     Raises:
         NotEnabled: the question needs self-declared attributes.
+        ArchiveError: archived sessions are meant, and the archive is not there.
     """
     question = QUESTIONS[name]
     found = frames.read(
@@ -132,6 +136,7 @@ def answer(store: Store, name: str, asked: Asked, agreement: Agreement = lambda 
         asked.until,
         with_turns=question.turns,
         with_heads=question.heads,
+        archive=asked.archive,
     )
     known = sorted(set(found.sessions["bundle"]))
     context = Context(_day(asked.since), _day(asked.until), tuple(agreement(known)))

@@ -10,7 +10,7 @@ from stream_app.analytics.dialects import DIALECTS, Dialect
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, SessionStatus, Stage
 from stream_app.core.heads import PERCEIVED
-from stream_app.store.tables import ROLLED_UP, rollup_sessions
+from stream_app.store.tables import ROLLED_UP, archived_sessions, rollup_sessions
 
 SCALE: Final = 10_000
 MOST: Final = 100
@@ -51,6 +51,7 @@ def _statement(dialect: Dialect, condition: str) -> str:
     turns = ", ".join(
         f"{_mean(dialect.number('t.perceived', name))} AS {name}" for name in PERCEIVED
     )
+    archived = f"SELECT a.session_id FROM {archived_sessions.name} AS a"
     return (
         f"INSERT INTO {rollup_sessions.name} ({', '.join(columns)})\n"
         f"SELECT {', '.join(columns.values())}\n"
@@ -61,7 +62,8 @@ def _statement(dialect: Dialect, condition: str) -> str:
         f"{_and(condition, 't')}\n"
         "  GROUP BY t.session_id, t.bundle) AS p\n"
         "  ON p.session_id = s.session_id AND p.bundle = s.bundle\n"
-        f"WHERE s.status <> '{SessionStatus.OPEN.value}' AND s.started_at IS NOT NULL"
+        f"WHERE s.status <> '{SessionStatus.OPEN.value}' AND s.started_at IS NOT NULL\n"
+        f"AND s.session_id NOT IN ({archived})"
         f"{_and(condition, 's')}"
     )
 

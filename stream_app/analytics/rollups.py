@@ -18,9 +18,10 @@ from sqlalchemy import Connection
 from stream_app.analytics import cells, rollup_source
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import tables
+from stream_app.store import archived, tables
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
+    archived_sessions,
     rollup_cells,
     rollup_counsellors,
     rollup_marks,
@@ -71,8 +72,11 @@ def _lock(connection: Connection, store: Store) -> None:
 
 def _rebuild(connection: Connection) -> int:
     marks = connection.execute(sa.delete(rollup_marks)).rowcount
-    for table in (rollup_sessions, rollup_counsellors, rollup_cells, rollup_means):
+    for table in (rollup_counsellors, rollup_cells, rollup_means):
         connection.execute(sa.delete(table))
+    connection.execute(
+        sa.delete(rollup_sessions).where(rollup_sessions.c.session_id.not_in(_archived()))
+    )
     rollup_source.insert_all(connection)
     connection.execute(
         sa.insert(rollup_counsellors).from_select(["speaker", "joined"], _joined(None))
@@ -91,6 +95,8 @@ def _apply(connection: Connection) -> int:
     due = {mark.month for mark in marks if mark.month is not None}
     if not changed and not due:
         return 0
+    moved = _archived().where(archived_sessions.c.session_id.in_(sorted(changed)))
+    changed -= set(connection.scalars(moved))
     lost = bool(due)
     ids = sorted(changed)
     due |= set(_months(connection, ids))
@@ -103,6 +109,14 @@ def _apply(connection: Connection) -> int:
     return max(len(marks), 1)
 
 
+def _archived() -> sa.Select[tuple[str]]:
+    """Archived sessions: their rows are final, even if later events begin the session again.
+
+    Those whose consent was withdrawn later lose their rows.
+    """
+    return sa.select(archived_sessions.c.session_id).where(archived.shown())
+
+
 def _reopened() -> sa.Select[tuple[str]]:
     """Sessions that had ended and were reopened."""
     return (
@@ -112,7 +126,10 @@ def _reopened() -> sa.Select[tuple[str]]:
             (session_scores.c.session_id == rollup_sessions.c.session_id)
             & (session_scores.c.bundle == rollup_sessions.c.bundle),
         )
-        .where(session_scores.c.status == SessionStatus.OPEN.value)
+        .where(
+            session_scores.c.status == SessionStatus.OPEN.value,
+            rollup_sessions.c.session_id.not_in(_archived()),
+        )
         .distinct()
     )
 

@@ -55,14 +55,14 @@ def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
 def create_views(store: Store, read_role: str, bundle: Path | None = None) -> Made:
     """Recreate all views in one transaction and grant them to the read-only roles."""
     with store.transaction() as connection:
-        wanted = _wanted(connection, bundle)
+        views = wanted(connection, bundle)
         _drop(connection)
-        for view in wanted:
+        for view in views:
             connection.exec_driver_sql(view.sql)
-        lacking = _grant(connection, wanted, read_role)
-        made = [{"name": VIEWS_MADE, "value": _digest(wanted)}]
+        lacking = _grant(connection, views, read_role)
+        made = [{"name": VIEWS_MADE, "value": _digest(views)}]
         store.upsert(connection, tables.installation, made, keep=False)
-    return Made(len(wanted), lacking)
+    return Made(len(views), lacking)
 
 
 def are_current(store: Store, bundle: Path | None = None) -> bool:
@@ -70,10 +70,11 @@ def are_current(store: Store, bundle: Path | None = None) -> bool:
     table = tables.installation
     with store.reading() as connection:
         made = connection.scalar(sa.select(table.c.value).where(table.c.name == VIEWS_MADE))
-        return bool(made == _digest(_wanted(connection, bundle)))
+        return bool(made == _digest(wanted(connection, bundle)))
 
 
-def _wanted(connection: Connection, bundle: Path | None) -> list[View]:
+def wanted(connection: Connection, bundle: Path | None = None) -> list[View]:
+    """The views of this release and of the bundles that have scored, and of ``bundle``."""
     query = sa.select(tables.bundles.c.bundle, tables.bundles.c.manifest)
     known: dict[str, dict[str, Any]] = {
         row.bundle: row.manifest for row in connection.execute(query)

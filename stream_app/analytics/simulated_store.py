@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from stream_app.analytics.frames import ABSTAINED, HEAD, PERCEIVED, RISK
+from stream_app.analytics.frames import RISK
+from stream_app.analytics.head_labels import ABSTAINED, HEAD, PERCEIVED
 from stream_app.analytics.simulator import PERCEIVED_HEADS, STRATEGIES, Platform
 from stream_app.contracts.events import Domain, Outcome, OutcomeKind, Role, Turn, WireRole
 from stream_app.contracts.scores import (
@@ -107,9 +108,14 @@ def _bundles(platform: Platform) -> Iterator[Row]:
                 "name": bundle,
                 "synthetic": True,
                 "heads": msgspec.to_builtins(HEADS),
+                "outcomes": {name: {} for name in _risks(platform)},
             },
             "first_used_at": first.to_pydatetime(),
         }
+
+
+def _risks(platform: Platform) -> list[str]:
+    return [name.removeprefix(RISK) for name in platform.frames.sessions if name.startswith(RISK)]
 
 
 def _session(store: Store, session: Record, parts: Parts, prefix: str) -> Iterator[tuple[str, Row]]:

@@ -17,16 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from stream_app.analytics.frames import (
-    ABSTAINED,
-    DAYS_A_MONTH,
-    HEAD,
-    PERCEIVED,
-    RISK,
-    SESSION_COLUMNS,
-    Frames,
-    with_joining,
-)
+from stream_app.analytics.frames import DAYS_A_MONTH, RISK, SESSION_COLUMNS, Frames, with_joining
+from stream_app.analytics.head_labels import ABSTAINED, HEAD, PERCEIVED
 from stream_app.contracts.scores import MECHANISMS, TOTAL
 
 SESSION_NOISE: Final = 0.15

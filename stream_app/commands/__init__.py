@@ -2,6 +2,7 @@
 
 __all__ = [
     "analyse",
+    "archive",
     "bench",
     "child_processes",
     "consent",

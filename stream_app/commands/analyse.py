@@ -16,8 +16,9 @@ from stream_app.web import agreement_words
 
 
 def run(settings: Settings, question: str, asked: Asked) -> Analysis:
-    """Answer a question from the database."""
+    """Answer a question from the database and the archive."""
     store = bootstrap.read_store(settings)
+    asked = replace(asked, archive=settings.archive)
     try:
         file = settings.self_declared_attributes
         if file is not None:

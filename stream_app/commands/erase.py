@@ -10,12 +10,14 @@ from aiokafka.errors import KafkaError
 from msgspec import Struct
 
 from stream_app import bootstrap
+from stream_app.analytics import extra
 from stream_app.commands import dead_letters
 from stream_app.commands.replay import producer
 from stream_app.core.ports import Message
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
-from stream_app.store import audit, erasure, tables
+from stream_app.store import archived, audit, erasure, tables
+from stream_app.store.archived import ArchiveError
 from stream_app.store.audit import AuditAction
 from stream_app.store.erasure import Erased, StoredCounts
 from stream_app.store.repository import Store
@@ -23,11 +25,12 @@ from stream_app.worker.publishing import publish
 
 
 class Plan(Struct, frozen=True):
-    """The sessions and speakers to erase, with the number of stored sessions and turns."""
+    """The sessions and speakers to erase, with the numbers of stored and archived ones."""
 
     sessions: list[str]
     speakers: list[str]
     extent: StoredCounts
+    archived: int = 0
 
 
 class Receipt(Struct, frozen=True):
@@ -67,7 +70,36 @@ class Erasure:
                 )
             chosen.update(dict.fromkeys(found))
         keys = list(chosen)
-        return Plan(keys, list(speakers), erasure.count_stored(self._store, keys))
+        moved = archived.count(self._store, keys)
+        self._check_archive(needed=moved > 0)
+        return Plan(keys, list(speakers), erasure.count_stored(self._store, keys), moved)
+
+    def _check_archive(self, *, needed: bool) -> None:
+        """Check that archived sessions can be erased.
+
+        Raises:
+            ArchiveError: the archive is not configured, or is another database's.
+            AnalyticsMissing: its files cannot be written here.
+        """
+        folder = self._settings.archive
+        if folder is not None and folder.is_dir():
+            extra.require()
+            archived.check_owner(self._store, folder)
+        elif needed:
+            raise ArchiveError(
+                "some of these sessions are archived: set RAPPORT_ARCHIVE to the archive's folder; "
+                "nothing was erased"
+            )
+
+    def _sweep_archive(self) -> str:
+        """Remove the sessions' rows from the archive's files; the receipt's line."""
+        folder = self._settings.archive
+        if folder is None or not folder.is_dir():
+            return "archive: none is configured, and none of these sessions was archived"
+        from stream_app.analytics import archive  # noqa: PLC0415  # needs the extra
+
+        swept = archive.sweep(self._store, folder)
+        return f"archive: {swept.rows} rows removed, {swept.files} files rewritten or deleted"
 
     def carry_out(self, plan: Plan) -> Receipt:
         """Erase, and notify consumers. The audit trail records only numbers.
@@ -78,6 +110,7 @@ class Erasure:
         settings = self._settings
         told = settings.session_topics
         erased = erasure.erase(self._store, plan.sessions, datetime.now(UTC), told)
+        swept = self._sweep_archive()
         removed = erased.removed
         for speaker in plan.speakers:
             removed += erasure.forget_counsellor(self._store, speaker)
@@ -87,7 +120,7 @@ class Erasure:
             topics = asyncio.run(self._notify_consumers(plan.sessions, erased))
         except (BrokerUnavailable, KafkaError):
             topics = None
-        return self._receipt(removed, erased, topics)
+        return self._receipt(removed, erased, swept, topics)
 
     async def _notify_consumers(self, sessions: Sequence[str], erased: Erased) -> TopicResult:
         """Publish the erasure's outbox rows, and withdraw the sessions' dead letters."""
@@ -104,7 +137,7 @@ class Erasure:
         return TopicResult(len(letters))
 
     def _receipt(
-        self, removed: Counter[str], erased: Erased, topics: TopicResult | None
+        self, removed: Counter[str], erased: Erased, swept: str, topics: TopicResult | None
     ) -> Receipt:
         settings = self._settings
         retention = f"retention.ms ({settings.topic_days} days if Rapport created the topic)"
@@ -112,6 +145,7 @@ class Erasure:
             f"keys: {removed[tables.session_keys.name]} destroyed; remaining copies of what they "
             "encrypted cannot be decrypted with this database",
             f"audit trail: {erased.audited} entries have a digest instead of the session's id",
+            swept,
             f"mutes of a rule or team: {erased.reasons} reasons deleted, as they may quote it",
         ]
         not_reached = [
@@ -123,6 +157,7 @@ class Erasure:
             "and its keys can be unwrapped only with the master key of that time; destroy that one "
             "to make them unreadable (`rapport keys rotate --destroy-old`)",
             "text that an earlier release stored without encryption, in such backups and logs",
+            "copies of the archive's files in other engines, backups or snapshots",
             "files that were exported; notifications that were sent (without text)",
         ]
         if topics is None:

@@ -1,5 +1,6 @@
 """``rapport report``: writes a printable report."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from stream_app import bootstrap
@@ -12,7 +13,7 @@ def run(settings: Settings, wanted: Wanted, output: Path) -> int:
     """Write the report; returns its size in bytes."""
     store = bootstrap.read_store(settings)
     try:
-        page = report.html(store, wanted).encode()
+        page = report.html(store, replace(wanted, archive=settings.archive)).encode()
     finally:
         store.close()
     output.write_bytes(page)

@@ -5,6 +5,7 @@ Start at ``repository.open_store``; ``queries`` has the queries of the API and t
 
 __all__ = [
     "alert_actions",
+    "archived",
     "assignments",
     "audit",
     "audit_chain",

@@ -11,7 +11,7 @@ from stream_app.errors import RapportError
 from stream_app.store.audit import AuditAction, record
 from stream_app.store.connection import Database
 from stream_app.store.repository import Store
-from stream_app.store.tables import holds, sessions
+from stream_app.store.tables import archived_sessions, holds, sessions
 
 MAX_REASON_CHARS = 200
 
@@ -45,7 +45,10 @@ def add(store: Store, session_id: str, reason: str, person: str, now: datetime) 
     row = {"session_id": session_id, "reason": reason, "person": person, "at": now}
     with store.transaction() as connection:
         locked = _locked(connection, [session_id])
-        if not locked:
+        moved = sa.select(archived_sessions.c.month).where(
+            archived_sessions.c.session_id == session_id
+        )
+        if not locked and connection.scalar(moved) is None:
             raise HoldError("no such session is stored")
         if held(connection, [session_id]):
             raise HoldError("this session is already on legal hold")

@@ -515,6 +515,19 @@ erasures = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
+archived_sessions = Table(
+    "archived_sessions",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("month", Date, nullable=False),
+    _id("team"),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("stored_at", UtcDateTime, nullable=False),
+    Column("archived_at", UtcDateTime, nullable=False),
+    Index(None, "month"),
+)
+"""Sessions whose facts are in the archive's files; without a row here, nobody reads them there."""
+
 rollup_marks = Table(
     "rollup_marks",
     metadata,

@@ -8,6 +8,7 @@ by the same thresholds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import Final
 
 from stream_app import __version__
@@ -34,12 +35,17 @@ OVER_TIME: Final = ("empathy_index", *MECHANISMS)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``team``: None for all; days are the first and the last; ``fewest_days``: minimum stay."""
+    """What the report is about.
+
+    ``team``: None for all; days are the first and the last; ``fewest_days``: minimum stay;
+    ``archive``: the folder of archived months.
+    """
 
     team: str | None
     since: date
     until: date
     fewest_days: int = 365
+    archive: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,7 @@ def _analysis(store: Store, wanted: Wanted, question: str, measures: Sequence[st
         until=datetime.combine(_after(wanted), time(), UTC),
         measures=tuple(measures),
         fewest_days=wanted.fewest_days,
+        archive=wanted.archive,
     )
     found = questions.answer(
         store, question, asked, lambda known: agreement_words.sentences(store, known)

@@ -21,10 +21,14 @@ from stream_app.web.topic_reader import TopicReader
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Created once by ``bootstrap.web``; routes declare ``services: ServicesDep`` to get it."""
+    """Created once by ``bootstrap.web``; routes declare ``services: ServicesDep`` to get it.
+
+    ``read_store``: the database that analyses read, which may be a replica.
+    """
 
     settings: Settings
     store: Store
+    read_store: Store
     people: People
     hub: Hub
     reader: TopicReader

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pandas as pd
 import pytest
 
-from stream_app.analytics import frames
+from stream_app.analytics import frames, head_labels
 from stream_app.analytics.frames import Frames
 from stream_app.analytics.simulator import Platform, simulate
 from stream_app.store.queries.scope import Scope
@@ -75,7 +75,7 @@ def test_columns_are_documented(found: Frames) -> None:
         got = [
             column
             for column in getattr(found, name).columns
-            if not column.startswith((frames.HEAD, frames.PERCEIVED, frames.RISK))
+            if not column.startswith((head_labels.HEAD, head_labels.PERCEIVED, frames.RISK))
         ]
         assert set(got) == set(columns), name
 

@@ -33,6 +33,7 @@ def fill(store: Store) -> None:
                 tables.sample_turns,
                 tables.session_assignments,
                 tables.rollup_sessions,
+                tables.archived_sessions,
             ):
                 connection.execute(sa.insert(table).values(_row(table, name)))
         for alert in connection.execute(sa.select(tables.alerts.c.alert_id)).scalars().all():

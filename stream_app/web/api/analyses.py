@@ -99,16 +99,17 @@ def answer_question(
         calendar=calendar,
         at=at,
         attributes=_attributes(services),
+        archive=services.settings.archive,
     )
     if not _one_at_a_time.acquire(blocking=False):
         raise HTTPException(503, "another analysis is running", RETRY_AFTER)
     try:
         audit.record(services.store, person.name, AuditAction.EXPORT, detail=f"analysis {question}")
         return answer(
-            services.store,
+            services.read_store,
             question,
             asked,
-            lambda bundles: agreement_words.sentences(services.store, bundles),
+            lambda bundles: agreement_words.sentences(services.read_store, bundles),
         )
     finally:
         _one_at_a_time.release()

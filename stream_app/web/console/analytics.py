@@ -63,7 +63,7 @@ def page(
 ) -> Response:
     """Show the chosen curves, each with its table."""
     chosen = _chosen(person, since, until, team, cohort, measure)
-    store = services.store
+    store = services.read_store
     drawn = list(_figures(services, chosen))
     return render(
         request,
@@ -138,7 +138,7 @@ def as_day(text: str) -> date | None:
 
 def _figures(services: Services, chosen: Chosen) -> Iterator[Figure]:
     """Sessions first, because they say how much the others rest on."""
-    store, names = services.store, dict.fromkeys((SESSIONS, *chosen.measures))
+    store, names = services.read_store, dict.fromkeys((SESSIONS, *chosen.measures))
     until = min(chosen.until, date.max - timedelta(days=1)) + timedelta(days=1)
     for name in names:
         if chosen.cohort:

@@ -85,7 +85,7 @@ def _page(
     first = as_day(since) or last - timedelta(days=DAYS)
     after = min(last, date.max - timedelta(days=1)) + timedelta(days=1)
     chosen = [name for name in OFFERED if name in (measures or USUAL)]
-    store = services.store
+    store = services.read_store
     found = development.of_counsellor(store, scope, speaker, first, after)
     drawn = [curve for name in chosen for curve in curves(found, name, by)]
     return render(

@@ -30,7 +30,7 @@ def teams(
     bundle: Identifier | None = None,
 ) -> Response:
     """Show one month and model at a time: means of different models are not comparable."""
-    store = services.store
+    store = services.read_store
     known = shown_curves.months(store)
     chosen_month = next((each for each in known if str(each) == month), next(iter(known), None))
     bundles = known.get(chosen_month, []) if chosen_month else []
@@ -59,7 +59,7 @@ def _cells(
     """By team and domain; for a supervisor of a team only those of the team."""
     if month is None or bundle is None:
         return {}
-    found = shown_curves.month_cells(services.store, month, bundle, MECHANISMS)
+    found = shown_curves.month_cells(services.read_store, month, bundle, MECHANISMS)
     return {key: cell for key, cell in found.items() if person.team in (None, cell.team)}
 
 
