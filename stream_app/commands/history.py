@@ -15,7 +15,9 @@ from stream_app.settings import Settings
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store
 
-WEEKS: Final = 26
+MONTHS: Final = 6
+DAYS: Final = 184
+"""Those months, and no session in the future."""
 PREFIX: Final = "synthetic"
 """Of session ids."""
 LINKED: Final = "counsellor-0001"
@@ -41,9 +43,9 @@ def run(settings: Settings) -> int:
 def _world() -> World:
     begins = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return World(
-        begins=begins - timedelta(weeks=WEEKS),
+        begins=begins - timedelta(days=DAYS),
         counsellors=24,
-        months=6,
+        months=MONTHS,
         joining_months=1,
         sessions_a_month=12,
         turns=3,

@@ -75,6 +75,7 @@ def test_no_alert_waits_for_anybody(settings: Settings) -> None:
 
 def test_the_demos_counsellor_has_a_development(settings: Settings) -> None:
     store = bootstrap.store(settings)
+    store.load_privacy(redact=True)
     speaker = store.privacy.pseudonym(sample_counsellor(DEMO_TEAM, 0))
     People(store).add(Person("cleo", PersonRole.COUNSELLOR, None, speaker), None)
     own = SessionFilter(counsellor=speaker)
