@@ -155,7 +155,6 @@ def _page(
         outcomes=OUTCOMES,
         views=[(view, _address(view)) for view in saved_views.find(store, person.name)],
         info=bundle_info.read(store),
-        synthetic=bundle_info.synthetic(store),
     )
 
 
