@@ -30,7 +30,8 @@ class BundleInfo:
 
 def read(store: Store) -> dict[str, BundleInfo]:
     """All bundles' information, by bundle."""
-    parts = (bundles.c.manifest[name] for name in ("window", "empathy", "perceived", "heads", "synthetic"))
+    names = ("window", "empathy", "perceived", "heads", "synthetic")
+    parts = (bundles.c.manifest[name] for name in names)
     query = sa.select(bundles.c.bundle, *parts)
     with store.reading() as connection:
         return {bundle: _info(*found) for bundle, *found in connection.execute(query)}
