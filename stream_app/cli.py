@@ -99,6 +99,9 @@ def up(
     seconds: Annotated[
         float | None, typer.Option("--for", min=1.0, help="Stop after this many seconds.")
     ] = None,
+    history: Annotated[
+        bool, typer.Option(help="Add half a year of synthetic sessions for the analytics page.")
+    ] = True,
     bundle: Bundle = None,
 ) -> None:
     """Run everything on this machine and replay the sample sessions; Ctrl-C stops it."""
@@ -113,7 +116,17 @@ def up(
         sessions=sessions,
         weeks=weeks,
         seconds=seconds,
+        history=history,
     )
+
+
+@app.command("history", hidden=True)
+def write_history() -> None:
+    """Write half a year of synthetic sessions; for the demo of `rapport up`."""
+    from stream_app.commands import history as command
+
+    settings = _settings()
+    typer.echo(f"{command.run(settings)} turns")
 
 
 @app.command()

@@ -148,7 +148,7 @@ def _session(store: Store, session: Record, parts: Parts, prefix: str) -> Iterat
     yield "sessions", rows.session_row(state, ended, hide_withdrawn=True)
     yield "session_scores", rows.session_score_row(_session_score(session, name, ended))
     for alert in parts["alerts"].get(key, ()):
-        yield from _alert(alert, name)
+        yield from _alert(alert, name, ended)
     for number, outcome in enumerate(parts["outcomes"].get(key, ())):
         yield "outcomes", rows.outcome_row(_outcome(outcome, name, number, ended))
     for rating in rated.values():
@@ -249,8 +249,8 @@ def _session_score(session: Record, name: str, ended: datetime) -> SessionScore:
     )
 
 
-def _alert(alert: Record, name: str) -> Iterator[tuple[str, Row]]:
-    """The transition to firing, and what somebody answered."""
+def _alert(alert: Record, name: str, ended: datetime) -> Iterator[tuple[str, Row]]:
+    """The transitions to firing and, at the session's end, resolved; and what somebody answered."""
     episode = str(uuid.uuid5(NAMESPACE, f"{name}/{alert['episode_id']}"))
     fired = alert["fired_at"].to_pydatetime()
     transition = Alert(
@@ -274,6 +274,14 @@ def _alert(alert: Record, name: str) -> Iterator[tuple[str, Row]]:
         rules_digest="simulated",
     )
     yield "alerts", rows.alert_row(transition)
+    resolved = msgspec.structs.replace(
+        transition,
+        alert_id=str(uuid.uuid5(NAMESPACE, f"{episode}/resolved")),
+        state=AlertState.RESOLVED,
+        previous=AlertState.FIRING,
+        occurred_at=max(ended, fired),
+    )
+    yield "alerts", rows.alert_row(resolved)
     action = {
         "action_id": str(uuid.uuid5(NAMESPACE, f"{episode}/acknowledged")),
         "episode_id": episode,

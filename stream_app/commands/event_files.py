@@ -14,6 +14,8 @@ from stream_app.contracts.events import ROLE_ALIASES
 from stream_app.contracts.plausible import EARLIEST
 from stream_app.errors import RapportError
 
+DEMO_TEAM: Final = "south"
+"""The team of the demo's counsellor account, which speaks as its first counsellor."""
 SAMPLE_FOLDER: Final = Path(__file__).parents[1] / "samples"
 CONVOKIT_UTTERANCES: Final = "utterances.jsonl"
 UNTIMED: Final = EARLIEST.timestamp()

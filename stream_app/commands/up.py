@@ -23,7 +23,7 @@ from stream_app import bootstrap
 from stream_app.analytics import schema
 from stream_app.commands import people, replay, watch
 from stream_app.commands.child_processes import child_process
-from stream_app.commands.event_files import sample_counsellor, sample_sessions
+from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor, sample_sessions
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
 from stream_app.store.people import PersonRole
@@ -33,8 +33,6 @@ from stream_app.worker.topics import declare_topics
 EMBEDDED_SESSION_TIMEOUT = 3.0
 """The embedded broker delays every group join by this time."""
 CONSOLE_PATIENCE = 30.0
-COUNSELLORS_TEAM = "south"
-"""The team of the demo's counsellor account."""
 
 
 class ChildDied(RapportError):
@@ -57,6 +55,7 @@ def run(
     sessions: int,
     weeks: int,
     seconds: float | None,
+    history: bool,
 ) -> None:
     """Run until Ctrl-C, SIGTERM, or for ``seconds``.
 
@@ -97,7 +96,8 @@ def run(
                 f"broker {address} · worker pid {worker.pid} · console pid {web.pid} · "
                 f"database {folder}/rapport.db · Ctrl-C stops everything"
             )
-            options = DemoOptions(speed, sessions, weeks, seconds)
+            log = folder / "history.log" if history else None
+            options = DemoOptions(speed, sessions, weeks, seconds, log)
             with suppress(KeyboardInterrupt):
                 asyncio.run(_show(local, console, [worker, web], started, options))
             console.print("stopping …")
@@ -108,12 +108,16 @@ def run(
 
 
 class DemoOptions(Struct, frozen=True):
-    """Replay ``weeks`` of past sessions, then ``sessions`` at a time, for ``seconds``."""
+    """Replay ``weeks`` of past sessions, then ``sessions`` at a time, for ``seconds``.
+
+    ``history``: log of the process that writes synthetic history; None: none is written.
+    """
 
     speed: float
     sessions: int
     weeks: int
     seconds: float | None
+    history: Path | None
 
 
 def prepare(settings: Settings) -> None:
@@ -131,7 +135,7 @@ def _console_settings(settings: Settings) -> Settings:
 
 def _accounts(settings: Settings) -> Accounts:
     accounts = Accounts("supervisor", "counsellor", secrets.token_urlsafe(9))
-    speaker = sample_counsellor(COUNSELLORS_TEAM, 0)
+    speaker = sample_counsellor(DEMO_TEAM, 0)
     for name, role, speaks_as in (
         (accounts.supervisor, PersonRole.SUPERVISOR, None),
         (accounts.counsellor, PersonRole.COUNSELLOR, speaker),
@@ -175,11 +179,16 @@ async def _show(
     started: float,
     options: DemoOptions,
 ) -> None:
+    ready = asyncio.create_task(_report_ready(settings, console, started))
     tasks: list[asyncio.Task[None]] = [
         asyncio.create_task(watch.show(settings, console, from_start=True)),
         asyncio.create_task(_wait_for_exit(children)),
-        asyncio.create_task(_report_ready(settings, console, started)),
+        ready,
     ]
+    if options.history is not None:
+        tasks.append(
+            asyncio.create_task(_add_history(settings, console, started, ready, options.history))
+        )
     sending = asyncio.create_task(_replay(settings, options))
     try:
         done, _ = await asyncio.wait(
@@ -202,6 +211,28 @@ async def _replay(settings: Settings, options: DemoOptions) -> None:
         await replay.send(settings, replay.past_sessions(samples, options.weeks, run), speed=0.0)
     events = replay.interleaved_samples(samples, None, options.sessions, options.speed, run)
     await replay.send(settings, events, speed=1.0)
+
+
+async def _add_history(
+    settings: Settings,
+    console: Console,
+    started: float,
+    ready: asyncio.Task[None],
+    log: Path,
+) -> None:
+    """Write synthetic history in a process of its own, after the first score: nothing waits."""
+    await asyncio.wait([ready])
+    with child_process(_console_settings(settings), "history", log) as writing:
+        while writing.poll() is None:
+            await asyncio.sleep(0.2)
+    console.print(
+        f"analytics {settings.external_url}/analytics: half a year of synthetic history after "
+        f"{time.monotonic() - started:.1f} s"
+        if writing.returncode == 0
+        else _log_tail("history", log),
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 async def _wait_for_exit(children: list[subprocess.Popen[bytes]]) -> None:

@@ -17,7 +17,7 @@ class BundleInfo:
     """``before``, ``after``: size of the window; ``enter``: alert threshold of the risk in [0, 1].
 
     ``perceived``: groups of heads shown as one value; others are shown separately. ``heads``: in
-    the order of the manifest.
+    the order of the manifest. ``synthetic``: scores were simulated (``analytics.simulated_store``).
     """
 
     before: int = 0
@@ -25,21 +25,21 @@ class BundleInfo:
     enter: float | None = None
     perceived: tuple[PerceivedGroup, ...] = ()
     heads: tuple[Head, ...] = ()
+    synthetic: bool = False
 
 
 def read(store: Store) -> dict[str, BundleInfo]:
     """All bundles' information, by bundle."""
-    parts = (bundles.c.manifest[name] for name in ("window", "empathy", "perceived", "heads"))
+    names = ("window", "empathy", "perceived", "heads", "synthetic")
+    parts = (bundles.c.manifest[name] for name in names)
     query = sa.select(bundles.c.bundle, *parts)
     with store.reading() as connection:
         return {bundle: _info(*found) for bundle, *found in connection.execute(query)}
 
 
 def synthetic(store: Store) -> frozenset[str]:
-    """Bundles whose scores were simulated (``analytics.simulated_store``), not computed."""
-    query = sa.select(bundles.c.bundle, bundles.c.manifest["synthetic"])
-    with store.reading() as connection:
-        return frozenset(bundle for bundle, made in connection.execute(query) if made)
+    """Bundles whose scores were simulated, not computed."""
+    return frozenset(bundle for bundle, info in read(store).items() if info.synthetic)
 
 
 def heads(store: Store) -> list[Head]:
@@ -65,6 +65,7 @@ def _info(
     empathy: dict[str, Any] | None,
     perceived: dict[str, Any] | None,
     heads: list[dict[str, Any]] | None,
+    synthetic: bool | None,
 ) -> BundleInfo:
     window, empathy = window or {}, empathy or {}
     groups = msgspec.convert(perceived, PerceivedValues).groups if perceived else ()
@@ -74,4 +75,5 @@ def _info(
         empathy.get("enter"),
         tuple(groups),
         _heads(heads),
+        bool(synthetic),
     )

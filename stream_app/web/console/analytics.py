@@ -71,8 +71,8 @@ def page(
         person,
         chosen=chosen,
         figures=drawn,
-        teams=[] if person.team else shown_curves.teams(store),
-        years=[] if person.team else shown_curves.joining_years(store),
+        teams=[] if person.scope.team else shown_curves.teams(store),
+        years=[] if person.scope.team else shown_curves.joining_years(store),
         measures=list(MEASURES),
         all_teams=ALL,
         every=EVERY,
@@ -111,14 +111,15 @@ def _chosen(
 ) -> Chosen:
     if not set(measures or ()) <= set(MEASURES):
         raise HTTPException(404)
-    if person.team is not None and (cohort or team not in ("", person.team)):
-        raise HTTPException(403, "this is outside the own scope")
+    chosen_team = person.chosen_team(team or None)
+    if cohort and person.scope.team is not None:
+        raise HTTPException(403, "cohorts are over all teams, and not all are yours")
     today = datetime.now(UTC).date()
     last = as_day(until) or today
     return Chosen(
         since=as_day(since) or last - timedelta(weeks=WEEKS),
         until=last,
-        team=person.team or team or ALL,
+        team=chosen_team or ALL,
         cohort=cohort,
         measures=tuple(name for name in MEASURES if name in (measures or USUAL)),
     )

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.queries import sessions, turn_levels
+from stream_app.store.queries import bundle_info, sessions, turn_levels
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import Order, SessionFilter
 from stream_app.web import agreement
@@ -94,6 +94,7 @@ def _page(
         disputes=_disputes(services, person, scope),
         agreements=agreement.of_bundle(store, bundle) if bundle else [],
         bundle=bundle,
+        simulated={turn.bundle for turn in found} & bundle_info.synthetic(store),
     )
 
 

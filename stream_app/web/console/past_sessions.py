@@ -145,7 +145,7 @@ def _page(
         next_cursor=found.next_cursor,
         first_page=cursor is None,
         names=services.people.names_of_speakers() if supervises else {},
-        teams=filter_choices.teams(store, scope) if person.team is None else [],
+        teams=filter_choices.teams(store, scope) if scope.team is None else [],
         domains=[each.value for each in Domain],
         counsellors=counsellors.find(store, scope, limit=MOST_COUNSELLORS).items
         if supervises
@@ -155,7 +155,6 @@ def _page(
         outcomes=OUTCOMES,
         views=[(view, _address(view)) for view in saved_views.find(store, person.name)],
         info=bundle_info.read(store),
-        synthetic=bundle_info.synthetic(store),
     )
 
 

@@ -11,12 +11,11 @@ from stream_app.analytics.shown import ALL
 from stream_app.analytics.shown_curves import MonthCell
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
-from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
 from stream_app.web.console.rendering import render
-from stream_app.web.services import ServicesDep
+from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -30,12 +29,12 @@ def teams(
     bundle: Identifier | None = None,
 ) -> Response:
     """Show one month and model at a time: means of different models are not comparable."""
-    store = services.read_store
+    store, team = services.read_store, person.chosen_team(None)
     known = shown_curves.months(store)
     chosen_month = next((each for each in known if str(each) == month), next(iter(known), None))
     bundles = known.get(chosen_month, []) if chosen_month else []
     chosen = bundle if bundle in bundles else next(iter(bundles), None)
-    cells = _cells(services, person, chosen_month, chosen)
+    cells = _cells(services, team, chosen_month, chosen)
     return render(
         request,
         "teams.html",
@@ -54,13 +53,13 @@ def teams(
 
 
 def _cells(
-    services: ServicesDep, person: Person, month: date | None, bundle: str | None
+    services: Services, team: str | None, month: date | None, bundle: str | None
 ) -> dict[tuple[str, str], MonthCell]:
-    """By team and domain; for a supervisor of a team only those of the team."""
+    """By team and domain; ``team``: only this one."""
     if month is None or bundle is None:
         return {}
     found = shown_curves.month_cells(services.read_store, month, bundle, MECHANISMS)
-    return {key: cell for key, cell in found.items() if person.team in (None, cell.team)}
+    return {key: cell for key, cell in found.items() if team in (None, cell.team)}
 
 
 def _totals_last(names: set[str]) -> list[str]:

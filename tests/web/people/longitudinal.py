@@ -72,7 +72,7 @@ def _written() -> dict[str, bytes]:
         schema.create_views(store, "rapport_reader")
         speaker = store.privacy.pseudonym(LINKED)
         for person in (
-            Person("sue", PersonRole.SUPERVISOR),
+            Person("sue", PersonRole.SUPERVISOR, all_teams=True),
             Person("nia", PersonRole.SUPERVISOR, "north"),
             Person("sid", PersonRole.SUPERVISOR, "south"),
             Person(simulated_store.SOMEBODY, PersonRole.SUPERVISOR),

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from stream_app.analytics import rollups
+from stream_app.store.people import People, Person, PersonRole
 from tests.store import batches
-from tests.web.people.longitudinal import Platform, platform
+from tests.web.people.longitudinal import LINKED, Platform, platform
 
 __all__ = ["platform"]
 
@@ -132,3 +133,13 @@ def test_downloads_are_audited_and_nonsense_is_refused(platform: Platform) -> No
         assert client.get(f"/analytics?{query}").status_code in (404, 422), query
     assert client.get("/analytics?to=9999-12-31").status_code == 200
     assert client.get("/teams?month=nonsense&bundle=nonsense").status_code == 200
+
+
+def test_supervisors_without_a_team_see_nothing(platform: Platform) -> None:
+    """Unless their account says that they read all teams."""
+    People(platform.store).add(Person("nobody", PersonRole.SUPERVISOR), None)
+    client = platform.as_("nobody")
+    for path in ("/analytics", "/analytics?team=south", "/analytics/table", "/teams"):
+        assert client.get(path).status_code == 403, path
+    assert "<bdi>" not in client.get("/sessions").text
+    assert client.get(f"/counsellors/{platform.pseudonym(LINKED)}/development").status_code == 404

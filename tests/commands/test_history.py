@@ -1,0 +1,87 @@
+"""The demo's synthetic history: written in bulk, marked, and told by the console's pages."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from stream_app import bootstrap
+from stream_app.analytics import schema, shown_curves
+from stream_app.analytics.shown import ALL
+from stream_app.commands import history
+from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
+from stream_app.settings import Settings
+from stream_app.store import tables
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.queries import alerts, bundle_info, sessions
+from stream_app.store.queries.alerts import AlertFilter, ShownState
+from stream_app.store.queries.scope import ALL_SESSIONS
+from stream_app.store.queries.sessions import SessionFilter
+from tests.store import databases
+from tests.web.people.client import Client
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of a database with the history in it."""
+    file: Path = tmp_path_factory.mktemp("history") / "rapport.db"
+    url = SecretStr(databases.sqlite(file))
+    made = Settings().model_copy(update={"database_url": url})
+    assert history.run(made) > 5000
+    store = bootstrap.store(made)
+    schema.create_views(store, made.database_read_role)
+    store.close()
+    return made
+
+
+def test_it_lasts_half_a_year_and_everything_is_marked(settings: Settings) -> None:
+    store = bootstrap.store(settings)
+    now = datetime.now(UTC)
+    with store.reading() as connection:
+        times = list(connection.scalars(sa.select(tables.sessions.c.started_at)))
+        names = list(connection.scalars(sa.select(tables.sessions.c.session_id)))
+        bundles = set(connection.scalars(sa.select(tables.session_scores.c.bundle)))
+    assert timedelta(days=170) < max(times) - min(times) < timedelta(days=190)
+    assert max(times) <= now
+    assert all(name.startswith("synthetic-") for name in names)
+    assert len(bundles) == 2
+    assert bundles == bundle_info.synthetic(store)
+    store.close()
+
+
+def test_the_curves_show_the_training_and_the_new_model(settings: Settings) -> None:
+    store = bootstrap.store(settings)
+    today = datetime.now(UTC).date()
+    curves = shown_curves.weekly(
+        store, "emotional_reactions", ALL, today - timedelta(days=200), today
+    )
+    assert [curve.bundle for curve in curves] == ["synthetic-1", "synthetic-2"]
+    values = [point.value for point in curves[0].points if point.value is not None]
+    assert len(values) >= 8
+    assert values[-1] > values[0] + 0.1
+    store.close()
+
+
+def test_no_alert_waits_for_anybody(settings: Settings) -> None:
+    store = bootstrap.store(settings)
+    waiting = frozenset({ShownState.FIRING, ShownState.PENDING, ShownState.ACKNOWLEDGED})
+    assert not alerts.find(store, ALL_SESSIONS, AlertFilter(states=waiting)).items
+    resolved = AlertFilter(states=frozenset({ShownState.RESOLVED}))
+    assert alerts.find(store, ALL_SESSIONS, resolved).items
+    store.close()
+
+
+def test_the_demos_counsellor_has_a_development(settings: Settings) -> None:
+    store = bootstrap.store(settings)
+    store.load_privacy(redact=True)
+    speaker = store.privacy.pseudonym(sample_counsellor(DEMO_TEAM, 0))
+    People(store).add(Person("cleo", PersonRole.COUNSELLOR, None, speaker), None)
+    own = SessionFilter(counsellor=speaker)
+    assert len(sessions.find(store, ALL_SESSIONS, own, limit=50).items) > 20
+    page = Client(bootstrap.web(settings), People(store).create_token("cleo", "test"))
+    shown = page.get("/me/development").text
+    assert "<polygon" in shown
+    assert 'class="tag synthetic"' in shown
+    store.close()
