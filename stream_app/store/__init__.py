@@ -31,6 +31,7 @@ __all__ = [
     "secrets",
     "session_keys",
     "sign_in_throttle",
+    "studies",
     "tables",
     "windows",
 ]

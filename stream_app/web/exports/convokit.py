@@ -28,7 +28,7 @@ from stream_app.web.exports.columns import (
     turn_row,
 )
 from stream_app.web.exports.formats import Buffer
-from stream_app.web.exports.paging import cards, turns
+from stream_app.web.exports.paging import cards, for_study, turns
 
 FOLDER: Final = "rapport-corpus"
 IN_MEMORY: Final = 4 * 1024 * 1024
@@ -64,7 +64,12 @@ class _JsonObjectWriter:
 
 
 def corpus(
-    store: Store, person: Person, chosen: SessionFilter, *, with_text: bool
+    store: Store,
+    person: Person,
+    chosen: SessionFilter,
+    *,
+    with_text: bool,
+    study: str | None = None,
 ) -> Iterator[bytes]:
     """Yield the zip in chunks."""
     buffer = Buffer()
@@ -78,7 +83,7 @@ def corpus(
         speakers, conversations = spooled
         archive = stack.enter_context(zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED))
         with archive.open(f"{FOLDER}/utterances.jsonl", "w", force_zip64=True) as sink:
-            audit_detail = "export to ConvoKit" if with_text else None
+            audit_detail = for_study("export to ConvoKit", study) if with_text else None
             for page in cards(store, person, chosen, audit_detail):
                 for card in page:
                     conversations.add(card.session_id, {"meta": _meta_of_session(card)})
