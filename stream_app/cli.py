@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from pydantic import SecretStr, ValidationError
@@ -70,6 +70,10 @@ def _trail() -> None:
 
 accounts = typer.Typer(no_args_is_help=True, help="Manage the accounts of the console and the API.")
 app.add_typer(accounts, name="people")
+approved = typer.Typer(
+    no_args_is_help=True, help="Studies whose accounts may export redacted text."
+)
+app.add_typer(approved, name="studies")
 notifications = typer.Typer(help="Send notifications about alerts.")
 app.add_typer(notifications, name="notify")
 
@@ -324,7 +328,8 @@ ANALYSES = (
     "drift",
     "fairness",
 )
-"""Named here because importing them takes a second."""
+EXPORTS = ("sessions", "turns", "convokit", "ratings", "disputes", "alerts", "rollups")
+"""Both are named here because importing them takes a second."""
 
 
 @app.command()
@@ -409,6 +414,49 @@ def report(
     wanted = Wanted(team, since.date(), until.date(), fewest_days)
     size = command.run(_settings(), wanted, output)
     typer.echo(f"{output}: {size // 1024} KiB")
+
+
+@app.command()
+def export(
+    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.")],
+    file: Annotated[Path, typer.Option("--output", "-o", help="A new file.")],
+    form: Annotated[
+        Literal["csv", "parquet", "jsonl"], typer.Option("--format", help="Of tables.")
+    ] = "csv",
+    since: Annotated[
+        datetime | None, typer.Option("--from", formats=DAY, help="Sessions from this day on.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--to", formats=DAY, help="Sessions before this day.")
+    ] = None,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    rollup: Annotated[
+        str, typer.Option(help="Which roll-up: day, week, month or cohort_month, or …_measure.")
+    ] = "week_measure",
+    study: Annotated[str | None, typer.Option(help="Export text for this approved study.")] = None,
+    account: Annotated[str | None, typer.Option(help="With --study: its account.")] = None,
+) -> None:
+    """Write a table of sessions or of what people said of them; see docs/api.md, Exports."""
+    from stream_app.commands import export as command
+    from stream_app.store.queries.sessions import SessionFilter
+    from stream_app.web.exports.formats import Format
+    from stream_app.web.exports.rollups import RollUp
+
+    if table not in command.TABLES:
+        raise typer.BadParameter(f"known tables: {', '.join(command.TABLES)}")
+    if rollup not in {each.value for each in RollUp}:
+        raise typer.BadParameter(f"known roll-ups: {', '.join(each.value for each in RollUp)}")
+    if (study is None) != (account is None):
+        raise typer.BadParameter("--study and --account belong together")
+    if file.exists():
+        raise typer.BadParameter(f"{file} exists")
+    chosen = SessionFilter(
+        team=team, domain=domain, started_from=_in_utc(since), started_before=_in_utc(until)
+    )
+    whose = command.ForStudy(study, account) if study and account else None
+    size = command.run(_settings(), table, file, chosen, Format(form), RollUp(rollup), whose)
+    typer.echo(f"{file}: {size:,} bytes")
 
 
 def _in_utc(day: datetime | None) -> datetime | None:
@@ -602,21 +650,24 @@ def add_person(
     name: Name,
     role: Annotated[PersonRole, typer.Option(help="Determines the access rights.")],
     team: Annotated[
-        str | None, typer.Option(help="Team of a supervisor, who reads its sessions.")
+        str | None, typer.Option(help="Team of a supervisor or study, who read its sessions.")
     ] = None,
     all_teams: Annotated[
-        bool, typer.Option("--all-teams", help="A supervisor reads the sessions of all teams.")
+        bool, typer.Option("--all-teams", help="The sessions of all teams instead.")
     ] = False,
     speaker: Annotated[
         str | None, typer.Option(help="speaker_id of a counsellor, as in events.")
     ] = None,
 ) -> None:
-    """Create an account; asks for a password. Programs (role ingest) use a token instead."""
+    """Create an account; asks for a password. The roles ingest and study use a token instead."""
     from stream_app.commands import people as command
 
-    if role is PersonRole.INGEST:
-        command.add(_settings(), name, role, team, speaker, None)
-        typer.echo(f"{name} may send events: `rapport people token {name} --label …`")
+    if role in (PersonRole.INGEST, PersonRole.STUDY):
+        command.add(_settings(), name, role, team, speaker, None, all_teams=all_teams)
+        what = "send events" if role is PersonRole.INGEST else "export for a study"
+        typer.echo(f"{name} may {what}: `rapport people token {name} --label …`")
+        if role is PersonRole.STUDY:
+            typer.echo(f"first admit it: `rapport studies admit STUDY {name} --until DATE`")
         return
     password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     command.add(_settings(), name, role, team, speaker, password, all_teams=all_teams)
@@ -695,6 +746,41 @@ def disable_person(name: Name) -> None:
 
     command.disable(_settings(), name)
     typer.echo(f"{name} can no longer sign in")
+
+
+Study = Annotated[str, typer.Argument(help="The id under which the study was approved.")]
+
+
+@approved.command("admit")
+def admit_to_study(
+    study: Study,
+    account: Annotated[str, typer.Argument(help="An account of the role study.")],
+    until: Annotated[
+        datetime, typer.Option(formats=DAY, help="Exports are refused from this day on (UTC).")
+    ],
+) -> None:
+    """Let an account export redacted text for a study; admit it again to change the date."""
+    from stream_app.commands import studies as command
+
+    made = command.admit(_settings(), study, account, until.replace(tzinfo=UTC))
+    typer.echo(f"{account} may export text for {study} before {made.until:%Y-%m-%d}")
+
+
+@approved.command("end")
+def end_study(study: Study) -> None:
+    """Refuse further exports of a study to all its accounts."""
+    from stream_app.commands import studies as command
+
+    typer.echo(f"{study} has ended for {command.end(_settings(), study)} account(s)")
+
+
+@approved.command("list")
+def list_studies() -> None:
+    """List all studies with their accounts and ends."""
+    from stream_app.commands import studies as command
+
+    for each in command.every(_settings()):
+        typer.echo(f"{each.study_id:30} {each.person:30} until {each.until:%Y-%m-%d}")
 
 
 @alert_rules.command("check")

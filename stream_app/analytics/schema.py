@@ -73,6 +73,12 @@ def are_current(store: Store, bundle: Path | None = None) -> bool:
         return bool(made == _digest(wanted(connection, bundle)))
 
 
+def existing_views(store: Store) -> set[str]:
+    """Names of the reporting views in the database."""
+    names = sa.inspect(store.engine).get_view_names()
+    return {name for name in names if name.startswith(PREFIXES)}
+
+
 def wanted(connection: Connection, bundle: Path | None = None) -> list[View]:
     """The views of this release and of the bundles that have scored, and of ``bundle``."""
     query = sa.select(tables.bundles.c.bundle, tables.bundles.c.manifest)

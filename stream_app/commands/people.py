@@ -134,10 +134,11 @@ def disable(settings: Settings, name: str) -> None:
 
 
 def _check_teams(role: PersonRole, team: str | None, all_teams: bool) -> None:
-    if role is PersonRole.SUPERVISOR and all_teams == (team is not None):
-        raise PersonError("a supervisor needs either --team or --all-teams")
-    if all_teams and role is not PersonRole.SUPERVISOR:
-        raise PersonError("--all-teams is for supervisors")
+    of_teams = role in (PersonRole.SUPERVISOR, PersonRole.STUDY)
+    if of_teams and all_teams == (team is not None):
+        raise PersonError(f"the role {role.value} needs either --team or --all-teams")
+    if all_teams and not of_teams:
+        raise PersonError("--all-teams is for supervisors and studies")
 
 
 def _of(team: str | None, all_teams: bool) -> str:

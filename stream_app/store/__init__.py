@@ -37,6 +37,7 @@ __all__ = [
     "secrets",
     "session_keys",
     "sign_in_throttle",
+    "studies",
     "tables",
     "windows",
     "withdrawal",

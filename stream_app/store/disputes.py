@@ -4,6 +4,7 @@ A decision never changes the model's score.
 """
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -187,6 +188,17 @@ def find(
     return _find(store, scope, *conditions, limit=limit)
 
 
+def of_sessions(
+    store: Store, scope: Scope, session_ids: Sequence[str], person: str | None = None
+) -> list[Dispute]:
+    """All disputes about these sessions, ordered by session and time; ``person``: only theirs."""
+    conditions: list[sa.ColumnElement[bool]] = [disputes.c.session_id.in_(session_ids)]
+    if person is not None:
+        conditions.append(disputes.c.person == person)
+    found = _find(store, scope, *conditions, limit=None)
+    return sorted(found, key=lambda each: (each.session_id, each.at, each.dispute_id))
+
+
 def counts(store: Store, bundle: str) -> list[DisputeCount]:
     """By head, how often scores of a bundle were contested; anonymous."""
     table = disputes
@@ -211,7 +223,7 @@ def counts(store: Store, bundle: str) -> list[DisputeCount]:
 
 
 def _find(
-    store: Store, scope: Scope, *conditions: sa.ColumnElement[bool], limit: int = 1
+    store: Store, scope: Scope, *conditions: sa.ColumnElement[bool], limit: int | None = 1
 ) -> list[Dispute]:
     query = (
         sa.select(disputes)

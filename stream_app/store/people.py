@@ -28,7 +28,8 @@ TOKEN_PREFIX = "rapport_"  # noqa: S105  # a prefix, not a token
 class PersonRole(Enum):
     """``counsellor`` reads own sessions, ``supervisor`` a team's; ``analyst``, ``admin``: no text.
 
-    ``ingest``: a program that sends events and cannot read.
+    ``ingest``: a program that sends events and cannot read. ``study``: exports redacted text, and
+    only for an approved study that has not ended (``store.studies``).
     """
 
     COUNSELLOR = "counsellor"
@@ -36,6 +37,7 @@ class PersonRole(Enum):
     ANALYST = "analyst"
     ADMIN = "admin"
     INGEST = "ingest"
+    STUDY = "study"
 
 
 class Right(Enum):
@@ -54,6 +56,7 @@ RIGHTS: Final = {
     PersonRole.ANALYST: frozenset({Right.READ_SCORES}),
     PersonRole.ADMIN: frozenset({Right.READ_SCORES, Right.READ_AUDIT}),
     PersonRole.INGEST: frozenset({Right.SEND_EVENTS}),
+    PersonRole.STUDY: frozenset({Right.READ_SCORES, Right.READ_TEXT}),
 }
 """The rights that a token of each role can have."""
 
@@ -89,9 +92,9 @@ ANY_SESSION = IngestScope()
 class Person:
     """An account. ``speaker``: the pseudonym of a counsellor as a speaker.
 
-    ``all_teams``: a supervisor without a team reads all teams; otherwise none. ``sends`` and
-    ``rights`` belong to the token in use: the sessions it may send events for, and what it may do
-    (None: everything that the role may).
+    ``all_teams``: a supervisor or study without a team reads all teams; otherwise none. ``sends``
+    and ``rights`` belong to the token in use: the sessions it may send events for, and what it may
+    do (None: everything that the role may).
     """
 
     name: str
@@ -117,9 +120,9 @@ class Person:
         match self.role:
             case PersonRole.COUNSELLOR:
                 return Scope(speaker=self.speaker or "")
-            case PersonRole.SUPERVISOR if self.team is not None:
+            case PersonRole.SUPERVISOR | PersonRole.STUDY if self.team is not None:
                 return Scope(team=self.team)
-            case PersonRole.SUPERVISOR if not self.all_teams:
+            case PersonRole.SUPERVISOR | PersonRole.STUDY if not self.all_teams:
                 return NO_SESSIONS
             case PersonRole.INGEST:
                 return NO_SESSIONS

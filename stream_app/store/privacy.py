@@ -30,7 +30,11 @@ class Privacy(Struct, frozen=True):
 
     def redacted(self, text: str) -> str:
         """``text`` with personal details masked, if redaction is on."""
-        return redact(text, self.redactor) if self.redact else text
+        return self.masked(text) if self.redact else text
+
+    def masked(self, text: str) -> str:
+        """``text`` with personal details masked, whether redaction is on or not."""
+        return redact(text, self.redactor)
 
 
 def pseudonym_of(name: str, key: bytes) -> str:

@@ -94,15 +94,23 @@ def of_session(store: Store, person: Person, session_id: str) -> list[Rating]:
     A counsellor gets their own ratings and those of supervisors, except about turns of other
     counsellors in the same session.
     """
+    return of_sessions(store, person, [session_id])
+
+
+def of_sessions(
+    store: Store, person: Person, session_ids: Sequence[str], *, blind: bool = False
+) -> list[Rating]:
+    """Ratings of several sessions, as ``of_session`` returns them; ``blind``: blind ones, too."""
     query = (
         sa.select(ratings)
         .where(
-            ratings.c.session_id == session_id,
-            ratings.c.sample_id.is_(None),
+            ratings.c.session_id.in_(session_ids),
             *person.scope.conditions(ratings.c.session_id),
         )
-        .order_by(ratings.c.at, ratings.c.rating_id)
+        .order_by(ratings.c.session_id, ratings.c.at, ratings.c.rating_id)
     )
+    if not blind:
+        query = query.where(ratings.c.sample_id.is_(None))
     if person.role is PersonRole.COUNSELLOR:
         query = query.where(_visible_to(person))
     with store.reading() as connection:

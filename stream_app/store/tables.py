@@ -387,6 +387,15 @@ saved_views = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
+studies = Table(
+    "studies",
+    metadata,
+    _id("study_id", primary_key=True),
+    Column("person", String(100), primary_key=True),
+    Column("until", UtcDateTime, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
 sign_in_attempts = Table(
     "sign_in_attempts",
     metadata,

@@ -8,6 +8,7 @@ __all__ = [
     "app",
     "auth",
     "connection_timeouts",
+    "exports",
     "health",
     "live_hub",
     "metrics",

@@ -196,3 +196,12 @@ Exporter = Annotated[
     Person,
     Depends(require_role(PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST)),
 ]
+TextExporter = Annotated[
+    Person,
+    Depends(
+        require_role(
+            PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST, PersonRole.STUDY
+        )
+    ),
+]
+"""May export sessions and turns; an account of a study only for that study."""

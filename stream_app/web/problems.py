@@ -19,7 +19,9 @@ from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import OutsideTeam, PersonError
 from stream_app.store.queries.pages import BadCursor
+from stream_app.store.studies import StudyRefused
 from stream_app.web.auth import NotSignedIn
+from stream_app.web.exports.rollups import AllTeamsOnly, ViewsMissing
 from stream_app.web.live_hub import TooManyClients
 
 log = structlog.get_logger(__name__)
@@ -58,6 +60,9 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     BadCursor: (400, "bad-cursor"),
     NoSuchAlert: (404, "not-found"),
     NoSuchMute: (404, "not-found"),
+    StudyRefused: (403, "study-refused"),
+    AllTeamsOnly: (403, "all-teams-only"),
+    ViewsMissing: (409, "views-missing"),
     PersonError: (409, "conflict"),
     OutsideTeam: (403, "forbidden"),
     TooManyClients: (503, "too-many-streams"),

@@ -38,6 +38,7 @@ PERSONS = (
     Person("ana", PersonRole.ANALYST),
     Person("ada", PersonRole.ADMIN),
     Person("pump", PersonRole.INGEST),
+    Person("stu", PersonRole.STUDY, all_teams=True),
 )
 
 

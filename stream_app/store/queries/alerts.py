@@ -102,6 +102,7 @@ class AlertFilter:
     severity: Severity | None = None
     session_id: str | None = None
     team: str | None = None
+    session_ids: tuple[str, ...] | None = None
 
 
 def find(
@@ -144,6 +145,17 @@ def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
     return items[0] if items else None
 
 
+def of_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[AlertRead]:
+    """All alerts of these sessions, ordered by session and time."""
+    episodes = _episodes(scope, AlertFilter(session_ids=tuple(session_ids)))
+    query = sa.select(episodes).order_by(
+        episodes.c.session_id, episodes.c.began_at, episodes.c.episode_id
+    )
+    with store.reading() as connection:
+        found = connection.execute(query).mappings().all()
+        return _read(store, connection, found, datetime.now(UTC))
+
+
 def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     """One row per episode, with its shown state."""
 
@@ -169,6 +181,8 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     ):
         if value is not None:
             machine = machine.where(column == value)
+    if chosen.session_ids is not None:
+        machine = machine.where(alerts.c.session_id.in_(chosen.session_ids))
     if chosen.team is not None:
         machine = machine.where(*Scope(team=chosen.team).conditions(alerts.c.session_id))
     stepped = machine.subquery()

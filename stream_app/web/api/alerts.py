@@ -1,7 +1,7 @@
 """Alerts: list and read them, acknowledge and resolve them, and add notes."""
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Query
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.contracts.scores import Severity
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
-from stream_app.store.people import Person, PersonRole, Right
+from stream_app.store.people import Person, Right
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import ActionKind, AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.pages import Page
@@ -19,8 +19,8 @@ from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note
 from stream_app.web.auth import Member, Supervisor, needs
 from stream_app.web.live_hub import AlertActionMessage
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.visible_alerts import redact_for
 
-HIDDEN_NAME: Final = "withheld"
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 
@@ -151,18 +151,6 @@ def note(
 ) -> AlertRead:
     """Add a note to an alert."""
     return _act(services, person, episode_id, ActionKind.NOTE, None, new.note)
-
-
-def redact_for(person: Person, alert: AlertRead) -> AlertRead:
-    """Remove what this person may not see: only supervisors see notes, analysts see no names."""
-    if person.role is PersonRole.SUPERVISOR and person.reads_transcripts:
-        return alert
-    named = person.role is not PersonRole.ANALYST
-    actions = [
-        replace(action, note=None, person=action.person if named else HIDDEN_NAME)
-        for action in alert.actions
-    ]
-    return replace(alert, actions=actions)
 
 
 def _act(

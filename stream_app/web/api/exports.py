@@ -1,22 +1,28 @@
-"""Exports of sessions, turns or a ConvoKit corpus. Streamed; every export is audited."""
+"""Exports of tables or a ConvoKit corpus. Streamed; every export is audited."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import StreamingResponse
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import audit
+from stream_app.store import audit, studies
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, Right
+from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import SessionFilter
+from stream_app.web.api.analyses import AnalysisReader
 from stream_app.web.api.fields import Identifier, Moment, Team
-from stream_app.web.auth import Exporter, needs
+from stream_app.web.auth import Exporter, TextExporter, needs
 from stream_app.web.exports import convokit, paging
+from stream_app.web.exports.alerts import ALERTS, alert_rows
 from stream_app.web.exports.columns import SESSIONS, Column, turn_columns
 from stream_app.web.exports.files import as_attachment, as_file
 from stream_app.web.exports.formats import MEDIA_TYPES, Format
+from stream_app.web.exports.judgements import RATINGS, dispute_columns, dispute_rows, rating_rows
+from stream_app.web.exports.rollups import RollUp, rollup_columns, rollup_rows
+from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(prefix="/exports", tags=["exports"])
@@ -40,6 +46,26 @@ def _session_filter(
 
 SessionFilterDep = Annotated[SessionFilter, Depends(_session_filter)]
 ChosenFormat = Annotated[Format, Query(alias="format", description="The file's format")]
+
+
+Study = Annotated[
+    Identifier | None,
+    Query(description="The approved study that the export is for; accounts of a study need it"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Whether an export may have text, and the study that it is for."""
+
+    with_text: bool
+    study: str | None
+
+    @property
+    def words(self) -> str:
+        """For the audit trail."""
+        text = " with text" if self.with_text else ""
+        return text if self.study is None else f"{text} for study {self.study}"
 
 
 _OF_HEADS: Final = (
@@ -76,12 +102,14 @@ def _file(
 @needs(Right.READ_SCORES)
 def export_sessions(
     services: ServicesDep,
-    person: Exporter,
+    person: TextExporter,
     chosen: SessionFilterDep,
     wanted: ChosenFormat = Format.CSV,
+    study: Study = None,
 ) -> StreamingResponse:
     """One row per session. In CSV, text that looks like a formula is prefixed with `'`."""
-    _audit(services, person, f"sessions as {wanted.value}")
+    grant = _grant(services, person, study, text=False)
+    _audit(services, person, f"sessions as {wanted.value}{grant.words}")
     pages = paging.session_rows(services.store, person, chosen)
     return as_file(wanted, SESSIONS, pages, "sessions")
 
@@ -94,20 +122,23 @@ def export_sessions(
 @needs(Right.READ_SCORES)
 def export_turns(
     services: ServicesDep,
-    person: Exporter,
+    person: TextExporter,
     chosen: SessionFilterDep,
     wanted: ChosenFormat = Format.CSV,
     text: Annotated[
         bool, Query(description="Include the redacted text; every session read is audited")
     ] = False,
+    study: Study = None,
 ) -> StreamingResponse:
     """One row per turn, with scores of the bundle that last scored the session."""
-    with_text = _with_text(person, text)
+    grant = _grant(services, person, study, text=text)
     restricted = services.settings.restrictions.everywhere
     heads = bundle_info.heads(services.store)
-    columns = turn_columns(heads, with_text=with_text, restricted=restricted)
-    _audit(services, person, f"turns as {wanted.value}{' with text' if with_text else ''}")
-    pages = paging.turn_rows(services.store, person, chosen, with_text=with_text)
+    columns = turn_columns(heads, with_text=grant.with_text, restricted=restricted)
+    _audit(services, person, f"turns as {wanted.value}{grant.words}")
+    pages = paging.turn_rows(
+        services.store, person, chosen, with_text=grant.with_text, study=grant.study
+    )
     return as_file(wanted, columns, pages, "turns")
 
 
@@ -115,27 +146,118 @@ def export_turns(
 @needs(Right.READ_SCORES)
 def export_convokit(
     services: ServicesDep,
-    person: Exporter,
+    person: TextExporter,
     chosen: SessionFilterDep,
     text: Annotated[
         bool | None,
         Query(description="Include the redacted text; default: if your role may read it"),
     ] = None,
+    study: Study = None,
 ) -> StreamingResponse:
     """A ConvoKit corpus folder as a zip; with text, `rapport score FOLDER` can read it."""
-    with_text = _with_text(person, person.reads_transcripts if text is None else text)
-    _audit(services, person, f"ConvoKit{' with text' if with_text else ''}")
-    restricted = services.settings.restrictions.everywhere
+    wanted = person.reads_transcripts if text is None else text
+    grant = _grant(services, person, study, text=wanted)
+    _audit(services, person, f"ConvoKit{grant.words}")
     pieces = convokit.corpus(
-        services.store, person, chosen, with_text=with_text, restricted=restricted
+        services.store,
+        person,
+        chosen,
+        with_text=grant.with_text,
+        study=grant.study,
+        restricted=services.settings.restrictions.everywhere,
     )
     return as_attachment(pieces, "application/zip", f"{convokit.FOLDER}.zip")
 
 
-def _with_text(person: Person, asked: bool) -> bool:
-    if asked and not person.reads_transcripts:
+@router.get(
+    "/ratings",
+    response_class=StreamingResponse,
+    responses=_file(list(MEDIA_TYPES.values()), RATINGS),
+)
+@needs(Right.READ_SCORES)
+def export_ratings(
+    services: ServicesDep,
+    person: Exporter,
+    chosen: SessionFilterDep,
+    wanted: ChosenFormat = Format.CSV,
+) -> StreamingResponse:
+    """One row per rating of a turn or session. Only analysts get blind ratings."""
+    _audit(services, person, f"ratings as {wanted.value}")
+    return as_file(wanted, RATINGS, rating_rows(services.store, person, chosen), "ratings")
+
+
+@router.get(
+    "/disputes",
+    response_class=StreamingResponse,
+    responses=_file(list(MEDIA_TYPES.values()), dispute_columns(with_words=True)),
+)
+@needs(Right.READ_SCORES)
+def export_disputes(
+    services: ServicesDep,
+    person: Exporter,
+    chosen: SessionFilterDep,
+    wanted: ChosenFormat = Format.CSV,
+) -> StreamingResponse:
+    """One row per dispute, with its answer. Counsellors get their own."""
+    _audit(services, person, f"disputes as {wanted.value}")
+    columns = dispute_columns(with_words=person.reads_transcripts)
+    return as_file(wanted, columns, dispute_rows(services.store, person, chosen), "disputes")
+
+
+@router.get(
+    "/alerts",
+    response_class=StreamingResponse,
+    responses=_file(list(MEDIA_TYPES.values()), ALERTS),
+)
+@needs(Right.READ_SCORES)
+def export_alerts(
+    services: ServicesDep,
+    person: Exporter,
+    chosen: SessionFilterDep,
+    wanted: ChosenFormat = Format.CSV,
+) -> StreamingResponse:
+    """One row per alert, with the answers of people."""
+    _audit(services, person, f"alerts as {wanted.value}")
+    return as_file(wanted, ALERTS, alert_rows(services.store, person, chosen), "alerts")
+
+
+@router.get(
+    "/rollups",
+    response_class=StreamingResponse,
+    responses={**_file(list(MEDIA_TYPES.values())), **problem_responses(409)},
+)
+@needs(Right.READ_SCORES)
+def export_rollups(
+    services: ServicesDep,
+    person: AnalysisReader,
+    table: Annotated[
+        RollUp,
+        Query(description="Numbers by period, or means of measures (`…_measure`)"),
+    ] = RollUp.WEEK_MEASURE,
+    wanted: ChosenFormat = Format.CSV,
+) -> StreamingResponse:
+    """A roll-up of finished reporting months, with small cells hidden; see docs/analytics.md.
+
+    A supervisor of a team gets its rows, of roll-ups by team.
+    """
+    pages = rollup_rows(services.store, person, table)
+    _audit(services, person, f"roll-up {table.value} as {wanted.value}")
+    columns = rollup_columns(services.store, table)
+    return as_file(wanted, columns, pages, f"rollup-{table.value}")
+
+
+def _grant(services: Services, person: Person, study: str | None, *, text: bool) -> Grant:
+    """Decide about text; an account of a study exports nothing but for a study in progress.
+
+    Raises:
+        StudyRefused: the account's study has ended, or is another.
+        HTTPException: 403 if the role may not read text.
+    """
+    if text and not person.reads_transcripts:
         raise HTTPException(403, "this role or token may not read transcripts")
-    return asked
+    if person.role is PersonRole.STUDY:
+        return Grant(text, studies.require(services.store, person.name, study).study_id)
+    return Grant(text, None)
 
 
 def _audit(services: Services, person: Person, what: str) -> None:

@@ -17,12 +17,12 @@ from stream_app.store.calibration_samples import (
 )
 from stream_app.store.people import Person, PersonRole, Right
 from stream_app.web import blind_rating, calibration_report
-from stream_app.web.api.alerts import HIDDEN_NAME
 from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.auth import Supervisor, needs, require_role
 from stream_app.web.calibration_report import Report
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
+from stream_app.web.visible_alerts import HIDDEN_NAME
 
 router = APIRouter(prefix="/samples", tags=["samples"])
 SEEDS: Final = 2**31

@@ -9,6 +9,7 @@ from stream_app.web.console import (
     counsellor,
     development,
     disputes,
+    exports,
     feedback,
     inbox,
     own_password,
@@ -39,6 +40,7 @@ PARTS = (
     disputes,
     analytics,
     teams,
+    exports,
 )
 for part in PARTS:
     router.include_router(part.router)

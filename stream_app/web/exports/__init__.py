@@ -1,6 +1,15 @@
-"""Exports of sessions and turns, streamed page by page, as tables or ConvoKit corpora.
+"""Exports, streamed page by page: tables, and ConvoKit corpora of sessions with their turns.
 
 Speakers are numbered within each session, so an export does not link a person's sessions.
 """
 
-__all__ = ["columns", "convokit", "files", "formats", "paging"]
+__all__ = [
+    "alerts",
+    "columns",
+    "convokit",
+    "files",
+    "formats",
+    "judgements",
+    "paging",
+    "rollups",
+]

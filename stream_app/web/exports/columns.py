@@ -27,17 +27,18 @@ _TEXT, _INTEGER, _NUMBER = Kind.TEXT, Kind.INTEGER, Kind.NUMBER
 _BOOLEAN, _TIME, _JSON = Kind.BOOLEAN, Kind.TIME, Kind.JSON
 
 
-def _columns(*rows: tuple[str, Kind, str]) -> list[Column]:
+def columns_of(*rows: tuple[str, Kind, str]) -> list[Column]:
+    """Columns from name, kind and meaning."""
     return [Column(*row) for row in rows]
 
 
-_SESSION_ATTRIBUTES: Final = _columns(
+SESSION_ATTRIBUTES: Final = columns_of(
     ("team", _TEXT, "From the events"),
     ("domain", _TEXT, "counselling, peer-support or customer-service"),
     ("channel", _TEXT, "From the events"),
 )
 SESSIONS: Final = [
-    *_columns(
+    *columns_of(
         ("session_id", _TEXT, "From the events"),
         (
             "bundle",
@@ -46,8 +47,8 @@ SESSIONS: Final = [
         ),
         ("status", _TEXT, "open, idle or closed"),
     ),
-    *_SESSION_ATTRIBUTES,
-    *_columns(
+    *SESSION_ATTRIBUTES,
+    *columns_of(
         ("lang", _TEXT, "BCP 47 tag"),
         ("started_at", _TIME, "Time of the first turn, UTC"),
         ("last_activity_at", _TIME, "Time of the last turn, UTC"),
@@ -85,7 +86,7 @@ SESSIONS: Final = [
             ("share", "0-1, share of turns with a level above 0"),
         )
     ],
-    *_columns(
+    *columns_of(
         (
             "miti_volleys",
             _INTEGER,
@@ -104,9 +105,9 @@ SESSIONS: Final = [
     ),
 ]
 _TEXT_COLUMN: Final = Column(
-    "text", _TEXT, "Redacted text; only for roles that may read transcripts"
+    "text", _TEXT, "Redacted text; only for roles that may read transcripts, and approved studies"
 )
-_BEFORE_TEXT: Final = _columns(
+_BEFORE_TEXT: Final = columns_of(
     ("session_id", _TEXT, "From the events"),
     ("seq", _INTEGER, "Place in the session, from 0"),
     ("turn_id", _TEXT, "From the event"),
@@ -114,18 +115,18 @@ _BEFORE_TEXT: Final = _columns(
     ("role", _TEXT, "client or counsellor"),
     ("occurred_at", _TIME, "UTC"),
 )
-_BEFORE_SCORES: Final = _columns(
+_BEFORE_SCORES: Final = columns_of(
     ("late", _BOOLEAN, "Arrived out of order, too late to be put in order"),
     ("bundle", _TEXT, "The bundle that last scored the session"),
     ("stage", _TEXT, "final, or provisional if there is no final score"),
     ("truncated", _BOOLEAN, "The text was longer than the encoder reads"),
 )
-_TURN_TOTALS: Final = _columns(
+_TURN_TOTALS: Final = columns_of(
     ("empathy_total", _INTEGER, "0-6, sum of the mechanisms' levels"),
     ("confidence", _NUMBER, "0-1, mean top probability of the heads"),
     ("low_empathy_risk", _NUMBER, "0-1, the session's risk after this counsellor turn"),
 )
-_JSON_PARTS: Final = _columns(
+_JSON_PARTS: Final = columns_of(
     ("abstained", _JSON, "Heads whose confidence is too low to use"),
     ("expressed", _JSON, "All expressed heads, with rationale spans [start, end)"),
     ("client", _JSON, "Heads of the client's turns"),
@@ -153,7 +154,7 @@ def turn_columns(
     return [
         *_BEFORE_TEXT,
         *([_TEXT_COLUMN] if with_text else []),
-        *_SESSION_ATTRIBUTES,
+        *SESSION_ATTRIBUTES,
         *_BEFORE_SCORES,
         *(Column(name, _INTEGER, _LEVEL) for name in MECHANISMS),
         *levels,
@@ -167,6 +168,12 @@ def _has_column(head: Head) -> bool:
     """Whether the head has levels and is not a mechanism, which always has a column."""
     of_levels = head.dimension is Dimension.EXPRESSED and head.kind is HeadKind.LEVEL
     return of_levels and head.name not in MECHANISMS
+
+
+def attributes_of(card: SessionCard) -> Row:
+    """The session's id and ``SESSION_ATTRIBUTES``."""
+    names = ("session_id", *(column.name for column in SESSION_ATTRIBUTES))
+    return {name: getattr(card, name) for name in names}
 
 
 def session_row(card: SessionCard) -> Row:

@@ -29,7 +29,7 @@ from stream_app.web.exports.columns import (
     turn_row,
 )
 from stream_app.web.exports.formats import Buffer
-from stream_app.web.exports.paging import cards, turns
+from stream_app.web.exports.paging import cards, for_study, turns
 
 FOLDER: Final = "rapport-corpus"
 IN_MEMORY: Final = 4 * 1024 * 1024
@@ -71,6 +71,7 @@ def corpus(
     *,
     with_text: bool,
     restricted: Outputs = NOTHING,
+    study: str | None = None,
 ) -> Iterator[bytes]:
     """Yield the zip in chunks; ``restricted``: outputs that are left out."""
     buffer = Buffer()
@@ -84,7 +85,7 @@ def corpus(
         speakers, conversations = spooled
         archive = stack.enter_context(zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED))
         with archive.open(f"{FOLDER}/utterances.jsonl", "w", force_zip64=True) as sink:
-            audit_detail = "export to ConvoKit" if with_text else None
+            audit_detail = for_study("export to ConvoKit", study) if with_text else None
             for page in cards(store, person, chosen, audit_detail):
                 for card in page:
                     conversations.add(card.session_id, {"meta": _meta_of_session(card)})

@@ -19,6 +19,7 @@ _ARROW: Final = {
     Kind.INTEGER: pa.int64(),
     Kind.NUMBER: pa.float64(),
     Kind.BOOLEAN: pa.bool_(),
+    Kind.DATE: pa.date32(),
     Kind.TIME: pa.timestamp("us", tz="UTC"),
     Kind.JSON: pa.string(),
 }
@@ -120,7 +121,7 @@ def _cell(column: Column, value: Any) -> Any:
     match column.kind, value:
         case _, None:
             return ""
-        case Kind.TIME, _:
+        case Kind.TIME | Kind.DATE, _:
             return value.isoformat()
         case Kind.BOOLEAN, _:
             return "true" if value else "false"

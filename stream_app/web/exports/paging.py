@@ -6,7 +6,7 @@ from typing import Final
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
+from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import sessions, transcripts
 from stream_app.store.queries.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.queries.transcripts import TurnRead
@@ -36,16 +36,29 @@ def cards(
             return
 
 
+def for_study(what: str, study: str | None) -> str:
+    """What the audit trail says of an export."""
+    return what if study is None else f"{what} for study {study}"
+
+
 def turns(
     store: Store, person: Person, session_id: str, *, with_text: bool
 ) -> Iterator[list[TurnRead]]:
-    """Yield pages of a session's turns."""
+    """Yield pages of a session's turns; for studies, text that was stored unmasked is masked."""
     after = -1
     while found := transcripts.read(
         store, person.scope, session_id, after_seq=after, limit=TURNS_PER_PAGE
     ):
         after = found[-1].seq
-        yield found if with_text else [replace(turn, text=None) for turn in found]
+        yield [
+            replace(turn, text=_text(store, person, turn, with_text=with_text)) for turn in found
+        ]
+
+
+def _text(store: Store, person: Person, turn: TurnRead, *, with_text: bool) -> str | None:
+    if turn.text is None or not with_text:
+        return None
+    return store.privacy.masked(turn.text) if person.role is PersonRole.STUDY else turn.text
 
 
 def session_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterator[Sequence[Row]]:
@@ -55,11 +68,17 @@ def session_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterato
 
 
 def turn_rows(
-    store: Store, person: Person, chosen: SessionFilter, *, with_text: bool
+    store: Store,
+    person: Person,
+    chosen: SessionFilter,
+    *,
+    with_text: bool,
+    study: str | None = None,
 ) -> Iterator[Sequence[Row]]:
     """Yield pages of turn rows; short sessions share a page."""
     rows: list[Row] = []
-    for page in cards(store, person, chosen, "export of turns" if with_text else None):
+    detail = for_study("export of turns", study) if with_text else None
+    for page in cards(store, person, chosen, detail):
         for card in page:
             name = speaker_numbering()
             for found in turns(store, person, card.session_id, with_text=with_text):

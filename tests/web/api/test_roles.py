@@ -1,20 +1,23 @@
 """The status of every route for every role; fails if a route is missing here."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
+from stream_app.store import studies
 from tests.web.server import PERSONS, Web
 
-ROLES = ("supervisor", "counsellor", "analyst", "admin", "ingest")
+ROLES = ("supervisor", "counsellor", "analyst", "admin", "ingest", "study")
 NAMES = {"supervisor": "sue", "counsellor": "cleo", "analyst": "ana", "admin": "ada"}
-NAMES |= {"ingest": "pump"}
-MEMBERS = "yyyy-"
-READERS = "yy---"
-SUPERVISORS = "y----"
-EXPORTERS = "yyy--"
+NAMES |= {"ingest": "pump", "study": "stu"}
+MEMBERS = "yyyy--"
+READERS = "yy----"
+SUPERVISORS = "y-----"
+EXPORTERS = "yyy---"
+STUDIES = "yyy--y"
 TABLE: dict[tuple[str, str], str] = {
     ("get", "/live"): MEMBERS,
     ("get", "/alerts"): MEMBERS,
@@ -41,27 +44,32 @@ TABLE: dict[tuple[str, str], str] = {
     ("post", "/ratings"): READERS,
     ("get", "/ratings"): READERS,
     ("delete", "/ratings/{rating_id}"): READERS,
-    ("post", "/disputes"): "-y---",
+    ("post", "/disputes"): "-y----",
     ("get", "/disputes"): READERS,
     ("post", "/disputes/{dispute_id}/decide"): SUPERVISORS,
-    ("get", "/agreement"): "yyyy-",
-    ("get", "/analyses"): "y-y--",
-    ("get", "/analyses/{question}"): "y-y--",
-    ("get", "/samples"): "y-y--",
+    ("get", "/agreement"): "yyyy--",
+    ("get", "/analyses"): "y-y---",
+    ("get", "/analyses/{question}"): "y-y---",
+    ("get", "/samples"): "y-y---",
     ("post", "/samples"): SUPERVISORS,
-    ("get", "/samples/{sample_id}"): "y-y--",
+    ("get", "/samples/{sample_id}"): "y-y---",
     ("get", "/samples/{sample_id}/turns/{place}"): SUPERVISORS,
     ("post", "/samples/{sample_id}/turns/{place}"): SUPERVISORS,
-    ("get", "/samples/{sample_id}/report"): "y-y--",
-    ("get", "/exports/sessions"): EXPORTERS,
-    ("get", "/exports/turns"): EXPORTERS,
-    ("get", "/exports/convokit"): EXPORTERS,
-    ("post", "/events"): "----y",
+    ("get", "/samples/{sample_id}/report"): "y-y---",
+    ("get", "/exports/sessions"): STUDIES,
+    ("get", "/exports/turns"): STUDIES,
+    ("get", "/exports/convokit"): STUDIES,
+    ("get", "/exports/ratings"): EXPORTERS,
+    ("get", "/exports/disputes"): EXPORTERS,
+    ("get", "/exports/alerts"): EXPORTERS,
+    ("get", "/exports/rollups"): "y-y---",
+    ("post", "/events"): "----y-",
     ("get", "/bundles"): MEMBERS,
     ("get", "/bundles/{bundle}"): MEMBERS,
-    ("get", "/me"): "yyyyy",
-    ("get", "/audit"): "---y-",
+    ("get", "/me"): "yyyyyy",
+    ("get", "/audit"): "---y--",
 }
+STUDY = "S-1"
 PARTS = {"session_id": "north-2", "place": "1"}
 
 
@@ -73,12 +81,19 @@ def clients(web: Web) -> Iterator[dict[str, httpx.Client]]:
         client.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def in_a_study(web: Web) -> None:
+    studies.admit(web.store, STUDY, "stu", datetime.now(UTC) + timedelta(days=1))
+
+
 def head_of(client: httpx.Client, method: str, path: str) -> httpx.Response:
     """Request only the headers, because the live stream is endless."""
     filled = path.format_map(
         {name: PARTS.get(name, "0" * 32) for name in ("place", "session_id")}
         | {name: "0" * 32 for name in path.replace("}", "{").split("{")[1::2] if name not in PARTS}
     )
+    if (method, path) in TABLE and TABLE[method, path] == STUDIES:
+        filled += f"?study={STUDY}"
     body: dict[str, Any] = {"json": {}} if method == "post" else {}
     with client.stream(method.upper(), filled, **body) as response:
         if response.headers["content-type"].startswith("application/problem+json"):

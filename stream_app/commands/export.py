@@ -1,0 +1,125 @@
+"""``rapport export``: writes the API's exports to a file, without names, notes and text.
+
+For text, it acts as an account of an approved study.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from stream_app import bootstrap
+from stream_app.errors import RapportError
+from stream_app.settings import Settings
+from stream_app.store import audit, studies
+from stream_app.store.audit import AuditAction
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.queries import bundle_info
+from stream_app.store.queries.sessions import SessionFilter
+from stream_app.store.repository import Store
+from stream_app.web.exports import convokit, paging
+from stream_app.web.exports.alerts import ALERTS, alert_rows
+from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
+from stream_app.web.exports.formats import Format, encode
+from stream_app.web.exports.judgements import RATINGS, dispute_columns, dispute_rows, rating_rows
+from stream_app.web.exports.rollups import RollUp, rollup_columns, rollup_rows
+
+OPERATOR: Final = Person(audit.COMMAND_LINE, PersonRole.ANALYST)
+TABLES: Final = ("sessions", "turns", "convokit", "ratings", "disputes", "alerts", "rollups")
+WITH_TEXT: Final = ("turns", "convokit")
+
+
+class ExportRefused(RapportError):
+    """The options of an export do not fit together."""
+
+
+class ForStudy(Struct, frozen=True):
+    """The study that text is exported for, and its account."""
+
+    study_id: str
+    account: str
+
+
+def run(
+    settings: Settings,
+    table: str,
+    file: Path,
+    chosen: SessionFilter,
+    form: Format = Format.CSV,
+    rollup: RollUp = RollUp.WEEK_MEASURE,
+    study: ForStudy | None = None,
+) -> int:
+    """Write one export to a new file that only this user may read; returns its size in bytes.
+
+    Raises:
+        ExportRefused: the table cannot have text, or the account does not exist.
+        StudyRefused: the account is not in the study, or the study has ended.
+        ViewsMissing: `rapport db views` has not created the roll-ups' views.
+    """
+    store = bootstrap.store(settings)
+    store.redactor = bootstrap.redactor(settings)
+    store.load_privacy(settings.redact)
+    try:
+        person = OPERATOR if study is None else _of_study(store, table, study)
+        pieces = _pieces(store, person, table, chosen, form, rollup, study)
+        words = "" if study is None else f" with text for study {study.study_id}, {study.account}"
+        audit.record(
+            store, person.name, AuditAction.EXPORT, detail=f"{table} as {form.value}{words}"
+        )
+        return _write(file, pieces)
+    finally:
+        store.close()
+
+
+def _of_study(store: Store, table: str, study: ForStudy) -> Person:
+    if table not in WITH_TEXT:
+        raise ExportRefused(f"only {' and '.join(WITH_TEXT)} have text; leave out --study")
+    account = People(store).find(study.account)
+    if account is None:
+        raise ExportRefused(f"there is no account {study.account}")
+    studies.require(store, account.name, study.study_id)
+    return replace(account, name=audit.COMMAND_LINE)
+
+
+def _pieces(
+    store: Store,
+    person: Person,
+    table: str,
+    chosen: SessionFilter,
+    form: Format,
+    rollup: RollUp,
+    study: ForStudy | None,
+) -> Iterator[bytes]:
+    with_text, study_id = study is not None, study.study_id if study else None
+    pages: Iterator[Sequence[Row]]
+    columns: list[Column]
+    match table:
+        case "convokit":
+            return convokit.corpus(store, person, chosen, with_text=with_text, study=study_id)
+        case "sessions":
+            columns, pages = SESSIONS, paging.session_rows(store, person, chosen)
+        case "turns":
+            columns = turn_columns(bundle_info.heads(store), with_text=with_text)
+            pages = paging.turn_rows(store, person, chosen, with_text=with_text, study=study_id)
+        case "ratings":
+            columns, pages = RATINGS, rating_rows(store, person, chosen)
+        case "disputes":
+            columns = dispute_columns(with_words=False)
+            pages = dispute_rows(store, person, chosen)
+        case "alerts":
+            columns, pages = ALERTS, alert_rows(store, person, chosen)
+        case _:
+            columns, pages = rollup_columns(store, rollup), rollup_rows(store, person, rollup)
+    return encode(form, columns, pages)
+
+
+def _write(file: Path, pieces: Iterator[bytes]) -> int:
+    written = 0
+    opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(opened, "wb") as sink:
+        for piece in pieces:
+            written += sink.write(piece)
+    return written

@@ -1,0 +1,87 @@
+"""Exports alerts with people's answers, one row per alert."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from stream_app.analytics.columns import Kind
+from stream_app.contracts.scores import AlertState
+from stream_app.store.alert_actions import Reason
+from stream_app.store.people import Person
+from stream_app.store.queries import alerts
+from stream_app.store.queries.alerts import ActionKind, AlertRead
+from stream_app.store.queries.sessions import SessionCard, SessionFilter
+from stream_app.store.repository import Store
+from stream_app.web.exports.columns import SESSION_ATTRIBUTES, Row, attributes_of, columns_of
+from stream_app.web.exports.paging import cards
+from stream_app.web.visible_alerts import redact_for
+
+JUDGEMENTS: Final = (Reason.JUSTIFIED, Reason.JUSTIFIED_HANDLED, Reason.FALSE_ALARM)
+"""Reasons that count for a rule's precision."""
+ALERTS: Final = [
+    *columns_of(
+        ("episode_id", Kind.TEXT, "Identifies the alert"),
+        ("session_id", Kind.TEXT, "From the events"),
+    ),
+    *SESSION_ATTRIBUTES,
+    *columns_of(
+        ("bundle", Kind.TEXT, "The bundle that scored the session"),
+        ("rule", Kind.TEXT, "As the file of rules names it"),
+        ("severity", Kind.TEXT, "info, warning or critical"),
+        ("state", Kind.TEXT, "pending, firing, acknowledged, resolved or lapsed"),
+        ("reason", Kind.TEXT, "In words, without text of turns"),
+        ("value", Kind.NUMBER, "What the rule compared when it fired"),
+        ("threshold", Kind.NUMBER, "What it was compared with"),
+        ("began_at", Kind.TIME, "First transition, event time"),
+        ("fired_at", Kind.TIME, "Event time; empty: it never fired"),
+        ("ended_at", Kind.TIME, "Event time at which the rule resolved it"),
+        ("acknowledged_at", Kind.TIME, "First acknowledgement, the service's time"),
+        ("judgement", Kind.TEXT, "The last of justified, justified-handled and false-alarm"),
+        (
+            "answers",
+            Kind.JSON,
+            "Actions of people in order: at, kind, reason, person (not for analysts), "
+            "note (only for supervisors)",
+        ),
+    ),
+]
+
+
+def alert_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterator[Sequence[Row]]:
+    """Yield pages of alerts, as much of them as this person may see."""
+    for page in cards(store, person, chosen):
+        by_id = {card.session_id: card for card in page}
+        found = alerts.of_sessions(store, person.scope, list(by_id))
+        yield [_row(by_id[each.session_id], redact_for(person, each)) for each in found]
+
+
+def _row(card: SessionCard, alert: AlertRead) -> Row:
+    times = {step.state: step.occurred_at for step in reversed(alert.transitions)}
+    acknowledged = [act.at for act in alert.actions if act.kind is ActionKind.ACKNOWLEDGE]
+    judged = {reason.value for reason in JUDGEMENTS}
+    judgements = [act.reason for act in alert.actions if act.reason in judged]
+    return {
+        **attributes_of(card),
+        "episode_id": alert.episode_id,
+        "bundle": alert.bundle,
+        "rule": alert.rule,
+        "severity": alert.severity.value,
+        "state": alert.state.value,
+        "reason": alert.reason,
+        "value": alert.value,
+        "threshold": alert.threshold,
+        "began_at": alert.began_at,
+        "fired_at": times.get(AlertState.FIRING),
+        "ended_at": times.get(AlertState.RESOLVED),
+        "acknowledged_at": min(acknowledged, default=None),
+        "judgement": judgements[-1] if judgements else None,
+        "answers": [
+            {
+                name: value
+                for name, value in msgspec.to_builtins(action).items()
+                if name != "action_id"
+            }
+            for action in alert.actions
+        ],
+    }
