@@ -10,6 +10,7 @@ __all__ = [
     "arrow_rows",
     "attributes",
     "columns",
+    "dialects",
     "extra",
     "fact_reader",
     "frames",

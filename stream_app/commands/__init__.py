@@ -3,6 +3,7 @@
 __all__ = [
     "analyse",
     "archive",
+    "audit",
     "bench",
     "child_processes",
     "consent",
@@ -11,6 +12,7 @@ __all__ = [
     "erase",
     "event_files",
     "export",
+    "history",
     "hold",
     "keys",
     "notify",

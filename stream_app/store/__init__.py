@@ -18,6 +18,7 @@ __all__ = [
     "disputes",
     "encrypting",
     "erasure",
+    "granted_access",
     "holds",
     "interventions",
     "log_positions",

@@ -10,6 +10,7 @@ __all__ = [
     "connection_timeouts",
     "exports",
     "health",
+    "identity_provider",
     "live_hub",
     "metrics",
     "passwords",
