@@ -658,6 +658,9 @@ def add_person(
     speaker: Annotated[
         str | None, typer.Option(help="speaker_id of a counsellor, as in events.")
     ] = None,
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="The person signs in by single sign-on only.")
+    ] = False,
 ) -> None:
     """Create an account; asks for a password. The roles ingest and study use a token instead."""
     from stream_app.commands import people as command
@@ -669,7 +672,9 @@ def add_person(
         if role is PersonRole.STUDY:
             typer.echo(f"first admit it: `rapport studies admit STUDY {name} --until DATE`")
         return
-    password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    password = (
+        None if no_password else typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    )
     command.add(_settings(), name, role, team, speaker, password, all_teams=all_teams)
     typer.echo(f"{name} may sign in as {role.value}")
 

@@ -19,7 +19,7 @@ class InProcessTransport(httpx.BaseTransport):
     """
 
     def __init__(self, app: FastAPI) -> None:
-        self._app = httpx.ASGITransport(_without_streams(app))
+        self._app = httpx.ASGITransport(without_streams(app))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         return asyncio.run(self._ask(request))
@@ -33,7 +33,7 @@ class InProcessTransport(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers.raw, content=body)
 
 
-def _without_streams(app: ASGIApp) -> ASGIApp:
+def without_streams(app: ASGIApp) -> ASGIApp:
     """The same application, but clients of event streams disconnect after the headers."""
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:

@@ -14,11 +14,11 @@ from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentStatu
 from stream_app.errors import BrokerUnavailable
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
+from stream_app.store.people import Person, Right
 from stream_app.store.queries import consents
 from stream_app.store.queries.consents import SessionConsent
 from stream_app.web.api.fields import NO_NUL, Identifier
-from stream_app.web.auth import Supervisor
+from stream_app.web.auth import Supervisor, needs
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
@@ -50,6 +50,7 @@ class NewConsent(BaseModel):
 
 
 @router.get(f"/{SESSION_ID}/consents")
+@needs(Right.READ_SCORES)
 def consents_of_session(
     services: ServicesDep, person: Supervisor, session_id: SessionId
 ) -> SessionConsent:
@@ -58,6 +59,7 @@ def consents_of_session(
 
 
 @router.post(f"/{SESSION_ID}/consents", status_code=202)
+@needs(Right.ACT)
 async def record_consent(
     services: ServicesDep, person: Supervisor, session_id: SessionId, new: NewConsent
 ) -> None:

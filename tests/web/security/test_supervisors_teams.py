@@ -35,6 +35,9 @@ def test_a_supervisor_without_a_team_reads_nothing(as_: As) -> None:
     assert tom.get("/sessions/north-0").status_code == 404
     assert "Your account has no team" in tom.get("/").text
     assert tom.get("/api/v1/exports/sessions", params={"format": "jsonl"}).text == ""
+    assert "north-0" not in tom.get("/sessions").text
+    for path in ("/teams", "/analytics", "/analytics/table", "/analytics?cohort=2026"):
+        assert tom.get(path).status_code == 403, path
 
 
 @pytest.mark.usefixtures("teamless")

@@ -1,0 +1,158 @@
+"""Every route with the roles that may use it, and what it does for data of others."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.store.batches import BUNDLE
+
+ROLES: Final = ("supervisor", "counsellor", "analyst", "admin", "ingest", "study")
+"""The order of the letters in ``Row.roles``."""
+LEVELS: Final = {"emotional_reactions": 1, "interpretations": 0, "explorations": 2}
+SAMPLE: Final = {"title": "t", "bundle": BUNDLE, "size": 5}
+RATING: Final = {"seq": 1, "head": "explorations", "value": 1}
+REASON: Final = {"reason": "justified"}
+CONSENT: Final = {"status": "given"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a route answers.
+
+    Args:
+        roles: a letter per role: ``y`` may use it, ``-`` gets 403.
+        rights: the rights that a token needs; None for pages, which accept no limited token.
+        body: JSON of API routes, a form of pages. ``{session}`` stands for the session.
+        query: the query, likewise.
+        also: statuses beside 2xx and 303 that show that the request was carried out.
+        lists: whether the answer contains the ids of all sessions in the person's scope.
+        team: whether supervisors without a team get 403 instead of nothing.
+        own: whether the object belongs to one person, whatever their scope.
+        public: whether it is open without signing in.
+    """
+
+    roles: str
+    rights: tuple[str, ...] | None = None
+    body: dict[str, Any] | None = None
+    also: frozenset[int] = field(default_factory=frozenset)
+    lists: bool = False
+    team: bool = False
+    own: bool = False
+    public: bool = False
+    query: dict[str, str] = field(default_factory=dict)
+
+
+MEMBERS, READERS, SUPERVISORS, REPORTS = "yyyy--", "yy----", "y-----", "y-y---"
+EXPORTERS, STUDIES, EVERYBODY, COUNSELLORS = "yyy---", "yyy--y", "yyyyyy", "-y----"
+SCORES, TEXT, ACT = ("read-scores",), ("read-text",), ("act",)
+STUDY: Final = "S-1"
+LINES: Final = {"format": "jsonl", "study": STUDY}
+CONFLICT: Final = frozenset({409})
+NO_BROKER: Final = frozenset({503})
+
+API: Final[dict[tuple[str, str], Row]] = {
+    ("get", "/live"): Row(MEMBERS, SCORES),
+    ("get", "/alerts"): Row(MEMBERS, SCORES, lists=True),
+    ("get", "/alerts/precision"): Row(MEMBERS, SCORES),
+    ("get", "/alerts/{episode_id}"): Row(MEMBERS, SCORES),
+    ("post", "/alerts/{episode_id}/acknowledge"): Row(SUPERVISORS, ACT, REASON),
+    ("post", "/alerts/{episode_id}/resolve"): Row(SUPERVISORS, ACT, {}),
+    ("post", "/alerts/{episode_id}/note"): Row(SUPERVISORS, ACT, {"note": "n"}),
+    ("get", "/mutes"): Row(SUPERVISORS, TEXT),
+    ("post", "/mutes"): Row(SUPERVISORS, ACT, {"session_id": "{session}", "minutes": 5}, team=True),
+    ("delete", "/mutes/{mute_id}"): Row(SUPERVISORS, (*ACT, *TEXT)),
+    ("get", "/sessions"): Row(MEMBERS, SCORES, lists=True),
+    ("get", "/sessions/{session_id}"): Row(MEMBERS, SCORES),
+    ("get", "/sessions/{session_id}/turns"): Row(MEMBERS, SCORES),
+    ("get", "/sessions/{session_id}/history"): Row(MEMBERS, SCORES),
+    ("get", "/sessions/{session_id}/feedback"): Row(READERS, TEXT, also=CONFLICT),
+    ("put", "/sessions/{session_id}/readers/{name}"): Row(SUPERVISORS, ACT),
+    ("delete", "/sessions/{session_id}/readers/{name}"): Row(SUPERVISORS, ACT),
+    ("get", "/sessions/{session_id}/consents"): Row(SUPERVISORS, SCORES),
+    ("post", "/sessions/{session_id}/consents"): Row(SUPERVISORS, ACT, CONSENT, NO_BROKER),
+    ("get", "/history"): Row(MEMBERS, SCORES, lists=True),
+    ("get", "/speakers"): Row(READERS, SCORES),
+    ("get", "/speakers/{speaker}"): Row(READERS, SCORES),
+    ("post", "/ratings"): Row(READERS, ACT, {**RATING, "session_id": "{session}"}),
+    ("get", "/ratings"): Row(READERS, SCORES, query={"session": "{session}"}),
+    ("delete", "/ratings/{rating_id}"): Row(READERS, ACT, own=True),
+    ("post", "/disputes"): Row(
+        COUNSELLORS,
+        ACT,
+        {"session_id": "{session}", "seq": 3, "head": "explorations", "note": "n"},
+        CONFLICT,
+    ),
+    ("get", "/disputes"): Row(READERS, TEXT),
+    ("post", "/disputes/{dispute_id}/decide"): Row(
+        SUPERVISORS, (*ACT, *TEXT), {"decision": "upheld", "answer": "a"}, CONFLICT
+    ),
+    ("get", "/agreement"): Row(MEMBERS, SCORES, query={"bundle": BUNDLE}),
+    ("get", "/analyses"): Row(REPORTS, SCORES),
+    ("get", "/analyses/{question}"): Row(REPORTS, SCORES, also=frozenset({404})),
+    ("get", "/samples"): Row(REPORTS, SCORES),
+    ("post", "/samples"): Row(SUPERVISORS, ACT, SAMPLE, team=True),
+    ("get", "/samples/{sample_id}"): Row(REPORTS, SCORES),
+    ("get", "/samples/{sample_id}/turns/{place}"): Row(SUPERVISORS, TEXT),
+    ("post", "/samples/{sample_id}/turns/{place}"): Row(SUPERVISORS, (*ACT, *TEXT), LEVELS),
+    ("get", "/samples/{sample_id}/report"): Row(REPORTS, SCORES, also=CONFLICT),
+    ("get", "/exports/sessions"): Row(STUDIES, SCORES, lists=True, query=LINES),
+    ("get", "/exports/turns"): Row(STUDIES, SCORES, lists=True, query=LINES),
+    ("get", "/exports/convokit"): Row(STUDIES, SCORES, query={"study": STUDY}),
+    ("get", "/exports/ratings"): Row(EXPORTERS, SCORES, query=LINES),
+    ("get", "/exports/disputes"): Row(EXPORTERS, SCORES, query=LINES),
+    ("get", "/exports/alerts"): Row(EXPORTERS, SCORES, query=LINES),
+    ("get", "/exports/rollups"): Row(REPORTS, SCORES, query=LINES, team=True),
+    ("post", "/events"): Row("----y-", ("send-events",), {}, frozenset({422})),
+    ("get", "/bundles"): Row(MEMBERS, SCORES),
+    ("get", "/bundles/{bundle}"): Row(MEMBERS, SCORES),
+    ("get", "/me"): Row(EVERYBODY, ()),
+    ("get", "/audit"): Row("---y--", ("read-audit",), lists=True),
+}
+
+PAGES: Final[dict[tuple[str, str], Row]] = {
+    ("get", "/healthz"): Row(EVERYBODY, public=True),
+    ("get", "/readyz"): Row(EVERYBODY, public=True),
+    ("get", "/sign-in"): Row(EVERYBODY, public=True),
+    ("post", "/sign-in"): Row(EVERYBODY, body={}, also=frozenset({422}), public=True),
+    ("get", "/sign-in/oidc"): Row(EVERYBODY, also=frozenset({404}), public=True),
+    ("get", "/sign-in/oidc/callback"): Row(EVERYBODY, also=frozenset({404}), public=True),
+    ("post", "/sign-out"): Row(EVERYBODY, body={}, public=True),
+    ("post", "/appearance"): Row(EVERYBODY, body={"chosen": "dark"}, public=True),
+    ("get", "/password"): Row(MEMBERS),
+    ("post", "/password"): Row(MEMBERS, body={}, also=frozenset({422})),
+    ("get", "/"): Row(MEMBERS),
+    ("get", "/sessions/{session_id}/card"): Row(MEMBERS, also=frozenset({204})),
+    ("get", "/sessions"): Row(MEMBERS, lists=True),
+    ("post", "/saved-views"): Row(MEMBERS, body={"name": "mine"}),
+    ("post", "/saved-views/delete"): Row(MEMBERS, body={"name": "mine"}),
+    ("get", "/sessions/{session_id}"): Row(READERS),
+    ("get", "/sessions/{session_id}/now"): Row(READERS),
+    ("get", "/sessions/{session_id}/turns/{seq}"): Row(READERS),
+    ("post", "/sessions/{session_id}/readers"): Row(SUPERVISORS, body={"name": "cleo"}),
+    ("post", "/sessions/{session_id}/readers/withdraw"): Row(SUPERVISORS, body={"name": "cleo"}),
+    ("get", "/sessions/{session_id}/feedback"): Row(READERS),
+    ("get", "/alerts"): Row(SUPERVISORS),
+    ("get", "/alerts/{episode_id}"): Row(SUPERVISORS),
+    ("post", "/alerts/{episode_id}/acknowledge"): Row(SUPERVISORS, body=REASON),
+    ("post", "/alerts/{episode_id}/resolve"): Row(SUPERVISORS, body={}),
+    ("post", "/alerts/{episode_id}/note"): Row(SUPERVISORS, body={"note": "n"}),
+    ("post", "/alerts/{episode_id}/mute"): Row(SUPERVISORS, body={"what": "session", "minutes": 5}),
+    ("post", "/alerts/mutes/{mute_id}/end"): Row(SUPERVISORS, body={}),
+    ("get", "/me"): Row(COUNSELLORS, lists=True),
+    ("get", "/me/development"): Row(COUNSELLORS),
+    ("get", "/counsellors/{pseudonym}"): Row(SUPERVISORS),
+    ("get", "/counsellors/{pseudonym}/development"): Row(SUPERVISORS),
+    ("get", "/calibration"): Row(MEMBERS),
+    ("post", "/calibration"): Row(SUPERVISORS, body=SAMPLE, team=True),
+    ("get", "/calibration/{sample_id}"): Row(REPORTS),
+    ("get", "/calibration/{sample_id}/turns/{place}"): Row(SUPERVISORS),
+    ("post", "/calibration/{sample_id}/turns/{place}"): Row(SUPERVISORS, body=LEVELS),
+    ("get", "/disputes"): Row(SUPERVISORS),
+    ("post", "/disputes/{dispute_id}"): Row(
+        SUPERVISORS, body={"decision": "upheld", "answer": "a"}, also=CONFLICT
+    ),
+    ("get", "/analytics"): Row(REPORTS, team=True),
+    ("get", "/analytics/table"): Row(REPORTS, team=True),
+    ("get", "/teams"): Row(REPORTS, team=True),
+    ("get", "/exports"): Row(EXPORTERS),
+    ("get", "/exports/file"): Row(EXPORTERS, query={"table": "sessions"}),
+}
