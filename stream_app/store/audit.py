@@ -1,4 +1,4 @@
-"""The audit trail: who read which transcript, and administrative actions."""
+"""The audit trail: who read what, refused attempts, and administrative actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +34,10 @@ class AuditAction(Enum):
     SIGN_IN_REFUSED = "sign-in refused"
     READ_TRANSCRIPT = "read transcript"
     READ_COUNSELLOR = "read counsellor"
+    READ_SCORES = "read scores"
+    READ_ALERTS = "read alerts"
+    READ_AUDIT = "read audit"
+    REFUSED = "refused"
     ASSIGN = "assign session"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
