@@ -218,6 +218,7 @@ def notifier_group(settings: Settings) -> NotifierGroup:
 def web(settings: Settings) -> "FastAPI":
     """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
+    from stream_app.web.access_log import AccessLog  # noqa: PLC0415
     from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
     from stream_app.web.live_hub import Hub  # noqa: PLC0415
@@ -253,6 +254,7 @@ def web(settings: Settings) -> "FastAPI":
             health=WebHealth(store(settings, connections=1), hub),
             attempts=SignInThrottle(opened),
             identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,
+            accesses=AccessLog(opened),
         )
     )
 

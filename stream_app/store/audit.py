@@ -1,4 +1,4 @@
-"""The audit trail: who read which transcript, and administrative actions."""
+"""The audit trail: who read what, refused attempts, and administrative actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from stream_app.store import audit_chain, audit_subjects, tables
 from stream_app.store.audit_subjects import COUNSELLOR, SESSION
+from stream_app.store.operator import operator
 from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
 from stream_app.store.repository import Store
 from stream_app.store.tables import audit
@@ -20,7 +21,7 @@ _QUERY = (
     .outerjoin(_table, _table.c.subject == audit.c.subject)
     .order_by(audit.c.id.desc())
 )
-COMMAND_LINE = "(command line)"
+COMMAND_LINE = operator()
 """The person of entries written by commands, which run without sign-in."""
 WORKER = "(worker)"
 SINGLE_SIGN_ON = "(single sign-on)"
@@ -34,6 +35,10 @@ class AuditAction(Enum):
     SIGN_IN_REFUSED = "sign-in refused"
     READ_TRANSCRIPT = "read transcript"
     READ_COUNSELLOR = "read counsellor"
+    READ_SCORES = "read scores"
+    READ_ALERTS = "read alerts"
+    READ_AUDIT = "read audit"
+    REFUSED = "refused"
     ASSIGN = "assign session"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"

@@ -52,6 +52,8 @@ def authenticate(
     try:
         services.attempts.begin(name, address)
     except TooManyAttempts as problem:
+        action = AuditAction.SIGN_IN_REFUSED
+        services.accesses.record(name, action, "too many attempts")
         wait = {"Retry-After": str(math.ceil(problem.wait))}
         raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
@@ -101,10 +103,11 @@ def current_person(request: Request, services: ServicesDep) -> Person:
             person = services.people.find(stated)
         elif cookie_token:
             person = services.people.find_by_token(cookie_token, used=_by_hand(request))
-        if person is not None and request.method not in SAFE_METHODS:
-            _check_same_site(request)
+    request.state.person = person  # for the record of refused attempts
     if person is None:
         raise NotSignedIn
+    if scheme.lower() != "bearer" and request.method not in SAFE_METHODS:
+        _check_same_site(request)
     if person.rights is not None:
         _check_rights(request, person.rights)
     return person

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from stream_app.analytics.attributes import AttributesError, NotEnabled
 from stream_app.analytics.extra import AnalyticsMissing
-from stream_app.errors import BrokerUnavailable, RapportError, StoreUnavailable
+from stream_app.errors import BrokerUnavailable, RapportError, StoreError, StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import OutsideTeam, PersonError
 from stream_app.store.queries.pages import BadCursor
@@ -23,6 +23,7 @@ from stream_app.store.studies import StudyRefused
 from stream_app.web.auth import NotSignedIn
 from stream_app.web.exports.rollups import AllTeamsOnly, ViewsMissing
 from stream_app.web.live_hub import TooManyClients
+from stream_app.web.services import Services
 
 log = structlog.get_logger(__name__)
 
@@ -131,10 +132,20 @@ def _invalid(_: Request, problem: Exception) -> Response:
     return problem_response(422, "the request is invalid", errors=faults)
 
 
-def _http(_: Request, problem: Exception) -> Response:
+def _http(request: Request, problem: Exception) -> Response:
     if not isinstance(problem, HTTPException):
         raise problem
+    record_refusal(request, problem.status_code)
     return problem_response(problem.status_code, str(problem.detail), headers=problem.headers)
+
+
+def record_refusal(request: Request, status: int) -> None:
+    """Audit a refused attempt; without a database the refusal itself is still sent."""
+    services: Services = request.app.state.services
+    try:
+        services.accesses.record_refusal(request, status)
+    except StoreError as problem:
+        log.warning("audit.refusal_lost", problem=str(problem))
 
 
 def _not_signed_in(_: Request, __: Exception) -> Response:

@@ -10,6 +10,7 @@ from stream_app.settings import Settings
 from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.store.sign_in_throttle import SignInThrottle
+from stream_app.web.access_log import AccessLog
 from stream_app.web.health import WebHealth
 from stream_app.web.identity_provider import IdentityProvider
 from stream_app.web.live_hub import Hub
@@ -36,6 +37,7 @@ class Services:
     metrics: WebMetrics
     health: WebHealth
     attempts: SignInThrottle
+    accesses: AccessLog
     identity_provider: IdentityProvider | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 

@@ -10,7 +10,7 @@ from stream_app.cli import app
 from stream_app.contracts.events import Consent, ConsentStatus, decode
 from stream_app.core.ports import Message
 from stream_app.errors import BrokerUnavailable, RapportError
-from stream_app.store import tables
+from stream_app.store import audit, tables
 from stream_app.store.holds import HoldError, SessionHeld
 from stream_app.store.repository import Store
 from tests.store import databases, judging
@@ -49,7 +49,7 @@ def test_a_hold_is_added_listed_and_removed(store: Store) -> None:
     assert "already" in failure(HoldError, "hold", "add", "north-0", "--reason", "again")
     assert run("hold", "remove", "north-0").exit_code == 0
     assert run("hold", "list").output == ""
-    assert {row["person"] for row in rows(store, tables.audit)} == {"(command line)"}
+    assert {row["person"] for row in rows(store, tables.audit)} == {audit.COMMAND_LINE}
 
 
 def test_erase_refuses_a_session_on_hold(store: Store) -> None:
@@ -76,8 +76,8 @@ def test_a_consent_record_is_sent_and_audited(
     assert isinstance(event, Consent)
     assert (message.topic, message.key) == ("dialogue.turns", b"north-0")
     assert (event.status, event.version, event.source) == (ConsentStatus.WITHDRAWN, "2", "phone")
-    [entry] = rows(store, tables.audit)
-    assert (entry["action"], entry["session_id"], entry["detail"]) == (
+    [entry] = audit.latest(store)
+    assert (entry.action, entry.session_id, entry.detail) == (
         "record consent",
         "north-0",
         "withdrawn",

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -22,6 +23,8 @@ from tests.store.databases import open_store
 from tests.store.reading import rows
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
+ROOT = Path(__file__).parents[2]
+ROLE = "audit_service"
 READ = AuditAction.READ_TRANSCRIPT
 Opened = Callable[[str], Store]
 
@@ -219,27 +222,32 @@ def test_no_statement_of_the_service_changes_entries(store: Store, statement: st
 def test_a_role_that_does_not_own_the_tables_cannot_disable_the_protection(
     request: pytest.FixtureRequest, opened: Opened
 ) -> None:
+    """The role has the grants of docs/audit.md: it can write entries, and nothing else."""
     server: Server = request.getfixturevalue("server")
     url = databases.postgresql(server)
-    owner = opened(url)
-    with owner.engine.begin() as connection:
-        connection.execute(sa.text("DROP ROLE IF EXISTS audit_service"))
-        connection.execute(sa.text("CREATE ROLE audit_service"))
-        connection.execute(sa.text("GRANT ALL ON ALL TABLES IN SCHEMA public TO audit_service"))
+    owner = prepare(opened(url))
+    block = (ROOT / "docs" / "audit.md").read_text("utf-8").partition("```sql\n")[2]
+    grants = block.partition("```")[0].replace("rapport_service", ROLE).split(";")
+    execute(owner, f"DROP ROLE IF EXISTS {ROLE}", *filter(str.strip, grants))
+    service = opened(sa.make_url(url).set(username=ROLE).render_as_string(hide_password=False))
+    prepare(service)
+    fill(service, 5)
     for statement in (
+        "UPDATE audit SET person = 'x'",
         "DELETE FROM audit",
         "TRUNCATE audit",
         "ALTER TABLE audit DISABLE TRIGGER ALL",
         "DROP FUNCTION audit_refuse_change() CASCADE",
         "DROP TABLE audit",
     ):
-        fill(owner, 1)
         with pytest.raises(StoreError):
-            execute(owner, "SET LOCAL ROLE audit_service", statement)
-    assert verify(owner).entries == 5
-    with owner.engine.begin() as connection:
-        connection.execute(sa.text("DROP OWNED BY audit_service"))
-        connection.execute(sa.text("DROP ROLE audit_service"))
+            execute(service, statement)
+    execute(owner, f"GRANT ALL ON audit TO {ROLE}")
+    with pytest.raises(StoreError, match="the audit trail cannot be changed"):
+        execute(service, "DELETE FROM audit")
+    assert verify(service).entries == 5
+    service.close()
+    execute(owner, f"DROP OWNED BY {ROLE}", f"DROP ROLE {ROLE}")
     owner.close()
     server.drop(url)
 

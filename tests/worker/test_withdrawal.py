@@ -98,7 +98,7 @@ def test_keep_leaves_rows_readable_and_publishes_them(open_prepared: Open) -> No
 def test_erase_destroys_key_and_rows_and_audits_it(open_prepared: Open) -> None:
     store = withdrawn(open_prepared())
     [outbox_id] = apply(store, OnWithdrawal.ERASE)
-    kept = {"audit", "erasures"}
+    kept = {"erasures"}
     left = {
         name
         for name, found in contents(store).items()

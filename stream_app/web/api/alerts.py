@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.contracts.scores import Severity
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, Right
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import ActionKind, AlertFilter, AlertRead, ShownState
@@ -85,6 +86,7 @@ def list_alerts(
     limit: Limit = 50,
 ) -> Page[AlertRead]:
     """Alerts within your access scope, most recent first."""
+    services.accesses.record(person.name, AuditAction.READ_ALERTS, "list of alerts")
     states = frozenset(state) if state else None
     chosen = AlertFilter(states, rule, severity, session, team)
     page = alerts.find(services.store, person.scope, chosen, cursor, limit)
@@ -111,6 +113,7 @@ def one_alert(services: ServicesDep, person: Member, episode_id: EpisodeId) -> A
     found = alerts.one(services.store, person.scope, episode_id)
     if found is None:
         raise HTTPException(404, "no such alert")
+    services.accesses.record(person.name, AuditAction.READ_ALERTS, "alert", found.session_id)
     return redact_for(person, found)
 
 

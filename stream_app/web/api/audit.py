@@ -1,4 +1,4 @@
-"""``GET /audit``: who read which transcripts, and other recorded actions."""
+"""``GET /audit``: who read what, and other recorded actions. Reading it is recorded, too."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ router = APIRouter(tags=["account"])
 @needs(Right.READ_AUDIT)
 def audit_trail(
     services: ServicesDep,
-    person: Admin,  # noqa: ARG001  # checks the role
+    person: Admin,
     session: Annotated[
         Identifier | None, Query(description="Only entries about this session")
     ] = None,
@@ -29,6 +29,7 @@ def audit_trail(
     limit: Limit = 100,
 ) -> Page[AuditEntry]:
     """The audit trail, newest first; for administrators. It contains no transcript text."""
+    services.accesses.record(person.name, AuditAction.READ_AUDIT, "audit trail")
     return audit.find(
         services.store, session_id=session, person=by, action=action, cursor=cursor, limit=limit
     )

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from stream_app.contracts.scores import SessionStatus
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Right
 from stream_app.store.queries import sessions
 from stream_app.store.queries.pages import Page
@@ -50,6 +51,7 @@ def history(
     limit: Limit = 200,
 ) -> Page[SessionPoint]:
     """Sessions by start time, newest first. Values of different bundles are not comparable."""
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "list of sessions")
     chosen = SessionFilter(
         team=team,
         domain=domain,

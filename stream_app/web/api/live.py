@@ -7,8 +7,10 @@ from typing import Annotated, Any, Final
 
 import anyio
 from fastapi import APIRouter, Header, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole, Right
 from stream_app.web.api.fields import Identifier, Team
 from stream_app.web.auth import Member, NotSignedIn, current_person, needs
@@ -81,6 +83,9 @@ async def live(
     state, then connect with `after` = `live_position`.
     """
     services.hub.check_room(person.name)
+    await run_in_threadpool(
+        services.accesses.record, person.name, AuditAction.READ_SCORES, "live stream"
+    )
     subscription = Subscription(
         person.scope,
         team,

@@ -59,6 +59,7 @@ def list_sessions(
     """
     if counsellor is not None and person.role is PersonRole.ANALYST:
         raise HTTPException(403, "analysts may not use pseudonyms")
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "list of sessions")
     chosen = SessionFilter(status, team, domain, channel, counsellor, started_from, started_before)
     page = sessions.find(services.store, person.scope, chosen, order, cursor, limit)
     return Page([redact_for(person, card) for card in page.items], page.next_cursor)
@@ -76,12 +77,14 @@ def turns_of_session(
     """Turns in order, with every score: levels, probabilities, rationale, confidence.
 
     Rationale spans are `[start, end)` in characters of `text`. Roles that may not read transcripts
-    get `text: null`; analysts get the role as `speaker`. Reads with text are audited.
+    get `text: null`; analysts get the role as `speaker`. Every read with text is audited.
     """
     _card(services, person, session_id)
     after = -1 if cursor is None else decode_cursor(TURNS, cursor, [int])[0]
     if person.reads_transcripts:
         audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "api")
+    else:
+        services.accesses.record(person.name, AuditAction.READ_SCORES, "turns", session_id)
     found = transcripts.read(
         services.store, person.scope, session_id, after_seq=after, limit=limit + 1
     )
@@ -105,6 +108,7 @@ def history_of_session(
 ) -> Page[TurnPoint]:
     """Risk and mechanisms after each counsellor turn, for each bundle that scored it."""
     _card(services, person, session_id)
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "history", session_id)
     return history.of_session(services.store, person.scope, session_id, bundle, cursor, limit)
 
 
@@ -112,7 +116,9 @@ def history_of_session(
 @needs(Right.READ_SCORES)
 def one_session(services: ServicesDep, person: Member, session_id: SessionId) -> SessionCard:
     """One session with its current aggregates and its risk after each counsellor turn."""
-    return redact_for(person, _card(services, person, session_id))
+    card = _card(services, person, session_id)
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "session", session_id)
+    return redact_for(person, card)
 
 
 def redact_for(person: Person, card: SessionCard) -> SessionCard:

@@ -16,6 +16,7 @@ from stream_app.store.people import OutsideTeam
 from stream_app.store.queries.pages import BadCursor
 from stream_app.web.auth import NotSignedIn
 from stream_app.web.console.rendering import address_of, render
+from stream_app.web.problems import record_refusal
 from stream_app.web.security import HEADERS
 from stream_app.web.sign_in_queue import RETRY_AFTER_SECONDS, SignInQueueFull
 
@@ -81,6 +82,7 @@ def _to_sign_in(request: Request, _: Exception) -> Response:
 def _http(request: Request, problem: Exception) -> Response:
     if not isinstance(problem, HTTPException):
         raise problem
+    record_refusal(request, problem.status_code)
     with_detail = (HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
     response = error_page(
         request, problem.status_code, problem.detail if problem.status_code in with_detail else ""

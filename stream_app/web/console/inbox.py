@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
@@ -65,6 +66,7 @@ def inbox(
     chosen = next((tab for tab in TABS if tab.name == state), None)
     if chosen is None:
         raise HTTPException(404)
+    services.accesses.record(person.name, AuditAction.READ_ALERTS, "inbox")
     position = services.hub.position
     page = alerts.find(
         services.store, person.scope, AlertFilter(states=chosen.states), cursor, PAGE_SIZE
@@ -88,6 +90,7 @@ def alert_page(
     """Show one alert; notifications link to this page."""
     position = services.hub.position
     alert = _alert(services, person, episode_id)
+    services.accesses.record(person.name, AuditAction.READ_ALERTS, "alert", alert.session_id)
     return render(
         request, "alert_page.html", person, alert=alert, **_page_context(services, person, position)
     )

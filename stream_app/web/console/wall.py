@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from stream_app.contracts.events import MAX_ID_CHARS, Domain
 from stream_app.contracts.scores import SessionStatus
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.queries import alerts, bundle_info, filter_choices, sessions
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
@@ -68,7 +69,8 @@ def wall(
     team: FilterValue = "",
     domain: FilterValue = "",
 ) -> Response:
-    """Show live sessions, most urgent first."""
+    """Show live sessions, most urgent first; its updates are parts of the same audited read."""
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "wall")
     position = services.hub.position
     chosen = sessions.SessionFilter(SessionStatus.OPEN, team or None, domain or None)
     page = sessions.find(services.store, person.scope, chosen, limit=MAX_CARDS)
