@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Table
 
 from stream_app.contracts.events import Role
 from stream_app.store import tables
+from stream_app.store.audit_subjects import COUNSELLOR, SESSION
 from stream_app.store.repository import Store
 from stream_app.store.session_keys import place, unseal_or_none
 
@@ -173,6 +174,12 @@ def _own_turns(table: Table) -> Callable[[Subject, Sequence[str]], Condition]:
     return condition
 
 
+def _audited(kind: str, values: Sequence[str]) -> sa.Select[tuple[str]]:
+    """Subjects of the audit trail that stand for these sessions or counsellors."""
+    table = tables.audit_subjects
+    return sa.select(table.c.subject).where(table.c.kind == kind, table.c.value.in_(values))
+
+
 def _either(*conditions: Callable[[Subject], Condition]) -> Callable[[Subject], Condition]:
     return lambda subject: sa.or_(*(condition(subject) for condition in conditions))
 
@@ -244,12 +251,21 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         "The person's turns in calibration samples", _own_turns(tables.sample_turns)
     ),
     "audit": Included(
-        "Who read or changed the conversations, and what the person did",
-        _in(tables.audit),
+        "Who read or changed what is stored about the person, and what the person did",
+        lambda _, some: tables.audit.c.subject.in_(_audited(SESSION, some)),
         _either(
             _account(tables.audit.c.person),
-            lambda subject: tables.audit.c.detail == f"counsellor {subject.pseudonym}",
+            lambda subject: tables.audit.c.subject.in_(_audited(COUNSELLOR, [subject.pseudonym])),
         ),
+        without=frozenset({"hash"}),
+    ),
+    "audit_subjects": Included(
+        "What the `subject` of an entry in `audit` refers to",
+        lambda _, some: tables.audit_subjects.c.subject.in_(_audited(SESSION, some)),
+        lambda subject: tables.audit_subjects.c.subject.in_(
+            _audited(COUNSELLOR, [subject.pseudonym])
+        ),
+        without=frozenset({"salt"}),
     ),
     "baselines": Included(
         "Means of a counsellor's ended conversations",

@@ -10,7 +10,7 @@ from stream_app.cli import app
 from stream_app.contracts.events import Consent, ConsentStatus, decode
 from stream_app.core.ports import Message
 from stream_app.errors import BrokerUnavailable, RapportError
-from stream_app.store import tables
+from stream_app.store import audit, tables
 from stream_app.store.holds import HoldError, SessionHeld
 from stream_app.store.repository import Store
 from tests.store import databases, judging
@@ -76,12 +76,9 @@ def test_a_consent_record_is_sent_and_audited(
     assert isinstance(event, Consent)
     assert (message.topic, message.key) == ("dialogue.turns", b"north-0")
     assert (event.status, event.version, event.source) == (ConsentStatus.WITHDRAWN, "2", "phone")
-    [entry] = rows(store, tables.audit)
-    assert (entry["action"], entry["session_id"], entry["detail"]) == (
-        "record consent",
-        "north-0",
-        "withdrawn",
-    )
+    [entry] = audit.latest(store)
+    found = entry.action, entry.session_id, entry.detail
+    assert found == ("record consent", "north-0", "withdrawn")
     assert "`$.version`" in failure(
         RapportError, "consent", "record", "s", "--status", "given", "--version", "v" * 60
     )

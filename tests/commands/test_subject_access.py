@@ -11,7 +11,14 @@ from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
 from stream_app.errors import RapportError
-from stream_app.store import alert_actions, disputes, ratings, subject_access, tables
+from stream_app.store import (
+    alert_actions,
+    audit,
+    disputes,
+    ratings,
+    subject_access,
+    tables,
+)
 from stream_app.store.people import PersonRole
 from stream_app.store.queries.alerts import ActionKind
 from stream_app.store.queries.scope import ALL_SESSIONS
@@ -145,7 +152,7 @@ def test_the_export_is_audited_for_each_session_and_readable_only_by_its_owner(
     store: Store, tmp_path: Path
 ) -> None:
     exported(judging.NOOR, tmp_path / "noor.zip")
-    acts = [(e["person"], e["action"], e["session_id"]) for e in rows(store, tables.audit)]
+    acts = [(e.person, e.action, e.session_id) for e in reversed(audit.latest(store))]
     assert acts == [("(command line)", "subject access", f"north-{n}") for n in range(2)]
     assert (tmp_path / "noor.zip").stat().st_mode & 0o777 == 0o600
     again = run("--speaker", judging.NOOR, "-o", str(tmp_path / "noor.zip"))

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stream_app.store import erasure, holds, retention, tables
+from stream_app.store import audit, erasure, holds, retention
 from stream_app.store.holds import HoldError, SessionHeld
 from stream_app.store.repository import Store
 from tests.store import batches
-from tests.store.reading import contents, rows
+from tests.store.reading import contents
 
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -63,8 +63,8 @@ def test_holds_are_audited_and_listed(held: Store) -> None:
     holds.remove(held, "a", "bea")
     assert holds.find(held) == []
     entries = [
-        (entry["person"], entry["action"], entry["session_id"], entry["detail"])
-        for entry in rows(held, tables.audit)
+        (entry.person, entry.action, entry.session_id, entry.detail)
+        for entry in reversed(audit.latest(held))
     ]
     assert entries == [
         ("ada", "legal hold", "a", "added"),
