@@ -302,6 +302,12 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
             _account(tables.saved_views.c.person), _named(tables.saved_views.c.counsellor)
         ),
     ),
+    "studies": Included(
+        "Studies that the person may analyse", by_person=_account(tables.studies.c.person)
+    ),
+    "archived_sessions": Included(
+        "Conversations whose numbers were moved to the archive", _in(tables.archived_sessions)
+    ),
     "holds": LeftOut("legal holds are about a proceeding; its parties decide what is disclosed"),
     "session_states": _NUMBERS,
     "window_turns": _NUMBERS,
