@@ -520,6 +520,19 @@ def doctor() -> None:
     raise typer.Exit(0 if healthy else 1)
 
 
+@app.command("export")
+def export_person(
+    speaker: Annotated[str, typer.Option(help="speaker_id of the person, as in events.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The archive (zip); must not exist.")],
+) -> None:
+    """Write everything that is stored about a person to one archive, for their right of access."""
+    from stream_app.commands import subject_access as command
+
+    for name, rows in command.export(_settings(), speaker, out).most_common():
+        typer.echo(f"{rows:8}  {name}")
+    typer.echo(f"{out} has text: give it to this person only")
+
+
 SessionId = Annotated[str, typer.Argument(help="The session's id, as in its events.")]
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "rules",
     "score",
     "studies",
+    "subject_access",
     "up",
     "watch",
     "web",

@@ -39,6 +39,7 @@ __all__ = [
     "session_keys",
     "sign_in_throttle",
     "studies",
+    "subject_access",
     "tables",
     "windows",
     "withdrawal",

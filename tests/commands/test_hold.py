@@ -77,11 +77,8 @@ def test_a_consent_record_is_sent_and_audited(
     assert (message.topic, message.key) == ("dialogue.turns", b"north-0")
     assert (event.status, event.version, event.source) == (ConsentStatus.WITHDRAWN, "2", "phone")
     [entry] = audit.latest(store)
-    assert (entry.action, entry.session_id, entry.detail) == (
-        "record consent",
-        "north-0",
-        "withdrawn",
-    )
+    found = entry.action, entry.session_id, entry.detail
+    assert found == ("record consent", "north-0", "withdrawn")
     assert "`$.version`" in failure(
         RapportError, "consent", "record", "s", "--status", "given", "--version", "v" * 60
     )

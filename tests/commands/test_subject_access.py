@@ -1,0 +1,183 @@
+"""`rapport export`: everything about one person, nothing about others."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stream_app.cli import app
+from stream_app.errors import RapportError
+from stream_app.store import (
+    alert_actions,
+    audit,
+    disputes,
+    ratings,
+    subject_access,
+    tables,
+)
+from stream_app.store.people import PersonRole
+from stream_app.store.queries.alerts import ActionKind
+from stream_app.store.queries.scope import ALL_SESSIONS
+from stream_app.store.ratings import Judgement
+from stream_app.store.repository import Store
+from stream_app.store.subject_access import DECISIONS, Included, LeftOut
+from tests.store import databases, judging
+from tests.store.batches import consent, prepare, process
+from tests.store.databases import open_store
+from tests.store.reading import SEALED, rows
+
+CLIENT = "client of north-0"
+REFERENCES = {"session_id", "speaker", "counsellor", "person", "alert_id", "decided_by"}
+Archive = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture
+def store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
+) -> Iterator[Store]:
+    url = databases.sqlite(tmp_path / "one.db")
+    monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
+    opened = prepare(open_store(url))
+    judging.fill(opened, 2)
+    yield opened
+    opened.close()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["export", *arguments])
+
+
+def exported(speaker: str, file: Path) -> tuple[Archive, str]:
+    """The archive's tables and its README."""
+    result = run("--speaker", speaker, "-o", str(file))
+    assert result.exit_code == 0, result.exception
+    with zipfile.ZipFile(file) as archive:
+        parts = {
+            name.removeprefix("data/").removesuffix(".json"): json.loads(archive.read(name))
+            for name in archive.namelist()
+            if name.startswith("data/")
+        }
+        return parts, archive.read("README.md").decode()
+
+
+def test_every_table_has_a_decision() -> None:
+    assert DECISIONS.keys() == tables.metadata.tables.keys(), (
+        "decide in stream_app/store/subject_access.py what of a new table belongs to a person"
+    )
+    left_out = {
+        name
+        for name, decision in DECISIONS.items()
+        if isinstance(decision, LeftOut)
+        and REFERENCES.intersection(tables.metadata.tables[name].c.keys())
+    }
+    assert left_out == {"holds", "session_states", "window_turns", "session_keys", "rollup_marks"}
+
+
+def test_every_encrypted_column_of_an_included_table_is_decrypted() -> None:
+    for column, place in SEALED:
+        decision = DECISIONS[column.table.name]
+        if isinstance(decision, Included):
+            assert decision.sealed[column.name] == tuple(place), column
+
+
+def test_a_client_gets_the_whole_conversation_and_no_other_person(
+    store: Store, tmp_path: Path
+) -> None:
+    archive, readme = exported(CLIENT, tmp_path / "client.zip")
+    assert {row["session_id"] for row in archive["sessions"]} == {"north-0"}
+    turns = archive["turns"]
+    assert len(turns) == judging.TURNS
+    assert all("That must have been hard" in turn["text"] for turn in turns)
+    own = store.privacy.pseudonym(CLIENT)
+    assert [turn["speaker"] for turn in turns[:2]] == [own, "another person"]
+    assert {row["seq"] % 2 for row in archive["turn_scores"]} == {0}
+    assert [row["status"] for row in archive["consents"]] == ["given"]
+    assert archive["alerts"]
+    assert archive["people"] == []
+    everything = json.dumps(archive) + readme
+    for other in (judging.NOOR, "client of north-1"):
+        assert store.privacy.pseudonym(other) not in everything
+    assert "north-1" not in everything
+    assert f"| `data/turns.json` | {judging.TURNS} |" in readme
+    assert "`holds`: legal holds" in readme
+
+
+def test_a_counsellor_gets_no_words_of_clients(store: Store, tmp_path: Path) -> None:
+    noor = judging.counsellor(store)
+    sue = judging.supervisor(store)
+    disputes.contest(store, noor, "north-0", 1, "explorations", None, "I asked.")
+    given = [Judgement("north-0", 1, "explorations", 1), Judgement("north-0", None, "rating", 4)]
+    ratings.rate(store, sue.scope, sue.name, given)
+    archive, _ = exported(judging.NOOR, tmp_path / "noor.zip")
+    assert {row["session_id"] for row in archive["sessions"]} == {"north-0", "north-1"}
+    for turn in archive["turns"]:
+        own = turn["speaker"] == store.privacy.pseudonym(judging.NOOR)
+        assert own == (turn["seq"] % 2 == 1)
+        assert (turn["text"] is not None) == own
+    assert [dispute["note"] for dispute in archive["disputes"]] == ["I asked."]
+    assert [dispute["person"] for dispute in archive["disputes"]] == ["noor"]
+    assert {rating["person"] for rating in archive["ratings"]} == {"staff"}
+    [account] = archive["people"]
+    assert account["name"] == "noor"
+    assert "password_hash" not in account
+    assert "sue" not in json.dumps(archive)
+
+
+def test_notes_of_staff_are_decrypted_and_their_names_left_out(
+    store: Store, tmp_path: Path
+) -> None:
+    alert = next(row for row in rows(store, tables.alerts) if row["session_id"] == "north-0")
+    note = "The client was called back."
+    alert_actions.record_action(
+        store, ALL_SESSIONS, alert["episode_id"], ActionKind.NOTE, "sue", note=note
+    )
+    archive, _ = exported(CLIENT, tmp_path / "client.zip")
+    [action] = archive["alert_actions"]
+    assert (action["note"], action["person"]) == (note, "staff")
+
+
+def test_a_hidden_session_is_exported(store: Store, tmp_path: Path) -> None:
+    states = store.load_states(["north-0"], "fake-1-fp32")
+    store.commit(process([consent("withdrawn", session_id="north-0", speaker_id=CLIENT)], states))
+    archive, _ = exported(CLIENT, tmp_path / "client.zip")
+    assert len(archive["turns"]) == judging.TURNS
+    assert {row["status"] for row in archive["consents"]} == {"given", "withdrawn"}
+
+
+def test_the_export_is_audited_for_each_session_and_readable_only_by_its_owner(
+    store: Store, tmp_path: Path
+) -> None:
+    exported(judging.NOOR, tmp_path / "noor.zip")
+    acts = [(e.person, e.action, e.session_id) for e in reversed(audit.latest(store))]
+    assert acts == [("(command line)", "subject access", f"north-{n}") for n in range(2)]
+    assert (tmp_path / "noor.zip").stat().st_mode & 0o777 == 0o600
+    again = run("--speaker", judging.NOOR, "-o", str(tmp_path / "noor.zip"))
+    assert isinstance(again.exception, RapportError)
+    assert "cannot be created" in str(again.exception)
+
+
+def test_an_unknown_speaker_is_an_error_without_the_name(store: Store, tmp_path: Path) -> None:
+    failed = run("--speaker", "joan@example.org", "-o", str(tmp_path / "joan.zip"))
+    assert isinstance(failed.exception, RapportError)
+    assert "check the speaker_id" in str(failed.exception)
+    assert "joan" not in str(failed.exception)
+    assert not (tmp_path / "joan.zip").exists()
+
+
+def test_an_account_without_sessions_has_an_archive(store: Store, tmp_path: Path) -> None:
+    pseudonym = store.privacy.pseudonym("new@example.org")
+    subject = judging.person(store, "new", PersonRole.SUPERVISOR)
+    with store.transaction() as connection:
+        people = tables.people
+        connection.execute(
+            people.update().where(people.c.name == subject.name).values(speaker=pseudonym)
+        )
+    found = subject_access.find_subject(store, "new@example.org")
+    assert found is not None
+    assert found.accounts == ["new"]
+    archive, _ = exported("new@example.org", tmp_path / "new.zip")
+    assert [row["name"] for row in archive["people"]] == ["new"]
