@@ -161,6 +161,7 @@ class Chaos:
         self._wait(self._rested, "no session is open")
         self.wait_until_read()
         self._wait(lambda: self.service.count(tables.outbox) == 0, "the outbox is empty")
+        self.workers.suspend()
         self._print("comparing")
         return self._report(happened)
 
