@@ -34,6 +34,13 @@ def main() -> None:
         default=bundles.DEFAULT_BUNDLE,
         help="a shipped bundle's name or a folder",
     )
+    parser.add_argument(
+        "--turns",
+        type=int,
+        nargs="+",
+        default=(),
+        help="sizes of the part analytics",
+    )
     parser.add_argument("--out", type=Path, help="folder of the JSON files")
     parser.add_argument(
         "--tables", action="store_true", help="measure nothing; regenerate tables and plots"
@@ -56,6 +63,7 @@ def _measure(given: argparse.Namespace, folder: Path) -> None:
         rounds=given.rounds or (2 if given.quick else ROUNDS),
         quick=given.quick,
         kafka=given.kafka,
+        turns=tuple(given.turns),
         say=lambda words: print(f"  {words}", flush=True),
     )
     bundle = bundles.load(options.bundle).manifest.bundle_id

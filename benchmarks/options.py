@@ -13,13 +13,18 @@ T = TypeVar("T")
 
 
 class Options(Struct, frozen=True):
-    """``quick``: smoke-test sizes, whose figures mean nothing."""
+    """Options of a run.
+
+    ``quick``: smoke-test sizes, whose figures mean nothing. ``turns``: sizes of the platforms for
+    the part analytics; empty: the usual ones.
+    """
 
     bundle: Path
     rounds: int
     quick: bool = False
     kafka: bool = False
     cores: int = cores()
+    turns: tuple[int, ...] = ()
     say: Callable[[str], None] = lambda _: None
 
     def size(self, full: T, quick: T) -> T:

@@ -12,6 +12,7 @@ from benchmarks.machine import Machine
 from benchmarks.parts import (
     accelerator,
     alternatives,
+    analytics,
     latency,
     length,
     sessions,
@@ -35,6 +36,7 @@ PARTS: Final[dict[str, ModuleType]] = {
         workers,
         startup,
         accelerator,
+        analytics,
     )
 }
 RESULTS: Final = Path(__file__).with_name("results")

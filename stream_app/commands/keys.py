@@ -12,7 +12,8 @@ from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.keyring import key_id
 from stream_app.settings import Settings
-from stream_app.store import audit, encrypting, pseudonym_key
+from stream_app.store import archived, audit, encrypting, pseudonym_key
+from stream_app.store.archived import ArchiveError
 from stream_app.store.audit import AuditAction
 from stream_app.store.repository import Store
 
@@ -94,9 +95,18 @@ def move(settings: Settings) -> Path | None:
 
 
 def rotate_pseudonyms(settings: Settings) -> int:
-    """Rotate the pseudonym key and replace all pseudonyms; return their number."""
+    """Rotate the pseudonym key and replace all pseudonyms; return their number.
+
+    Raises:
+        ArchiveError: there are archived sessions, whose files would keep the old pseudonyms.
+    """
     store = bootstrap.store(settings)
     try:
+        if count := archived.count(store):
+            raise ArchiveError(
+                f"{count} sessions are archived, and their files would keep the old pseudonyms: "
+                "the pseudonym key cannot be rotated (docs/archive.md)"
+            )
         count = pseudonym_key.rotate(store, store.secrets.pseudonym)
         store.scrub()
         _record(store, f"pseudonym key rotated: {count} pseudonyms replaced")

@@ -1,0 +1,210 @@
+"""Writes a synthetic platform of any size to PostgreSQL, with the rows that ended sessions have.
+
+The server makes the rows itself (INSERT … SELECT over generate_series), because a platform of 10⁷
+turns is too large to be sent row by row. Scores are drawn from a pool of random ones that have all
+heads of a bundle. Texts are purged, as in sessions of this age.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from stream_app.contracts.events import Role
+from stream_app.contracts.scores import MECHANISMS, TOTAL
+from stream_app.core.heads import Dimension, Head, HeadKind
+from stream_app.inference.bundle import Manifest
+from stream_app.store.repository import Store
+
+TURNS_A_SESSION: Final = 20
+MONTHS: Final = 12
+DAYS: Final = 365
+TEAMS: Final = 10
+TURNS_A_COUNSELLOR: Final = 5_000
+POOL: Final = 256
+"""Different scores of each role."""
+ALERT_EVERY: Final = 10
+OPEN_EVERY: Final = 1_000
+SESSIONS_AT_A_TIME: Final = 25_000
+END: Final = datetime(2026, 7, 1, tzinfo=UTC)
+TABLES: Final = (
+    "sessions",
+    "session_speakers",
+    "turns",
+    "turn_scores",
+    "session_scores",
+    "alerts",
+    "outcomes",
+)
+
+
+def write(store: Store, manifest: Manifest, turns: int, say: Callable[[str], None]) -> int:
+    """Fill an empty database that has the newest schema; returns the number of sessions."""
+    sessions = max(1, turns // TURNS_A_SESSION)
+    counsellors = max(20, turns // TURNS_A_COUNSELLOR)
+    numbers = {
+        "turns": TURNS_A_SESSION,
+        "counsellors": counsellors,
+        "teams": TEAMS,
+        "clients": max(1, sessions // 3),
+        "pool": POOL,
+        "alert": ALERT_EVERY,
+        "open": OPEN_EVERY,
+        "first": END - timedelta(days=DAYS),
+        "span": DAYS * 86400.0 / sessions,
+        "bundle": manifest.bundle_id,
+    }
+    with store.transaction() as connection:
+        _register(connection, manifest)
+        _fill_pool(connection, manifest.heads)
+    for begin in range(0, sessions, SESSIONS_AT_A_TIME):
+        end = min(sessions, begin + SESSIONS_AT_A_TIME)
+        with store.transaction() as connection:
+            for statement in _STATEMENTS:
+                part = {**numbers, "begin": begin, "end": end - 1}
+                named = {name: value for name, value in part.items() if f":{name}" in statement}
+                connection.execute(sa.text(statement), named)
+        say(f"{end * TURNS_A_SESSION:,} turns written")
+    with store.transaction() as connection:
+        connection.exec_driver_sql("DROP TABLE score_pool")
+        for table in TABLES:
+            connection.exec_driver_sql(f"ANALYZE {table}")
+    return sessions
+
+
+def _register(connection: Connection, manifest: Manifest) -> None:
+    connection.execute(
+        sa.text(
+            "INSERT INTO bundles (bundle, digest, manifest, first_used_at) "
+            "VALUES (:bundle, '', CAST(:manifest AS jsonb), :at)"
+        ),
+        {
+            "bundle": manifest.bundle_id,
+            "manifest": msgspec.json.encode(manifest).decode(),
+            "at": END - timedelta(days=DAYS),
+        },
+    )
+
+
+def _fill_pool(connection: Connection, heads: Sequence[Head]) -> None:
+    connection.exec_driver_sql(
+        "CREATE TABLE score_pool (role text, n int, levels int[], expressed jsonb, "
+        "perceived jsonb, client jsonb, abstained jsonb, confidence float8, "
+        "PRIMARY KEY (role, n))"
+    )
+    chance = random.Random(1)
+    connection.execute(
+        sa.text(
+            "INSERT INTO score_pool VALUES (:role, :n, :levels, CAST(:expressed AS jsonb), "
+            "CAST(:perceived AS jsonb), CAST(:client AS jsonb), CAST(:abstained AS jsonb), "
+            ":confidence)"
+        ),
+        list(_pool(heads, chance)),
+    )
+
+
+def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str, Any]]:
+    for role in (Role.CLIENT, Role.COUNSELLOR):
+        own = [head for head in heads if role in head.roles]
+        for number in range(POOL):
+            parts: dict[str, dict[str, Any]] = {"expressed": {}, "perceived": {}, "client": {}}
+            levels: list[int | None] = [None, None, None]
+            for head in own:
+                if head.dimension is Dimension.OUTCOME:
+                    continue
+                spread = _spread(chance, len(head.labels))
+                scored: Any = dict(zip(head.labels, spread, strict=True))
+                if head.kind is HeadKind.LEVEL:
+                    level = max(range(len(spread)), key=spread.__getitem__)
+                    scored = {"level": level, "probabilities": spread}
+                    if head.name in MECHANISMS:
+                        levels[MECHANISMS.index(head.name)] = level
+                elif head.dimension is Dimension.PERCEIVED:
+                    scored = spread[-1]
+                parts[head.dimension.value][head.name] = scored
+            if role is Role.COUNSELLOR:
+                parts["expressed"][TOTAL] = sum(level or 0 for level in levels)
+            abstained = [head.name for head in own if chance.random() < 0.03]
+            yield {
+                "role": role.value,
+                "n": number,
+                "levels": levels,
+                "abstained": msgspec.json.encode(abstained).decode(),
+                "confidence": chance.uniform(0.5, 1.0),
+                **{name: msgspec.json.encode(part).decode() for name, part in parts.items()},
+            }
+
+
+def _spread(chance: random.Random, count: int) -> list[float]:
+    weights = [chance.random() ** 2 for _ in range(count)]
+    return [round(weight / sum(weights), 6) for weight in weights]
+
+
+_ROLE: Final = "CASE WHEN t.seq % 2 = 0 THEN 'client' ELSE 'counsellor' END"
+_AT: Final = "CAST(:first AS timestamptz) + make_interval(secs => i * :span)"
+_X: Final = (
+    "FROM (SELECT i, 's' || i AS id, md5('c' || i % :counsellors) AS counsellor, "
+    "md5('k' || i % :clients) AS client, 'team ' || i % :teams AS team, "
+    f"{_AT} AS began, (i * 7919 % 1000) / 1000.0 AS u, (i * 104729 % 997) / 997.0 AS v "
+    "FROM generate_series(CAST(:begin AS bigint), CAST(:end AS bigint)) AS i) AS x"
+)
+_STATEMENTS: Final = (
+    "INSERT INTO sessions (session_id, domain, channel, team, lang, consent, started_at, "
+    "last_activity_at, ended_at, stored_at, withdrawn, hidden) SELECT x.id, "
+    "(ARRAY['counselling', 'peer-support', 'customer-service'])[CAST(1 + x.i % 3 AS integer)], "
+    "(ARRAY['chat', 'mail'])[CAST(1 + x.i % 2 AS integer)], x.team, 'en', true, x.began, "
+    "x.began + interval '20 minutes', "
+    "CASE WHEN x.i % :open <> 0 THEN x.began + interval '20 minutes' END, "
+    f"x.began + interval '20 minutes', false, false {_X}",
+    "INSERT INTO session_speakers (session_id, speaker, role, reads) "
+    f"SELECT x.id, x.counsellor, 'counsellor', true {_X}",
+    "INSERT INTO session_speakers (session_id, speaker, role, reads) "
+    f"SELECT x.id, x.client, 'client', true {_X}",
+    "INSERT INTO turns (session_id, seq, speaker, role, chars, words, occurred_at, late, "
+    f"produced_at, stored_at) SELECT x.id, t.seq, "
+    f"CASE WHEN t.seq % 2 = 0 THEN x.client ELSE x.counsellor END, {_ROLE}, "
+    "20 + (x.i * 7 + t.seq * 13) % 200, 4 + (x.i * 7 + t.seq * 13) % 40, "
+    "x.began + make_interval(secs => t.seq * 60), false, x.began, x.began "
+    f"{_X}, "
+    "generate_series(0, CAST(:turns AS integer) - 1) AS t(seq)",
+    "INSERT INTO turn_scores (session_id, seq, stage, bundle, role, occurred_at, late, truncated, "
+    "emotional_reactions, interpretations, explorations, empathy_total, confidence, "
+    "low_empathy_risk, expressed, perceived, client, abstained) "
+    "SELECT x.id, t.seq, 'final', :bundle, p.role, x.began + make_interval(secs => t.seq * 60), "
+    "false, false, p.levels[1], p.levels[2], p.levels[3], "
+    "p.levels[1] + p.levels[2] + p.levels[3], p.confidence, "
+    "CASE WHEN p.role = 'counsellor' THEN p.confidence / 2 END, "
+    "p.expressed, p.perceived, p.client, p.abstained "
+    f"{_X} "
+    "CROSS JOIN generate_series(0, CAST(:turns AS integer) - 1) AS t(seq) "
+    f"JOIN score_pool AS p ON p.role = {_ROLE} AND p.n = (x.i * 31 + t.seq * 17) % :pool",
+    "INSERT INTO session_scores (session_id, bundle, status, started_at, last_activity_at, turns, "
+    "counsellor_turns, late_turns, withheld_turns, low_empathy_risk, empathy_index, empathy_low, "
+    "empathy_high, answered_share, missed_opportunities, mechanisms, empathy_total_mean, "
+    "talk_share, reflection_to_question, complex_reflection_share, open_question_share) "
+    "SELECT x.id, :bundle, CASE WHEN x.i % :open <> 0 THEN 'closed' ELSE 'open' END, x.began, "
+    "x.began + interval '20 minutes', :turns, :turns / 2, 0, 0, x.u, x.v, x.v - 0.05, x.v + 0.05, "
+    "x.u, '[]', jsonb_build_object("
+    + ", ".join(
+        f"'{name}', jsonb_build_object('mean', {part}, 'recent_mean', {part}, 'share', {part} / 2)"
+        for name, part in zip(MECHANISMS, ("x.u", "x.v", "(x.u + x.v)"), strict=True)
+    )
+    + "), x.u + x.v, 0.5, 1 + x.u, x.v, x.u "
+    f"{_X}",
+    "INSERT INTO alerts (alert_id, episode_id, rule, severity, labels, session_id, bundle, state, "
+    'previous, episode, seq, occurred_at, reason, value, threshold, "values", turns, '
+    "rules_digest) SELECT 'a' || x.i || r.state, 'e' || x.i, "
+    "(ARRAY['low empathy', 'no answer', 'distress'])[CAST(1 + x.i % 3 AS integer)], "
+    "'warning', '{}', x.id, :bundle, "
+    "r.state, 'inactive', 1, 9, x.began + r.after, '', 0.8, 0.7, '{}', '[]', 'synthetic' "
+    f"{_X}, "
+    "(VALUES ('firing', interval '9 minutes'), ('resolved', interval '19 minutes')) "
+    "AS r(state, after) WHERE x.i % :alert = 0",
+    "INSERT INTO outcomes (outcome_id, session_id, seq, kind, value, occurred_at) "
+    "SELECT 'o' || x.i, x.id, NULL, 'rating', 1 + x.i % 5, x.began + interval '21 minutes' "
+    f"{_X}",
+)
