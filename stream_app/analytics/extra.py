@@ -5,7 +5,7 @@ from typing import Final
 
 from stream_app.errors import RapportError
 
-PACKAGES: Final = ("pandas", "scipy", "statsmodels", "plotly", "duckdb", "pyarrow")
+PACKAGES: Final = ("pandas", "scipy", "statsmodels", "duckdb", "pyarrow")
 
 
 class AnalyticsMissing(RapportError):

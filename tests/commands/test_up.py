@@ -89,7 +89,7 @@ def test_a_signal_ends_up_cleanly(
     process = start("--speed", "50", "--weeks", "0")
     await_words(output, "ready: first score")
     children = psutil.Process(process.pid).children()
-    assert len(children) == 3
+    assert len(children) >= 3, "synthetic history may be being written"
     process.send_signal(number)
     assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
     assert "Traceback" not in output.read_text("utf-8")
@@ -114,6 +114,16 @@ def test_a_signal_cancels_and_is_not_raised_in_a_running_task(number: signal.Sig
     with signals_as_interrupt(), pytest.raises(KeyboardInterrupt):
         asyncio.run(showing())
     assert [type(problem) for problem in seen] == [asyncio.CancelledError]
+
+
+@pytest.mark.slow
+def test_up_adds_synthetic_history_after_the_first_score(start, output: Path) -> None:
+    process = start("--speed", "50", "--weeks", "0")
+    await_words(output, "half a year of synthetic history after")
+    text = output.read_text("utf-8")
+    assert text.index("ready: first score") < text.index("half a year of synthetic history")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
 
 
 @pytest.mark.slow

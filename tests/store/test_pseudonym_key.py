@@ -10,9 +10,10 @@ from stream_app.errors import SealingError
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource, as_text
-from stream_app.store import audit, erasure, pseudonym_key, tables
+from stream_app.store import audit, erasure, pseudonym_key, saved_views, tables
 from stream_app.store.audit import AuditAction
 from stream_app.store.repository import Store
+from stream_app.store.saved_views import SavedView
 from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.databases import open_store
@@ -109,6 +110,7 @@ def test_a_rotation_replaces_every_pseudonym_and_keeps_what_belongs_together(
         for scope, key in (("channel", "phone"), ("counsellor", noor)):
             row = {**usual, "scope": scope, "key": key}
             connection.execute(sa.insert(tables.baselines).values(row))
+    saved_views.save(store, "sue", SavedView("hers", "team=north", noor))
     before = {row["speaker"] for row in rows(store, tables.turns)}
     assert erasure.sessions_of(store, judging.NOOR) == ["north-0"]
 
@@ -133,6 +135,7 @@ def test_a_rotation_replaces_every_pseudonym_and_keeps_what_belongs_together(
     assert len(after) == len(before)
     assert not after & before
     assert {row["key"] for row in rows(again, tables.baselines)} == {"phone", new}
+    assert saved_views.find(again, "sue") == [SavedView("hers", "team=north", new)]
     trail = [(entry.session_id, entry.detail) for entry in reversed(audit.latest(again))]
     assert trail == [
         ("south-0", None),

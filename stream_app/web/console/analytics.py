@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
@@ -33,7 +34,8 @@ router = APIRouter(
     prefix="/analytics", default_response_class=HTMLResponse, include_in_schema=False
 )
 WEEKS: Final = 26
-USUAL: Final = ("empathy_index", *MECHANISMS)
+USUAL: Final = (SESSIONS, "empathy_index", *MECHANISMS)
+"""The number of sessions first, because it says how much the others rest on."""
 EVERY: Final = "every"
 """Choice of the cohorts: all of them, one line each."""
 Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
@@ -62,7 +64,7 @@ def page(
     measure: Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))] = None,
 ) -> Response:
     """Show the chosen curves, each with its table."""
-    chosen = _chosen(person, since, until, team, cohort, measure)
+    chosen = _chosen(person, since, until, team, cohort, [SESSIONS, *(measure or USUAL)])
     store = services.read_store
     drawn = list(_figures(services, chosen))
     return render(
@@ -76,7 +78,7 @@ def page(
         measures=list(MEASURES),
         all_teams=ALL,
         every=EVERY,
-        formats=[each.value for each in Format],
+        address=f"/analytics/table?{_query(chosen)}",
         synthetic=bundle_info.synthetic(store),
         fewest_clients=MIN_CLIENTS,
         fewest_counsellors=MIN_COUNSELLORS,
@@ -125,6 +127,13 @@ def _chosen(
     )
 
 
+def _query(chosen: Chosen) -> str:
+    """The choice without measures, as a query string."""
+    team = "" if chosen.team == ALL else chosen.team
+    sent = {"from": chosen.since, "to": chosen.until, "team": team, "cohort": chosen.cohort}
+    return urlencode({name: value for name, value in sent.items() if value})
+
+
 def as_day(text: str) -> date | None:
     """The day, or None if the field is empty.
 
@@ -138,10 +147,9 @@ def as_day(text: str) -> date | None:
 
 
 def _figures(services: Services, chosen: Chosen) -> Iterator[Figure]:
-    """Sessions first, because they say how much the others rest on."""
-    store, names = services.read_store, dict.fromkeys((SESSIONS, *chosen.measures))
+    store = services.read_store
     until = min(chosen.until, date.max - timedelta(days=1)) + timedelta(days=1)
-    for name in names:
+    for name in chosen.measures:
         if chosen.cohort:
             year = None if chosen.cohort == EVERY else int(chosen.cohort)
             curves = shown_curves.cohorts(store, name, chosen.since, until, year)

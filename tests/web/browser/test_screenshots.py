@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from stream_app.analytics import schema
+from stream_app.commands import history
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
 from stream_app.store.queries import alerts
@@ -53,6 +55,16 @@ def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
         web.play_sample(sample, session, ago=timedelta(hours=2))
     _handle_alerts(web)
     web.start_live()
+    return web
+
+
+@pytest.fixture(scope="module")
+def months(new_web: NewWeb) -> ScoredWeb:
+    """With the history of the demo."""
+    web = new_web()
+    history.run(web.settings)
+    schema.create_views(web.store, web.settings.database_read_role)
+    web.start()
     return web
 
 
@@ -99,3 +111,9 @@ def test_screenshots_of_pages(web: ScoredWeb, open_tab: OpenTab, look: str) -> N
     tab.wait_until_live()
     page.locator(".alert summary", has_text="Acknowledge").first.click()
     keep(page, f"inbox-{look}")
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_screenshots_of_months(months: ScoredWeb, open_tab: OpenTab, look: str) -> None:
+    tab = open_tab(months, viewport=SIZE, color_scheme=look, timezone_id="UTC")
+    keep(tab.open("/analytics"), f"analytics-{look}")

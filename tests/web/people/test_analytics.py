@@ -57,6 +57,15 @@ def test_the_table_has_what_the_figures_show(platform: Platform) -> None:
         assert f"{float(row['low']):.3f} to {float(row['high']):.3f}" in page
 
 
+def test_every_figure_has_its_own_download(platform: Platform) -> None:
+    page = platform.as_("sue").get(f"/analytics?{RANGE}&team=south&measure=explorations").text
+    addresses = re.findall(r'href="/analytics/table\?([^"]*)"', page)
+    assert len(addresses) == 2
+    for query, measure in zip(addresses, ("sessions", "explorations"), strict=True):
+        rows = table(platform, "sue", query.replace("&amp;", "&"))
+        assert {(row["measure"], row["group"]) for row in rows} == {(measure, "south")}
+
+
 def test_lines_break_where_the_model_changes(platform: Platform) -> None:
     page = platform.as_("sue").get(f"/analytics?{RANGE}&measure=explorations").text
     figure = page.split("<figure")[2]
