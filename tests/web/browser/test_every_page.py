@@ -23,6 +23,7 @@ PAGES = (
     "/sessions/interview",
     "/alerts?state=firing",
     "/alerts?state=resolved",
+    "/exports",
     "/sign-in",
 )
 WINDOWS = {"wide": {"viewport": WIDE}, "phone": {"viewport": PHONE, "has_touch": True}}
