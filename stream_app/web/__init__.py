@@ -4,6 +4,7 @@ Start at ``app.create``; ``api`` and ``console`` are its two halves.
 """
 
 __all__ = [
+    "access_log",
     "agreement_words",
     "app",
     "auth",
