@@ -27,11 +27,16 @@ RapportError
 ├── InvalidJudgement     the turn lacks the head, or the head lacks the value [store.scored_turns]
 ├── StateConflict        not possible in the current state of the item [store.scored_turns]
 ├── PersonError          an account or token cannot be created or changed [store.people]
+├── OutsideTeam          a supervisor asked for a team that is not theirs [store.people]
+├── StudyRefused         the study does not exist or has ended, or is not theirs [store.studies]
+├── TooManyViews         no more views can be saved [store.saved_views]
 ├── BadCursor            the cursor of a page is not valid [store.queries.pages]
 ├── DeliveryFailed       a notification was not delivered; retry [notifications.notification]
 │   ├── DeliveryRejected the target rejected this notification; it may accept others
 │   └── DeliveryUnconfirmed the notification may have arrived; no answer came
 ├── NotSignedIn          nobody is signed in [web.auth]
+├── ProviderUnavailable  the identity provider does not answer [web.identity_provider]
+├── SignInRefused        single sign-on cannot be completed [web.identity_provider]
 ├── TooManyAttempts      too many wrong passwords [store.sign_in_throttle]
 ├── SignInQueueFull      too many people are signing in at once [web.sign_in_queue]
 ├── TooManyClients       too many live streams are open [web.live_hub]
@@ -41,6 +46,9 @@ RapportError
 ├── AnalyticsMissing     the extra `analytics` is not installed [analytics.extra]
 ├── AttributesError      the file of attributes cannot be used [analytics.attributes]
 ├── NotEnabled           the question needs self-declared attributes [analytics.attributes]
+├── AllTeamsOnly         the roll-up is over all teams, this person reads one [web.exports.rollups]
+├── ViewsMissing         the database has no reporting views [web.exports.rollups]
+├── ExportRefused        the options of an export do not fit together [commands.export]
 ├── InputError           a file cannot be read, or not as events [commands.event_files]
 └── ChildDied            a child process of `rapport up` exited [commands.up]
 """

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from markupsafe import Markup
@@ -37,7 +36,7 @@ COLUMNS: Final = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Figure:
     """``agreement``: sentences about how well people and the models agree on the measure.
 
@@ -59,7 +58,7 @@ class Figure:
         """What the horizontal axis is."""
         return self.curves[0].axis
 
-    @cached_property
+    @property
     def groups(self) -> list[str]:
         """Names of the lines, in the order of their styles."""
         return band_chart.groups(self.curves)

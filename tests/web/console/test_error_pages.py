@@ -1,6 +1,8 @@
 """Every error is shown as a page with the same security headers as other pages."""
 
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -16,8 +18,9 @@ from stream_app.web.security import HEADERS, SecurityHeaders
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     app = FastAPI()
     app.add_middleware(SessionMiddleware, secret_key="k")
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(SecurityHeaders, always_https=False)
     error_pages.add_error_pages(app)
+    app.state.services = SimpleNamespace(accesses=Mock())
 
     @app.get("/breaks")
     def breaks() -> None:
