@@ -1,7 +1,7 @@
 """What each command reveals and records. Commands have no roles: see docs/threat-model.md.
 
-Whoever may read the database and its keys is an operator, for data of every team. So each command
-that changes who reads what, or what is stored about people, is audited, and none prints text.
+An operator can read the database and its keys, and so data of every team. Each command that changes
+who reads what, or what is stored about people, is audited, and none prints text.
 """
 
 import shutil
