@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from stream_app.store.people import PersonRole
 
-
 OF_TEAMS: Final = (PersonRole.SUPERVISOR, PersonRole.STUDY)
 
 
