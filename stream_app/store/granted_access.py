@@ -1,9 +1,13 @@
 """Which access a group of the identity provider grants: role, and team of supervisors."""
 
+from typing import Final
+
 import msgspec
 from msgspec import Struct
 
 from stream_app.store.people import PersonRole
+
+OF_TEAMS: Final = (PersonRole.SUPERVISOR, PersonRole.STUDY)
 
 
 class GrantedAccess(Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,8 +25,8 @@ class GrantedAccess(Struct, frozen=True, forbid_unknown_fields=True):
         """
         if self.role is PersonRole.INGEST:
             raise ValueError("programs (role ingest) send with tokens")
-        if self.all_teams and (self.role is not PersonRole.SUPERVISOR or self.team is not None):
-            raise ValueError("all_teams is for supervisors without a team")
+        if self.all_teams and (self.role not in OF_TEAMS or self.team is not None):
+            raise ValueError("all_teams is for supervisors and studies without a team")
 
 
 AccessByGroup = dict[str, GrantedAccess]

@@ -1,0 +1,175 @@
+"""What each command reveals and records. Commands have no roles: see docs/threat-model.md.
+
+An operator can read the database and its keys, and so data of every team. Each command that changes
+who reads what, or what is stored about people, is audited, and none prints text.
+"""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from stream_app.cli import app
+from stream_app.store import audit
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.repository import Store
+from tests.store import databases, judging
+from tests.store.batches import prepare
+from tests.store.databases import open_store
+
+PASSWORD = "seven grey herons waiting\n" * 2
+TEXT = "That must have been hard"
+OWN, FOREIGN = "north-0", "south-0"
+"""Sessions of different teams: a command treats them alike."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a command does with stored sessions and accounts.
+
+    Args:
+        arguments: to run it with, after its name; None: it is not run here.
+        audited: the action in the audit trail; None: it changes and reveals nothing about people.
+        answers: what it asks for.
+        sessions: whether it names the session that it is about.
+    """
+
+    arguments: tuple[str, ...] | None = None
+    audited: str | None = None
+    answers: str = ""
+    sessions: bool = False
+
+
+SERVICE = Row()
+"""Runs until it is stopped, or works on topics alone."""
+FILES = Row()
+"""Works on files alone."""
+NUMBERS = Row()
+"""Checks, or computes numbers over many sessions; tested elsewhere."""
+NEEDS_STOP = Row()
+"""Needs an older database, or all processes stopped; tests/commands/test_keys.py runs it."""
+ACCOUNT = "change account"
+COMMANDS = {
+    "up": SERVICE,
+    "worker": SERVICE,
+    "web": SERVICE,
+    "broker": SERVICE,
+    "watch": SERVICE,
+    "replay": SERVICE,
+    "bench": SERVICE,
+    "notify": SERVICE,
+    "notify test": SERVICE,
+    "dead-letters count": SERVICE,
+    "dead-letters list": SERVICE,
+    "dead-letters replay": SERVICE,
+    "consent record": SERVICE,
+    "history": SERVICE,
+    "score": FILES,
+    "bundle": FILES,
+    "rules check": FILES,
+    "rules test": FILES,
+    "rules variables": FILES,
+    "keys new": FILES,
+    "config": Row(()),
+    "doctor": NUMBERS,
+    "archive": NUMBERS,
+    "report": NUMBERS,
+    "analyse": NUMBERS,
+    "audit verify": Row(()),
+    "baselines refresh": NUMBERS,
+    "db upgrade": Row(()),
+    "db views": Row(()),
+    "rollups update": Row(()),
+    "rollups rebuild": Row(()),
+    "keys encrypt": Row((), "change keys"),
+    "keys move": NEEDS_STOP,
+    "keys rotate": Row((), "change keys"),
+    "keys rotate-pseudonyms": NEEDS_STOP,
+    "consent list": Row(("{session}",), sessions=True),
+    "hold list": Row(()),
+    "hold add": Row(("{session}", "--reason", "case 7"), "legal hold", sessions=True),
+    "hold remove": Row(("{session}",), "legal hold", sessions=True),
+    "erase": Row(("--session", "{session}", "--yes"), "erase", sessions=True),
+    "export": Row(("--speaker", judging.NOOR, "-o", "{file}"), "subject access"),
+    "people list": Row(()),
+    "people add": Row(("eve", "--role", "admin"), ACCOUNT, PASSWORD),
+    "people team": Row(("sue", "--all-teams"), ACCOUNT),
+    "people password": Row(("sue",), ACCOUNT, PASSWORD),
+    "people token": Row(("sue", "--label", "report"), ACCOUNT),
+    "people revoke": Row(("sue", "--label", "old"), ACCOUNT),
+    "people disable": Row(("sue",), ACCOUNT),
+    "studies admit": Row(("S-2", "stu", "--until", "2100-01-01"), ACCOUNT),
+    "studies end": Row(("S-1",), ACCOUNT),
+    "studies list": Row(()),
+}
+RUN = [
+    pytest.param(name, row, session, id=f"{name} {session}" if row.sessions else name)
+    for name, row in COMMANDS.items()
+    if row.arguments is not None
+    for session in ((OWN, FOREIGN) if row.sessions else (OWN,))
+]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database of two teams and its keys."""
+    folder = tmp_path_factory.mktemp("template")
+    store = prepare(open_store(databases.sqlite(folder / "one.db")))
+    judging.fill(store, 1)
+    judging.supervisor(store)
+    people = People(store)
+    people.add(Person("stu", PersonRole.STUDY, all_teams=True), None)
+    people.create_token("sue", "old")
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def store(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
+) -> Iterator[Store]:
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    url = f"sqlite:///{tmp_path}/one.db"
+    monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
+    opened = open_store(url)
+    yield opened
+    opened.close()
+
+
+def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[str]:
+    inner = getattr(group, "commands", None)
+    if inner is None or getattr(group, "invoke_without_command", False):
+        yield " ".join(path)
+    for name, command in (inner or {}).items():
+        yield from commands(command, (*path, name))
+
+
+def test_the_table_covers_every_command() -> None:
+    assert set(commands(get_command(app))) == COMMANDS.keys()
+
+
+@pytest.mark.parametrize(("name", "row", "session"), RUN)
+def test_commands(store: Store, tmp_path: Path, name: str, row: Row, session: str) -> None:
+    runner = CliRunner()
+    if name == "hold remove":
+        runner.invoke(app, ["hold", "add", session, "--reason", "case 7"])
+    if name == "studies end":
+        runner.invoke(app, ["studies", "admit", "S-1", "stu", "--until", "2100-01-01"])
+    before = len(audit.latest(store))
+    file = tmp_path / "about-noor.zip"
+    assert row.arguments is not None
+    filled = [each.format(session=session, file=file) for each in row.arguments]
+    result = runner.invoke(app, [*name.split(), *filled], input=row.answers)
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert TEXT not in result.output
+    assert PASSWORD.splitlines()[0] not in result.output
+    entries = audit.latest(store)[: len(audit.latest(store)) - before]
+    if row.audited is None:
+        assert entries == []
+    else:
+        assert {entry.action for entry in entries} == {row.audited}
+        assert all(TEXT not in str(entry) for entry in entries)
