@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import yaml
 
 from stream_app import secret_files
@@ -47,13 +48,52 @@ def test_images_are_pinned_and_long_running_services_have_health_checks(
             assert service["deploy"]["resources"]["limits"]["memory"], name
 
 
-def test_passwords_have_no_default(compose: dict[str, Any]) -> None:
-    text = (ROOT / "docker-compose.yml").read_text("utf-8")
-    assert re.search(r"PASSWORD:-", text) is None
-    assert (
-        "${RAPPORT_DB_PASSWORD:?"
-        in compose["services"]["postgres"]["environment"]["POSTGRES_PASSWORD"]
+def test_every_container_is_restricted(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "cap_add" not in service, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert "privileged" not in service, name
+
+
+def test_secrets_come_from_files_that_the_service_is_given(compose: dict[str, Any]) -> None:
+    given: set[str] = set()
+    for name, service in compose["services"].items():
+        secrets = set(service.get("secrets", ()))
+        given |= secrets
+        assert secrets <= compose["secrets"].keys(), name
+        used = set(re.findall(r"/run/secrets[/:](\w+)", json.dumps(service)))
+        assert used <= secrets, name
+        for variable, value in service["environment"].items():
+            if re.search(r"PASSWORD|SECRET|(_KEY)$", variable) and "JAAS" not in variable:
+                assert variable.endswith("_FILE"), (name, variable)
+                assert value.startswith("/run/secrets/"), (name, variable)
+    assert given == compose["secrets"].keys()
+    for name, secret in compose["secrets"].items():
+        assert secret["file"] == f"${{RAPPORT_SECRETS:-./secrets}}/{name.replace('_', '-')}"
+
+
+@pytest.mark.parametrize("password", ["p@ss:w/rd", "100%", "a#b?c=d&e", " blank ", "ü€"])
+def test_any_password_reaches_the_database(
+    compose: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    """The service's own variables, with the secrets in another folder."""
+    for name in ("database_password", "kafka_password"):
+        (tmp_path / name).write_text(f"{password}\n", "utf-8")
+    for name, value in compose["services"]["worker"]["environment"].items():
+        if not value.startswith("${"):
+            monkeypatch.setenv(name, value.replace("/run/secrets", str(tmp_path)))
+    settings = Settings()
+    url = sa.make_url(settings.database)
+    assert (url.host, url.port, url.username, url.password) == (
+        "postgres",
+        5432,
+        "rapport",
+        password,
     )
+    assert settings.kafka_password is not None
+    assert settings.kafka_password.get_secret_value() == password
 
 
 def test_workers_start_after_the_migration(compose: dict[str, Any]) -> None:

@@ -64,6 +64,6 @@ class AccessLog:
         session_id = request.path_params.get("session_id")
         exists = session_id is not None and sessions.one(self._store, ALL_SESSIONS, session_id)
         if status == 403 or (status == 404 and exists):  # HTTP
-            route = getattr(request.scope.get("route"), "path", "")
+            route = getattr(request.scope.get("route"), "path_format", "")
             detail = f"{status} {request.method} {request.scope.get('root_path', '')}{route}"
             self.record(person.name, AuditAction.REFUSED, detail, session_id if exists else None)

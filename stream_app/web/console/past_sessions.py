@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.contracts.events import Domain
 from stream_app.store import saved_views
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import bundle_info, counsellors, filter_choices, sessions
 from stream_app.store.queries.sessions import LOW_RATING, Judged, Order, SessionFilter
@@ -88,6 +89,7 @@ def past_sessions(
     cursor: Annotated[str | None, Query(max_length=2000)] = None,
 ) -> Response:
     """List sessions, newest first."""
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "list of sessions")
     return _page(request, services, person, chosen, cursor)
 
 
