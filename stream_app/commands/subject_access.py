@@ -2,6 +2,7 @@
 
 import zipfile
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import msgspec
 from stream_app import __version__, bootstrap
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
-from stream_app.store import audit, subject_access, tables
+from stream_app.store import archived, audit, subject_access, tables
+from stream_app.store.archived import FACTS, ArchiveError
 from stream_app.store.audit import AuditAction
 from stream_app.store.repository import Store
-from stream_app.store.subject_access import DECISIONS, Included, LeftOut, Subject
+from stream_app.store.subject_access import DECISIONS, Included, LeftOut, Row, Subject
+
+_encoder = msgspec.json.Encoder()
 
 README = """\
 # What is stored about you
@@ -44,6 +48,7 @@ def export(settings: Settings, speaker_id: str, file: Path) -> Counter[str]:
 
     Raises:
         RapportError: nothing is stored about the person, or the file exists.
+        ArchiveError: sessions are archived, and the archive is not configured.
     """
     store = bootstrap.store(settings)
     try:
@@ -54,6 +59,7 @@ def export(settings: Settings, speaker_id: str, file: Path) -> Counter[str]:
                 "nothing is stored about this speaker: check the speaker_id in events "
                 "(the database only contains pseudonyms)"
             )
+        folder = _archive_of(settings, store, subject)
         audit.record_all(
             store,
             audit.COMMAND_LINE,
@@ -65,24 +71,50 @@ def export(settings: Settings, speaker_id: str, file: Path) -> Counter[str]:
         except OSError as problem:
             raise RapportError(f"{file} cannot be created: {problem.strerror}") from None
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            return _write(store, subject, archive)
+            return _write(store, subject, archive, folder)
     finally:
         store.close()
 
 
-def _write(store: Store, subject: Subject, archive: zipfile.ZipFile) -> Counter[str]:
+def _archive_of(settings: Settings, store: Store, subject: Subject) -> Path | None:
+    """The folder with the person's archived sessions; None without any.
+
+    Raises:
+        ArchiveError: it is not configured, or is another database's.
+    """
+    if not archived.count(store, list(subject.sessions)):
+        return None
+    if settings.archive is None:
+        raise ArchiveError(
+            "some of this person's sessions are archived: set RAPPORT_ARCHIVE to the archive's "
+            "folder; nothing was written"
+        )
+    archived.check_owner(store, settings.archive)
+    return settings.archive
+
+
+def _write(
+    store: Store, subject: Subject, archive: zipfile.ZipFile, folder: Path | None
+) -> Counter[str]:
     counts: Counter[str] = Counter()
-    encoder = msgspec.json.Encoder()
-    for table in sorted(tables.metadata.tables.values(), key=lambda each: each.name):
-        if not isinstance(DECISIONS[table.name], Included):
-            continue
-        with archive.open(f"data/{table.name}.json", "w") as sink:
+
+    def add(name: str, rows: Iterable[Row]) -> None:
+        with archive.open(f"data/{name}.json", "w") as sink:
             sink.write(b"[")
-            for row in subject_access.rows_of(store, subject, table):
-                sink.write(b",\n" if counts[table.name] else b"\n")
-                sink.write(encoder.encode(row))
-                counts[table.name] += 1
+            for row in rows:
+                sink.write(b",\n" if counts[name] else b"\n")
+                sink.write(_encoder.encode(row))
+                counts[name] += 1
             sink.write(b"\n]\n")
+
+    for table in sorted(tables.metadata.tables.values(), key=lambda each: each.name):
+        if isinstance(DECISIONS[table.name], Included):
+            add(table.name, subject_access.rows_of(store, subject, table))
+    if folder is not None:
+        from stream_app.store import archived_rows  # noqa: PLC0415  # needs pyarrow
+
+        for fact in FACTS:
+            add(f"archive_{fact}", archived_rows.of_person(store, folder, fact, subject))
     archive.writestr("README.md", _readme(subject, counts))
     return +counts
 
@@ -97,6 +129,11 @@ def _readme(subject: Subject, counts: Counter[str]) -> str:
         files="\n".join(
             f"| `data/{name}.json` | {counts[name]} | {each.meaning} |"
             for name, each in included.items()
+        )
+        + "".join(
+            f"\n| `data/{name}.json` | {counts[name]} | Numbers of archived conversations |"
+            for name in sorted(counts)
+            if name.startswith("archive_")
         ),
         left_out="\n".join(f"- `{name}`: {each.reason}" for name, each in left_out.items()),
     )

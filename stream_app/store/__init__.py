@@ -6,6 +6,7 @@ Start at ``repository.open_store``; ``queries`` has the queries of the API and t
 __all__ = [
     "alert_actions",
     "archived",
+    "archived_rows",
     "assignments",
     "audit",
     "audit_chain",

@@ -25,6 +25,7 @@ from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.ratings import Judgement
 from stream_app.store.repository import Store
 from stream_app.store.subject_access import DECISIONS, Included, LeftOut
+from tests.analytics import archiving
 from tests.store import databases, judging
 from tests.store.batches import consent, prepare, process
 from tests.store.databases import open_store
@@ -181,3 +182,21 @@ def test_an_account_without_sessions_has_an_archive(store: Store, tmp_path: Path
     assert found.accounts == ["new"]
     archive, _ = exported("new@example.org", tmp_path / "new.zip")
     assert [row["name"] for row in archive["people"]] == ["new"]
+
+
+def test_archived_sessions_are_read_from_the_archive(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archiving.fill(store)
+    archiving.move(store, tmp_path / "archive")
+    refused = run("--speaker", "client 0", "-o", str(tmp_path / "one.zip"))
+    assert "set RAPPORT_ARCHIVE" in str(refused.exception)
+    assert not (tmp_path / "one.zip").exists()
+    monkeypatch.setenv("RAPPORT_ARCHIVE", str(tmp_path / "archive"))
+    archive, readme = exported("client 0", tmp_path / "one.zip")
+    assert [row["session_id"] for row in archive["archived_sessions"]] == ["session 0"]
+    assert [row["session_id"] for row in archive["archive_fact_session"]] == ["session 0"]
+    own = store.privacy.pseudonym("client 0")
+    assert [row["speaker"] for row in archive["archive_fact_turn"]] == [own] * 3
+    assert "`data/archive_fact_turn.json` | 3 |" in readme
+    assert store.privacy.pseudonym("counsellor 0") not in json.dumps(archive)

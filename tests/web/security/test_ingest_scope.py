@@ -13,7 +13,7 @@ from stream_app.store.people import IngestScope, People, Person, PersonRole
 from stream_app.store.repository import Store
 from stream_app.web import ingest_scope
 from tests.store import databases
-from tests.store.batches import end, outcome, turn
+from tests.store.batches import consent, end, outcome, process, turn
 from tests.web.people.client import Client
 
 NORTH = IngestScope(team="north", channel="chat")
@@ -52,6 +52,23 @@ def test_sessions_of_another_team_are_out_of_reach(filled: Store, event: bytes) 
     assert "another session id" in reason
     assert refusals(filled, event, scope=IngestScope(team="south"))[0] is None or b"north" in event
     assert refusals(filled, event, scope=IngestScope()) == [None]
+
+
+def test_a_limited_token_records_no_consent_before_the_first_turn(filled: Store) -> None:
+    """Otherwise it would decide about whichever session takes the id."""
+    early = consent("withdrawn", session_id="new")
+    [reason] = refusals(filled, early)
+    assert reason is not None
+    assert "after the session's first turn" in reason
+    assert refusals(filled, new(), early) == [None, None]
+    assert refusals(filled, early, scope=IngestScope()) == [None]
+    south = refusals(filled, consent("given", session_id="south-0"), scope=IngestScope("north"))
+    assert south != [None]
+
+
+def test_a_consent_record_does_not_settle_the_origin_of_a_session(filled: Store) -> None:
+    filled.commit(process([consent("given", session_id="new")]))
+    assert refusals(filled, new()) == [None]
 
 
 def test_the_api_refuses_such_events_by_themselves(filled: Store, tmp_path: Any) -> None:
