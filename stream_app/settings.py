@@ -106,7 +106,8 @@ class Settings(BaseSettings):
     )
     database_read_url: SecretStr | None = Field(
         None,
-        description="A replica for `rapport analyse`; default: RAPPORT_DATABASE_URL",
+        description="A replica that analyses, reports and analytics pages read; default: "
+        "RAPPORT_DATABASE_URL",
     )
     database_read_role: str = Field(
         "rapport_reader",

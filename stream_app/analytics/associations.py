@@ -93,8 +93,8 @@ def _of_turns(frames: Frames, notes: list[str]) -> Iterator[Estimate]:
     known = missing <= MOST_MISSING
     if not known:
         notes.append(
-            f"Not adjusted for length: {missing:.0%} of the texts were purged "
-            "(RAPPORT_KEEP_TEXT_DAYS)."
+            f"Not adjusted for length: unknown for {missing:.0%} of the turns, which an early "
+            "release stored."
         )
     table = table.dropna(subset=["characters"]) if known else table
     design = turn_design(table, with_length=known)
