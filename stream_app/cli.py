@@ -455,7 +455,8 @@ def export(
         team=team, domain=domain, started_from=_in_utc(since), started_before=_in_utc(until)
     )
     whose = command.ForStudy(study, account) if study and account else None
-    size = command.run(_settings(), table, file, chosen, Format(form), RollUp(rollup), whose)
+    wanted = command.Wanted(table, chosen, Format(form), RollUp(rollup), whose)
+    size = command.run(_settings(), wanted, file)
     typer.echo(f"{file}: {size:,} bytes")
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from stream_app.analytics.columns import Column, Kind, View
 
 ROWS_AT_A_TIME: Final = 50_000
-_TYPES: Final = {
+TYPES: Final = {
     Kind.TEXT: pa.string(),
     Kind.INTEGER: pa.int64(),
     Kind.NUMBER: pa.float64(),
@@ -22,7 +22,7 @@ _TYPES: Final = {
 
 def schema_of(view: View, names: Sequence[str] | None = None) -> pa.Schema:
     """The Arrow schema of a view, or of these columns."""
-    return pa.schema([(column.name, _TYPES[column.kind]) for column in _chosen(view, names)])
+    return pa.schema([(column.name, TYPES[column.kind]) for column in _chosen(view, names)])
 
 
 def read(
@@ -62,7 +62,7 @@ def _chosen(view: View, names: Sequence[str] | None) -> list[Column]:
 
 def _array(column: Column, values: Sequence[Any]) -> pa.Array:
     """SQLite has texts for dates and times, 0 and 1 for booleans."""
-    kind, wanted = column.kind, _TYPES[column.kind]
+    kind, wanted = column.kind, TYPES[column.kind]
     if kind in (Kind.DATE, Kind.TIME) and any(isinstance(value, str) for value in values):
         plain = pa.date32() if kind is Kind.DATE else pa.timestamp("us")
         return pa.array(values, pa.string()).cast(plain).cast(wanted)

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from stream_app import bootstrap
+from stream_app.core.restrictions import Outputs
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
 from stream_app.store import audit, studies
@@ -43,15 +44,17 @@ class ForStudy(Struct, frozen=True):
     account: str
 
 
-def run(
-    settings: Settings,
-    table: str,
-    file: Path,
-    chosen: SessionFilter,
-    form: Format = Format.CSV,
-    rollup: RollUp = RollUp.WEEK_MEASURE,
-    study: ForStudy | None = None,
-) -> int:
+class Wanted(Struct, frozen=True):
+    """``table``: one of ``TABLES``; ``rollup`` for the table of roll-ups."""
+
+    table: str
+    chosen: SessionFilter
+    form: Format = Format.CSV
+    rollup: RollUp = RollUp.WEEK_MEASURE
+    study: ForStudy | None = None
+
+
+def run(settings: Settings, wanted: Wanted, file: Path) -> int:
     """Write one export to a new file that only this user may read; returns its size in bytes.
 
     Raises:
@@ -62,13 +65,14 @@ def run(
     store = bootstrap.store(settings)
     store.redactor = bootstrap.redactor(settings)
     store.load_privacy(settings.redact)
+    study = wanted.study
     try:
-        person = OPERATOR if study is None else _of_study(store, table, study)
-        pieces = _pieces(store, person, table, chosen, form, rollup, study)
-        words = "" if study is None else f" with text for study {study.study_id}, {study.account}"
-        audit.record(
-            store, person.name, AuditAction.EXPORT, detail=f"{table} as {form.value}{words}"
-        )
+        person = OPERATOR if study is None else _of_study(store, wanted.table, study)
+        pieces = _pieces(store, person, wanted, settings.restrictions.everywhere)
+        detail = f"{wanted.table} as {wanted.form.value}"
+        if study is not None:
+            detail += f" with text for study {study.study_id}, {study.account}"
+        audit.record(store, person.name, AuditAction.EXPORT, detail=detail)
         return _write(file, pieces)
     finally:
         store.close()
@@ -84,26 +88,22 @@ def _of_study(store: Store, table: str, study: ForStudy) -> Person:
     return replace(account, name=audit.COMMAND_LINE)
 
 
-def _pieces(
-    store: Store,
-    person: Person,
-    table: str,
-    chosen: SessionFilter,
-    form: Format,
-    rollup: RollUp,
-    study: ForStudy | None,
-) -> Iterator[bytes]:
-    with_text, study_id = study is not None, study.study_id if study else None
+def _pieces(store: Store, person: Person, wanted: Wanted, restricted: Outputs) -> Iterator[bytes]:
+    chosen, with_text = wanted.chosen, wanted.study is not None
+    study = wanted.study.study_id if wanted.study is not None else None
     pages: Iterator[Sequence[Row]]
     columns: list[Column]
-    match table:
+    match wanted.table:
         case "convokit":
-            return convokit.corpus(store, person, chosen, with_text=with_text, study=study_id)
+            return convokit.corpus(
+                store, person, chosen, with_text=with_text, study=study, restricted=restricted
+            )
         case "sessions":
             columns, pages = SESSIONS, paging.session_rows(store, person, chosen)
         case "turns":
-            columns = turn_columns(bundle_info.heads(store), with_text=with_text)
-            pages = paging.turn_rows(store, person, chosen, with_text=with_text, study=study_id)
+            heads = bundle_info.heads(store)
+            columns = turn_columns(heads, with_text=with_text, restricted=restricted)
+            pages = paging.turn_rows(store, person, chosen, with_text=with_text, study=study)
         case "ratings":
             columns, pages = RATINGS, rating_rows(store, person, chosen)
         case "disputes":
@@ -112,8 +112,9 @@ def _pieces(
         case "alerts":
             columns, pages = ALERTS, alert_rows(store, person, chosen)
         case _:
-            columns, pages = rollup_columns(store, rollup), rollup_rows(store, person, rollup)
-    return encode(form, columns, pages)
+            columns = rollup_columns(store, wanted.rollup)
+            pages = rollup_rows(store, person, wanted.rollup)
+    return encode(wanted.form, columns, pages)
 
 
 def _write(file: Path, pieces: Iterator[bytes]) -> int:

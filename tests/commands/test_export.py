@@ -86,6 +86,18 @@ def test_text_is_exported_for_a_study_until_it_ends(store: Store, tmp_path: Path
     assert "ended on" in said
 
 
+def test_restricted_outputs_are_left_out(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(file: Path) -> set[str]:
+        assert run("export", "turns", "-o", file)[0] == 0
+        return set(file.read_text().splitlines()[0].split(","))
+
+    assert {"client", "expressed"} <= names(tmp_path / "all.csv")
+    monkeypatch.setenv("RAPPORT_RESTRICTED_OUTPUTS", '{"all": ["client"]}')
+    assert "client" not in names(tmp_path / "less.csv")
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

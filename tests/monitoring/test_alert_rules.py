@@ -35,7 +35,6 @@ FIRES: Final[dict[str, dict[str, str]]] = {
     "RapportMiskeyedEvents": {"rapport_miskeyed_events_total": "0x20 1x40"},
     "RapportStaleStates": {"rapport_stale_states_total": "0+60x60"},
     "RapportRuleFails": {'rapport_rule_failures_total{rule="mine"}': "1x20 2x40"},
-    "RapportDatabaseWentBack": {'rapport_crashes_total{reason="DatabaseWentBack"}': "_x20 1"},
     "RapportLogReplaced": {'rapport_crashes_total{reason="LogReplaced"}': "_x20 1"},
     "RapportDeliveriesFail": {
         'rapport_deliveries_total{target="desk", result="refused"}': "0+1x60"

@@ -1,5 +1,6 @@
 """Exports of tables or a ConvoKit corpus. Streamed; every export is audited."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -12,12 +13,13 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole, Right
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import SessionFilter
+from stream_app.store.repository import Store
 from stream_app.web.api.analyses import AnalysisReader
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter, TextExporter, needs
 from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.alerts import ALERTS, alert_rows
-from stream_app.web.exports.columns import SESSIONS, Column, turn_columns
+from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
 from stream_app.web.exports.files import as_attachment, as_file
 from stream_app.web.exports.formats import MEDIA_TYPES, Format
 from stream_app.web.exports.judgements import RATINGS, dispute_columns, dispute_rows, rating_rows
@@ -48,6 +50,26 @@ SessionFilterDep = Annotated[SessionFilter, Depends(_session_filter)]
 ChosenFormat = Annotated[Format, Query(alias="format", description="The file's format")]
 
 
+Rows = Callable[[Store, Person, SessionFilter], Iterator[Sequence[Row]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRequest:
+    """A request for a table about sessions."""
+
+    services: ServicesDep
+    person: Exporter
+    chosen: SessionFilterDep
+    wanted: ChosenFormat = Format.CSV
+
+    def answer(self, name: str, columns: list[Column], rows: Rows) -> StreamingResponse:
+        """The file, after recording the export."""
+        _audit(self.services, self.person, f"{name} as {self.wanted.value}")
+        pages = rows(self.services.store, self.person, self.chosen)
+        return as_file(self.wanted, columns, pages, name)
+
+
+TableRequestDep = Annotated[TableRequest, Depends()]
 Study = Annotated[
     Identifier | None,
     Query(description="The approved study that the export is for; accounts of a study need it"),
@@ -175,15 +197,9 @@ def export_convokit(
     responses=_file(list(MEDIA_TYPES.values()), RATINGS),
 )
 @needs(Right.READ_SCORES)
-def export_ratings(
-    services: ServicesDep,
-    person: Exporter,
-    chosen: SessionFilterDep,
-    wanted: ChosenFormat = Format.CSV,
-) -> StreamingResponse:
+def export_ratings(asked: TableRequestDep) -> StreamingResponse:
     """One row per rating of a turn or session. Only analysts get blind ratings."""
-    _audit(services, person, f"ratings as {wanted.value}")
-    return as_file(wanted, RATINGS, rating_rows(services.store, person, chosen), "ratings")
+    return asked.answer("ratings", RATINGS, rating_rows)
 
 
 @router.get(
@@ -192,16 +208,10 @@ def export_ratings(
     responses=_file(list(MEDIA_TYPES.values()), dispute_columns(with_words=True)),
 )
 @needs(Right.READ_SCORES)
-def export_disputes(
-    services: ServicesDep,
-    person: Exporter,
-    chosen: SessionFilterDep,
-    wanted: ChosenFormat = Format.CSV,
-) -> StreamingResponse:
+def export_disputes(asked: TableRequestDep) -> StreamingResponse:
     """One row per dispute, with its answer. Counsellors get their own."""
-    _audit(services, person, f"disputes as {wanted.value}")
-    columns = dispute_columns(with_words=person.reads_transcripts)
-    return as_file(wanted, columns, dispute_rows(services.store, person, chosen), "disputes")
+    columns = dispute_columns(with_words=asked.person.reads_transcripts)
+    return asked.answer("disputes", columns, dispute_rows)
 
 
 @router.get(
@@ -210,15 +220,9 @@ def export_disputes(
     responses=_file(list(MEDIA_TYPES.values()), ALERTS),
 )
 @needs(Right.READ_SCORES)
-def export_alerts(
-    services: ServicesDep,
-    person: Exporter,
-    chosen: SessionFilterDep,
-    wanted: ChosenFormat = Format.CSV,
-) -> StreamingResponse:
+def export_alerts(asked: TableRequestDep) -> StreamingResponse:
     """One row per alert, with the answers of people."""
-    _audit(services, person, f"alerts as {wanted.value}")
-    return as_file(wanted, ALERTS, alert_rows(services.store, person, chosen), "alerts")
+    return asked.answer("alerts", ALERTS, alert_rows)
 
 
 @router.get(

@@ -13,39 +13,34 @@ from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import ActionKind, AlertRead
 from stream_app.store.queries.sessions import SessionCard, SessionFilter
 from stream_app.store.repository import Store
-from stream_app.web.exports.columns import SESSION_ATTRIBUTES, Row, attributes_of, columns_of
+from stream_app.web.exports.columns import Row, attributes_of, with_session
 from stream_app.web.exports.paging import cards
 from stream_app.web.visible_alerts import redact_for
 
 JUDGEMENTS: Final = (Reason.JUSTIFIED, Reason.JUSTIFIED_HANDLED, Reason.FALSE_ALARM)
 """Reasons that count for a rule's precision."""
-ALERTS: Final = [
-    *columns_of(
-        ("episode_id", Kind.TEXT, "Identifies the alert"),
-        ("session_id", Kind.TEXT, "From the events"),
+ALERTS: Final = with_session(
+    "episode_id",
+    "Identifies the alert",
+    ("bundle", Kind.TEXT, "The bundle that scored the session"),
+    ("rule", Kind.TEXT, "As the file of rules names it"),
+    ("severity", Kind.TEXT, "info, warning or critical"),
+    ("state", Kind.TEXT, "pending, firing, acknowledged, resolved or lapsed"),
+    ("reason", Kind.TEXT, "In words, without text of turns"),
+    ("value", Kind.NUMBER, "What the rule compared when it fired"),
+    ("threshold", Kind.NUMBER, "What it was compared with"),
+    ("began_at", Kind.TIME, "First transition, event time"),
+    ("fired_at", Kind.TIME, "Event time; empty: it never fired"),
+    ("ended_at", Kind.TIME, "Event time at which the rule resolved it"),
+    ("acknowledged_at", Kind.TIME, "First acknowledgement, the service's time"),
+    ("judgement", Kind.TEXT, "The last of justified, justified-handled and false-alarm"),
+    (
+        "answers",
+        Kind.JSON,
+        "Actions of people in order: at, kind, reason, person (not for analysts), "
+        "note (only for supervisors)",
     ),
-    *SESSION_ATTRIBUTES,
-    *columns_of(
-        ("bundle", Kind.TEXT, "The bundle that scored the session"),
-        ("rule", Kind.TEXT, "As the file of rules names it"),
-        ("severity", Kind.TEXT, "info, warning or critical"),
-        ("state", Kind.TEXT, "pending, firing, acknowledged, resolved or lapsed"),
-        ("reason", Kind.TEXT, "In words, without text of turns"),
-        ("value", Kind.NUMBER, "What the rule compared when it fired"),
-        ("threshold", Kind.NUMBER, "What it was compared with"),
-        ("began_at", Kind.TIME, "First transition, event time"),
-        ("fired_at", Kind.TIME, "Event time; empty: it never fired"),
-        ("ended_at", Kind.TIME, "Event time at which the rule resolved it"),
-        ("acknowledged_at", Kind.TIME, "First acknowledgement, the service's time"),
-        ("judgement", Kind.TEXT, "The last of justified, justified-handled and false-alarm"),
-        (
-            "answers",
-            Kind.JSON,
-            "Actions of people in order: at, kind, reason, person (not for analysts), "
-            "note (only for supervisors)",
-        ),
-    ),
-]
+)
 
 
 def alert_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterator[Sequence[Row]]:

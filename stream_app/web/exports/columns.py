@@ -37,6 +37,14 @@ SESSION_ATTRIBUTES: Final = columns_of(
     ("domain", _TEXT, "counselling, peer-support or customer-service"),
     ("channel", _TEXT, "From the events"),
 )
+
+
+def with_session(key: str, meaning: str, *rows: tuple[str, Kind, str]) -> list[Column]:
+    """Columns of a table about something in a session: its key, the session, then these."""
+    keys = ((key, _TEXT, meaning), ("session_id", _TEXT, "From the events"))
+    return [*columns_of(*keys), *SESSION_ATTRIBUTES, *columns_of(*rows)]
+
+
 SESSIONS: Final = [
     *columns_of(
         ("session_id", _TEXT, "From the events"),

@@ -10,19 +10,12 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
+from stream_app.analytics import arrow_rows
 from stream_app.analytics.columns import Kind
 from stream_app.web.exports.columns import Column, Row, values_in_order
 from stream_app.web.exports.spreadsheet import safe_json, safe_text
 
-_ARROW: Final = {
-    Kind.TEXT: pa.string(),
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.DATE: pa.date32(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-    Kind.JSON: pa.string(),
-}
+_ARROW: Final = {**arrow_rows.TYPES, Kind.JSON: pa.string()}
 
 
 class Format(Enum):

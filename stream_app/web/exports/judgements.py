@@ -11,46 +11,36 @@ from stream_app.store.queries.sessions import SessionCard, SessionFilter
 from stream_app.store.ratings import Rating
 from stream_app.store.repository import Store
 from stream_app.web.exports.columns import (
-    SESSION_ATTRIBUTES,
     Column,
     Row,
     attributes_of,
     columns_of,
+    with_session,
 )
 from stream_app.web.exports.paging import cards
 
-RATINGS: Final = [
-    *columns_of(
-        ("rating_id", Kind.TEXT, "Identifies the rating"),
-        ("session_id", Kind.TEXT, "From the events"),
-    ),
-    *SESSION_ATTRIBUTES,
-    *columns_of(
-        ("seq", Kind.INTEGER, "The rated turn; empty: the whole session"),
-        ("head", Kind.TEXT, "A head, or `rating` of a session"),
-        ("value", Kind.INTEGER, "Index of the head's label; `rating` of a session: 1-5"),
-        ("sample_id", Kind.TEXT, "The calibration sample in which it was given, blind"),
-        ("rater", Kind.TEXT, "The account; for analysts a number, the same throughout the file"),
-        ("rated_at", Kind.TIME, "UTC"),
-    ),
-]
-_CONTESTED: Final = [
-    *columns_of(
-        ("dispute_id", Kind.TEXT, "Identifies the dispute"),
-        ("session_id", Kind.TEXT, "From the events"),
-    ),
-    *SESSION_ATTRIBUTES,
-    *columns_of(
-        ("seq", Kind.INTEGER, "The turn"),
-        ("head", Kind.TEXT, "The head whose score is disputed"),
-        ("bundle", Kind.TEXT, "The bundle that gave the score"),
-        ("value", Kind.INTEGER, "The model's score, as the index of a label"),
-        ("proposed", Kind.INTEGER, "The counsellor's proposal; empty: none"),
-        ("disputed_at", Kind.TIME, "UTC"),
-        ("decision", Kind.TEXT, "upheld or rejected; empty: not decided"),
-        ("decided_at", Kind.TIME, "UTC"),
-    ),
-]
+RATINGS: Final = with_session(
+    "rating_id",
+    "Identifies the rating",
+    ("seq", Kind.INTEGER, "The rated turn; empty: the whole session"),
+    ("head", Kind.TEXT, "A head, or `rating` of a session"),
+    ("value", Kind.INTEGER, "Index of the head's label; `rating` of a session: 1-5"),
+    ("sample_id", Kind.TEXT, "The calibration sample in which it was given, blind"),
+    ("rater", Kind.TEXT, "The account; for analysts a number, the same throughout the file"),
+    ("rated_at", Kind.TIME, "UTC"),
+)
+_CONTESTED: Final = with_session(
+    "dispute_id",
+    "Identifies the dispute",
+    ("seq", Kind.INTEGER, "The turn"),
+    ("head", Kind.TEXT, "The head whose score is disputed"),
+    ("bundle", Kind.TEXT, "The bundle that gave the score"),
+    ("value", Kind.INTEGER, "The model's score, as the index of a label"),
+    ("proposed", Kind.INTEGER, "The counsellor's proposal; empty: none"),
+    ("disputed_at", Kind.TIME, "UTC"),
+    ("decision", Kind.TEXT, "upheld or rejected; empty: not decided"),
+    ("decided_at", Kind.TIME, "UTC"),
+)
 _IN_WORDS: Final = columns_of(
     ("person", Kind.TEXT, "The account that disputes; not for analysts"),
     ("note", Kind.TEXT, "Its reason, redacted; not for analysts"),
