@@ -18,6 +18,7 @@ __all__ = [
     "notifications",
     "redaction",
     "sealing",
+    "setting_names",
     "settings",
     "store",
     "web",

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from stream_app import __version__, bootstrap, logs, secret_files
+from stream_app import __version__, bootstrap, logs, secret_files, setting_names
 from stream_app.contracts.events import ConsentStatus
 from stream_app.core.heads import Head
 from stream_app.errors import RapportError
@@ -219,7 +219,7 @@ def replay(
 def score(
     source: Annotated[Path, typer.Argument(help="JSON lines file or ConvoKit folder.")],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Default: standard output.")
+        Path | None, typer.Option("-o", "--out", help="Default, and `-`: standard output.")
     ] = None,
     batch: Annotated[
         int, typer.Option(min=1, help="Events per batch; does not affect scores.")
@@ -230,7 +230,11 @@ def score(
     ] = False,
     bundle: Bundle = None,
 ) -> None:
-    """Score a file without Kafka and without a database; same scores as a worker."""
+    """Score a file without Kafka and without a database; same scores as a worker.
+
+    Exit status 0: at least one event is valid; dead letters are printed. 1: no event is valid, or
+    a file cannot be read or written. 2: wrong options or settings. 130: Ctrl-C.
+    """
     from stream_app.commands import event_files
     from stream_app.commands import score as command
 
@@ -238,13 +242,16 @@ def score(
     if assume_consent:
         settings = settings.model_copy(update={"require_consent": False})
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
-    events = command.with_progress(event_files.raw_events(source), show=sys.stderr.isatty())
+    events = command.with_progress([source], _progress_console())
     with command.open_output(out, source) as stream:
         summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)
-    for letter in summary.dead_letters:
-        typer.echo(
-            f"line {letter.offset + 1}: dead letter ({letter.reason}): {letter.detail}", err=True
-        )
+        for letter in summary.dead_letters:
+            typer.echo(
+                f"line {letter.offset + 1}: dead letter ({letter.reason}): {letter.detail}",
+                err=True,
+            )
+        if not summary.valid:
+            raise event_files.NoEvents(source, len(summary.dead_letters))
     counts = ", ".join(f"{name} {n}" for name, n in sorted(summary.counts.items()))
     typer.echo(f"{summary.sessions} sessions; {counts}", err=True)
     if summary.counts["withheld"]:
@@ -254,6 +261,10 @@ def score(
             "(worker: RAPPORT_REQUIRE_CONSENT=false).",
             err=True,
         )
+
+
+def _progress_console() -> Console | None:
+    return Console(stderr=True) if sys.stderr.isatty() else None
 
 
 @app.command()
@@ -842,7 +853,7 @@ def try_rules(
     ] = False,
 ) -> None:
     """Backtest rules on recorded sessions: alerts, detections and false alarms."""
-    from stream_app.commands import event_files, rule_backtest
+    from stream_app.commands import rule_backtest
     from stream_app.commands import rules as command
     from stream_app.commands.score import with_progress
 
@@ -851,8 +862,7 @@ def try_rules(
         changes["require_consent"] = False
     settings = _settings(None, **changes)
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
-    events = (event for path in sources for event in event_files.raw_events(path))
-    shown = with_progress(events, show=sys.stderr.isatty())
+    shown = with_progress(sources, _progress_console())
     within = settings.idle_after if live else None
     backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times)
     alerting = pipeline.environment.alerting
@@ -1029,11 +1039,15 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001  # its callback ends the command
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Parse the options before the command."""
+    if context.invoked_subcommand != "doctor":  # it reports these as a problem
+        for warning in setting_names.warnings(os.environ):
+            typer.echo(f"rapport: {warning}", err=True)
 
 
 def _shown(name: str, value: object) -> str:

@@ -18,7 +18,7 @@ RapportError
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
 ├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]
 ├── LogReplaced          a topic was recreated with records in progress [worker.consumer]
-├── PortInUse            the port of the health probes is in use [health_server]
+├── PortInUse            a configured port is in use [health_server]
 ├── SessionHeld          a session on legal hold cannot be erased [store.holds]
 ├── HoldError            a legal hold cannot be added or removed [store.holds]
 ├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
@@ -50,6 +50,7 @@ RapportError
 ├── ViewsMissing         the database has no reporting views [web.exports.rollups]
 ├── ExportRefused        the options of an export do not fit together [commands.export]
 ├── InputError           a file cannot be read, or not as events [commands.event_files]
+│   └── NoEvents         a file does not contain a valid event [commands.event_files]
 └── ChildDied            a child process of `rapport up` exited [commands.up]
 """
 

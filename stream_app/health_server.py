@@ -27,7 +27,7 @@ class HealthChecks(Protocol):
 
 
 class PortInUse(RapportError):
-    """The port of the health probes is in use."""
+    """A configured port is in use."""
 
 
 REQUEST_TIMEOUT: Final = 5.0

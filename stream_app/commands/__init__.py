@@ -27,5 +27,6 @@ __all__ = [
     "up",
     "watch",
     "web",
+    "whole_file",
     "worker",
 ]

@@ -14,7 +14,7 @@ from stream_app.commands.replay import producer
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
-from stream_app.worker.refusal import explain
+from stream_app.worker.refusal import explain, quiet_client
 from stream_app.worker.topics import client_options
 
 POLL_MS = 500
@@ -113,7 +113,8 @@ async def _records(settings: Settings) -> AsyncIterator[tuple[str, DeadLetterRec
     topic = settings.dead_letter_topic
     consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
     try:
-        await consumer.start()
+        with quiet_client():
+            await consumer.start()
         known = await consumer._client.fetch_all_metadata()  # noqa: SLF001  # the public one caches
         numbers = known.partitions_for_topic(topic)
         if not numbers:

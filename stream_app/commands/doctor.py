@@ -1,6 +1,7 @@
 """``rapport doctor``: checks configuration and connections, and suggests how to fix problems."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from aiokafka.structs import TopicPartition
 from msgspec import Struct
 from sqlalchemy.exc import ArgumentError
 
-from stream_app import __version__, bootstrap
+from stream_app import __version__, bootstrap, setting_names
 from stream_app.analytics import schema as reporting
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
@@ -21,7 +22,7 @@ from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import Settings
 from stream_app.store import encrypting, log_positions, pseudonym_key, retention, schema
 from stream_app.store.connection import masked_url
-from stream_app.worker.refusal import explain
+from stream_app.worker.refusal import explain, quiet_client
 from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
 
@@ -41,6 +42,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
     """Run all checks in order; a failed check does not stop the next ones."""
     yield Finding("version", True, f"rapport {__version__}, Python {sys.version.split()[0]}")
     for name, check in (
+        ("settings", _settings),
         ("bundle", _bundle),
         ("rules", _rules),
         ("provider", _provider),
@@ -61,6 +63,12 @@ def _finding(name: str, check: Callable[[Settings], str], settings: Settings) ->
         return Finding(name, True, check(settings))
     except RapportError as problem:
         return Finding(name, False, str(problem))
+
+
+def _settings(_: Settings) -> str:
+    if warnings := setting_names.warnings(os.environ):
+        raise RapportError("; ".join(warnings))
+    return "every RAPPORT_ variable is a setting"
 
 
 def _bundle(settings: Settings) -> str:
@@ -146,7 +154,8 @@ def _broker(settings: Settings) -> str:
 async def _topics(settings: Settings) -> list[str]:
     client = AIOKafkaAdminClient(**client_options(settings))
     try:
-        await client.start()
+        with quiet_client():
+            await client.start()
         return list(await client.list_topics())
     except KafkaError as problem:
         raise await explain(settings, problem) from problem
@@ -183,7 +192,8 @@ async def _committed(settings: Settings) -> dict[TopicPartition, int]:
     """The group's offsets, requested by partition as the embedded broker does not list them."""
     client = AIOKafkaAdminClient(**client_options(settings))
     try:
-        await client.start()
+        with quiet_client():
+            await client.start()
         [topic] = await client.describe_topics([settings.turns_topic])
         places = [
             TopicPartition(settings.turns_topic, item["partition"]) for item in topic["partitions"]

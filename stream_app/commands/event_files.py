@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ SAMPLE_FOLDER: Final = Path(__file__).parents[1] / "samples"
 CONVOKIT_UTTERANCES: Final = "utterances.jsonl"
 UNTIMED: Final = EARLIEST.timestamp()
 """Start of the sessions of a corpus without dates, as a Unix time."""
+_SAMPLE_HEADER: Final = {"session_id", "domain", "channel", "team"}
 LONGEST_SESSION: Final = 3650 * 86_400.0
 
 
@@ -35,20 +36,43 @@ class InputError(RapportError):
     """A file cannot be read or written, or does not contain events."""
 
 
-def raw_events(path: Path) -> Iterator[bytes]:
+class NoEvents(InputError):
+    """A file does not contain a valid event."""
+
+    def __init__(self, path: Path, dead_letters: int) -> None:
+        found = f"none of its {dead_letters} events is valid" if dead_letters else "it is empty"
+        super().__init__(f"{path} has no events to score: {found}")
+
+
+def raw_events(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Iterator[bytes]:
     """The events of a JSON lines file or a ConvoKit folder, as bytes of the wire contract.
 
+    A sample session's file begins with a line about the session; its events count from UNTIMED.
     A blank line is yielded as ``b""``, so that the index of an event is its line number.
+    ``on_read`` gets the number of bytes of each line before its event.
     """
     if path.is_dir():
-        yield from _convokit(path)
+        yield from _convokit(path, on_read)
         return
+    sample: dict[str, Any] | None = None
     try:
         with path.open("rb") as lines:
-            for line in lines:
-                yield line.rstrip(b"\r\n") if line.strip() else b""
+            for number, line in enumerate(lines):
+                on_read(len(line))
+                if number == 0 and (sample := _sample_header(line)) is not None:
+                    yield b""
+                elif sample is not None and line.strip():
+                    yield _line_of_sample(sample, line, f"{path}, line {number + 1}")
+                else:
+                    yield line.rstrip(b"\r\n") if line.strip() else b""
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror}") from problem
+
+
+def size(path: Path) -> int | None:
+    """The number of bytes that ``raw_events`` reports; None if it cannot be known."""
+    file = path / CONVOKIT_UTTERANCES if path.is_dir() else path
+    return file.stat().st_size if file.is_file() else None
 
 
 def timed_events(path: Path) -> Iterator[TimedEvent]:
@@ -87,7 +111,7 @@ def sample_events(
     """
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
     session = lines[0]
-    speakers = {role: f"{session_id}/{role}" for role in ("client", "counsellor")}
+    speakers = _sample_speakers(session_id)
     if counsellor is not None:
         speakers["counsellor"] = sample_counsellor(session["team"], counsellor)
     events = []
@@ -102,6 +126,34 @@ def sample_events(
             )
         )
     return events
+
+
+def _sample_header(line: bytes) -> dict[str, Any] | None:
+    """The first line of a sample session's file; None if it is of another file."""
+    try:
+        header = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
+    is_sample = isinstance(header, dict) and header.get("type") == "session"
+    return header if is_sample and header.keys() >= _SAMPLE_HEADER else None
+
+
+def _line_of_sample(session: dict[str, Any], raw: bytes, place: str) -> bytes:
+    """The event of a later line of a sample session's file."""
+    session_id = str(session["session_id"])
+    try:
+        line = json.loads(raw)
+        occurred_at = EARLIEST + timedelta(seconds=line["offset_s"])
+        speakers = _sample_speakers(session_id)
+        return _sample_value(line, session, session_id, occurred_at.isoformat(), speakers)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
+        raise InputError(
+            f"{place}: not a line of a sample session ({type(problem).__name__})"
+        ) from None
+
+
+def _sample_speakers(session_id: str) -> dict[str, str]:
+    return {role: f"{session_id}/{role}" for role in ("client", "counsellor")}
 
 
 def sample_counsellor(team: str, number: int) -> str:
@@ -153,7 +205,7 @@ def _key_and_time(value: bytes) -> tuple[bytes, datetime | None]:
     return key, moment if moment.tzinfo else None
 
 
-def _convokit(folder: Path) -> Iterator[bytes]:
+def _convokit(folder: Path, on_read: Callable[[int], object]) -> Iterator[bytes]:
     """Read a ConvoKit corpus; ``meta`` of every utterance or its speaker must have a role."""
     utterances = folder / CONVOKIT_UTTERANCES
     try:
@@ -167,6 +219,7 @@ def _convokit(folder: Path) -> Iterator[bytes]:
         ) from problem
     counts: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
+        on_read(len(line.encode()) + 1)
         try:
             yield _convokit_turn(json.loads(line), conversations, speakers, counts)
         except InputError as problem:

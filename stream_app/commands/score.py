@@ -2,25 +2,35 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import msgspec
 from msgspec import Struct, field, structs
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from stream_app.commands.event_files import InputError
+from stream_app.commands.event_files import InputError, raw_events, size
+from stream_app.commands.whole_file import written_whole
 from stream_app.contracts import plausible, scores
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import DeadLetter, SessionScore
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.session_state import Versioned
+
+STANDARD_OUTPUT: Final = Path("-")
 
 
 class Summary(Struct):
@@ -29,6 +39,11 @@ class Summary(Struct):
     counts: Counter[str] = field(default_factory=Counter)
     dead_letters: list[DeadLetter] = field(default_factory=list)
     sessions: int = 0
+
+    @property
+    def valid(self) -> int:
+        """Number of events that are not dead letters."""
+        return self.counts.total() - self.counts["dead-letter"]
 
 
 def run(
@@ -70,33 +85,50 @@ def run(
     return summary
 
 
-def open_output(path: Path | None, source: Path) -> AbstractContextManager[IO[bytes]]:
-    """Open the output file, or standard output if ``path`` is None.
+@contextmanager
+def open_output(path: Path | None, source: Path) -> Iterator[IO[bytes]]:
+    """Open the output for the ``with`` block: standard output if ``path`` is None or ``-``.
+
+    A file is complete or not there: see ``written_whole``.
 
     Raises:
         InputError: the file cannot be written, or is the input.
     """
-    if path is None:
-        return nullcontext(sys.stdout.buffer)
+    if path is None or path == STANDARD_OUTPUT:
+        yield sys.stdout.buffer
+        return
     try:
         if path.exists() and source.exists() and path.samefile(source):
             raise InputError(f"{path} is the input; write to another file")
-        return path.open("wb")
+        with written_whole(path) as stream:
+            yield stream
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem.strerror}") from problem
 
 
-def with_progress(events: Iterator[bytes], show: bool) -> Iterator[bytes]:
-    """Pass events through; with ``show``, display their number on standard error."""
-    if not show:
-        yield from events
+def with_progress(sources: Sequence[Path], console: Console | None) -> Iterator[bytes]:
+    """The events of files; with a console, show how much of the files has been read."""
+    if console is None:
+        for source in sources:
+            yield from raw_events(source)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
-    with Progress(*columns, transient=True, console=Console(stderr=True)) as progress:
-        task = progress.add_task("", total=None)
-        for event in events:
-            progress.advance(task)
-            yield event
+    columns = (
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[events]} events"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    sizes = [size(source) for source in sources]
+    total = None if None in sizes else sum(filter(None, sizes))
+    with Progress(*columns, transient=True, console=console) as progress:
+        task = progress.add_task("", total=total, events=0)
+        events = 0
+        for source in sources:
+            for event in raw_events(source, lambda read: progress.advance(task, read)):
+                events += bool(event)
+                progress.update(task, events=events)
+                yield event
 
 
 def receive_line(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:

@@ -25,6 +25,7 @@ from stream_app.commands import people, replay, watch
 from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor, sample_sessions
 from stream_app.errors import RapportError
+from stream_app.health_server import PortInUse
 from stream_app.settings import Settings
 from stream_app.store.people import PersonRole
 from stream_app.worker import broker
@@ -60,6 +61,7 @@ def run(
     """Run until Ctrl-C, SIGTERM, or for ``seconds``.
 
     Raises:
+        PortInUse: another program listens on the console's configured port.
         ChildDied: a child process exited; the message has the end of its log.
     """
     started = time.monotonic()
@@ -153,10 +155,34 @@ def _accounts(settings: Settings) -> Accounts:
 
 
 def _port(settings: Settings) -> int:
-    """The configured port; any free one if the default port is in use."""
-    if "web_port" in settings.model_fields_set or broker.is_free(settings.web_port):
+    """The configured port; any free one if it is 0, or the default port and in use.
+
+    Raises:
+        PortInUse: another program listens on the configured port.
+    """
+    problem = _problem_of(settings.web_host, settings.web_port)
+    if settings.web_port and problem is None:
         return settings.web_port
+    if settings.web_port and "web_port" in settings.model_fields_set:
+        raise PortInUse(
+            f"RAPPORT_WEB_PORT is {settings.web_port}, but "
+            f"{settings.web_host}:{settings.web_port} cannot be used: {problem}"
+        )
     return broker.free_port()
+
+
+def _problem_of(host: str, port: int) -> str | None:
+    """Why a server cannot listen there."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as problem:
+        return problem.strerror
+    return None
 
 
 def _await_console(settings: Settings, web: subprocess.Popen[bytes], log: Path) -> None:

@@ -63,15 +63,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def is_free(port: int) -> bool:
-    """Whether this TCP port on loopback is unused."""
-    try:
-        _check_free(f"127.0.0.1:{port}")
-    except BrokerUnavailable:
-        return False
-    return True
-
-
 def _check_free(address: str) -> None:
     """Raise BrokerUnavailable if another process, not the broker, listens there."""
     host, _, port = address.partition(":")

@@ -5,9 +5,10 @@ aiokafka's clients only log why they could not connect, and raise "unable to boo
 
 import asyncio
 import json
+import logging
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -70,7 +71,8 @@ async def started(client: Client, settings: Settings) -> AsyncIterator[Client]:
         BrokerUnavailable: no broker answers, or one refuses this client.
     """
     try:
-        await client.start()
+        with quiet_client():
+            await client.start()
     except KafkaError as problem:
         await client.stop()
         raise await explain(settings, problem) from problem
@@ -78,6 +80,30 @@ async def started(client: Client, settings: Settings) -> AsyncIterator[Client]:
         yield client
     finally:
         await client.stop()
+
+
+_levels_before: list[int] = []
+"""Levels before each client that is starting now; the first is the configured one."""
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Drop aiokafka's own lines while a client starts: ``explain`` has the reason.
+
+    With the log level DEBUG they stay.
+    """
+    library = logging.getLogger("aiokafka")
+    if library.isEnabledFor(logging.INFO):
+        yield
+        return
+    _levels_before.append(library.level)
+    library.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        before = _levels_before.pop()
+        if not _levels_before:
+            library.setLevel(before)
 
 
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no types

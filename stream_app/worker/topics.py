@@ -13,6 +13,7 @@ from aiokafka.errors import (
 )
 from tenacity import (
     AsyncRetrying,
+    RetryCallState,
     retry_if_exception_type,
     stop_after_delay,
     wait_random_exponential,
@@ -21,7 +22,7 @@ from tenacity import (
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
 from stream_app.worker.kafka_security import security_options
-from stream_app.worker.refusal import explain, refusal
+from stream_app.worker.refusal import explain, quiet_client, refusal
 
 DAY_MS: Final = 86_400_000
 TURNS_TOPIC_CONFIG: Final = {"message.timestamp.type": "LogAppendTime"}
@@ -72,6 +73,7 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
             retry=retry_if_exception_type(KafkaConnectionError),
             wait=wait_random_exponential(multiplier=0.2, max=3.0),
             stop=stop_after_delay(patience),
+            before_sleep=lambda attempt: _log_wait(settings, attempt),
             reraise=True,
         ):
             with attempt:
@@ -103,10 +105,16 @@ async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str
     return created
 
 
+def _log_wait(settings: Settings, attempt: RetryCallState) -> None:
+    if attempt.attempt_number == 1:
+        log.info("broker.waiting", brokers=settings.kafka_brokers)
+
+
 async def _start(client: AIOKafkaAdminClient, settings: Settings) -> None:
     """Start a client; do not wait for a broker that refuses it."""
     try:
-        await client.start()
+        with quiet_client():
+            await client.start()
     except KafkaConnectionError:
         if (found := await refusal(settings)) and found.certain:
             raise BrokerUnavailable(found.reason) from None

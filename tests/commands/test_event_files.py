@@ -39,6 +39,34 @@ def test_events_are_timed_by_occurred_at_and_never_go_back(tmp_path: Path) -> No
     assert [event.key for event in events] == [b"s"] * 5 + [b""] * 2
 
 
+def test_a_sample_sessions_file_is_read_as_events_that_keep_their_line_number() -> None:
+    for path in sample_sessions():
+        events = list(raw_events(path))
+        lines = path.read_bytes().splitlines()
+        assert len(events) == len(lines)
+        assert events[0] == b""
+        session = json.loads(lines[0])
+        start = datetime(2000, 1, 1, tzinfo=UTC)
+        wanted = sample_events(path, session["session_id"], start, 1.0)
+        assert events[1:] == [event.value for event in wanted]
+
+
+def test_a_damaged_line_of_a_sample_session_is_named(tmp_path: Path) -> None:
+    header = sample_sessions()[0].read_bytes().splitlines()[0]
+    file = tmp_path / "mine.jsonl"
+    for bad in (b"oops", b"[]", b'{"type": "turn"}', b'{"type": "turn", "offset_s": 1e300}'):
+        file.write_bytes(b"\n".join([header, b"", bad]))
+        with pytest.raises(InputError, match=r"mine\.jsonl, line 3: not a line of a sample"):
+            list(raw_events(file))
+
+
+def test_an_event_of_the_unknown_type_session_is_left_to_the_contract(tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    lines = [b'{"type": "session", "session_id": "s"}', turn()]
+    file.write_bytes(b"\n".join(lines))
+    assert list(raw_events(file)) == lines
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.jsonl"):
         list(raw_events(tmp_path / "gone.jsonl"))

@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import socket
 import sys
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -11,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app import cli
+from stream_app.commands.doctor import run_checks
 from stream_app.contracts.events import Approach
 from stream_app.inference.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
@@ -72,6 +75,71 @@ def test_config_prints_the_settings_in_force(invoke) -> None:
     assert "RAPPORT_BATCH_MAX=17 " in out
     assert "RAPPORT_KAFKA_SECURITY=SASL_SSL\n" in out
     assert "RAPPORT_DATABASE_URL=sqlite:///rapport.db " in out
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "nearest"),
+    [
+        ("RAPPORT_KEEP_TEXT_DAY", "RAPPORT_KEEP_TEXT_DAYS"),
+        ("RAPPORT_REQUIRE_CONCENT", "RAPPORT_REQUIRE_CONSENT"),
+        ("RAPPORT_KAFKA_PASSWORD_FLIE", "RAPPORT_KAFKA_PASSWORD_FILE"),
+    ],
+)
+def test_a_misspelt_variable_is_reported_with_the_nearest_name(
+    invoke, misspelt: str, nearest: str
+) -> None:
+    status, out, err = invoke("config", **{misspelt: SECRET})
+    assert status == 0
+    assert err == f"rapport: {misspelt} is not a setting; did you mean {nearest}?\n"
+    assert SECRET not in out
+    _, finding = islice(run_checks(Settings()), 2)
+    assert (finding.name, finding.healthy) == ("settings", False)
+    assert finding.detail == f"{misspelt} is not a setting; did you mean {nearest}?"
+
+
+def test_a_variable_without_a_near_name_is_reported_too(invoke) -> None:
+    _, _, err = invoke("config", RAPPORT_WEBHOOK_URL=SECRET)
+    assert err == "rapport: RAPPORT_WEBHOOK_URL is not a setting; `rapport config` lists them\n"
+
+
+def test_variables_that_others_read_are_not_reported(invoke, tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: [{url: '${RAPPORT_HOOK}'}]\n", "utf-8")
+    status, _, err = invoke(
+        "config",
+        RAPPORT_DB_PASSWORD=SECRET,
+        RAPPORT_PROXY_ADDRESS="172.30.81.1",
+        RAPPORT_KAFKA_PASSWORD_FILE="",
+        RAPPORT_NOTIFICATIONS="targets.yaml",
+        RAPPORT_HOOK_FILE="/run/secrets/hook",
+        RAPPORT_WEB_SERVICE_HOST="10.0.0.7",
+        RAPPORT_WEB_SERVICE_PORT_HTTP="8080",
+        RAPPORT_WEB_PORT_8080_TCP_ADDR="10.0.0.7",
+        rapport_batch_max="17",
+    )
+    assert (status, err) == (0, "")
+
+
+def test_a_missing_broker_is_one_line(invoke) -> None:
+    away = f"127.0.0.1:{broker.free_port()}"
+    for command in (("watch",), ("dead-letters", "list")):
+        status, _, err = invoke(*command, RAPPORT_KAFKA_BROKERS=away)
+        assert status == 1
+        assert err.startswith(f"rapport: no Kafka broker answers at {away}")
+        assert len(err.splitlines()) == 1
+
+
+def test_up_refuses_a_configured_port_that_is_in_use(invoke) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        status, out, err = invoke("up", "--for", "5", RAPPORT_WEB_PORT=str(port))
+    assert status == 1
+    assert "console http" not in out
+    assert err == (
+        f"rapport: RAPPORT_WEB_PORT is {port}, but 127.0.0.1:{port} cannot be used: "
+        "Address already in use\n"
+    )
 
 
 def test_a_teams_approach_overrides_its_domains(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,65 @@
+"""Finds environment variables ``RAPPORT_*`` that are not settings, such as misspelt ones."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from stream_app import secret_files
+from stream_app.settings import Settings
+
+PREFIX: Final = "RAPPORT_"
+OTHERS: Final = frozenset(
+    {
+        "RAPPORT_DB_PASSWORD",  # docker-compose.yml, also the next two
+        "RAPPORT_PROXY_ADDRESS",
+        "RAPPORT_SECRETS",
+        "RAPPORT_SCREENSHOTS",  # the tests of the console
+    }
+)
+"""Variables with the prefix that something else than the command reads."""
+
+_SERVICE_LINK: Final = re.compile(r"_SERVICE_(HOST|PORT)(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$")
+"""Kubernetes sets these for a service whose name starts with ``rapport-``."""
+_IN_TARGETS: Final = re.compile(r"\$\{(\w+)\}")
+
+
+def warnings(environment: Mapping[str, str]) -> list[str]:
+    """One sentence for each variable that is not a setting, with the nearest name.
+
+    Values are never quoted. Variables that the file of notification targets names are known.
+    """
+    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
+    known.update(secret_files.variables(Settings).values())
+    unknown = [
+        name
+        for name in sorted(environment)
+        if name.upper().startswith(PREFIX)
+        and name.upper() not in known | OTHERS
+        and not _SERVICE_LINK.search(name)
+    ]
+    if unknown:
+        named = set(_named_by_targets(environment.get("RAPPORT_NOTIFICATIONS")))
+        unknown = [name for name in unknown if name not in named]
+    return [_warning(name, known) for name in unknown]
+
+
+def _warning(name: str, known: set[str]) -> str:
+    nearest = difflib.get_close_matches(name.upper(), sorted(known), 1, cutoff=0.8)
+    if nearest:
+        return f"{name} is not a setting; did you mean {nearest[0]}?"
+    return f"{name} is not a setting; `rapport config` lists them"
+
+
+def _named_by_targets(file: str | None) -> Iterator[str]:
+    """The variables in the file of targets, which the notifier checks when it reads the file."""
+    if not file:
+        return
+    try:
+        text = Path(file).read_text("utf-8")
+    except (OSError, ValueError):
+        return
+    for name in _IN_TARGETS.findall(text):
+        yield name
+        yield f"{name}_FILE"
