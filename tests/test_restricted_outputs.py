@@ -31,7 +31,7 @@ TABLES = (tables.turn_scores, tables.session_scores, tables.alerts)
 RULES = """
 version: 1
 rules:
-  - name: distressed
+  - name: unheard
     summary: "{waiting_distress} {client.satisfaction}"
     severity: info
     when: waiting_distress >= 0.0
@@ -111,7 +111,7 @@ def test_without_a_policy_the_outputs_are_there(unrestricted: Scored) -> None:
         assert name in stored
         assert name in sent
         assert name in read
-    assert {alert.rule for alert in unrestricted.result.alerts} == {"distressed"}
+    assert {alert.rule for alert in unrestricted.result.alerts} == {"unheard"}
 
 
 def test_a_policy_keeps_them_out_of_rows_messages_pages_and_exports(tmp_path: Path) -> None:

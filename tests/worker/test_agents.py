@@ -42,6 +42,7 @@ class World:
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
         self.abandoned: list[Committed] = []
+        self.erased_entries: list[int] = []
         self.idle_calls: list[tuple[datetime, list[int]]] = []
         self.due_calls: list[tuple[datetime, datetime, list[int]]] = []
         self.partitions = {TP(SETTINGS.turns_topic, 2), TP("another", 5)}
@@ -127,6 +128,15 @@ class World:
 
     def mark_published(self, committed: Committed) -> None:
         self.journal.append(f"published {committed.outbox_id}")
+
+    def apply_withdrawals(self, now: datetime) -> list[int]:
+        if self.store_error is not None:
+            raise self.store_error
+        return self.erased_entries
+
+    def stored(self, outbox_ids: list[int]) -> list[Committed]:
+        messages = [Message("late", b"k", None)]
+        return [Committed(BatchResult(), messages, key) for key in outbox_ids]
 
     def abandoned_batches(self, after: float) -> list[Committed]:
         assert after == agents.ABANDONED_AFTER
@@ -435,6 +445,22 @@ async def test_abandoned_messages_are_published_and_then_deleted(world: World) -
     world.abandoned = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
     await world.agent()._flush_idle_sessions()
     assert world.journal == ["send late", "delivered late", "published 9"]
+
+
+async def test_consumers_are_notified_of_sessions_erased_after_a_withdrawal(world: World) -> None:
+    agent = world.agent()
+    await agent._carry_out_withdrawals()
+    assert world.journal == []
+    world.erased_entries = [9]
+    await agent._carry_out_withdrawals()
+    assert world.journal == ["send late", "delivered late", "published 9"]
+
+
+async def test_a_failing_withdrawal_does_not_end_the_worker(world: World) -> None:
+    world.store_error = StoreUnavailable("away")
+    agent = world.agent()
+    await agent._carry_out_withdrawals()
+    assert world.journal == []
 
 
 async def test_a_failing_idle_check_does_not_end_the_worker(world: World) -> None:
