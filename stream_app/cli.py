@@ -429,8 +429,12 @@ def report(
 
 @app.command()
 def export(
-    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.")],
     file: Annotated[Path, typer.Option("--output", "-o", help="A new file.")],
+    table: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.")] = None,
+    speaker: Annotated[
+        str | None,
+        typer.Option(help="All that is stored about this speaker_id, as a zip."),
+    ] = None,
     form: Annotated[
         Literal["csv", "parquet", "jsonl"], typer.Option("--format", help="Of tables.")
     ] = "csv",
@@ -448,7 +452,16 @@ def export(
     study: Annotated[str | None, typer.Option(help="Export text for this approved study.")] = None,
     account: Annotated[str | None, typer.Option(help="With --study: its account.")] = None,
 ) -> None:
-    """Write a table of sessions or of what people said of them; see docs/api.md, Exports."""
+    """Write a table (docs/api.md, Exports), or for --speaker everything about one person."""
+    if (table is None) == (speaker is None):
+        raise typer.BadParameter("name either a table or a --speaker")
+    if file.exists():
+        raise typer.BadParameter(f"{file} exists")
+    if table is None:
+        if any((since, until, team, domain, study, account)):
+            raise typer.BadParameter("--speaker takes no other option than --output")
+        _export_person(speaker or "", file)
+        return
     from stream_app.commands import export as command
     from stream_app.store.queries.sessions import SessionFilter
     from stream_app.web.exports.formats import Format
@@ -460,8 +473,6 @@ def export(
         raise typer.BadParameter(f"known roll-ups: {', '.join(each.value for each in RollUp)}")
     if (study is None) != (account is None):
         raise typer.BadParameter("--study and --account belong together")
-    if file.exists():
-        raise typer.BadParameter(f"{file} exists")
     chosen = SessionFilter(
         team=team, domain=domain, started_from=_in_utc(since), started_before=_in_utc(until)
     )
@@ -469,6 +480,14 @@ def export(
     wanted = command.Wanted(table, chosen, Format(form), RollUp(rollup), whose)
     size = command.run(_settings(), wanted, file)
     typer.echo(f"{file}: {size:,} bytes")
+
+
+def _export_person(speaker: str, file: Path) -> None:
+    from stream_app.commands import subject_access
+
+    for name, rows in subject_access.export(_settings(), speaker, file).most_common():
+        typer.echo(f"{rows:8}  {name}")
+    typer.echo(f"{file} has text: give it to this person only")
 
 
 def _in_utc(day: datetime | None) -> datetime | None:
@@ -530,19 +549,6 @@ def doctor() -> None:
         console.print(f"{mark:24} {finding.name:9} {escape(finding.detail)}", highlight=False)
         healthy &= finding.healthy
     raise typer.Exit(0 if healthy else 1)
-
-
-@app.command("export")
-def export_person(
-    speaker: Annotated[str, typer.Option(help="speaker_id of the person, as in events.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The archive (zip); must not exist.")],
-) -> None:
-    """Write everything that is stored about a person to one archive, for their right of access."""
-    from stream_app.commands import subject_access as command
-
-    for name, rows in command.export(_settings(), speaker, out).most_common():
-        typer.echo(f"{rows:8}  {name}")
-    typer.echo(f"{out} has text: give it to this person only")
 
 
 SessionId = Annotated[str, typer.Argument(help="The session's id, as in its events.")]

@@ -29,7 +29,7 @@ def test_a_batch_is_written_to_all_tables(store: Store) -> None:
         "alerts": len(result.alerts),
         "bundles": 1,
         "consents": 1,
-        "installation": 1,
+        "installation": 2,
         "outbox": 1,
         "outcomes": 1,
         "session_keys": 1,
