@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -45,7 +45,6 @@ from stream_app.store import (
 from stream_app.store.audit import AuditAction
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
-from stream_app.store.log_positions import StartOffsets, TopicPartition
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
 from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
@@ -300,17 +299,11 @@ def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgen
         lambda now: apply_withdrawals(settings, opened, now),
     )
     agent.attach()
-
-    def find_start(committed: Mapping[TopicPartition, int | None]) -> StartOffsets:
-        found = processor.retrying(
-            lambda: log_positions.start_offsets(
-                opened, settings.kafka_group, committed, datetime.now(UTC)
-            )
+    app.find_start = lambda committed: processor.continue_from(
+        lambda: log_positions.start_offsets(
+            opened, settings.kafka_group, committed, datetime.now(UTC)
         )
-        processor.continue_from(found.stored)
-        return found
-
-    app.find_start = find_start
+    )
     opened.observe_redaction = metrics.redaction_seconds.observe
     return app, agent
 

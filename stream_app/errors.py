@@ -99,6 +99,12 @@ class StaleState(StoreError):
 class DatabaseWentBack(StoreError):
     """The database lacks events that it contained: an older one has taken its place."""
 
+    def __init__(self, missing: int) -> None:
+        super().__init__(
+            f"the database lacks {missing} events that it contained: an older one was restored, or "
+            "a replica that lagged took over; the worker restarts and reads them again"
+        )
+
 
 class SealingError(StoreError):
     """A key is missing or cannot be read, or a stored value cannot be decrypted with it."""

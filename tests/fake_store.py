@@ -126,7 +126,7 @@ class FakeStore:
         for at in positions:
             kept = self.positions.get((at.consumer_group, at.topic, at.partition), 0)
             if at.stored is not None and kept < at.stored:
-                raise DatabaseWentBack("the store lacks events that it contained")
+                raise DatabaseWentBack(at.stored - kept)
 
     def dry_run(self, result: BatchResult, messages: Sequence[Message] = ()) -> None:
         self._checked(result)

@@ -25,7 +25,7 @@ TopicPartition = tuple[str, int]
 class StartOffsets(Struct, frozen=True):
     """``offsets``: where to start. ``rewound``: those of them below the acknowledged offset.
 
-    ``stored``: the offsets that the database contains.
+    ``stored``: the offsets that the database contains, 0 for unknown partitions.
     """
 
     offsets: dict[TopicPartition, int]
@@ -65,7 +65,7 @@ def start_offsets(
         known |= unknown
     offsets = {tp: min(offset or 0, known.get(tp, 0)) for tp, offset in committed.items()}
     rewound = {tp: offset for tp, offset in offsets.items() if offset < (committed[tp] or 0)}
-    return StartOffsets(offsets, rewound, {tp: known[tp] for tp in committed if tp in known})
+    return StartOffsets(offsets, rewound, {tp: known.get(tp, 0) for tp in committed})
 
 
 def _adopt_offsets(

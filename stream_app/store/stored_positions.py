@@ -39,7 +39,7 @@ class StoredPositions:
         if known:
             rows = [{**_row(at, now), "stored": at.stored} for at in known]
             if self._advance.run(connection, rows) != len(known):
-                raise _went_back(max(1, _missing(connection, known)))
+                raise DatabaseWentBack(max(1, _missing(connection, known)))
         new = [_row(at, now) for at in positions if at.stored is None]
         self._database.upsert(connection, tables.log_positions, new, keep=False)
 
@@ -50,7 +50,7 @@ class StoredPositions:
             DatabaseWentBack: it contains less.
         """
         if missing := _missing(connection, positions):
-            raise _went_back(missing)
+            raise DatabaseWentBack(missing)
 
     def _conditional_update(self) -> Statement:
         """Update where nothing is missing; a late worker does not move the position back."""
@@ -92,10 +92,3 @@ def _missing(connection: Connection, positions: Sequence[LogPosition]) -> int:
         )
         missing += max(0, (at.stored or 0) - (connection.scalar(query) or 0))
     return missing
-
-
-def _went_back(missing: int) -> DatabaseWentBack:
-    return DatabaseWentBack(
-        f"the database lacks {missing} events that it contained: an older one was restored, or a "
-        "replica that lagged took over; the worker restarts and reads them again"
-    )

@@ -7,7 +7,7 @@ source of truth.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
@@ -32,7 +32,14 @@ from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Pipeline, Received
 from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
-from stream_app.errors import ContractError, StaleState, StoreError, StoreUnavailable
+from stream_app.errors import (
+    ContractError,
+    DatabaseWentBack,
+    StaleState,
+    StoreError,
+    StoreUnavailable,
+)
+from stream_app.store.log_positions import StartOffsets, TopicPartition
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.poison import as_contract_error, may_be_poison
 from stream_app.worker.self_test import synthetic_session
@@ -145,7 +152,8 @@ class BatchProcessor:
         self._now = now
         self._group = group
         self._hide_withdrawn = hide_withdrawn
-        self._stored: dict[tuple[str, int], int] = {}
+        self._stored: dict[TopicPartition, int] = {}
+        self._assigned: frozenset[TopicPartition] = frozenset()
         self._first_seen: dict[int, float] = {}
         self._failing: set[str] = set()
         self._reported: set[tuple[str, str]] = set()
@@ -185,7 +193,7 @@ class BatchProcessor:
         session_ids = sorted(found)
         positions = self._positions(batch)
         committed = self._commit_with_retries(lambda: self._process(batch, session_ids), positions)
-        self._stored |= {(at.topic, at.partition): at.next_offset for at in positions}
+        self._stored.update({(at.topic, at.partition): at.next_offset for at in positions})
         self._report_rules()
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
@@ -193,12 +201,23 @@ class BatchProcessor:
             self.metrics.dead_letters.labels(item.letter.reason).inc()
         return committed
 
-    def continue_from(self, stored: Mapping[tuple[str, int], int]) -> None:
-        """Set the offsets that the database contains, of the assigned partitions.
+    def continue_from(self, read: Callable[[], StartOffsets]) -> StartOffsets:
+        """Read where to start after a rebalance; may be called from any thread.
 
-        Call it before their first batch, from any thread.
+        Batches from before may still be in progress: the database must contain what precedes them.
+
+        Raises:
+            DatabaseWentBack: it does not; those batches will be refused.
         """
-        self._stored = dict(stored)
+        before = dict(self._stored)
+        found = self.retrying(read)
+        missing = sum(max(0, before.get(at, 0) - offset) for at, offset in found.stored.items())
+        if missing:
+            raise DatabaseWentBack(missing)
+        for at, offset in found.stored.items():
+            self._stored[at] = max(offset, self._stored.get(at, 0))
+        self._assigned = frozenset(found.stored)
+        return found
 
     def check_positions(self) -> None:
         """Check that the database still contains what was committed, also without new events.
@@ -207,7 +226,9 @@ class BatchProcessor:
             DatabaseWentBack: it does not.
         """
         known = [
-            LogPosition(self._group, *at, offset, offset) for at, offset in self._stored.items()
+            LogPosition(self._group, *at, offset, offset)
+            for at, offset in self._stored.copy().items()
+            if at in self._assigned
         ]
         self.retrying(lambda: self._store.check_positions(known))
 
@@ -504,7 +525,7 @@ class BatchProcessor:
             place = source.topic, source.partition
             read_to[place] = max(read_to.get(place, 0), source.offset + 1)
         return [
-            LogPosition(self._group, *place, offset, self._stored.get(place))
+            LogPosition(self._group, *place, offset, self._stored.get(place) or None)
             for place, offset in read_to.items()
         ]
 

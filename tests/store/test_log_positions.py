@@ -73,7 +73,7 @@ def test_a_database_with_the_groups_offsets_starts_there(store: Store) -> None:
     found = begin(store, {T0: 5, T1: 7, ("turns", 2): None})
     assert found.offsets == {T0: 5, T1: 7, ("turns", 2): 0}
     assert found.rewound == {}
-    assert found.stored == {T0: 5, T1: 9}
+    assert found.stored == {T0: 5, T1: 9, ("turns", 2): 0}
 
 
 def test_an_older_database_rewinds_the_group(store: Store) -> None:

@@ -341,7 +341,7 @@ async def test_nothing_is_acknowledged_when_publishing_fails(world: World) -> No
     [
         (None, []),
         (StoreUnavailable("away"), []),
-        (DatabaseWentBack("4 events"), ["crash DatabaseWentBack"]),
+        (DatabaseWentBack(4), ["crash DatabaseWentBack"]),
     ],
 )
 async def test_an_older_database_crashes_the_worker_without_new_events(

@@ -13,6 +13,7 @@ import pytest
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import DatabaseWentBack
 from stream_app.store import tables
+from stream_app.store.log_positions import StartOffsets
 from stream_app.store.repository import Store
 from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.processor import BatchProcessor
@@ -28,10 +29,14 @@ PLACE = ("t", 0)
 def worker(open_prepared: Open, tmp_path: Path) -> Iterator[BatchProcessor]:
     """A worker that started on an empty database, with its turns 0 to 3 in a backup."""
     worker = processor(open_prepared())
-    worker.continue_from({})
+    start(worker, 0)
     take(worker, 0, 4)
     copy(tmp_path / "one.db", tmp_path / "backup.db")
     return worker
+
+
+def start(worker: BatchProcessor, stored: int) -> None:
+    worker.continue_from(lambda: StartOffsets({PLACE: stored}, {}, {PLACE: stored}))
 
 
 def copy(source: Path, target: Path) -> None:
@@ -64,9 +69,34 @@ def test_a_batch_after_a_gap_in_the_database_is_refused(
     store = open_prepared()
     assert stored(store) == [0, 1, 2, 3]
     again = processor(store)
-    again.continue_from({PLACE: 4})
+    start(again, 4)
     take(again, 4, 10)
     assert stored(store) == list(range(10))
+
+
+def test_a_batch_from_before_a_rebalance_is_refused(
+    worker: BatchProcessor, open_prepared: Open, tmp_path: Path
+) -> None:
+    """The rebalance sees the older database first; the batch was read before and waits."""
+    take(worker, 4, 8)
+    copy(tmp_path / "backup.db", tmp_path / "one.db")
+    with pytest.raises(DatabaseWentBack, match="4 events"):
+        start(worker, 4)
+    with pytest.raises(DatabaseWentBack, match="4 events"):
+        take(worker, 8, 10)
+    assert stored(open_prepared()) == [0, 1, 2, 3]
+
+
+def test_a_batch_that_is_committed_during_a_rebalance_is_no_sign_of_an_older_database(
+    worker: BatchProcessor,
+) -> None:
+    def read() -> StartOffsets:
+        take(worker, 4, 8)
+        return StartOffsets({PLACE: 4}, {}, {PLACE: 4})
+
+    worker.continue_from(read)
+    worker.check_positions()
+    take(worker, 8, 10)
 
 
 def test_a_worker_without_new_events_notices_it(worker: BatchProcessor, tmp_path: Path) -> None:
@@ -89,7 +119,7 @@ def test_events_that_were_stored_before_the_acknowledgement_are_read_again(
 ) -> None:
     """The group's offset is behind the database's after a crash between the two commits."""
     again = processor(open_prepared())
-    again.continue_from({PLACE: 4})
+    start(again, 4)
     take(again, 2, 6)
     assert stored(open_prepared()) == list(range(6))
 
@@ -98,7 +128,7 @@ def test_a_zombie_does_not_move_the_position_back(
     worker: BatchProcessor, open_prepared: Open
 ) -> None:
     successor = processor(open_prepared())
-    successor.continue_from({PLACE: 4})
+    start(successor, 4)
     take(successor, 4, 9)
     take(worker, 4, 6)
     [position] = rows(open_prepared(), tables.log_positions)
