@@ -91,7 +91,7 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
             *(field.column for field in fields),
         ),
         "FROM turn_scores AS s\n"
-        "JOIN turns AS t ON t.session_id = s.session_id AND t.seq = s.seq\n"
+        "LEFT JOIN turns AS t ON t.session_id = s.session_id AND t.seq = s.seq\n"
         "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
         "WHERE s.stage = 'final' OR NOT EXISTS (\n"
         "  SELECT 1 FROM turn_scores AS f WHERE f.session_id = s.session_id\n"
