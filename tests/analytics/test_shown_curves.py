@@ -22,7 +22,7 @@ FIRST, LAST = date(2026, 1, 1), date(2026, 8, 1)
 
 def test_curves_and_tables_from_the_views(store: Store) -> None:
     store.load_privacy(redact=True)
-    world = replace(WORLD, counsellors=24, sessions_a_month=12)
+    world = replace(WORLD, counsellors=24, sessions_a_month=12, months=4, new_model=2.5)
     simulated_store.write(simulate(world), store)
     rollups.rebuild(store)
     schema.create_views(store, "rapport_reader")
