@@ -429,8 +429,14 @@ def report(
 
 @app.command()
 def export(
-    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.")],
-    file: Annotated[Path, typer.Option("--output", "-o", help="A new file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A new file.")],
+    table: Annotated[
+        str | None, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.", show_default=False)
+    ] = None,
+    speaker: Annotated[
+        str | None,
+        typer.Option(help="Instead of a table, everything stored about this speaker_id (zip)."),
+    ] = None,
     form: Annotated[
         Literal["csv", "parquet", "jsonl"], typer.Option("--format", help="Of tables.")
     ] = "csv",
@@ -448,27 +454,40 @@ def export(
     study: Annotated[str | None, typer.Option(help="Export text for this approved study.")] = None,
     account: Annotated[str | None, typer.Option(help="With --study: its account.")] = None,
 ) -> None:
-    """Write a table of sessions or of what people said of them; see docs/api.md, Exports."""
+    """Write a table (docs/api.md, Exports), or what is stored about a person, for their access."""
+    if (table is None) == (speaker is None):
+        raise typer.BadParameter("name either a table or --speaker")
+    if speaker is not None:
+        _export_person(speaker, out)
+        return
     from stream_app.commands import export as command
     from stream_app.store.queries.sessions import SessionFilter
     from stream_app.web.exports.formats import Format
     from stream_app.web.exports.rollups import RollUp
 
-    if table not in command.TABLES:
+    if table is None or table not in command.TABLES:
         raise typer.BadParameter(f"known tables: {', '.join(command.TABLES)}")
     if rollup not in {each.value for each in RollUp}:
         raise typer.BadParameter(f"known roll-ups: {', '.join(each.value for each in RollUp)}")
     if (study is None) != (account is None):
         raise typer.BadParameter("--study and --account belong together")
-    if file.exists():
-        raise typer.BadParameter(f"{file} exists")
+    if out.exists():
+        raise typer.BadParameter(f"{out} exists")
     chosen = SessionFilter(
         team=team, domain=domain, started_from=_in_utc(since), started_before=_in_utc(until)
     )
     whose = command.ForStudy(study, account) if study and account else None
     wanted = command.Wanted(table, chosen, Format(form), RollUp(rollup), whose)
-    size = command.run(_settings(), wanted, file)
-    typer.echo(f"{file}: {size:,} bytes")
+    size = command.run(_settings(), wanted, out)
+    typer.echo(f"{out}: {size:,} bytes")
+
+
+def _export_person(speaker: str, out: Path) -> None:
+    from stream_app.commands import subject_access as command
+
+    for name, rows in command.export(_settings(), speaker, out).most_common():
+        typer.echo(f"{rows:8}  {name}")
+    typer.echo(f"{out} has text: give it to this person only")
 
 
 def _in_utc(day: datetime | None) -> datetime | None:
@@ -530,19 +549,6 @@ def doctor() -> None:
         console.print(f"{mark:24} {finding.name:9} {escape(finding.detail)}", highlight=False)
         healthy &= finding.healthy
     raise typer.Exit(0 if healthy else 1)
-
-
-@app.command("export")
-def export_person(
-    speaker: Annotated[str, typer.Option(help="speaker_id of the person, as in events.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The archive (zip); must not exist.")],
-) -> None:
-    """Write everything that is stored about a person to one archive, for their right of access."""
-    from stream_app.commands import subject_access as command
-
-    for name, rows in command.export(_settings(), speaker, out).most_common():
-        typer.echo(f"{rows:8}  {name}")
-    typer.echo(f"{out} has text: give it to this person only")
 
 
 SessionId = Annotated[str, typer.Argument(help="The session's id, as in its events.")]
