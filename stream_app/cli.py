@@ -429,11 +429,13 @@ def report(
 
 @app.command()
 def export(
-    file: Annotated[Path, typer.Option("--output", "-o", help="A new file.")],
-    table: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.")] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", help="A new file.")],
+    table: Annotated[
+        str | None, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.", show_default=False)
+    ] = None,
     speaker: Annotated[
         str | None,
-        typer.Option(help="All that is stored about this speaker_id, as a zip."),
+        typer.Option(help="Instead of a table, everything stored about this speaker_id (zip)."),
     ] = None,
     form: Annotated[
         Literal["csv", "parquet", "jsonl"], typer.Option("--format", help="Of tables.")
@@ -452,34 +454,42 @@ def export(
     study: Annotated[str | None, typer.Option(help="Export text for this approved study.")] = None,
     account: Annotated[str | None, typer.Option(help="With --study: its account.")] = None,
 ) -> None:
-    """Write a table (docs/api.md, Exports), or for --speaker everything about one person."""
+    """Write a table (docs/api.md, Exports), or what is stored about a person, for their access."""
     if (table is None) == (speaker is None):
-        raise typer.BadParameter("name either a table or a --speaker")
-    if file.exists():
-        raise typer.BadParameter(f"{file} exists")
-    if table is None:
+        raise typer.BadParameter("name either a table or --speaker")
+    if speaker is not None:
         if any((since, until, team, domain, study, account)):
-            raise typer.BadParameter("--speaker takes no other option than --output")
-        _export_person(speaker or "", file)
+            raise typer.BadParameter("--speaker takes no other option than --out")
+        _export_person(speaker, out)
         return
     from stream_app.commands import export as command
     from stream_app.store.queries.sessions import SessionFilter
     from stream_app.web.exports.formats import Format
     from stream_app.web.exports.rollups import RollUp
 
-    if table not in command.TABLES:
+    if table is None or table not in command.TABLES:
         raise typer.BadParameter(f"known tables: {', '.join(command.TABLES)}")
     if rollup not in {each.value for each in RollUp}:
         raise typer.BadParameter(f"known roll-ups: {', '.join(each.value for each in RollUp)}")
     if (study is None) != (account is None):
         raise typer.BadParameter("--study and --account belong together")
+    if out.exists():
+        raise typer.BadParameter(f"{out} exists")
     chosen = SessionFilter(
         team=team, domain=domain, started_from=_in_utc(since), started_before=_in_utc(until)
     )
     whose = command.ForStudy(study, account) if study and account else None
     wanted = command.Wanted(table, chosen, Format(form), RollUp(rollup), whose)
-    size = command.run(_settings(), wanted, file)
-    typer.echo(f"{file}: {size:,} bytes")
+    size = command.run(_settings(), wanted, out)
+    typer.echo(f"{out}: {size:,} bytes")
+
+
+def _export_person(speaker: str, out: Path) -> None:
+    from stream_app.commands import subject_access as command
+
+    for name, rows in command.export(_settings(), speaker, out).most_common():
+        typer.echo(f"{rows:8}  {name}")
+    typer.echo(f"{out} has text: give it to this person only")
 
 
 def _export_person(speaker: str, file: Path) -> None:

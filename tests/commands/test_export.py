@@ -102,6 +102,8 @@ def test_restricted_outputs_are_left_out(
     ("arguments", "problem"),
     [
         (("people",), "known tables"),
+        ((), "either a table or --speaker"),
+        (("turns", "--speaker", "noor"), "either a table or --speaker"),
         (("rollups", "--rollup", "year"), "known roll-ups"),
         (("turns", "--study", "S-1"), "belong together"),
         (("ratings", "--study", "S-1", "--account", "stu"), "have text"),

@@ -41,6 +41,7 @@ FIRES: Final[dict[str, dict[str, str]]] = {
     },
     "RapportDeliveriesHeld": {'rapport_deliveries_total{target="desk", result="held"}': "0x9 5x50"},
     "RapportEventsLeftOut": {'rapport_crashes_total{reason="EventsLeftOut"}': "_x20 1"},
+    "RapportDatabaseWentBack": {'rapport_crashes_total{reason="DatabaseWentBack"}': "_x20 1"},
     "RapportClockAhead": {'rapport_crashes_total{reason="InvalidTimestampError"}': "_x20 1"},
     "RapportConsoleStale": {"rapport_live_reading": "1 0x60"},
 }
