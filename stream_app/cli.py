@@ -492,14 +492,6 @@ def _export_person(speaker: str, out: Path) -> None:
     typer.echo(f"{out} has text: give it to this person only")
 
 
-def _export_person(speaker: str, file: Path) -> None:
-    from stream_app.commands import subject_access
-
-    for name, rows in subject_access.export(_settings(), speaker, file).most_common():
-        typer.echo(f"{rows:8}  {name}")
-    typer.echo(f"{file} has text: give it to this person only")
-
-
 def _in_utc(day: datetime | None) -> datetime | None:
     return None if day is None else day.replace(tzinfo=UTC)
 
