@@ -154,7 +154,7 @@ def test_the_export_is_audited_for_each_session_and_readable_only_by_its_owner(
 ) -> None:
     exported(judging.NOOR, tmp_path / "noor.zip")
     acts = [(e.person, e.action, e.session_id) for e in reversed(audit.latest(store))]
-    assert acts == [("(command line)", "subject access", f"north-{n}") for n in range(2)]
+    assert acts == [(audit.COMMAND_LINE, "subject access", f"north-{n}") for n in range(2)]
     assert (tmp_path / "noor.zip").stat().st_mode & 0o777 == 0o600
     again = run("--speaker", judging.NOOR, "-o", str(tmp_path / "noor.zip"))
     assert isinstance(again.exception, RapportError)
