@@ -13,6 +13,9 @@ from stream_app.store.tables import (
     consents,
     erasures,
     people,
+    rollup_cells,
+    rollup_counsellors,
+    rollup_means,
     saved_views,
     session_assignments,
     session_speakers,
@@ -27,6 +30,9 @@ _COLUMNS: Final = (
     consents.c.speaker,
     people.c.speaker,
     saved_views.c.counsellor,
+    rollup_counsellors.c.speaker,
+    rollup_cells.c.counsellor,
+    rollup_means.c.counsellor,
     baselines.c.key,
     erasures.c.digest,
 )
@@ -73,7 +79,7 @@ def replace(connection: Connection, new: Callable[[str], str]) -> int:
 def _stored(connection: Connection) -> set[str]:
     found: set[str] = set()
     for column in _COLUMNS:
-        query = sa.select(column).distinct().where(column.is_not(None))
+        query = sa.select(column).distinct().where(column.is_not(None), column != "")
         if column is baselines.c.key:
             query = query.where(baselines.c.scope == "counsellor")
         found.update(connection.scalars(query))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from stream_app.analytics import rollups
 from stream_app.errors import SealingError
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
@@ -111,6 +112,8 @@ def test_a_rotation_replaces_every_pseudonym_and_keeps_what_belongs_together(
             row = {**usual, "scope": scope, "key": key}
             connection.execute(sa.insert(tables.baselines).values(row))
     saved_views.save(store, "sue", SavedView("hers", "team=north", noor))
+    assert rollups.rebuild(store)
+    assert noor in {row["counsellor"] for row in rows(store, tables.rollup_cells)}
     before = {row["speaker"] for row in rows(store, tables.turns)}
     assert erasure.sessions_of(store, judging.NOOR) == ["north-0"]
 
@@ -134,6 +137,7 @@ def test_a_rotation_replaces_every_pseudonym_and_keeps_what_belongs_together(
     after = {row["speaker"] for row in rows(again, tables.turns)}
     assert len(after) == len(before)
     assert not after & before
+    assert {row["counsellor"] for row in rows(again, tables.rollup_means)} >= {"", new}
     assert {row["key"] for row in rows(again, tables.baselines)} == {"phone", new}
     assert saved_views.find(again, "sue") == [SavedView("hers", "team=north", new)]
     trail = [(entry.session_id, entry.detail) for entry in reversed(audit.latest(again))]
