@@ -199,6 +199,7 @@ async def _recreate(chaos: Chaos, pause: float) -> None:
     finally:
         await client.close()
     await asyncio.sleep(pause)
+    await declare_topics(settings)
     while not await _is_new(chaos):
         await asyncio.sleep(0.2)
         await declare_topics(settings)
