@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 from pydantic import SecretStr
 
 from stream_app.commands.erase import open_erasure
@@ -198,8 +199,19 @@ async def _recreate(chaos: Chaos, pause: float) -> None:
     finally:
         await client.close()
     await asyncio.sleep(pause)
-    while settings.turns_topic not in await declare_topics(settings):
-        await asyncio.sleep(0.2)  # it still exists
+    await declare_topics(settings)
+    while not await _is_new(chaos):
+        await asyncio.sleep(0.2)
+        await declare_topics(settings)
+
+
+async def _is_new(chaos: Chaos) -> bool:
+    """Whether the topic exists and is empty; a worker that starts may have created it."""
+    try:
+        ends, _ = await chaos.offsets()
+    except KafkaError:
+        return False
+    return not any(ends.values())
 
 
 def restore_database(chaos: Chaos, chance: random.Random) -> None:

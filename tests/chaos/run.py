@@ -258,7 +258,7 @@ class Chaos:
 
     def _drained(self) -> bool:
         try:
-            ends, committed = asyncio.run(self._offsets())
+            ends, committed = asyncio.run(self.offsets())
         except KafkaError:
             return False
         settings = self.service.settings
@@ -271,7 +271,7 @@ class Chaos:
             if end
         )
 
-    async def _offsets(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    async def offsets(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """The topic's end offsets, and those that the group has committed."""
         settings = self.service.settings
         admin = AIOKafkaAdminClient(**client_options(settings))
