@@ -65,7 +65,7 @@ def test_without_the_length_an_association_is_confounded_and_a_note_says_so(
 ) -> None:
     turns = eventful.frames.turns.assign(characters=np.nan)
     found = associations.analyse(replace(eventful.frames, turns=turns), NOTHING)
-    assert "Not adjusted for length: 100%" in found.notes[0]
+    assert "Not adjusted for length: unknown for 100%" in found.notes[0]
     adjusted = associations.analyse(eventful.frames, NOTHING)
     name = "strong interpretations compared with none"
     more, less = of(found, name, "like"), of(adjusted, name, "like")
