@@ -71,3 +71,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
         await services.publisher.close()
+        services.close()

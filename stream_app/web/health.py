@@ -36,6 +36,10 @@ class WebHealth:
             return [f"store: {problem}"]
         return []
 
+    def close(self) -> None:
+        """Close the connection to the database."""
+        self._store.close()
+
     async def check_ready(self) -> list[str]:
         """Like ``not_ready`` without blocking the event loop; concurrent calls share one check."""
         if self._check is None or self._check.done():

@@ -41,6 +41,12 @@ class Services:
     identity_provider: IdentityProvider | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 
+    def close(self) -> None:
+        """Close all connections to the databases."""
+        self.store.close()
+        self.read_store.close()
+        self.health.close()
+
 
 def _services(connection: HTTPConnection) -> Services:
     return cast("Services", connection.app.state.services)

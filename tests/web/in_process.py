@@ -79,5 +79,5 @@ class InProcessWeb(Web):
 
     def stop(self) -> None:
         services: Services = self.app.state.services
-        services.store.close()
+        services.close()
         super().stop()
