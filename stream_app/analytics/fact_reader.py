@@ -11,7 +11,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import pandas as pd
 import pyarrow as pa
 import sqlalchemy as sa
@@ -38,6 +37,8 @@ class Facts:
         self.views = {view.name: view for view in schema.wanted(connection)}
         self._folder = folder
         self._months: list[date] = []
+        import duckdb  # noqa: PLC0415  # the demo simulates frames, and is installed without it
+
         self._duck = duckdb.connect(config={"autoinstall_known_extensions": "false"})
         self._duck.execute("SET TimeZone = 'UTC'")
         self.choose_archived(_EVERYTHING)

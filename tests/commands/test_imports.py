@@ -29,3 +29,15 @@ def test_a_worker_does_not_import_the_console() -> None:
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert "faust" in loaded
     assert not loaded & {"fastapi", "uvicorn", "jinja2", "pandas", "statsmodels", "pyarrow"}
+
+
+def test_the_demo_and_the_console_do_not_import_duckdb() -> None:
+    """It is in the extra `analytics`, which `make demo` does not install."""
+    script = (
+        "import json, sys; import stream_app.commands.history, stream_app.web.app; "
+        "print(json.dumps(list(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert {"fastapi", "pandas"} <= loaded
+    assert "duckdb" not in loaded
