@@ -107,7 +107,7 @@ class Database:
         """Write SQLite's log back and truncate it; False if somebody kept reading meanwhile.
 
         What was deleted is overwritten in the database file (``secure_delete``), but not in the
-        log. PostgreSQL recycles its log by itself.
+        log. PostgreSQL recycles its log.
         """
         if self.engine.dialect.name != "sqlite":
             return True

@@ -4,13 +4,13 @@ Supervisors of a team see the team, other supervisors and analysts all teams and
 Cohorts are over all teams, so they are not for supervisors of one team.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from stream_app.analytics import shown_curves
@@ -20,7 +20,6 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
@@ -52,19 +51,43 @@ class Chosen:
     measures: tuple[str, ...]
 
 
-@router.get("")
-def page(
-    request: Request,
-    services: ServicesDep,
+def _chosen(
     person: ReportReader,
     since: Annotated[Day, Query(alias="from")] = "",
     until: Annotated[Day, Query(alias="to")] = "",
     team: Annotated[str, Query(max_length=200)] = "",
     cohort: Annotated[str, Query(pattern=rf"^(\d{{4}}|{EVERY})?$")] = "",
     measure: Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))] = None,
+) -> Chosen:
+    if not set(measure or ()) <= set(MEASURES):
+        raise HTTPException(404)
+    chosen_team = person.chosen_team(team or None)
+    if cohort and person.scope.team is not None:
+        raise HTTPException(403, "cohorts are over all teams, and not all are yours")
+    today = datetime.now(UTC).date()
+    last = as_day(until) or today
+    return Chosen(
+        since=as_day(since) or last - timedelta(weeks=WEEKS),
+        until=last,
+        team=chosen_team or ALL,
+        cohort=cohort,
+        measures=tuple(name for name in MEASURES if name in (measure or USUAL)),
+    )
+
+
+ChosenDep = Annotated[Chosen, Depends(_chosen)]
+
+
+@router.get("")
+def page(
+    request: Request,
+    services: ServicesDep,
+    person: ReportReader,
+    chosen: ChosenDep,
 ) -> Response:
     """Show the chosen curves, each with its table."""
-    chosen = _chosen(person, since, until, team, cohort, [SESSIONS, *(measure or USUAL)])
+    shown = {SESSIONS, *chosen.measures}
+    chosen = replace(chosen, measures=tuple(name for name in MEASURES if name in shown))
     store = services.read_store
     drawn = list(_figures(services, chosen))
     return render(
@@ -89,42 +112,13 @@ def page(
 def table(
     services: ServicesDep,
     person: ReportReader,
-    since: Annotated[Day, Query(alias="from")] = "",
-    until: Annotated[Day, Query(alias="to")] = "",
-    team: Annotated[str, Query(max_length=200)] = "",
-    cohort: Annotated[str, Query(pattern=rf"^(\d{{4}}|{EVERY})?$")] = "",
-    measure: Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))] = None,
+    chosen: ChosenDep,
     wanted: Annotated[Format, Query(alias="format")] = Format.CSV,
 ) -> StreamingResponse:
     """The same numbers as a file; audited like every export."""
-    chosen = _chosen(person, since, until, team, cohort, measure)
     audit.record(services.store, person.name, AuditAction.EXPORT, detail="curves")
     rows = [row for figure in _figures(services, chosen) for row in figure.rows]
     return as_file(wanted, COLUMNS, iter([rows]), "curves")
-
-
-def _chosen(
-    person: Person,
-    since: str,
-    until: str,
-    team: str,
-    cohort: str,
-    measures: Sequence[str] | None,
-) -> Chosen:
-    if not set(measures or ()) <= set(MEASURES):
-        raise HTTPException(404)
-    chosen_team = person.chosen_team(team or None)
-    if cohort and person.scope.team is not None:
-        raise HTTPException(403, "cohorts are over all teams, and not all are yours")
-    today = datetime.now(UTC).date()
-    last = as_day(until) or today
-    return Chosen(
-        since=as_day(since) or last - timedelta(weeks=WEEKS),
-        until=last,
-        team=chosen_team or ALL,
-        cohort=cohort,
-        measures=tuple(name for name in MEASURES if name in (measures or USUAL)),
-    )
 
 
 def _query(chosen: Chosen) -> str:

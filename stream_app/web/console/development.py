@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from statistics import fmean
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from stream_app.analytics.result import ALL, Curve, Point
@@ -37,19 +37,27 @@ Measures = Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))]
 OFFERED: Final = tuple(name for name in MEASURES if name != SESSIONS)
 
 
+def _asked(
+    since: Annotated[Day, Query(alias="from")] = "",
+    until: Annotated[Day, Query(alias="to")] = "",
+    by: Step = "month",
+    measure: Measures = None,
+) -> tuple[str, str, str, Sequence[str] | None]:
+    return since, until, by, measure
+
+
+AskedDep = Annotated[tuple[str, str, str, Sequence[str] | None], Depends(_asked)]
+
+
 @router.get("/me/development")
 def me(
     request: Request,
     services: ServicesDep,
     person: Counsellor,
-    since: Annotated[Day, Query(alias="from")] = "",
-    until: Annotated[Day, Query(alias="to")] = "",
-    by: Step = "month",
-    measure: Measures = None,
+    asked: AskedDep,
 ) -> Response:
     """Show the signed-in counsellor's own development."""
     speaker = person.speaker or ""
-    asked = since, until, by, measure
     return _page(request, services, person, person.scope, speaker, asked)
 
 
@@ -59,14 +67,10 @@ def counsellor(
     pseudonym: Identifier,
     services: ServicesDep,
     person: Supervisor,
-    since: Annotated[Day, Query(alias="from")] = "",
-    until: Annotated[Day, Query(alias="to")] = "",
-    by: Step = "month",
-    measure: Measures = None,
+    asked: AskedDep,
 ) -> Response:
     """Show one counsellor's development to a supervisor of the sessions; the read is audited."""
     scope = require_counsellor(services, person, pseudonym)
-    asked = since, until, by, measure
     return _page(request, services, person, scope, pseudonym, asked)
 
 

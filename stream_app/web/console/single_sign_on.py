@@ -62,7 +62,7 @@ async def come_back(
 ) -> Response:
     """Complete the sign-in.
 
-    The page that answers opens the wanted one by itself: a redirect would belong to the provider's
+    The answer is a page that opens the wanted one: a redirect would belong to the provider's
     navigation, in which browsers do not send the cookie.
     """
     provider = _provider(services)
