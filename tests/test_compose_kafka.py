@@ -139,8 +139,12 @@ def settings(compose: dict[str, Any], broker: Broker, monkeypatch: pytest.Monkey
 
 
 async def send(options: dict[str, Any], topic: str) -> int:
-    async with AIOKafkaProducer(**options, request_timeout_ms=8000) as producer:
+    producer = AIOKafkaProducer(**options, request_timeout_ms=8000)
+    try:  # "async with" would not stop a producer that was refused when it started
+        await producer.start()
         return (await producer.send_and_wait(topic, b"{}")).offset
+    finally:
+        await producer.stop()
 
 
 def test_the_containers_sign_in_with_the_password_file(settings: Settings) -> None:
