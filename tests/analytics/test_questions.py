@@ -24,7 +24,7 @@ from stream_app.analytics.frames import DAYS_A_MONTH
 from stream_app.analytics.questions import QUESTIONS, Asked, answer
 from stream_app.analytics.result import Context
 from stream_app.analytics.simulator import Platform, World, simulate
-from stream_app.cli import ANALYSES
+from stream_app.cli.reporting import ANALYSES
 from stream_app.store.repository import Store
 from tests.analytics.finding import excludes, holds, of
 

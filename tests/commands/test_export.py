@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from stream_app.analytics import rollups, schema
-from stream_app.cli import EXPORTS, app
+from stream_app.cli import app
+from stream_app.cli.reporting import EXPORTS
 from stream_app.commands import export
 from stream_app.store import audit
 from stream_app.store.repository import Store, open_store

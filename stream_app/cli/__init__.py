@@ -1,0 +1,8 @@
+"""The ``rapport`` command: parses arguments, calls ``stream_app.commands``, prints errors.
+
+A module for each subject; a command imports what it needs when it runs, so that ``--help`` is fast.
+"""
+
+from stream_app.cli.root import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,61 @@
+"""List and replay dead letters."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from stream_app.cli.options import settings_for
+
+letters = typer.Typer(no_args_is_help=True, help="List and replay dead letters.")
+
+
+Reasons = Annotated[
+    list[str] | None,
+    typer.Option("--reason", help="Only dead letters with this reason; repeatable."),
+]
+
+
+@letters.command("count")
+def count_letters() -> None:
+    """Print the number of dead letters by reason."""
+    from stream_app.commands import dead_letters as command
+
+    found = asyncio.run(command.read(settings_for()))
+    for reason, count in command.count_by_reason(found):
+        typer.echo(f"{count:8}  {reason}")
+    typer.echo(f"{len(found):8}  in total")
+
+
+@letters.command("list")
+def list_letters(reason: Reasons = None) -> None:
+    """Print a line per dead letter: topic:partition:offset, reason, size, problem; never text."""
+    from stream_app.commands import dead_letters as command
+
+    found = asyncio.run(command.read(settings_for()))
+    for item in command.select(found, reason or ()):
+        letter = item.letter
+        cut = "" if item.complete else "  (truncated)"
+        typer.echo(
+            f"{letter.dead_letter_id}  {letter.reason}  {letter.size} bytes  {letter.detail}{cut}"
+        )
+
+
+@letters.command("replay")
+def replay_letters(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="topic:partition:offset, as `list` shows it.")
+    ] = None,
+    reason: Reasons = None,
+    everything: Annotated[bool, typer.Option("--all", help="Replay all.")] = False,
+) -> None:
+    """Send dead letters to the turns topic again, after the problem has been fixed."""
+    from stream_app.commands import dead_letters as command
+
+    if not (ids or reason or everything):
+        raise typer.BadParameter("name dead letters, or use --reason or --all")
+    settings = settings_for()
+    found = command.select(asyncio.run(command.read(settings)), reason or (), ids or ())
+    sent = asyncio.run(command.resend(settings, found))
+    cut = sum(not item.complete for item in found)
+    typer.echo(f"{sent} sent to {settings.turns_topic}; {cut} not sent because they are truncated")

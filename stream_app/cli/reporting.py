@@ -1,0 +1,212 @@
+"""Analyses, reports, exports, the archive and roll-ups."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from stream_app.cli.options import DAY, in_utc, settings_for
+
+commands = typer.Typer()
+
+
+ANALYSES = (
+    "over-time",
+    "associations",
+    "pairs",
+    "expressed-perceived",
+    "service-levels",
+    "drift",
+    "fairness",
+)
+
+
+EXPORTS = ("sessions", "turns", "convokit", "ratings", "disputes", "alerts", "rollups")
+
+
+@commands.command()
+def analyse(
+    question: Annotated[str, typer.Argument(help=f"One of: {', '.join(ANALYSES)}.")],
+    since: Annotated[
+        datetime | None, typer.Option("--from", formats=DAY, help="Sessions from this day on.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--to", formats=DAY, help="Sessions before this day.")
+    ] = None,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option(help="Only these measures; may be given several times.")
+    ] = None,
+    fewest_turns: Annotated[int, typer.Option(min=1, help="Minimum activity, in turns.")] = 10,
+    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+    calendar: Annotated[bool, typer.Option(help="Curves by calendar week.")] = False,
+    at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=DAY,
+            help="service-levels: date of a change; drift: begin of the current period.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option(help="Exit with status 1 if there is a warning (drift).")
+    ] = False,
+    curves: Annotated[bool, typer.Option(help="Print the points of the curves, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+) -> None:
+    """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
+    from stream_app.analytics import extra
+
+    extra.require()
+    from stream_app.analytics.questions import QUESTIONS, Asked
+    from stream_app.commands import analyse as command
+    from stream_app.store.queries.scope import Scope
+
+    if question not in QUESTIONS:
+        raise typer.BadParameter(f"known questions: {', '.join(QUESTIONS)}")
+    known = QUESTIONS[question].measures
+    if not set(measure or ()) <= set(known):
+        raise typer.BadParameter(f"{question} has the measures {', '.join(known) or '(none)'}")
+    asked = Asked(
+        scope=Scope(team=team),
+        since=in_utc(since),
+        until=in_utc(until),
+        measures=tuple(measure or ()),
+        fewest_turns=fewest_turns,
+        fewest_days=fewest_days,
+        calendar=calendar,
+        at=in_utc(at),
+    )
+    found = command.run(settings_for(), question, asked)
+    if as_json:
+        typer.echo(command.as_json(found))
+    else:
+        command.show(found, Console(), curves=curves)
+    raise typer.Exit(1 if check and found.warnings else 0)
+
+
+@commands.command()
+def report(
+    since: Annotated[datetime, typer.Option("--from", formats=DAY, help="First day.")],
+    until: Annotated[datetime, typer.Option("--to", formats=DAY, help="Last day.")],
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write.", dir_okay=False)
+    ] = Path("rapport-report.html"),
+    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+) -> None:
+    """Write one printable HTML file with curves, tables and analyses; see docs/analyses.md."""
+    from stream_app.analytics import extra
+
+    extra.require()
+    from stream_app.commands import report as command
+    from stream_app.web.report import Wanted
+
+    if until < since:
+        raise typer.BadParameter("--to is before --from")
+    wanted = Wanted(team, since.date(), until.date(), fewest_days)
+    size = command.run(settings_for(), wanted, output)
+    typer.echo(f"{output}: {size // 1024} KiB")
+
+
+@commands.command()
+def export(
+    out: Annotated[Path, typer.Option("-o", "--out", help="A new file.")],
+    table: Annotated[
+        str | None, typer.Argument(help=f"One of: {', '.join(EXPORTS)}.", show_default=False)
+    ] = None,
+    speaker: Annotated[
+        str | None,
+        typer.Option(help="Instead of a table, everything stored about this speaker_id (zip)."),
+    ] = None,
+    form: Annotated[
+        Literal["csv", "parquet", "jsonl"], typer.Option("--format", help="Of tables.")
+    ] = "csv",
+    since: Annotated[
+        datetime | None, typer.Option("--from", formats=DAY, help="Sessions from this day on.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--to", formats=DAY, help="Sessions before this day.")
+    ] = None,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    rollup: Annotated[
+        str, typer.Option(help="Which roll-up: day, week, month or cohort_month, or …_measure.")
+    ] = "week_measure",
+    study: Annotated[str | None, typer.Option(help="Export text for this approved study.")] = None,
+    account: Annotated[str | None, typer.Option(help="With --study: its account.")] = None,
+) -> None:
+    """Write a table (docs/api.md, Exports), or what is stored about a person, for their access."""
+    if (table is None) == (speaker is None):
+        raise typer.BadParameter("name either a table or --speaker")
+    if speaker is not None:
+        if any((since, until, team, domain, study, account)):
+            raise typer.BadParameter("--speaker takes no other option than --out")
+        _export_person(speaker, out)
+        return
+    from stream_app.commands import export as command
+    from stream_app.store.queries.sessions import SessionFilter
+    from stream_app.web.exports.formats import Format
+    from stream_app.web.exports.rollups import RollUp
+
+    if table is None or table not in command.TABLES:
+        raise typer.BadParameter(f"known tables: {', '.join(command.TABLES)}")
+    if rollup not in {each.value for each in RollUp}:
+        raise typer.BadParameter(f"known roll-ups: {', '.join(each.value for each in RollUp)}")
+    if (study is None) != (account is None):
+        raise typer.BadParameter("--study and --account belong together")
+    if out.exists():
+        raise typer.BadParameter(f"{out} exists")
+    chosen = SessionFilter(
+        team=team, domain=domain, started_from=in_utc(since), started_before=in_utc(until)
+    )
+    whose = command.ForStudy(study, account) if study and account else None
+    wanted = command.Wanted(table, chosen, Format(form), RollUp(rollup), whose)
+    size = command.run(settings_for(), wanted, out)
+    typer.echo(f"{out}: {size:,} bytes")
+
+
+def _export_person(speaker: str, out: Path) -> None:
+    from stream_app.commands import subject_access as command
+
+    for name, rows in command.export(settings_for(), speaker, out).most_common():
+        typer.echo(f"{rows:8}  {name}")
+    typer.echo(f"{out} has text: give it to this person only")
+
+
+@commands.command()
+def archive(
+    before: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m"], help="Move months before this one, for example 2026-03."),
+    ] = None,
+) -> None:
+    """Move finished months to Parquet files in RAPPORT_ARCHIVE; see docs/archive.md."""
+    from stream_app.analytics import extra
+
+    extra.require()
+    from stream_app.commands import archive as command
+
+    command.run(settings_for(), None if before is None else before.date(), typer.echo)
+
+
+longitudinal = typer.Typer(no_args_is_help=True, help="Roll-ups for reports and dashboards.")
+
+
+@longitudinal.command("update")
+def update_rollups() -> None:
+    """Take up the sessions that ended or changed; workers do so every ten minutes."""
+    from stream_app import bootstrap
+    from stream_app.analytics import rollups
+
+    typer.echo(f"{sum(rollups.update(bootstrap.store(settings_for())))} changes taken up")
+
+
+@longitudinal.command("rebuild")
+def rebuild_rollups() -> None:
+    """Recompute the roll-ups from all sessions."""
+    from stream_app import bootstrap
+    from stream_app.analytics import rollups
+
+    typer.echo(f"{rollups.rebuild(bootstrap.store(settings_for()))} sessions rolled up")

@@ -1,0 +1,77 @@
+"""The command without a subcommand, and how errors are printed."""
+
+import os
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from stream_app import __version__, setting_names
+from stream_app.cli import (
+    accounts,
+    database,
+    dead_letters,
+    inspection,
+    keys,
+    privacy,
+    reporting,
+    rules,
+    running,
+    scoring,
+)
+from stream_app.errors import RapportError
+
+app = typer.Typer(
+    name="rapport",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Scores how empathy is expressed in live conversations. "
+    "Not a diagnosis, risk assessment or performance rating.",
+)
+for module in (running, scoring, privacy, reporting, inspection):
+    app.add_typer(module.commands)
+app.add_typer(reporting.longitudinal, name="rollups")
+app.add_typer(database.database, name="db")
+app.add_typer(dead_letters.letters, name="dead-letters")
+app.add_typer(rules.alert_rules, name="rules")
+app.add_typer(rules.usual, name="baselines")
+app.add_typer(keys.key_commands, name="keys")
+app.add_typer(privacy.consent_commands, name="consent")
+app.add_typer(privacy.hold_commands, name="hold")
+app.add_typer(privacy.trail, name="audit")
+app.add_typer(accounts.accounts, name="people")
+app.add_typer(accounts.approved, name="studies")
+app.add_typer(running.notifications, name="notify")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rapport {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001  # its callback ends the command
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Parse the options before the command."""
+    if context.invoked_subcommand != "doctor":  # it reports these as a problem
+        for warning in setting_names.warnings(os.environ):
+            typer.echo(f"rapport: {warning}", err=True)
+
+
+def main() -> None:
+    """Run the command; print a RapportError as one line instead of a traceback."""
+    try:
+        app()
+    except ValidationError as problem:
+        for error in problem.errors():
+            name = "_".join(str(part) for part in error["loc"]).upper()
+            typer.echo(f"RAPPORT_{name}: {error['msg']}", err=True)
+        raise SystemExit(2) from None
+    except RapportError as problem:
+        typer.echo(f"rapport: {problem}", err=True)
+        raise SystemExit(1) from None

@@ -1,0 +1,109 @@
+"""Alert rules and baselines."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from stream_app.cli.options import Bundle, progress_console, settings_for
+from stream_app.core.heads import Head
+
+alert_rules = typer.Typer(
+    no_args_is_help=True, help="Check and test alert rules; see docs/rules.md."
+)
+
+
+@alert_rules.command("check")
+def check_rules(
+    file: Annotated[Path, typer.Argument(help="File of rules.")],
+    bundle: Bundle = None,
+) -> None:
+    """Check a file of rules; print its rules, or all errors with their lines."""
+    from stream_app.commands import rules as command
+    from stream_app.worker.rule_loading import load_rules
+
+    command.show(load_rules(file, _heads(bundle)), Console())
+
+
+@alert_rules.command("variables")
+def list_variables(bundle: Bundle = None) -> None:
+    """Print the rule variables of a bundle as a Markdown table."""
+    from stream_app.commands import rules as command
+    from stream_app.core.head_variables import catalogue
+
+    typer.echo(command.variables(catalogue(_heads(bundle))))
+
+
+def _heads(bundle: Path | None) -> Sequence[Head]:
+    """The heads in the bundle's manifest, without loading the model."""
+    from stream_app import bootstrap
+
+    return bootstrap.bundle(settings_for(bundle)).manifest.heads
+
+
+@alert_rules.command("test")
+def try_rules(
+    file: Annotated[Path, typer.Argument(help="File of rules.")],
+    sources: Annotated[list[Path], typer.Argument(help="JSON lines files or ConvoKit folders.")],
+    low: Annotated[float, typer.Option(min=1, max=5, help="A rating up to this is low.")] = 2.0,
+    good: Annotated[float, typer.Option(min=1, max=5, help="A rating from this on is good.")] = 4.0,
+    live: Annotated[
+        bool, typer.Option(help="Also fire time rules of sessions without an end.")
+    ] = False,
+    assume_consent: Annotated[
+        bool, typer.Option(help="Score turns without `consent`: it was given elsewhere.")
+    ] = False,
+) -> None:
+    """Backtest rules on recorded sessions: alerts, detections and false alarms."""
+    from stream_app import bootstrap
+    from stream_app.commands import rule_backtest
+    from stream_app.commands import rules as command
+    from stream_app.commands.score import with_progress
+
+    changes: dict[str, object] = {"rules": file}
+    if assume_consent:
+        changes["require_consent"] = False
+    settings = settings_for(None, **changes)
+    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    shown = with_progress(sources, progress_console())
+    within = settings.idle_after if live else None
+    backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times)
+    alerting = pipeline.environment.alerting
+    command.report(backtest, alerting.rules, Console(), low, good)
+    for rule in alerting.rules.rules:
+        failed = sum(n for source, n in alerting.failures.items() if rule.uses(source))
+        if failed:
+            typer.echo(f"{rule.name} failed to evaluate {failed} times", err=True)
+    if backtest.withheld or backtest.dead_lettered:
+        typer.echo(
+            f"{backtest.withheld} events were withheld without consent (--assume-consent), "
+            f"{backtest.dead_lettered} dead-lettered (`rapport score` prints why)",
+            err=True,
+        )
+
+
+usual = typer.Typer(no_args_is_help=True, help="Manage the baselines of channels and counsellors.")
+
+
+@usual.command("refresh")
+def refresh_baselines(
+    days: Annotated[int, typer.Option(min=1, help="Use the sessions of this many days.")] = 90,
+    sessions: Annotated[
+        int, typer.Option(min=2, help="Minimum number of sessions of a baseline.")
+    ] = 20,
+) -> None:
+    """Recompute the baselines from the ended sessions in the database."""
+    from stream_app import bootstrap
+    from stream_app.store import baselines as command
+
+    settings = settings_for()
+    bundle = bootstrap.bundle(settings).manifest.bundle_id
+    store = bootstrap.store(settings)
+    found = command.refresh(store, bundle, datetime.now(UTC), days, sessions)
+    typer.echo(
+        f"{found.sessions} ended sessions; baselines of {found.channels} channels and "
+        f"{found.counsellors} counsellors. New sessions use them."
+    )

@@ -1,0 +1,152 @@
+"""Commands that run until they are stopped, or send to Kafka."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from stream_app import logs
+from stream_app.cli.options import Bundle, Speed, settings_for, with_bundle
+
+commands = typer.Typer()
+
+
+@commands.command()
+def up(
+    speed: Annotated[float, typer.Option(min=0.1, help="Factor on all pauses.")] = 10.0,
+    sessions: Annotated[int, typer.Option(min=1, help="Number of concurrent sessions.")] = 12,
+    weeks: Annotated[int, typer.Option(min=0, help="Weeks of past sessions to add first.")] = 4,
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=1.0, help="Stop after this many seconds.")
+    ] = None,
+    history: Annotated[
+        bool, typer.Option(help="Add half a year of synthetic sessions for the analytics page.")
+    ] = True,
+    bundle: Bundle = None,
+) -> None:
+    """Run everything on this machine and replay the sample sessions; Ctrl-C stops it."""
+    from stream_app.commands import up as command
+
+    settings = with_bundle(bundle)
+    logs.configure("WARNING", settings.log_format)
+    command.run(
+        settings,
+        Console(),
+        speed=speed,
+        sessions=sessions,
+        weeks=weeks,
+        seconds=seconds,
+        history=history,
+    )
+
+
+@commands.command("history", hidden=True)
+def write_history() -> None:
+    """Write half a year of synthetic sessions; for the demo of `rapport up`."""
+    from stream_app.commands import history as command
+
+    settings = settings_for()
+    typer.echo(f"{command.run(settings)} turns")
+
+
+@commands.command()
+def worker(bundle: Bundle = None) -> None:
+    """Consume, score and store until stopped."""
+    from stream_app.commands import worker as command
+
+    command.run(settings_for(bundle))
+
+
+@commands.command()
+def web() -> None:
+    """Serve the console and the API until stopped."""
+    from stream_app.commands import web as command
+
+    command.run(settings_for())
+
+
+notifications = typer.Typer(help="Send notifications about alerts.")
+
+
+@notifications.callback(invoke_without_command=True)
+def notify(context: typer.Context) -> None:
+    """Send alerts to the targets in RAPPORT_NOTIFICATIONS until stopped."""
+    if context.invoked_subcommand is not None:
+        return
+    from stream_app.commands import notify as command
+
+    command.run(settings_for())
+
+
+@notifications.command("test")
+def try_notifications(
+    target: Annotated[str | None, typer.Argument(help="Name of a target; default: all.")] = None,
+) -> None:
+    """Send a test message to the targets, and print whether it was accepted."""
+    from stream_app.commands import notify as command
+
+    all_accepted = True
+    for name, problem in command.test(settings_for(), target):
+        typer.echo(f"{name}: {problem or 'accepted'}")
+        all_accepted &= problem is None
+    raise typer.Exit(0 if all_accepted else 1)
+
+
+@commands.command()
+def broker(
+    port: Annotated[int, typer.Option(min=0, help="0 = any free port.")] = 9092,
+) -> None:
+    """Run the embedded Kafka-protocol broker (in memory) until Ctrl-C."""
+    import signal
+
+    from stream_app.worker import broker as embedded
+
+    with embedded.running(port) as address:
+        typer.echo(f"listening on {address}; all data is lost when it stops")
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+@commands.command()
+def replay(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="JSON lines files or ConvoKit folders.")
+    ] = None,
+    speed: Speed = 1.0,
+) -> None:
+    """Send recorded events, bytes unchanged, to the turns topic; by default the sample sessions."""
+    from stream_app.commands import event_files
+    from stream_app.commands import replay as command
+
+    settings = settings_for()
+    samples = event_files.sample_sessions()
+    if files:
+        events = [event for path in files for event in event_files.timed_events(path)]
+    elif speed:  # these events have the time of sending
+        events = list(
+            command.interleaved_samples(samples, len(samples), len(samples), speed, "sample")
+        )
+        speed = 1.0
+    else:
+        events = command.recently_ended_samples(samples, "sample")
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("sent", total=len(events))
+        sent = asyncio.run(command.send(settings, events, speed, lambda _: progress.advance(task)))
+    typer.echo(f"{sent} events sent to {settings.turns_topic}", err=True)
+
+
+@commands.command()
+def watch(
+    from_start: Annotated[
+        bool, typer.Option(help="Start with the messages already in the topics.")
+    ] = False,
+) -> None:
+    """Show live sessions, newest scores and alerts in the terminal."""
+    from stream_app.commands import watch as command
+
+    try:
+        asyncio.run(command.show(settings_for(), Console(), from_start))
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)

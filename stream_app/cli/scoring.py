@@ -1,0 +1,74 @@
+"""Score recordings, and measure the speed of scoring."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from stream_app import logs
+from stream_app.cli.options import Bundle, progress_console, settings_for, with_bundle
+
+commands = typer.Typer()
+
+
+@commands.command()
+def score(
+    source: Annotated[Path, typer.Argument(help="JSON lines file or ConvoKit folder.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Default, and `-`: standard output.")
+    ] = None,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Events per batch; does not affect scores.")
+    ] = 256,
+    alerts: Annotated[bool, typer.Option(help="Also write alert transitions.")] = False,
+    assume_consent: Annotated[
+        bool, typer.Option(help="Score turns without `consent`: it was given elsewhere.")
+    ] = False,
+    bundle: Bundle = None,
+) -> None:
+    """Score a file without Kafka and without a database; same scores as a worker.
+
+    Exit status 0: at least one event is valid; dead letters are printed. 1: no event is valid, or
+    a file cannot be read or written. 2: wrong options or settings. 130: Ctrl-C.
+    """
+    from stream_app import bootstrap
+    from stream_app.commands import event_files
+    from stream_app.commands import score as command
+
+    settings = settings_for(bundle)
+    if assume_consent:
+        settings = settings.model_copy(update={"require_consent": False})
+    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    events = command.with_progress([source], progress_console())
+    with command.open_output(out, source) as stream:
+        summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)
+        for letter in summary.dead_letters:
+            typer.echo(
+                f"line {letter.offset + 1}: dead letter ({letter.reason}): {letter.detail}",
+                err=True,
+            )
+        if not summary.valid:
+            raise event_files.NoEvents(source, len(summary.dead_letters))
+    counts = ", ".join(f"{name} {n}" for name, n in sorted(summary.counts.items()))
+    typer.echo(f"{summary.sessions} sessions; {counts}", err=True)
+    if summary.counts["withheld"]:
+        typer.echo(
+            f"{summary.counts['withheld']} events were withheld: their session does not have "
+            '`"consent": true`. If consent was given elsewhere, use --assume-consent '
+            "(worker: RAPPORT_REQUIRE_CONSENT=false).",
+            err=True,
+        )
+
+
+@commands.command()
+def bench(
+    turns: Annotated[int, typer.Option(min=100, help="Number of turns.")] = 3000,
+    bundle: Bundle = None,
+) -> None:
+    """Measure throughput, compared with the bare ONNX sessions, and latency to the commit."""
+    from stream_app.commands import bench as command
+
+    settings = with_bundle(bundle)
+    logs.configure("WARNING", settings.log_format)
+    command.run(settings, Console(), turns)
