@@ -24,7 +24,7 @@ from stream_app.contracts.plausible import AHEAD, EARLIEST, PlausibleTimes
 from stream_app.core.approaches import Approaches, parse_approaches
 from stream_app.core.restrictions import Restrictions, parse_restrictions
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
-from stream_app.inference.providers import Provider
+from stream_app.inference.provider_choice import Provider
 from stream_app.secret_files import SecretFiles
 from stream_app.store.connection import with_password
 from stream_app.store.granted_access import AccessByGroup, parse_access

@@ -17,7 +17,7 @@ from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Stage
 from stream_app.core.window import ScoringRequest, WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
-from stream_app.inference.providers import Provider
+from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.inference.tokenizer import TextTokenizer
 

@@ -20,7 +20,7 @@ from benchmarks.consumers.job import INSERT, SCHEMA, Job, as_json, job
 from stream_app.contracts.events import Turn, decode
 from stream_app.core.window import WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
-from stream_app.inference.providers import Provider
+from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 
 POLICY = WindowPolicy(before=3, after=3)

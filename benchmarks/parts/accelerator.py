@@ -27,7 +27,8 @@ from stream_app.core.ports import Encoding
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference import bundle as bundles
-from stream_app.inference.providers import Provider, open_session
+from stream_app.inference.provider_choice import Provider
+from stream_app.inference.providers import open_session
 from stream_app.inference.scorer import OnnxScorer, calibrate
 
 NAME: Final = "accelerator"

@@ -11,7 +11,8 @@ from msgspec import Struct
 from stream_app.inference.batching import ONE_BY_ONE, Batch, BatchLimits, Shapes, plan_batches
 from stream_app.inference.bundle import EncoderSpec
 from stream_app.inference.io_binding import BoundSession
-from stream_app.inference.providers import Provider, open_session, provider_in_use
+from stream_app.inference.provider_choice import Provider
+from stream_app.inference.providers import open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
 
 CPU_BATCH: Final = BatchLimits(tokens=256, padding=16)

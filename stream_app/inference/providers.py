@@ -3,7 +3,6 @@
 ``get_available_providers`` lists compiled-in providers, not working ones, so the session is asked.
 """
 
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ import onnxruntime as ort
 import structlog
 
 from stream_app.errors import ProviderError
+from stream_app.inference.provider_choice import Provider
 
 log = structlog.get_logger(__name__)
 
@@ -21,14 +21,6 @@ CUDA_GRAPHS: Final = ({"enable_cuda_graph": "1"}, *CUDA_PLAIN)
 """Fails for graphs that ONNX Runtime cannot place on the device entirely; retried without."""
 
 ort.disable_telemetry_events()  # some builds send telemetry
-
-
-class Provider(Enum):
-    """The requested provider; ``auto``: CUDA if it works, otherwise the CPU."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
 
 
 def open_session(

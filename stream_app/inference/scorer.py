@@ -17,7 +17,7 @@ from stream_app.inference.bundle import Bundle, HeadSpec
 from stream_app.inference.distress import DistressProbe
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
-from stream_app.inference.providers import Provider
+from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer
 

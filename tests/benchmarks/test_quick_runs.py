@@ -15,7 +15,8 @@ from benchmarks.parts import accelerator, length, startup, window
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE
-from stream_app.inference.providers import CUDA, Provider
+from stream_app.inference.provider_choice import Provider
+from stream_app.inference.providers import CUDA
 
 pytestmark = pytest.mark.slow
 SMALLEST = Options(DEFAULT_BUNDLE, rounds=1, quick=True)

@@ -13,7 +13,8 @@ from stream_app.inference.batching import Shapes
 from stream_app.inference.bundle import load
 from stream_app.inference.encoder import TurnEncoder, batch_limits
 from stream_app.inference.io_binding import BoundSession
-from stream_app.inference.providers import Provider, open_session
+from stream_app.inference.provider_choice import Provider
+from stream_app.inference.providers import open_session
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
 
 OUTPUTS = ["vectors", "rationale_logits"]

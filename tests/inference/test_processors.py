@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 from stream_app.inference.bundle import load
 from stream_app.inference.encoder import TurnEncoder
-from stream_app.inference.providers import Provider
+from stream_app.inference.provider_choice import Provider
 from stream_app.inference.tokenizer import TextTokenizer
 manifest = (bundle := load(Path({bundle!r}))).manifest
 tokenizer = TextTokenizer(bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens)

@@ -13,7 +13,8 @@ from structlog.testing import capture_logs
 from stream_app.errors import ProviderError
 from stream_app.inference import providers
 from stream_app.inference.bundle import load
-from stream_app.inference.providers import CUDA, Provider, open_session
+from stream_app.inference.provider_choice import Provider
+from stream_app.inference.providers import CUDA, open_session
 
 GRAPH = load().file("encoder.onnx")
 
