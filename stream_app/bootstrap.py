@@ -18,7 +18,6 @@ from stream_app.core.ports import Scorer
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
-from stream_app.inference.scorer import OnnxScorer
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.notification import Channel
@@ -62,9 +61,13 @@ from stream_app.worker.topics import client_options, declare_topics
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from stream_app.inference.scorer import OnnxScorer
 
-def scorer(settings: Settings) -> OnnxScorer:
+
+def scorer(settings: Settings) -> "OnnxScorer":
     """Load the bundle into a scorer."""
+    from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
+
     return OnnxScorer(bundle(settings), settings.provider, settings.threads)
 
 
@@ -77,7 +80,7 @@ def bundle(settings: Settings) -> bundles.Bundle:
     return bundles.load(settings.bundle, settings.bundle_digest)
 
 
-def pipeline(settings: Settings, scorer: OnnxScorer) -> Pipeline:
+def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     """Build the pipeline with a scorer.
 
     Raises:
@@ -147,7 +150,7 @@ def read_store(settings: Settings, connections: int = 5) -> Store:
     return _open(settings, url, connections)
 
 
-def prepared_store(settings: Settings, scorer: OnnxScorer) -> Store:
+def prepared_store(settings: Settings, scorer: "OnnxScorer") -> Store:
     """Open the database for a worker with this bundle, and register the bundle."""
     opened = store(settings)
     opened.check_schema()
@@ -258,7 +261,7 @@ def web(settings: Settings) -> "FastAPI":
     )
 
 
-def worker(settings: Settings, scorer: OnnxScorer) -> tuple[RapportApp, TurnAgent]:
+def worker(settings: Settings, scorer: "OnnxScorer") -> tuple[RapportApp, TurnAgent]:
     """Create a Faust app with its agent; call it with the event loop set."""
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)

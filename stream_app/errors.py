@@ -6,6 +6,7 @@ A test compares the tree with the classes.
 RapportError
 ├── ContractError        an event violates the wire contract (becomes a dead letter)
 ├── BundleError          a model bundle is missing, damaged or of another format
+├── ExtraMissing         an optional dependency is not installed [extras]
 ├── ProviderError        the requested execution provider is not in use
 ├── StoreError           the database rejected the statement; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry

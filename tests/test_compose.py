@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from stream_app import secret_files
+from stream_app import __version__, secret_files
 from stream_app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +46,29 @@ def test_images_are_pinned_and_long_running_services_have_health_checks(
             assert service["healthcheck"], name
             assert service["restart"] == "unless-stopped", name
             assert service["deploy"]["resources"]["limits"]["memory"], name
+
+
+def test_each_image_is_built_once_and_named_after_the_release(compose: dict[str, Any]) -> None:
+    built = {
+        (service["build"]["target"], service["image"])
+        for service in compose["services"].values()
+        if "build" in service
+    }
+    assert built == {
+        ("worker", f"rapport-worker:{__version__}"),
+        ("web", f"rapport-web:{__version__}"),
+    }
+    stages = re.findall(r"(?m)^FROM \S+ AS (\w+)$", (ROOT / "Dockerfile").read_text("utf-8"))
+    assert {target for target, _ in built} <= set(stages)
+
+
+def test_images_install_nothing_without_a_hash() -> None:
+    lines = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    installs = [line for line in lines if "pip install" in line or "pip wheel" in line]
+    assert len(installs) == 6
+    for line in installs:
+        assert "--require-hashes" in line or "--no-deps" in line, line
+        assert "pip wheel" not in line or "--no-build-isolation" in line
 
 
 def test_every_container_is_restricted(compose: dict[str, Any]) -> None:

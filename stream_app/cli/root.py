@@ -1,12 +1,12 @@
 """The command without a subcommand, and how errors are printed."""
 
 import os
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from pydantic import ValidationError
 
-from stream_app import __version__, setting_names
+from stream_app import __version__, extras, setting_names
 from stream_app.cli import (
     accounts,
     database,
@@ -73,5 +73,14 @@ def main() -> None:
             typer.echo(f"RAPPORT_{name}: {error['msg']}", err=True)
         raise SystemExit(2) from None
     except RapportError as problem:
-        typer.echo(f"rapport: {problem}", err=True)
-        raise SystemExit(1) from None
+        _end_with(problem)
+    except ModuleNotFoundError as problem:
+        missing = extras.explained(problem)
+        if missing is None:
+            raise
+        _end_with(missing)
+
+
+def _end_with(problem: RapportError) -> NoReturn:
+    typer.echo(f"rapport: {problem}", err=True)
+    raise SystemExit(1) from None

