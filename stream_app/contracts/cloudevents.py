@@ -4,15 +4,19 @@ The data is the bare JSON event, so decoding only checks that the headers agree 
 CloudEvents Kafka protocol binding 1.0.2, section 3.2.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
+from stream_app.contracts import schema
 from stream_app.contracts.events import Event
 from stream_app.errors import ContractError
 
 SPEC_VERSION: Final = "1.0"
 TYPE_PREFIX: Final = "rapport."
 CONTENT_TYPE: Final = "application/json"
+SOURCE: Final = b"rapport"
 
 RawHeaders = Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None
 
@@ -60,3 +64,25 @@ def binary_headers(event: Event, event_id: str, source: str) -> list[tuple[str, 
         ("ce_partitionkey", event.session_id.encode()),
         ("content-type", CONTENT_TYPE.encode()),
     ]
+
+
+def outgoing_headers(message_type: str, value: bytes) -> list[tuple[str, bytes]]:
+    """Headers of a message that Rapport publishes: type, schema version, and an id.
+
+    The id is a digest of the value, so a message that is published twice has the same id.
+    """
+    return [
+        *_constant_headers(message_type),
+        ("ce_id", hashlib.blake2b(value, digest_size=8).hexdigest().encode()),
+    ]
+
+
+@cache
+def _constant_headers(message_type: str) -> tuple[tuple[str, bytes], ...]:
+    return (
+        ("ce_specversion", SPEC_VERSION.encode()),
+        ("ce_source", SOURCE),
+        ("ce_type", f"{TYPE_PREFIX}{message_type}".encode()),
+        ("ce_dataschema", schema.urn(message_type).encode()),
+        ("content-type", CONTENT_TYPE.encode()),
+    )

@@ -22,8 +22,14 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
     "turn_score": scores.TurnScore,
     "session_score": scores.SessionScore,
     "alert": scores.Alert,
+    "alert_action": scores.AlertAction,
     "dead_letter": scores.DeadLetter,
 }
+
+
+def urn(name: str) -> str:
+    """Identifies the schema of a message; published messages have it as ``ce_dataschema``."""
+    return f"urn:rapport:{name}:v{VERSION}"
 
 
 def build(name: str) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def build(name: str) -> dict[str, Any]:
     body = msgspec.json.schema(MESSAGES[name], schema_hook=_expressed)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:rapport:{name}:v{VERSION}",
+        "$id": urn(name),
         **body,
     }
 

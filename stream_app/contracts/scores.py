@@ -289,6 +289,19 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     rules_digest: Annotated[str, Meta(description="Digest of the file of rules in force")]
 
 
+class AlertAction(Struct, frozen=True, tag_field="type", tag="alert_action", kw_only=True):
+    """What a person did about an alert; without their note."""
+
+    action_id: str
+    episode_id: Annotated[str, Meta(description="The alert, as in its transitions")]
+    session_id: str
+    kind: Annotated[str, Meta(description="For example acknowledge, resolve or note")]
+    reason: Annotated[str | None, Meta(description="The person's judgement of the alert")]
+    person: Annotated[str, Meta(description="Sign-in name of the person")]
+    at: Annotated[str, Meta(description="UTC, ISO 8601")]
+    state: Annotated[str, Meta(description="The alert's state afterwards")]
+
+
 DEAD_LETTER_HEADER = "rapport-dead-letter"
 
 
@@ -313,7 +326,7 @@ Output = TurnScore | SessionScore | Alert
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-def encode(message: Output | DeadLetter) -> bytes:
+def encode(message: Output | AlertAction | DeadLetter) -> bytes:
     """Encode one message as JSON."""
     return _encoder.encode(message)
 

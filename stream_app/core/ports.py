@@ -80,6 +80,8 @@ class Message(Struct, frozen=True, array_like=True):
     topic: str
     key: bytes
     value: bytes | None
+    type: str | None = None
+    """Name of the value's schema; with it the record is sent as a CloudEvent."""
 
 
 class OutboxEntry(Struct, frozen=True):

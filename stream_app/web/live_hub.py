@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from stream_app.contracts.scores import Alert, SessionScore, TurnScore
+from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnScore
 from stream_app.errors import RapportError
 from stream_app.store.queries.routing import SessionRouting
 from stream_app.store.queries.scope import Scope
@@ -48,19 +48,6 @@ class LiveEventKind(Enum):
     ALERT_ACTION = "alert-action"
     RESYNC = "resync"
     STALE = "stale"
-
-
-class AlertActionMessage(Struct, frozen=True, kw_only=True):
-    """A person's action on an alert, sent to other web processes; without the note."""
-
-    action_id: str
-    episode_id: str
-    session_id: str
-    kind: str
-    reason: str | None
-    person: str
-    at: str
-    state: str
 
 
 class LiveEvent(Struct, frozen=True):
@@ -253,14 +240,12 @@ class Hub:
         self.live = True
         self.broadcast(LiveEventKind.RESYNC, "{}")
 
-    def broadcast_action_threadsafe(
-        self, action: AlertActionMessage, routing: SessionRouting
-    ) -> None:
+    def broadcast_action_threadsafe(self, action: AlertAction, routing: SessionRouting) -> None:
         """Broadcast an action of this process immediately; callable from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.broadcast_action, action, routing)
 
-    def broadcast_action(self, action: AlertActionMessage, routing: SessionRouting) -> None:
+    def broadcast_action(self, action: AlertAction, routing: SessionRouting) -> None:
         """Broadcast an action once: it may arrive both from this process and through the topic."""
         if action.action_id in self._seen_actions:
             return

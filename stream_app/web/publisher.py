@@ -1,6 +1,7 @@
 """Kafka producer of the web process: events received over HTTP, and actions on alerts."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import BrokerResponseError, KafkaError
 
+from stream_app.contracts.cloudevents import outgoing_headers
 from stream_app.errors import BrokerUnavailable
 
 log = structlog.get_logger(__name__)
@@ -38,7 +40,13 @@ class Publisher:
         if producer is not None:
             await producer.stop()
 
-    async def send(self, topic: str, key: bytes, value: bytes) -> "asyncio.Future[Any]":
+    async def send(
+        self,
+        topic: str,
+        key: bytes,
+        value: bytes,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> "asyncio.Future[Any]":
         """Queue a record; the future resolves to its metadata (topic, partition, offset).
 
         Raises:
@@ -46,21 +54,25 @@ class Publisher:
         """
         producer = await self._connected()
         try:
-            future: asyncio.Future[Any] = await producer.send(topic, value, key=key)
+            future: asyncio.Future[Any] = await producer.send(
+                topic, value, key=key, headers=list(headers)
+            )
         except KafkaError as problem:
             raise BrokerUnavailable(
                 f"the broker accepts no records at the moment ({type(problem).__name__})"
             ) from problem
         return future
 
-    def send_in_background(self, topic: str, key: bytes, value: bytes) -> None:
-        """Send without waiting, from any thread; failures are only logged."""
+    def send_in_background(self, topic: str, key: bytes, value: bytes, message_type: str) -> None:
+        """Send a message without waiting, from any thread; failures are only logged."""
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._send_or_log(topic, key, value), self._loop)
+            sending = self._send_or_log(topic, key, value, message_type)
+            asyncio.run_coroutine_threadsafe(sending, self._loop)
 
-    async def _send_or_log(self, topic: str, key: bytes, value: bytes) -> None:
+    async def _send_or_log(self, topic: str, key: bytes, value: bytes, message_type: str) -> None:
         try:
-            await (await self.send(topic, key, value))
+            headers = outgoing_headers(message_type, value)
+            await (await self.send(topic, key, value, headers))
         except (KafkaError, BrokerUnavailable) as problem:
             log.warning("publish.failed", topic=topic, problem=type(problem).__name__)
 

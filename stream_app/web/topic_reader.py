@@ -14,11 +14,11 @@ import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from stream_app.contracts.scores import Output, decode
+from stream_app.contracts.scores import AlertAction, Output, decode
 from stream_app.errors import RapportError
 from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.store.repository import Store
-from stream_app.web.live_hub import AlertActionMessage, Hub
+from stream_app.web.live_hub import Hub
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ ROUTING_TTL: Final = 15.0
 """Seconds after which a session's routing is read again, as a counsellor may have joined."""
 MAX_CACHED_SESSIONS: Final = 10_000
 
-_action = msgspec.json.Decoder(AlertActionMessage).decode
+_action = msgspec.json.Decoder(AlertAction).decode
 
 
 class LogChanged(RapportError):
@@ -153,7 +153,7 @@ class TopicReader:
 
     async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
-        messages: list[Output | AlertActionMessage] = []
+        messages: list[Output | AlertAction] = []
         for records in fetched.values():
             for record in records:
                 if record.value is None:
@@ -169,7 +169,7 @@ class TopicReader:
         routing_of = await cache.get(message.session_id for message in messages)
         for message in messages:
             session_routing = routing_of[message.session_id]
-            if isinstance(message, AlertActionMessage):
+            if isinstance(message, AlertAction):
                 self._hub.broadcast_action(message, session_routing)
             else:
                 self._hub.broadcast_message(message, session_routing)
@@ -178,7 +178,7 @@ class TopicReader:
         self,
         session_id: str,
         cache: RoutingCache,
-        messages: list[Output | AlertActionMessage],
+        messages: list[Output | AlertAction],
     ) -> None:
         """Drop everything about an erased session."""
         messages[:] = [message for message in messages if message.session_id != session_id]

@@ -495,14 +495,14 @@ class BatchProcessor:
         """Scores and alerts; of a hidden session only that it cannot be read any more."""
         topics = self._topics
         hidden = self._hidden(result)
-        for topic, outputs in (
-            (topics.turn_scores, result.turn_scores),
-            (topics.session_scores, result.session_scores),
-            (topics.alerts, result.alerts),
+        for topic, kind, outputs in (
+            (topics.turn_scores, "turn_score", result.turn_scores),
+            (topics.session_scores, "session_score", result.session_scores),
+            (topics.alerts, "alert", result.alerts),
         ):
             for output in outputs:
                 if output.session_id not in hidden:
-                    yield Message(topic, output.session_id.encode(), scores.encode(output))
+                    yield Message(topic, output.session_id.encode(), scores.encode(output), kind)
             for session_id in self._withdrawn_now(result):
                 yield Message(topic, session_id.encode(), None)
 

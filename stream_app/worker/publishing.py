@@ -11,6 +11,7 @@ from typing import Any
 
 from aiokafka.partitioner import DefaultPartitioner
 
+from stream_app.contracts.cloudevents import outgoing_headers
 from stream_app.core.ports import Message
 
 _partition_of = DefaultPartitioner()
@@ -42,10 +43,12 @@ async def publish(client: Any, messages: Sequence[Message]) -> None:
         records = filling.get(place)
         if records is None:
             records = filling[place] = client.create_batch()
-        if records.append(key=key, value=value, timestamp=None) is None:  # the record batch is full
+        headers = outgoing_headers(message.type, value) if message.type and value else []
+        record = {"key": key, "value": value, "timestamp": None, "headers": headers}
+        if records.append(**record) is None:  # the record batch is full
             sending.append(await _send(client, place, records))
             records = filling[place] = client.create_batch()
-            records.append(key=key, value=value, timestamp=None)
+            records.append(**record)
     for place, records in filling.items():
         sending.append(await _send(client, place, records))
     await asyncio.gather(*sending)

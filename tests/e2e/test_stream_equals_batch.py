@@ -113,6 +113,13 @@ def test_published_messages_equal_the_rows(service: Service, sample_log: list[by
     }
     rows = {(r["session_id"], r["seq"], r["stage"]) for r in service.rows(tables.turn_scores)}
     assert published == rows
+    topics = service.settings
+    for topic, kind in (
+        (topics.turn_score_topic, b"rapport.turn_score"),
+        (topics.session_score_topic, b"rapport.session_score"),
+        (topics.alert_topic, b"rapport.alert"),
+    ):
+        assert {dict(r.headers)["ce_type"] for r in service.messages(topic)} == {kind}
     alerts = {
         json.loads(r.value)["alert_id"] for r in service.messages(service.settings.alert_topic)
     }

@@ -1,6 +1,7 @@
 """Record batches give consumers the same partitions and order as single messages."""
 
 import asyncio
+import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from stream_app.contracts import schema
 from stream_app.core.ports import Message
 from stream_app.worker.publishing import publish
 from stream_app.worker.topics import client_options
@@ -81,6 +83,26 @@ def test_a_message_larger_than_a_record_batch_is_sent_separately(service: Servic
     sent(service, [Message(topic, b"s", value) for value in values], max_batch_size=SMALL)
     [records] = by_partition(service, topic).values()
     assert [value for _, value in records] == values
+
+
+def test_a_typed_message_is_a_cloud_event_with_its_schema(service: Service) -> None:
+    topic = service.settings.turn_score_topic
+    value = b'{"type":"turn_score","note":"' + b"x" * SMALL + b'"}'
+    typed = Message(topic, b"s", value, "turn_score")
+    sent(service, [typed, typed, Message(topic, b"s", None, "turn_score")], max_batch_size=SMALL)
+    first, again, removed = service.messages(topic)
+    found = dict(first.headers)
+    schema_of = json.loads((schema.SCHEMA_DIR / "turn_score.v1.json").read_text("utf-8"))
+    assert found.pop("ce_id")
+    assert found == {
+        "ce_specversion": b"1.0",
+        "ce_source": b"rapport",
+        "ce_type": b"rapport.turn_score",
+        "ce_dataschema": schema_of["$id"].encode(),
+        "content-type": b"application/json",
+    }
+    assert again.headers == first.headers, "sent twice, it has the same id"
+    assert (removed.value, list(removed.headers)) == (None, [])
 
 
 def test_publishing_no_messages_does_nothing(service: Service) -> None:

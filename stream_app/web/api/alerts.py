@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-import msgspec
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from stream_app.contracts.scores import Severity
+from stream_app.contracts.scores import AlertAction, Severity, encode
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Reason
 from stream_app.store.audit import AuditAction
@@ -18,7 +17,6 @@ from stream_app.store.queries.pages import Page
 from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
 from stream_app.web.auth import Member, Supervisor, needs
-from stream_app.web.live_hub import AlertActionMessage
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.visible_alerts import redact_for
 
@@ -167,7 +165,7 @@ def _act(
     action, alert = alert_actions.record_action(
         services.store, person.scope, episode_id, kind, person.name, reason, note
     )
-    message = AlertActionMessage(
+    message = AlertAction(
         action_id=action.action_id,
         episode_id=episode_id,
         session_id=alert.session_id,
@@ -184,6 +182,7 @@ def _act(
     services.publisher.send_in_background(
         services.settings.alert_action_topic,
         alert.session_id.encode(),
-        msgspec.json.encode(message),
+        encode(message),
+        "alert_action",
     )
     return redact_for(person, alert)

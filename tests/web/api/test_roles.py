@@ -20,7 +20,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.routing import Mount
 from starlette.types import Message
 
-from stream_app.contracts.scores import Alert, SessionScore, TurnScore
+from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnScore
 from stream_app.store import alert_actions, calibration_samples, disputes, ratings, studies
 from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person, PersonRole, Right
@@ -30,7 +30,6 @@ from stream_app.store.queries.routing import read_routing
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.ratings import Judgement
 from stream_app.web import api
-from stream_app.web.live_hub import AlertActionMessage
 from stream_app.web.publisher import Publisher
 from tests.store.batches import BUNDLE, process, turn
 from tests.web.api.conftest import CLEO, WORDS
@@ -60,7 +59,7 @@ SEES = {
 PEOPLE = {person.name: person.role for person in PERSONS} | {"tess": PersonRole.SUPERVISOR}
 HEAD = "explorations"
 WITHOUT_STREAMS = ("pump", "stu")
-LiveMessage = TurnScore | SessionScore | Alert | AlertActionMessage
+LiveMessage = TurnScore | SessionScore | Alert | AlertAction
 ROWS = [(api.PREFIX, *key, row) for key, row in API.items()]
 ROWS += [("", *key, row) for key, row in PAGES.items()]
 WITH_ROW = pytest.mark.parametrize(
@@ -353,7 +352,7 @@ async def test_streams(filled: InProcessWeb) -> None:
             await asyncio.sleep(0.01)
         for session, message in live_messages(filled):
             routing = read_routing(filled.store, [session])[session]
-            if isinstance(message, AlertActionMessage):
+            if isinstance(message, AlertAction):
                 hub.broadcast_action(message, routing)
             else:
                 hub.broadcast_message(message, routing)
@@ -393,7 +392,7 @@ def live_messages(web: Web) -> Iterator[tuple[str, LiveMessage]]:
         yield session, result.alerts[0]
         yield (
             session,
-            AlertActionMessage(
+            AlertAction(
                 action_id=f"action on {session}",
                 episode_id=result.alerts[0].episode_id,
                 session_id=session,
