@@ -34,7 +34,7 @@ def urn(name: str) -> str:
 
 def build(name: str) -> dict[str, Any]:
     """The schema of one message."""
-    body = msgspec.json.schema(MESSAGES[name], schema_hook=_expressed)
+    body = msgspec.json.schema(MESSAGES[name], schema_hook=expressed)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": urn(name),
@@ -42,7 +42,7 @@ def build(name: str) -> dict[str, Any]:
     }
 
 
-def _expressed(kind: type) -> dict[str, Any]:
+def expressed(kind: type) -> dict[str, Any]:
     """The heads of EPITOME and their total by name; the bundle's manifest names the others."""
     if kind is not scores.Expressed:
         raise TypeError(f"no schema for {kind.__name__}")

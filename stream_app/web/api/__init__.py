@@ -25,6 +25,7 @@ from stream_app.web.api import (
     mutes,
     ratings,
     samples,
+    schemas,
     sessions,
     speakers,
 )
@@ -53,6 +54,7 @@ ROUTERS: Final = (
     bundles.router,
     me.router,
     audit.router,
+    schemas.router,
 )
 """Routers with paths relative to ``PREFIX``, such as ``/alerts``."""
 

@@ -93,3 +93,12 @@ def test_fuzzing_as_a_supervisor_finds_no_error(tmp_path: Path) -> None:
         fuzz(served, "sue", tmp_path, phases, "--exclude-path=/live", *without_broker)
     finally:
         served.stop()
+
+
+def test_messages_are_described_without_signing_in(web: Web) -> None:
+    client = web.anonymous_client()
+    found = client.get("/api/v1/asyncapi.json").json()
+    assert found["channels"]["turns"]["address"] == "dialogue.turns"
+    told = client.get("/api/v1/schemas/turn.json").json()
+    assert told["$id"] == "urn:rapport:turn:v1"
+    assert client.get("/api/v1/schemas/zanzibar.json").status_code == 404
