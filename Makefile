@@ -10,6 +10,8 @@ NANO ?= build/nano
 JOBS ?= $(shell $(PYTHON) -c "import os; print(2 * (os.cpu_count() or 1))")
 PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder
 SERVICE := --ignore=tests/models --ignore=tests/export
+# The tests start hundreds of processes, and each would compile the sources again.
+unexport PYTHONDONTWRITEBYTECODE
 PACKAGES := stream_app benchmarks servers models export
 
 .DEFAULT_GOAL := help

@@ -30,16 +30,22 @@ class Server:
     """A server with all its files in one temporary folder.
 
     `more`: settings that override the defaults, which suit short tests (no fsync).
+    `parent`: the folder for its folder; by default the system's for temporary files.
     """
 
-    def __init__(self, bin_folder: Path, more: Mapping[str, object] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        bin_folder: Path,
+        more: Mapping[str, object] = MappingProxyType({}),
+        parent: Path | None = None,
+    ) -> None:
         self._bin = bin_folder
         self._more = dict(more)
         self._process: subprocess.Popen[bytes] | None = None
         self._user: int | None = None
         self._group: int | None = None
         self._databases = 0
-        self.folder = Path(tempfile.mkdtemp(prefix="rapport-pg-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="rapport-pg-", dir=parent))
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             user = pwd.getpwnam("postgres")
             self._user, self._group = user.pw_uid, user.pw_gid

@@ -1,6 +1,7 @@
 import logging
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,9 +45,16 @@ def server() -> Iterator[postgres.Server]:
     folder = postgres.binaries()
     if folder is None:
         _missing("PostgreSQL's server (initdb, postgres) is not installed")
-    running = postgres.Server(folder)
+    running = postgres.Server(folder, parent=_memory())
     yield running
     running.remove()
+
+
+def _memory() -> Path | None:
+    """The file system in memory, if it has room: a database of each test is copied from 8 MB."""
+    folder = Path("/dev/shm")
+    roomy = folder.is_dir() and shutil.disk_usage(folder).free > 4 * 2**30
+    return folder if roomy else None
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ see that counsellor, and shown to nobody else.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import cache
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -87,33 +88,11 @@ def of_month(connection: Connection, month: date) -> list[Cell]:
 
 
 def _of_kind(connection: Connection, kind: Kind, month: date) -> Iterator[Cell]:
-    source, keys = _source(kind)
-    sums = [
-        column
-        for name in ROLLED_UP
-        for column in (
-            sa.func.count(_r[name]).label(f"n_{name}"),
-            sa.func.coalesce(sa.func.sum(_r[name]), 0).label(f"total_{name}"),
-            sa.func.coalesce(sa.func.sum(_r[name] * _r[name]), 0).label(f"squares_{name}"),
-        )
-    ]
-    counts = (
-        sa.func.count().label("sessions"),
-        sa.func.sum(_r.turns).label("turns"),
-        sa.func.sum(_r.counsellor_turns).label("counsellor_turns"),
-    )
-    grouped = [*keys.values(), _r.bundle]
-    query = (
-        sa.select(*grouped, *counts, *sums)
-        .select_from(source)
-        .where(_r.month == month)
-        .group_by(*grouped)
-        .order_by(*grouped)
-    )
+    names = _key_names(kind)
     people = _people(connection, kind, month)
     until = end_of(month)
-    for found in connection.execute(query).mappings():
-        key = {name: found[column.name] for name, column in keys.items()}
+    for found in connection.execute(_sums(kind), {"month": month}).mappings():
+        key = {name: found[column] for name, column in names.items()}
         place = {"kind": kind.name, **_NOTHING, **key, "bundle": found["bundle"]}
         dated = {**place, "month": month, "until": until}
         clients, counsellors = people[(*key.values(), found["bundle"])]
@@ -143,6 +122,47 @@ def _people(
     connection: Connection, kind: Kind, month: date
 ) -> dict[tuple[Any, ...], tuple[int, int]]:
     """How many clients and counsellors, by key and bundle."""
+    found = map(tuple, connection.execute(_counts_of_people(kind), {"month": month}))
+    return {row[:-2]: (row[-2], row[-1]) for row in found}
+
+
+@cache
+def _key_names(kind: Kind) -> dict[str, str]:
+    """The result's columns of a kind's key."""
+    return {name: column.name for name, column in _source(kind)[1].items()}
+
+
+@cache
+def _sums(kind: Kind) -> sa.Select[Any]:
+    """What the sessions of a kind's cells add up to; built once, as it has many columns."""
+    source, keys = _source(kind)
+    sums = [
+        column
+        for name in ROLLED_UP
+        for column in (
+            sa.func.count(_r[name]).label(f"n_{name}"),
+            sa.func.coalesce(sa.func.sum(_r[name]), 0).label(f"total_{name}"),
+            sa.func.coalesce(sa.func.sum(_r[name] * _r[name]), 0).label(f"squares_{name}"),
+        )
+    ]
+    counts = (
+        sa.func.count().label("sessions"),
+        sa.func.sum(_r.turns).label("turns"),
+        sa.func.sum(_r.counsellor_turns).label("counsellor_turns"),
+    )
+    grouped = [*keys.values(), _r.bundle]
+    return (
+        sa.select(*grouped, *counts, *sums)
+        .select_from(source)
+        .where(_r.month == sa.bindparam("month"))
+        .group_by(*grouped)
+        .order_by(*grouped)
+    )
+
+
+@cache
+def _counts_of_people(kind: Kind) -> sa.Select[Any]:
+    """The number of clients and of counsellors of a kind's cells."""
     source, keys = _source(kind)
     who = session_speakers.alias("who")
     grouped = [*keys.values(), _r.bundle]
@@ -150,16 +170,12 @@ def _people(
     def distinct(role: Role) -> sa.ColumnElement[int]:
         return sa.func.count(sa.distinct(sa.case((who.c.role == role.value, who.c.speaker))))
 
-    query = (
+    return (
         sa.select(*grouped, distinct(Role.CLIENT), distinct(Role.COUNSELLOR))
         .select_from(source.outerjoin(who, who.c.session_id == _r.session_id))
-        .where(_r.month == month)
+        .where(_r.month == sa.bindparam("month"))
         .group_by(*grouped)
     )
-    return {
-        tuple(row[: len(grouped)]): (row[-2], row[-1])
-        for row in map(tuple, connection.execute(query))
-    }
 
 
 def _source(kind: Kind) -> tuple[sa.FromClause, dict[str, sa.ColumnElement[Any]]]:

@@ -32,10 +32,10 @@ def test_check_prints_the_rules_of_a_file(rapport: Rapport) -> None:
     assert "low-empathy" in done.stdout
 
 
-def test_check_reports_each_error_with_its_line(rapport: Rapport, tmp_path: Path) -> None:
+def test_check_reports_each_error_with_its_line(rapport_process: Rapport, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(HEAD + rule_text("a", when="riks > 0.5", severity="high"), "utf-8")
-    done = rapport("rules", "check", file)
+    done = rapport_process("rules", "check", file)
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
     assert first.endswith("mine.yaml:5: `severity` must be info, warning or critical")

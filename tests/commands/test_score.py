@@ -94,9 +94,11 @@ def test_batch_size_changes_no_score_and_each_session_has_one_summary(
                 assert 0 <= start < end <= len(texts[row["session_id"], row["seq"]])
 
 
-def test_dead_letters_are_reported_by_line_without_text(rapport: Rapport, tmp_path: Path) -> None:
+def test_dead_letters_are_reported_by_line_without_text(
+    rapport_process: Rapport, tmp_path: Path
+) -> None:
     bad = [b"", turn(text=f"{SECRET}\x00"), turn(), b"", SECRET.encode(), turn(1, role=SECRET)]
-    done = rapport("score", write(tmp_path, bad))
+    done = rapport_process("score", write(tmp_path, bad))
     assert done.returncode == 0
     assert "line 2: dead letter (nul-byte)" in done.stderr
     assert "line 5: dead letter (not-json)" in done.stderr

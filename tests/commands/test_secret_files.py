@@ -75,9 +75,9 @@ def test_an_unusable_file_is_one_line(
     assert SECRET not in done.stdout
 
 
-def test_a_folder_and_both_variants_are_two_lines(rapport: Rapport, tmp_path: Path) -> None:
+def test_a_folder_and_both_variants_are_two_lines(rapport_process: Rapport, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET, "utf-8")
-    done = rapport(
+    done = rapport_process(
         "config",
         RAPPORT_KAFKA_PASSWORD=SECRET,
         RAPPORT_KAFKA_PASSWORD_FILE=str(tmp_path / "secret"),

@@ -27,13 +27,13 @@ from stream_app.notifications.notification import (
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import LogFormat, Settings
 from stream_app.worker.broker import free_port
-from tests.commands.conftest import Rapport, rapport
+from tests.commands.conftest import Rapport, rapport_process
 from tests.notifications.alerts import FIRING, RESOLVED
 from tests.notifications.conftest import Start, listening
 from tests.notifications.receiver import attempts
 from tests.notifications.test_messages import many
 
-__all__ = ["rapport"]
+__all__ = ["rapport_process"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:'imghdr' is deprecated"),  # a plugin of Apprise's
     pytest.mark.timeout(120),
@@ -248,11 +248,11 @@ def environment(file: Path, receiver: Receiver) -> dict[str, str]:
 
 
 def test_notify_test_sends_one_marked_message_through_each_target(
-    start: Start, tmp_path: Path, rapport: Rapport
+    start: Start, tmp_path: Path, rapport_process: Rapport
 ) -> None:
     receiver = Receiver(start, tmp_path / "log", "ok")
     given = environment(tmp_path / "notifications.yaml", receiver)
-    ended = rapport("notify", "test", **given)
+    ended = rapport_process("notify", "test", **given)
     assert ended.stdout.splitlines() == [
         "desk: accepted",
         "gone: no connection (ConnectError)",
@@ -263,9 +263,9 @@ def test_notify_test_sends_one_marked_message_through_each_target(
     assert posted["commonLabels"]["test"] == "true"
     assert chat["title"] == "Rapport: test message"
     assert SECRET not in ended.stdout + ended.stderr
-    alone = rapport("notify", "test", "chat", **given)
+    alone = rapport_process("notify", "test", "chat", **given)
     assert (alone.returncode, alone.stdout) == (0, "chat: accepted\n")
-    unknown = rapport("notify", "test", "nobody", **given)
+    unknown = rapport_process("notify", "test", "nobody", **given)
     assert unknown.returncode == 1
     assert "there is no such target; known are desk, gone, chat" in unknown.stderr
 
@@ -293,7 +293,7 @@ def test_the_doctor_names_the_targets_or_the_invalid_line(
     assert SECRET not in good.detail + wrong.detail
 
 
-def test_notify_without_a_targets_file_fails(rapport: Rapport) -> None:
-    ended = rapport("notify")
+def test_notify_without_a_targets_file_fails(rapport_process: Rapport) -> None:
+    ended = rapport_process("notify")
     assert ended.returncode == 1
     assert "RAPPORT_NOTIFICATIONS is not set" in ended.stderr

@@ -9,6 +9,7 @@ from stream_app.redaction.rules import Rules
 from tests.redaction.test_properties import DETAILS
 
 LONGEST = 64 * 1024
+LIMIT = 0.25
 HARD = {
     "digits": "12345678 " * 7000,
     "single digits": "1 " * 30_000,
@@ -49,13 +50,13 @@ HARD = {
 
 @pytest.mark.parametrize("name", HARD)
 def test_the_longest_event_does_not_hold_up_a_worker(name: str) -> None:
-    """Some tens of milliseconds for 64 KiB; the bound leaves room for a busy machine.
+    """Some tens of milliseconds for 64 KiB; on a busy machine one of three attempts is enough.
 
     A quadratic search takes seconds.
     """
     text, took = HARD[name][:LONGEST], []
-    for _ in range(3):
+    while len(took) < 3 and min(took, default=LIMIT) >= LIMIT:
         start = time.process_time()
         redact(text, Rules())
         took.append(time.process_time() - start)
-    assert min(took) < 0.25
+    assert min(took) < LIMIT

@@ -12,7 +12,7 @@ from stream_app.errors import StoreUnavailable
 from stream_app.store import schema
 from stream_app.store.repository import open_store
 from tests.certificates import Authority
-from tests.commands.conftest import Rapport, rapport  # noqa: F401  # a fixture
+from tests.commands.conftest import Rapport, rapport_process  # noqa: F401  # a fixture
 
 PASSWORD = "zanzibar"
 
@@ -62,14 +62,14 @@ def test_the_certificate_is_checked_and_the_connection_is_encrypted(
 def test_the_command_connects_with_a_password_from_a_file(
     tls_server: postgres.Server,
     authority: Authority,
-    rapport: Rapport,  # noqa: F811
+    rapport_process: Rapport,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n", "utf-8")
     checked = url(tls_server, sslmode="verify-full", sslrootcert=str(authority.file))
     without = checked.replace(f":{PASSWORD}@", "@")
     assert without != checked
-    done = rapport(
+    done = rapport_process(
         "db",
         "upgrade",
         RAPPORT_DATABASE_URL=without,
@@ -79,7 +79,7 @@ def test_the_command_connects_with_a_password_from_a_file(
     assert done.stdout.startswith("schema ")
 
 
-def refused(rapport: Rapport, address: str) -> str:  # noqa: F811
+def refused(rapport: Rapport, address: str) -> str:
     """The one line that the command prints."""
     done = rapport("db", "upgrade", RAPPORT_DATABASE_URL=address)
     assert done.returncode == 1, done.stdout
@@ -90,12 +90,12 @@ def refused(rapport: Rapport, address: str) -> str:  # noqa: F811
 
 def test_another_authority_is_one_sentence(
     tls_server: postgres.Server,
-    rapport: Rapport,  # noqa: F811
+    rapport_process: Rapport,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     other = Authority(tmp_path, "other")
     address = url(tls_server, sslmode="verify-full", sslrootcert=str(other.file))
-    line = refused(rapport, address)
+    line = refused(rapport_process, address)
     assert line.startswith("rapport: the database's certificate was refused: ")
     assert "certificate verify failed" in line
     assert "sslrootcert" in line
@@ -104,22 +104,22 @@ def test_another_authority_is_one_sentence(
 def test_another_host_name_is_one_sentence(
     tls_server: postgres.Server,
     authority: Authority,
-    rapport: Rapport,  # noqa: F811
+    rapport_process: Rapport,  # noqa: F811
 ) -> None:
     """The certificate is for localhost, not for the address."""
     query = {"sslmode": "verify-full", "sslrootcert": str(authority.file)}
-    line = refused(rapport, url(tls_server, "127.0.0.1", **query))
+    line = refused(rapport_process, url(tls_server, "127.0.0.1", **query))
     assert line.startswith("rapport: the database's certificate was refused: ")
     assert 'does not match host name "127.0.0.1"' in line
 
 
 def test_an_authority_file_that_is_missing_is_one_sentence(
     tls_server: postgres.Server,
-    rapport: Rapport,  # noqa: F811
+    rapport_process: Rapport,  # noqa: F811
     tmp_path: Path,
 ) -> None:
     query = {"sslmode": "verify-full", "sslrootcert": str(tmp_path / "none.pem")}
-    line = refused(rapport, url(tls_server, **query))
+    line = refused(rapport_process, url(tls_server, **query))
     assert "none.pem" in line
 
 

@@ -18,7 +18,7 @@ from stream_app.store import tables
 from stream_app.worker import broker
 from stream_app.worker.topics import client_options, declare_topics
 from tests.certificates import Authority
-from tests.commands.conftest import Rapport, rapport  # noqa: F401  # a fixture
+from tests.commands.conftest import Rapport, rapport_process  # noqa: F401  # a fixture
 from tests.conftest import NewService, own_names
 from tests.store.batches import turn
 from tests.worker.token_endpoint import CLIENT, SCOPE, SECRET
@@ -181,8 +181,13 @@ def test_a_token_of_another_scope_is_refused(ways: Ways) -> None:
     assert f"it refused the token of {CLIENT} (insufficient_scope)" in told
 
 
-def test_a_client_without_tls_is_told_so(ways: Ways, rapport: Rapport) -> None:  # noqa: F811
-    done = rapport("dead-letters", "count", RAPPORT_KAFKA_BROKERS=ways["scram"]["kafka_brokers"])
+def test_a_client_without_tls_is_told_so(
+    ways: Ways,
+    rapport_process: Rapport,  # noqa: F811
+) -> None:
+    done = rapport_process(
+        "dead-letters", "count", RAPPORT_KAFKA_BROKERS=ways["scram"]["kafka_brokers"]
+    )
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert "it closed the connection; check RAPPORT_KAFKA_SECURITY (PLAINTEXT)" in last
@@ -204,7 +209,7 @@ async def test_a_new_token_is_fetched_for_a_connection_after_the_old_one_expired
 
 def test_a_worker_that_does_not_declare_topics_says_why_it_ends(
     ways: Ways,
-    rapport: Rapport,  # noqa: F811
+    rapport_process: Rapport,  # noqa: F811
 ) -> None:
     environment = {
         "RAPPORT_KAFKA_BROKERS": ways["scram"]["kafka_brokers"],
@@ -214,7 +219,7 @@ def test_a_worker_that_does_not_declare_topics_says_why_it_ends(
         "RAPPORT_KAFKA_PASSWORD": "wrong",
         "RAPPORT_DECLARE_TOPICS": "false",
     }
-    done = rapport("worker", **environment)
+    done = rapport_process("worker", **environment)
     assert done.returncode == 1
     assert "it refused the sign-in of" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import sqlalchemy as sa
-from statsmodels.stats.proportion import proportion_confint
 
 from stream_app.store.alert_actions import Reason
 from stream_app.store.queries.scope import Scope
@@ -55,5 +54,8 @@ def by_rule(store: Store, scope: Scope) -> list[Precision]:
 
 
 def _precision(rule: str, justified: int, judged: int) -> Precision:
+    # Imports pandas and scipy; a web process starts a second sooner without them.
+    from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
+
     low, high = proportion_confint(justified, judged, method="wilson")
     return Precision(rule, justified, judged, float(low), float(high))
