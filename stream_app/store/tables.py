@@ -524,6 +524,20 @@ erasures = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
+erasure_receipts = Table(
+    "erasure_receipts",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("digest", String(32), nullable=False, index=True),
+    Column("at", UtcDateTime, nullable=False, index=True),
+    Column("removed", Json, nullable=False),
+    _id("unfinished"),
+    Column("archived", Boolean, nullable=False),
+    Column("receipt", OptionalJson),
+)
+"""``unfinished``: the session's id, until topics and archive were handled. Its name differs from
+``session_id`` because the row outlasts the erasure."""
+
 archived_sessions = Table(
     "archived_sessions",
     metadata,
