@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from pydantic import SecretStr
 
-from stream_app.analytics import rollups
+from stream_app.analytics import extra, rollups
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
@@ -50,6 +50,7 @@ from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
 from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.store.withdrawal import OnWithdrawal
 from stream_app.worker import app as faust_app
+from stream_app.worker import erasing
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, HealthLimits
@@ -62,6 +63,9 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from stream_app.inference.scorer import OnnxScorer
+
+ERASED_AT_A_TIME: Final = 50
+"""Sessions that a worker erases between two batches after withdrawals of consent."""
 
 
 def scorer(settings: Settings) -> "OnnxScorer":
@@ -300,6 +304,9 @@ def worker(settings: Settings, scorer: "OnnxScorer") -> tuple[RapportApp, TurnAg
             restricted.remove(opened, settings.restrictions), update_rollups(opened, now)
         ),
         lambda now: apply_withdrawals(settings, opened, now),
+        lambda client: erasing.finish_due(
+            settings, opened, lambda: sweep_archive(settings, opened), client, datetime.now(UTC)
+        ),
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(
@@ -334,7 +341,7 @@ def apply_withdrawals(settings: Settings, store: Store, now: datetime) -> list[i
     withdrawal.apply_setting(store, settings.on_withdrawal)
     if settings.on_withdrawal is not OnWithdrawal.ERASE:
         return []
-    session_ids = withdrawal.sessions_to_erase(store, erasure.SESSIONS_PER_BATCH)
+    session_ids = withdrawal.sessions_to_erase(store, ERASED_AT_A_TIME)
     if not session_ids:
         return []
     erased = erasure.erase(store, session_ids, now, settings.session_topics)
@@ -343,6 +350,25 @@ def apply_withdrawals(settings: Settings, store: Store, now: datetime) -> list[i
         detail = f"consent withdrawn: {sessions} sessions, {turns} turns"
         audit.record(store, audit.WORKER, AuditAction.ERASE, detail=detail)
     return erased.outbox_ids
+
+
+def sweep_archive(settings: Settings, store: Store) -> str | None:
+    """Remove the rows of erased sessions from the archive's files; return the receipt's line.
+
+    None if there is no archive here.
+
+    Raises:
+        ArchiveError: it is another database's.
+        AnalyticsMissing: its files cannot be written here.
+    """
+    folder = settings.archive
+    if folder is None or not folder.is_dir():
+        return None
+    extra.require()
+    from stream_app.analytics import archive  # noqa: PLC0415  # needs the extra
+
+    swept = archive.sweep(store, folder)
+    return f"archive: {swept.rows} rows removed, {swept.files} files rewritten or deleted"
 
 
 def update_rollups(store: Store, now: datetime) -> Iterator[int]:

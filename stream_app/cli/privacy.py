@@ -18,10 +18,19 @@ def erase(
         typer.Option(help="speaker_id as in events: all sessions of that person; repeatable."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    receipt: Annotated[
+        bool, typer.Option("--receipt", help="Print the stored receipts of --session instead.")
+    ] = False,
 ) -> None:
     """Erase sessions permanently, with scores, alerts and ratings; print the removed rows."""
     from stream_app.commands import erase as command
 
+    if receipt:
+        if speaker or not session:
+            raise typer.BadParameter("--receipt needs --session: speakers of erased ones are gone")
+        for line in command.stored_receipts(settings_for(), session):
+            typer.echo(line)
+        return
     if not (session or speaker):
         raise typer.BadParameter("use --session or --speaker")
     with command.open_erasure(settings_for()) as erasure:
@@ -33,15 +42,9 @@ def erase(
         )
         if not yes:
             typer.confirm("This cannot be undone. Erase them?", abort=True)
-        receipt = erasure.carry_out(plan)
-    for name, rows in receipt.removed.most_common():
-        typer.echo(f"{rows:8}  {name}")
-    total = sum(receipt.removed.values())
-    typer.echo(f"{total:8}  rows removed; later events of these sessions are ignored")
-    for title, lines in (("Done", receipt.done), ("Not reached", receipt.not_reached)):
-        typer.echo(f"{title}:")
-        for line in lines:
-            typer.echo(f"  - {line}")
+        done = erasure.carry_out(plan)
+    for line in command.receipt_lines(done.removed, done.lines):
+        typer.echo(line)
 
 
 consent_commands = typer.Typer(

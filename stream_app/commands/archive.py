@@ -7,7 +7,7 @@ from typing import Final
 from stream_app import bootstrap
 from stream_app.analytics import archive
 from stream_app.settings import Settings
-from stream_app.store import archived, audit
+from stream_app.store import archived, audit, erasure_receipts
 from stream_app.store.archived import ArchiveError
 from stream_app.store.audit import AuditAction
 
@@ -40,6 +40,7 @@ def run(settings: Settings, before: date | None, tell: Callable[[str], None]) ->
             rows = ", ".join(f"{name} {count}" for name, count in month.rows.items())
             tell(f"{archived.month_name(month.month)}: {month.sessions} sessions moved ({rows})")
             moved += month.sessions
+        erasure_receipts.note_swept(store, now)
         if moved:
             detail = f"{moved} sessions archived"
             audit.record(store, audit.COMMAND_LINE, AuditAction.EXPORT, detail=detail)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -20,12 +20,21 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import Settings
-from stream_app.store import encrypting, log_positions, pseudonym_key, retention, schema
+from stream_app.store import (
+    encrypting,
+    erasure_receipts,
+    log_positions,
+    pseudonym_key,
+    retention,
+    schema,
+)
 from stream_app.store.connection import masked_url
 from stream_app.worker.refusal import explain, quiet_client
 from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
 
+ERASURE_HOURS = 1
+"""Time in which a worker finishes an erasure."""
 GRACE_DAYS = 2
 """Text is purged once a day, and only while a worker runs."""
 
@@ -54,6 +63,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("keys", _keys),
         ("privacy", _privacy),
         ("kept", _kept),
+        ("erasures", _erasures),
     ):
         yield _finding(name, check, settings)
 
@@ -292,3 +302,21 @@ def _kept(settings: Settings) -> str:
             "daily; check that one is running, and its log for `outdated.failed`"
         )
     return f"{retention_times}; the oldest text is {days} days old"
+
+
+def _erasures(settings: Settings) -> str:
+    """Whether dead letters and archived rows of erased sessions are removed, too."""
+    file = _sqlite_file(settings)
+    if file is not None and not file.exists():
+        return "there is no database yet"
+    store = bootstrap.store(settings)
+    try:
+        oldest = erasure_receipts.oldest_unfinished(store)
+    finally:
+        store.close()
+    if oldest is not None and datetime.now(UTC) - oldest > timedelta(hours=ERASURE_HOURS):
+        raise RapportError(
+            f"an erasure of {oldest:%Y-%m-%d %H:%M} UTC is not finished: check that a worker runs, "
+            "and its log for `erasures.failed` and `erasure.unfinished` (RAPPORT_ARCHIVE)"
+        )
+    return "all are finished" if oldest is None else "a worker is about to finish one"

@@ -5,23 +5,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 from aiokafka.errors import KafkaError
 from msgspec import Struct
 
 from stream_app import bootstrap
 from stream_app.analytics import extra
-from stream_app.commands import dead_letters
 from stream_app.commands.replay import producer
-from stream_app.core.ports import Message
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
-from stream_app.store import archived, audit, erasure, tables
+from stream_app.store import archived, audit, erasure, erasure_receipts
 from stream_app.store.archived import ArchiveError
 from stream_app.store.audit import AuditAction
 from stream_app.store.erasure import Erased, StoredCounts
+from stream_app.store.erasure_receipts import Lines, Removed
 from stream_app.store.repository import Store
+from stream_app.worker import erasing
 from stream_app.worker.publishing import publish
+
+RECEIPTS_AT_A_TIME: Final = 100
 
 
 class Plan(Struct, frozen=True):
@@ -37,14 +40,7 @@ class Receipt(Struct, frozen=True):
     """What an erasure did and what it could not reach; contains no names."""
 
     removed: Counter[str]
-    done: list[str]
-    not_reached: list[str]
-
-
-class TopicResult(Struct, frozen=True):
-    """What was published; ``letters``: number of withdrawn dead letters."""
-
-    letters: int
+    lines: Lines
 
 
 class Erasure:
@@ -91,103 +87,46 @@ class Erasure:
                 "nothing was erased"
             )
 
-    def _sweep_archive(self) -> str:
-        """Remove the sessions' rows from the archive's files; the receipt's line."""
-        folder = self._settings.archive
-        if folder is None or not folder.is_dir():
-            return "archive: none is configured, and none of these sessions was archived"
-        from stream_app.analytics import archive  # noqa: PLC0415  # needs the extra
-
-        swept = archive.sweep(self._store, folder)
-        return f"archive: {swept.rows} rows removed, {swept.files} files rewritten or deleted"
-
     def carry_out(self, plan: Plan) -> Receipt:
         """Erase, and notify consumers. The audit trail records only numbers.
 
         Raises:
             SessionHeld: a session is on legal hold; nothing was erased.
         """
-        settings = self._settings
+        settings, store = self._settings, self._store
         told = settings.session_topics
-        erased = erasure.erase(self._store, plan.sessions, datetime.now(UTC), told)
-        swept = self._sweep_archive()
-        removed = erased.removed
+        erased = erasure.erase(store, plan.sessions, datetime.now(UTC), told)
+        swept = bootstrap.sweep_archive(settings, store) or erasing.NO_ARCHIVED_ROWS
+        removed = Counter(erased.removed)
         for speaker in plan.speakers:
-            removed += erasure.forget_counsellor(self._store, speaker)
+            removed += erasure.forget_counsellor(store, speaker)
         detail = f"{plan.extent.sessions} sessions, {plan.extent.turns} turns"
-        audit.record(self._store, audit.COMMAND_LINE, AuditAction.ERASE, detail=detail)
+        audit.record(store, audit.COMMAND_LINE, AuditAction.ERASE, detail=detail)
         try:
-            topics = asyncio.run(self._notify_consumers(plan.sessions, erased))
+            letters = asyncio.run(self._notify_consumers(erased, swept))
         except (BrokerUnavailable, KafkaError):
-            topics = None
-        return self._receipt(removed, erased, swept, topics)
+            letters = None
+        what = Removed(dict(erased.removed), erased.reasons, erased.audited)
+        lines = erasing.compose(settings, store, what, swept, letters, scrubbed=erased.scrubbed)
+        return Receipt(removed, lines)
 
-    async def _notify_consumers(self, sessions: Sequence[str], erased: Erased) -> TopicResult:
-        """Publish the erasure's outbox rows, and withdraw the sessions' dead letters."""
-        entries = self._store.outbox_entries(erased.outbox_ids)
-        letters = [
-            Message(self._settings.dead_letter_topic, letter.encode(), None)
-            for letter in await dead_letters.ids_about(self._settings, sessions)
-        ]
+    async def _notify_consumers(self, erased: Erased, swept: str) -> int:
+        """Publish the outbox rows, withdraw dead letters, and finish the stored receipts.
+
+        Returns the number of dead letters.
+        """
+        store, letters = self._store, 0
+        entries = store.outbox_entries(erased.outbox_ids)
         async with producer(self._settings) as client:
-            messages = [message for entry in entries for message in entry.messages]
-            await publish(client, [*messages, *letters])
-        self._store.delete_outbox_entries(erased.outbox_ids)
-        self._store.scrub()
-        return TopicResult(len(letters))
-
-    def _receipt(
-        self, removed: Counter[str], erased: Erased, swept: str, topics: TopicResult | None
-    ) -> Receipt:
-        settings = self._settings
-        retention = f"retention.ms ({settings.topic_days} days if Rapport created the topic)"
-        done = [
-            f"keys: {removed[tables.session_keys.name]} destroyed; remaining copies of what they "
-            "encrypted cannot be decrypted with this database",
-            f"audit trail: {erased.audited} entries have a digest instead of the session's id",
-            swept,
-            f"mutes of a rule or team: {erased.reasons} reasons deleted, as they may quote it",
-        ]
-        not_reached = [
-            f"{settings.turns_topic}: the original events, with their text, until {retention}",
-            f"{settings.turn_score_topic}, {settings.session_score_topic}, "
-            f"{settings.alert_topic}, {settings.alert_action_topic}: scores and alerts without "
-            f"text, until {retention}; their consumers' own copies",
-            "backups and archived logs of the database from before now: text in them is encrypted, "
-            "and its keys can be unwrapped only with the master key of that time; destroy that one "
-            "to make them unreadable (`rapport keys rotate --destroy-old`)",
-            "text that an earlier release stored without encryption, in such backups and logs",
-            "copies of the archive's files in other engines, backups or snapshots",
-            "files that were exported; notifications that were sent (without text)",
-        ]
-        if topics is None:
-            not_reached.insert(
-                1,
-                f"{settings.dead_letter_topic}: no broker answered. Repeat the command to withdraw "
-                "dead letters; workers will notify consumers and consoles",
-            )
-        else:
-            done.append(
-                "topics: consumers and consoles were notified; "
-                f"{topics.letters} dead letters withdrawn"
-            )
-            not_reached.insert(
-                1,
-                f"{settings.dead_letter_topic}: withdrawn dead letters until Kafka compacts them, "
-                f"within two days; those without a legible session id, until {retention}",
-            )
-        if self._store.engine.dialect.name != "sqlite":
-            not_reached.append(
-                "PostgreSQL's deleted rows and its log, until their space is reused: ids, "
-                "pseudonyms and scores; encrypted text and wrapped keys, as in backups"
-            )
-        elif erased.scrubbed:
-            done.append("database file: deleted rows overwritten, log truncated")
-        else:
-            not_reached.append(
-                "SQLite's log: another process was using it; it is truncated when all have stopped"
-            )
-        return Receipt(removed, done, not_reached)
+            await publish(client, [message for entry in entries for message in entry.messages])
+            store.delete_outbox_entries(erased.outbox_ids)
+            for first in range(0, len(erased.receipts), RECEIPTS_AT_A_TIME):
+                ids = erased.receipts[first : first + RECEIPTS_AT_A_TIME]
+                found = erasure_receipts.unfinished(store, ids=ids)
+                withdrawn = await erasing.withdraw_letters(self._settings, found, client)
+                erasing.store_receipts(self._settings, store, found, swept, withdrawn)
+                letters += sum(withdrawn.values())
+        return letters
 
 
 @contextmanager
@@ -199,3 +138,36 @@ def open_erasure(settings: Settings) -> Iterator[Erasure]:
         yield Erasure(store, settings)
     finally:
         store.close()
+
+
+def stored_receipts(settings: Settings, session_ids: Sequence[str]) -> Iterator[str]:
+    """The lines of the receipts of these sessions, whichever process erased them.
+
+    Raises:
+        RapportError: one of them was not erased, or by an earlier release.
+    """
+    store = bootstrap.store(settings)
+    try:
+        store.load_privacy(settings.redact)
+        for session_id in session_ids:
+            found = erasure_receipts.of_session(store, session_id)
+            if not found:
+                raise RapportError("there is no receipt: not erased, or by an earlier release")
+            for receipt in found:
+                yield f"{session_id}, erased {receipt.at:%Y-%m-%d %H:%M:%S} UTC"
+                yield from receipt_lines(Counter(receipt.removed.rows), receipt.lines)
+    finally:
+        store.close()
+
+
+def receipt_lines(removed: Counter[str], lines: Lines | None) -> Iterator[str]:
+    """A receipt as it is printed."""
+    for name, rows in removed.most_common():
+        yield f"{rows:8}  {name}"
+    yield f"{sum(removed.values()):8}  rows removed; later events of these sessions are ignored"
+    if lines is None:
+        yield "Not finished: a worker is still to remove dead letters and rows in the archive"
+        return
+    for title, items in (("Done", lines.done), ("Not reached", lines.not_reached)):
+        yield f"{title}:"
+        yield from (f"  - {item}" for item in items)

@@ -19,6 +19,7 @@ __all__ = [
     "disputes",
     "encrypting",
     "erasure",
+    "erasure_receipts",
     "granted_access",
     "holds",
     "interventions",

@@ -2,18 +2,33 @@
 
 The first counsellor of a session may read it without an assignment (``core.session``). Later
 counsellors' turns give no access: a program that sends events could otherwise name a reader.
+
+A session without consent cannot be assigned: there is nothing to read, and no row of it may hold a
+person.
 """
 
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from stream_app.store.repository import Store
-from stream_app.store.tables import session_assignments
+from stream_app.store.scored_turns import StateConflict
+from stream_app.store.tables import session_assignments, sessions, turns
+
+
+def is_assignable(store: Store, session_id: str) -> bool:
+    """Whether the session may be analysed: by consent, or where none is required."""
+    with store.reading() as connection:
+        return _is_assignable(connection, session_id)
 
 
 def assign(store: Store, session_id: str, speaker: str, person: str) -> None:
-    """Let the counsellor with this pseudonym read the session; ``person`` assigns it."""
+    """Let the counsellor with this pseudonym read the session; ``person`` assigns it.
+
+    Raises:
+        StateConflict: consent was not given, or was withdrawn.
+    """
     row = {
         "session_id": session_id,
         "speaker": speaker,
@@ -21,6 +36,10 @@ def assign(store: Store, session_id: str, speaker: str, person: str) -> None:
         "at": datetime.now(UTC),
     }
     with store.transaction() as connection:
+        if not _is_assignable(connection, session_id, lock=True):
+            raise StateConflict(
+                "consent was not given or was withdrawn: this session cannot be assigned"
+            )
         store.upsert(connection, session_assignments, [row], keep=True)
 
 
@@ -38,3 +57,14 @@ def assigned(store: Store, session_id: str) -> list[str]:
     query = sa.select(table.c.speaker).where(table.c.session_id == session_id)
     with store.reading() as connection:
         return list(connection.scalars(query.order_by(table.c.at, table.c.speaker)))
+
+
+def _is_assignable(connection: Connection, session_id: str, *, lock: bool = False) -> bool:
+    """Without required consent, a session is analysed whose consent is unknown; it has turns."""
+    analysed = sa.exists().where(turns.c.session_id == session_id)
+    query = sa.select(sessions.c.session_id).where(
+        sessions.c.session_id == session_id,
+        ~sessions.c.withdrawn,
+        sessions.c.consent | (sessions.c.consent.is_(None) & analysed),
+    )
+    return connection.scalar(query.with_for_update() if lock else query) is not None

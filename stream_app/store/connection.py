@@ -146,7 +146,9 @@ class Database:
             upsert = insert.on_conflict_do_nothing(index_elements=keys)
         else:
             changed = {
-                column.name: insert.excluded[column.name]
+                column.name: merge(insert.excluded[column.name], column)
+                if (merge := column.info.get(tables.MERGE))
+                else insert.excluded[column.name]
                 for column in table.c
                 if column.name not in keys
             }

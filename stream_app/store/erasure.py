@@ -16,8 +16,9 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from stream_app.core.ports import Message
-from stream_app.store import audit_subjects, rollup_marks, tables
+from stream_app.store import audit_subjects, erasure_receipts, rollup_marks, tables
 from stream_app.store import outbox as outbox_codec
+from stream_app.store.erasure_receipts import Removed
 from stream_app.store.holds import refuse_held
 from stream_app.store.repository import Store
 
@@ -51,7 +52,8 @@ class Erased(Struct, frozen=True):
     ``removed``: deleted rows by table, including keys. ``reasons``: number of deleted reasons of
     mutes of a rule or team. ``audited``: number of entries of the audit trail about the sessions.
     ``outbox_ids``: outbox rows with the notifications of consumers. ``scrubbed``: whether SQLite's
-    log was truncated.
+    log was truncated. ``receipts``: ids of the receipts, which are finished after topics and
+    archive.
     """
 
     removed: Counter[str]
@@ -59,6 +61,7 @@ class Erased(Struct, frozen=True):
     audited: int
     outbox_ids: list[int]
     scrubbed: bool
+    receipts: list[int]
 
 
 def sessions_of(store: Store, speaker_id: str) -> list[str]:
@@ -87,7 +90,7 @@ def count_stored(store: Store, session_ids: Sequence[str]) -> StoredCounts:
 def erase(
     store: Store, session_ids: Sequence[str], now: datetime, topics: Sequence[str] = ()
 ) -> Erased:
-    """Destroy the sessions' keys and erase the sessions permanently.
+    """Destroy the sessions' keys and erase the sessions permanently, one transaction each.
 
     ``topics``: keyed by session id; their consumers are notified by records without a value.
 
@@ -98,22 +101,27 @@ def erase(
     for some in _batches(session_ids):
         with store.transaction() as connection:
             refuse_held(connection, some)
-    removed: Counter[str] = Counter()
+    total: Counter[str] = Counter()
     reasons = audited = 0
     outbox_ids: list[int] = []
-    for some in _batches(session_ids):
-        marks = [{"digest": store.privacy.pseudonym(key), "at": now} for key in some]
+    receipts = []
+    for key in session_ids:
+        digest = store.privacy.pseudonym(key)
         with store.transaction() as connection:
-            refuse_held(connection, some)
-            store.upsert(connection, tables.erasures, marks, keep=True)
-            reasons += _delete_mute_reasons(connection, some)
-            removed += delete_sessions(connection, some)
-            audited += sum(
-                audit_subjects.erase_session(connection, key, store.privacy.pseudonym(key))
-                for key in some
+            refuse_held(connection, [key])
+            store.upsert(connection, tables.erasures, [{"digest": digest, "at": now}], keep=True)
+            archived = _count(connection, tables.archived_sessions, [key]) > 0
+            cleared = _delete_mute_reasons(connection, [key])
+            removed = delete_sessions(connection, [key])
+            entries = audit_subjects.erase_session(connection, key, digest)
+            what = Removed(dict(removed), cleared, entries)
+            receipts.append(
+                erasure_receipts.add(connection, digest, key, what, now, archived=archived)
             )
-            outbox_ids += _notify_consumers(connection, some, topics, now)
-    return Erased(removed, reasons, audited, outbox_ids, store.scrub())
+            outbox_ids += _notify_consumers(connection, [key], topics, now)
+        total += removed
+        reasons, audited = reasons + cleared, audited + entries
+    return Erased(total, reasons, audited, outbox_ids, store.scrub(), receipts)
 
 
 def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:

@@ -11,6 +11,7 @@ from stream_app.store.tables import (
     audit_subjects,
     baselines,
     consents,
+    erasure_receipts,
     erasures,
     people,
     rollup_cells,
@@ -35,6 +36,7 @@ _COLUMNS: Final = (
     rollup_means.c.counsellor,
     baselines.c.key,
     erasures.c.digest,
+    erasure_receipts.c.digest,
 )
 _IN_AUDIT: Final = ((COUNSELLOR, ""), (SESSION, ERASED))
 """Kinds of subjects of the audit trail with pseudonyms, and the pseudonyms' prefixes."""

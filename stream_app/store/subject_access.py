@@ -313,6 +313,7 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
     "window_turns": _NUMBERS,
     "session_keys": LeftOut("keys of encrypted text"),
     "erasures": LeftOut("keyed digests of erased conversations"),
+    "erasure_receipts": LeftOut("what the erasure of a conversation removed; it has no content"),
     "sign_in_attempts": LeftOut("keyed digests of names and addresses, counted"),
     "outbox": LeftOut("copies of scores and alerts that are about to be published"),
     "bundles": _INTERNAL,

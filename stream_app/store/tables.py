@@ -1,13 +1,14 @@
 """Table definitions. Times are UTC; JSON columns contain parts of the wire contract."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Date,
     DateTime,
     Dialect,
@@ -21,7 +22,9 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    case,
     false,
+    func,
     text,
     true,
 )
@@ -76,6 +79,19 @@ OptionalJson = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "p
 AutoId = BigInteger().with_variant(Integer(), "sqlite")
 
 
+MERGE: Final = "merge"
+"""Key of ``Column.info``: how an upsert combines the new and the stored value; else it replaces."""
+
+
+def _earliest(new: ColumnElement[Any], stored: ColumnElement[Any]) -> ColumnElement[Any]:
+    return case((stored.is_(None), new), (new < stored, new), else_=stored)
+
+
+_IF_KNOWN: Final = {MERGE: func.coalesce}
+_EARLIEST: Final = {MERGE: _earliest}
+"""A session continues with an empty state under another bundle, or after its state expired."""
+
+
 def _id(name: str, **options: Any) -> Column[str]:
     return Column(name, String(MAX_ID_CHARS), **options)
 
@@ -95,15 +111,15 @@ sessions = Table(
     "sessions",
     metadata,
     _id("session_id", primary_key=True),
-    Column("domain", String(32)),
-    _id("channel"),
-    _id("team"),
-    Column("lang", String(35)),
+    Column("domain", String(32), info=_IF_KNOWN),
+    _id("channel", info=_IF_KNOWN),
+    _id("team", info=_IF_KNOWN),
+    Column("lang", String(35), info=_IF_KNOWN),
     Column("consent", Boolean),
-    Column("started_at", UtcDateTime),
-    Column("last_activity_at", UtcDateTime),
-    Column("ended_at", UtcDateTime),
-    Column("end_reason", Text),
+    Column("started_at", UtcDateTime, info=_EARLIEST),
+    Column("last_activity_at", UtcDateTime, info=_IF_KNOWN),
+    Column("ended_at", UtcDateTime, info=_IF_KNOWN),
+    Column("end_reason", Text, info=_IF_KNOWN),
     Column("stored_at", UtcDateTime),
     Column("withdrawn", Boolean, nullable=False, server_default=false()),
     Column("hidden", Boolean, nullable=False, server_default=false()),
@@ -523,6 +539,20 @@ erasures = Table(
     Column("digest", String(32), primary_key=True),
     Column("at", UtcDateTime, nullable=False),
 )
+
+erasure_receipts = Table(
+    "erasure_receipts",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("digest", String(32), nullable=False, index=True),
+    Column("at", UtcDateTime, nullable=False, index=True),
+    Column("removed", Json, nullable=False),
+    _id("unfinished"),
+    Column("archived", Boolean, nullable=False),
+    Column("receipt", OptionalJson),
+)
+"""``unfinished``: the session's id, until topics and archive were handled. Its name differs from
+``session_id`` because the row outlasts the erasure."""
 
 archived_sessions = Table(
     "archived_sessions",

@@ -7,7 +7,7 @@ threads. Memory is bounded: a ring buffer of events, and per client a queue of r
 import asyncio
 import secrets
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import Final
@@ -22,8 +22,8 @@ from stream_app.store.queries.scope import Scope
 
 REPLAY_BUFFER: Final = 5_000
 """Events kept for ``Last-Event-ID``; about 1 kB each."""
-ERASED_SESSIONS: Final = 5_000
-"""Erased sessions whose late events are ignored."""
+FORGOTTEN_SESSIONS: Final = 5_000
+"""Erased and hidden sessions whose events are ignored."""
 CLIENT_QUEUE: Final = 500
 """Events that may be queued for one client; if it falls further behind, it gets a ``resync``."""
 MAX_CLIENTS: Final = 500
@@ -79,7 +79,7 @@ class Subscription(Struct, frozen=True):
             return True
         return (
             self.scope.team in (None, routing.team)
-            and (self.scope.speaker is None or self.scope.speaker in routing.counsellors)
+            and (self.scope.speaker is None or self.scope.speaker in routing.readers)
             and self.team in (None, routing.team)
             and self.domain in (None, routing.domain)
             and self.session_id in (None, event.session_id)
@@ -145,7 +145,7 @@ class Hub:
         self._max_clients = max_clients
         self._clients: set[Client] = set()
         self._seen_actions: OrderedDict[str, None] = OrderedDict()
-        self._erased: OrderedDict[str, None] = OrderedDict()
+        self._forgotten: OrderedDict[str, None] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -205,7 +205,7 @@ class Hub:
         deidentified: str | None = None,
     ) -> None:
         """Number an event, keep it for replay and queue it for matching clients."""
-        if session_id in self._erased:
+        if session_id in self._forgotten:
             return
         self._number += 1
         event = LiveEvent(self._number, kind, data, session_id, routing, deidentified)
@@ -214,20 +214,28 @@ class Hub:
             client.put(event)
 
     def forget(self, session_id: str) -> None:
-        """Drop all buffered and queued events of an erased session, and ignore later ones.
+        """Drop all buffered and queued events of a session, and ignore later ones.
 
-        Clients reload their pages.
+        It was erased, or hidden because consent was withdrawn. Clients reload their pages.
         """
-        if session_id in self._erased:
+        if session_id in self._forgotten:
             return
-        self._erased[session_id] = None
-        while len(self._erased) > ERASED_SESSIONS:
-            self._erased.popitem(last=False)
+        self._forgotten[session_id] = None
+        while len(self._forgotten) > FORGOTTEN_SESSIONS:
+            self._forgotten.popitem(last=False)
         kept = [event for event in self._ring if event.session_id != session_id]
         self._ring = deque(kept, maxlen=self._ring.maxlen)
         for client in self._clients:
             client.drop(session_id)
         self.broadcast(LiveEventKind.RESYNC, "{}")
+
+    def forgotten(self, session_ids: Iterable[str]) -> set[str]:
+        """Those of these sessions whose events are ignored."""
+        return self._forgotten.keys() & set(session_ids)
+
+    def readmit(self, session_id: str) -> None:
+        """Broadcast a session's events again: it may be read, because consent was renewed."""
+        self._forgotten.pop(session_id, None)
 
     def mark_stale(self, since: str) -> None:
         """Tell clients that the broker is unavailable; ``since`` is an RFC 3339 time."""
@@ -270,6 +278,7 @@ class Hub:
                 )
             case SessionScore():
                 body |= msgspec.to_builtins(routing)
+                del body["readers"]
                 unnamed = msgspec.json.encode({**body, "counsellors": []}).decode()
                 data = msgspec.json.encode(body).decode()
                 self.broadcast(LiveEventKind.SESSION, data, session_id, routing, unnamed)

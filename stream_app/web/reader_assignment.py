@@ -12,10 +12,14 @@ from stream_app.web.services import Services
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Accounts of the team's counsellors, by whether a session is assigned to them."""
+    """Accounts of the team's counsellors, by whether a session is assigned to them.
+
+    ``assignable``: False without consent.
+    """
 
     assigned: list[str]
     others: list[str]
+    assignable: bool
 
 
 def readers(services: Services, person: Person, session_id: str) -> Readers:
@@ -25,6 +29,7 @@ def readers(services: Services, person: Person, session_id: str) -> Readers:
     return Readers(
         [each.name for each in known if each.speaker in speakers],
         [each.name for each in known if each.speaker not in speakers],
+        assignments.is_assignable(services.store, session_id),
     )
 
 
@@ -33,6 +38,7 @@ def assign(services: Services, person: Person, session_id: str, name: str) -> No
 
     Raises:
         NotFound: the session or the account is outside the supervisor's scope.
+        StateConflict: consent was not given, or was withdrawn.
     """
     speaker = _speaker(services, person, session_id, name)
     assignments.assign(services.store, session_id, speaker, person.name)

@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from stream_app.contracts.scores import AlertAction, Output, decode
 from stream_app.errors import RapportError
-from stream_app.store.queries.routing import SessionRouting, read_routing
+from stream_app.store.queries.routing import SessionRouting, find_readable, read_routing
 from stream_app.store.repository import Store
 from stream_app.web.live_hub import Hub
 
@@ -65,7 +65,7 @@ class RoutingCache:
             looked_up = await asyncio.to_thread(read_routing, self._store, missing)
             for key in missing:
                 found[key] = looked_up.get(key, SessionRouting())
-                if found[key].counsellors:  # not cached until a counsellor has spoken
+                if found[key].readers:  # not cached until a counsellor has spoken
                     self._keep(key, now, found[key])
         return found
 
@@ -166,6 +166,7 @@ class TopicReader:
                     log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
         if not messages:
             return
+        await self._readmit(messages)
         routing_of = await cache.get(message.session_id for message in messages)
         for message in messages:
             session_routing = routing_of[message.session_id]
@@ -174,13 +175,24 @@ class TopicReader:
             else:
                 self._hub.broadcast_message(message, session_routing)
 
+    async def _readmit(self, messages: list[Output | AlertActionMessage]) -> None:
+        """Broadcast hidden sessions again if they can be read: consent was renewed.
+
+        Late events of sessions that are erased or still hidden stay out.
+        """
+        forgotten = self._hub.forgotten(message.session_id for message in messages)
+        if forgotten:
+            found = await asyncio.to_thread(find_readable, self._store, sorted(forgotten))
+            for session_id in found:
+                self._hub.readmit(session_id)
+
     def _forget(
         self,
         session_id: str,
         cache: RoutingCache,
         messages: list[Output | AlertAction],
     ) -> None:
-        """Drop everything about an erased session."""
+        """Drop everything about an erased or hidden session."""
         messages[:] = [message for message in messages if message.session_id != session_id]
         cache.forget(session_id)
         self._hub.forget(session_id)

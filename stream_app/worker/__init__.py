@@ -7,6 +7,8 @@ __all__ = [
     "agents",
     "app",
     "broker",
+    "dead_letters",
+    "erasing",
     "health",
     "metrics",
     "processor",

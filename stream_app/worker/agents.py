@@ -53,6 +53,7 @@ POSITIONS_EVERY = 5.0
 ERASED_SLACK = timedelta(minutes=10)
 """How far the clock of the machine that runs `rapport erase` may be behind."""
 WITHDRAWALS_EVERY = 5.0
+ERASURES_EVERY = 5.0
 ROLLUPS_EVERY = 60.0
 ABANDONED_AFTER = 60.0
 """Seconds after which unpublished messages count as abandoned by the worker that stored them."""
@@ -77,6 +78,7 @@ class TurnAgent:
         purge_expired: Callable[[datetime], Iterator[Counter[str]]],
         update_rollups: Callable[[datetime], Iterator[int]],
         apply_withdrawals: Callable[[datetime], list[int]],
+        finish_erasures: Callable[[Any], Coroutine[Any, Any, None]],
     ) -> None:
         self.health = health
         self.metrics = metrics
@@ -88,6 +90,7 @@ class TurnAgent:
         self._purge = purge_expired
         self._update_rollups = update_rollups
         self._apply_withdrawals = apply_withdrawals
+        self._finish_erasures = finish_erasures
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
         self._decoder = RecordDecoder(metrics)
@@ -112,6 +115,7 @@ class TurnAgent:
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
         self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
         self._app.timer(WITHDRAWALS_EVERY, on_leader=False)(self._carry_out_withdrawals)
+        self._app.timer(ERASURES_EVERY, on_leader=False)(self._finish_erased)
         self._app.timer(POSITIONS_EVERY, on_leader=False)(self._check_positions)
         self._app.timer(PURGE_EVERY, on_leader=False)(self._purge_expired)
         self._app.timer(ROLLUPS_EVERY, on_leader=False)(self._roll_up)
@@ -278,6 +282,11 @@ class TurnAgent:
             for committed in await self._blocking(lambda: self._processor.stored(outbox_ids)):
                 await self._publish(committed)
 
+    @periodic("erasures.failed")
+    async def _finish_erased(self) -> None:
+        """Withdraw erased sessions' dead letters and store receipts; batches go on meanwhile."""
+        await self._finish_erasures(await self._producer())
+
     @periodic("positions.failed")
     async def _check_positions(self) -> None:
         """Crash if an older database took the place of this one: the restart reads the log again.
@@ -332,13 +341,16 @@ class TurnAgent:
 
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then delete the outbox row."""
-        producer: Any = await self._app.maybe_start_producer()
-        client = producer._ensure_producer()  # noqa: SLF001  # Faust cannot send record batches
-        await publish(client, committed.messages)
+        await publish(await self._producer(), committed.messages)
         for item in committed.result.dead_letters:
-            await self._send_dead_letter(producer, item)
+            await self._send_dead_letter(await self._app.maybe_start_producer(), item)
         if committed.outbox_id is not None:
             await self._blocking(lambda: self._processor.mark_published(committed))
+
+    async def _producer(self) -> Any:
+        """The client's producer, because Faust's cannot send record batches."""
+        producer: Any = await self._app.maybe_start_producer()
+        return producer._ensure_producer()  # noqa: SLF001
 
     async def _send_dead_letter(self, producer: Any, item: SetAside) -> None:
         """Send the original bytes, truncated if the brokers refuse that many."""

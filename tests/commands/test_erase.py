@@ -54,6 +54,18 @@ def test_erase_reports_what_it_removed_and_kept_without_text(store: Store) -> No
     assert "dead-letters: no broker answered" in result
     assert "dialogue.turns: the original events, with their text, until retention.ms (7" in result
     assert "hard" not in result
+    stored = run("--session", "south-1", "--receipt").output
+    assert stored.startswith("south-1, erased ")
+    assert "      12  turns\n" in stored
+    assert "Not finished: a worker is still to remove dead letters" in stored
+    assert sessions(store) == ["south-0"]
+
+
+def test_what_was_not_erased_has_no_receipt(store: Store) -> None:
+    result = run("--session", "north-0", "--receipt")
+    assert "there is no receipt" in str(result.exception)
+    assert run("--speaker", judging.NOOR, "--receipt").exit_code == 2
+    assert len(sessions(store)) == 4
 
 
 def test_later_events_of_an_erased_unknown_session_are_ignored(store: Store) -> None:

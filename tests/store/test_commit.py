@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 from msgspec import structs
 
 from stream_app.contracts.scores import SessionStatus
@@ -10,7 +11,7 @@ from stream_app.core.ports import Message
 from stream_app.errors import StaleState, StoreError
 from stream_app.store import tables
 from stream_app.store.repository import Store
-from tests.store.batches import BUNDLE, end, outcome, pipeline, process, turn
+from tests.store.batches import BUNDLE, consent, end, outcome, pipeline, process, turn
 from tests.store.reading import contents, dump, rows
 
 LOG = [turn(seq) for seq in range(9)]
@@ -222,3 +223,32 @@ def test_withheld_turns_are_counted_and_not_stored(store: Store) -> None:
     [session] = rows(store, tables.session_scores)
     assert session["withheld_turns"] == 2
     assert "zanzibar" not in dump(store)
+
+
+@pytest.mark.parametrize(
+    "event", [consent("withdrawn"), turn(20, occurred_at="2026-02-05T10:00:00Z")]
+)
+def test_a_session_that_continues_without_its_state_keeps_what_is_known(
+    store: Store, event: bytes
+) -> None:
+    """The state expires with the text, and another bundle begins with an empty one."""
+    said = {"team": "north", "domain": "counselling", "channel": "chat", "lang": "en"}
+    store.commit(process([turn(0, **said), turn(1), end(reason="done")]))
+    [before] = rows(store, tables.sessions)
+    with store.transaction() as connection:
+        connection.execute(sa.delete(tables.session_states))
+    store.commit(process([event]))
+    [after] = rows(store, tables.sessions)
+    kept = [*said, "started_at", "ended_at", "end_reason"]
+    assert [after[name] for name in kept] == [before[name] for name in kept]
+    assert after["team"] == "north"
+
+
+def test_a_turn_that_was_spoken_earlier_moves_the_start(store: Store) -> None:
+    store.commit(process([turn(1)]))
+    [before] = rows(store, tables.sessions)
+    with store.transaction() as connection:
+        connection.execute(sa.delete(tables.session_states))
+    store.commit(process([turn(0)]))
+    [after] = rows(store, tables.sessions)
+    assert before["started_at"] - after["started_at"] == timedelta(minutes=1)

@@ -1,9 +1,25 @@
 """An erased session leaves the memory of a web process, and its late events stay out."""
 
-from stream_app.store.queries.routing import SessionRouting
-from stream_app.store.queries.scope import ALL_SESSIONS
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stream_app.store import assignments
+from stream_app.store.queries.routing import SessionRouting, read_routing
+from stream_app.store.queries.scope import ALL_SESSIONS, Scope
+from stream_app.store.repository import Store
 from stream_app.web.live_hub import Hub, LiveEventKind, Subscription
-from tests.store.batches import process, turn
+from stream_app.web.topic_reader import TopicReader
+from tests.store.batches import BUNDLE, consent, prepare, process, turn
+from tests.store.databases import open_store, sqlite
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = prepare(open_store(sqlite(tmp_path / "rapport.db")))
+    yield opened
+    opened.close()
 
 
 def test_events_of_an_erased_session_are_dropped_everywhere() -> None:
@@ -30,3 +46,46 @@ def test_events_of_an_erased_session_are_dropped_everywhere() -> None:
     told = (LiveEventKind.SESSION, "b")
     assert queued == [told, (LiveEventKind.RESYNC, None), told]
     assert replayed() == [told, told, (LiveEventKind.RESYNC, None), told]
+
+
+async def test_a_hidden_session_is_broadcast_again_once_it_can_be_read(store: Store) -> None:
+    """A renewed consent shows a session; a late event of a hidden or erased one does not."""
+    hub = Hub()
+    reader = TopicReader(hub, store, [], "actions", {}, declare=_nothing)
+    given = process([turn(session_id=name) for name in ("reopened", "hidden")])
+    store.commit(given)
+    states = store.load_states(["hidden"], BUNDLE)
+    store.commit(process([consent("withdrawn", session_id="hidden")], states))
+    start = hub.position
+    for name in ("reopened", "hidden", "erased"):
+        hub.forget(name)
+    messages = [*given.session_scores, *process([turn(session_id="erased")]).session_scores]
+    await reader._readmit(messages)
+    for message in messages:
+        hub.broadcast_message(message, SessionRouting())
+    with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
+        found = [event.session_id for event in missed if event.kind is LiveEventKind.SESSION]
+    assert found == ["reopened"]
+
+
+async def _nothing() -> None:
+    """Topics exist."""
+
+
+@pytest.mark.parametrize(("speaker", "received"), [("first", 1), ("later", 0), ("assigned", 1)])
+def test_counsellors_get_events_of_sessions_that_they_may_read(
+    store: Store, speaker: str, received: int
+) -> None:
+    said = [turn(0, speaker_id="c"), turn(1, speaker_id="first"), turn(3, speaker_id="later")]
+    result = process(said)
+    store.commit(result)
+    pseudonyms = {name: store.privacy.pseudonym(name) for name in ("first", "later", "assigned")}
+    assignments.assign(store, "s", pseudonyms["assigned"], "sue")
+    hub = Hub()
+    routing = read_routing(store, ["s"])["s"]
+    assert routing.counsellors == sorted([pseudonyms["first"], pseudonyms["later"]])
+    own = Subscription(Scope(speaker=pseudonyms[speaker]))
+    with hub.subscribe(own, None) as (client, _):
+        hub.broadcast_message(result.session_scores[0], routing)
+        assert len(client._queue) == received
+        assert "readers" not in repr(client._queue[0].data if received else "")

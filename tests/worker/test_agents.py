@@ -234,8 +234,12 @@ def agent_of(app: Any, processor: Any) -> TurnAgent:
     health, metrics = Health(HealthLimits()), WorkerMetrics()
     roll_up = getattr(processor, "update_rollups", lambda now: iter(()))
     withdraw = getattr(processor, "apply_withdrawals", lambda now: [])
+
+    async def finish(client: object) -> None:
+        """Nothing is unfinished."""
+
     return TurnAgent(
-        app, SETTINGS, processor, health, metrics, rules, reload, purge, roll_up, withdraw
+        app, SETTINGS, processor, health, metrics, rules, reload, purge, roll_up, withdraw, finish
     )
 
 

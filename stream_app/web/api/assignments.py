@@ -24,7 +24,8 @@ def assign_session(
 ) -> None:
     """Let a counsellor read a session, for example after a hand-over.
 
-    The first counsellor of a session reads it without an assignment. Audited.
+    The first counsellor of a session reads it without an assignment. A session without consent
+    cannot be assigned (409). Audited.
     """
     with as_http_errors():
         reader_assignment.assign(services, person, session_id, name)

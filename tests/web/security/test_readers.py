@@ -2,8 +2,10 @@
 
 import pytest
 
+from stream_app.store import tables
 from stream_app.store.repository import Store
 from tests.store import batches, judging
+from tests.store.reading import rows
 from tests.web.people.conftest import As
 
 PATHS = ("/api/v1/sessions/taken", "/api/v1/sessions/taken/turns", "/sessions/taken")
@@ -87,3 +89,31 @@ def test_only_supervisors_of_the_team_can_use_the_forms(as_: As, name: str, stat
         answer = as_(name).post(f"/sessions/taken/{form}", data={"name": "olu"})
         assert answer.status_code == status
     assert 'id="readers"' not in as_("noor").get("/sessions/taken").text
+
+
+@pytest.mark.parametrize("consent", [False, None])
+def test_a_session_without_consent_cannot_be_assigned(
+    filled: Store, as_: As, consent: bool | None
+) -> None:
+    said = [
+        batches.turn(seq, session_id="refused", team="north", consent=consent) for seq in range(3)
+    ]
+    filled.commit(batches.process(said))
+    assert as_("sue").put("/api/v1/sessions/refused/readers/olu").status_code == 409
+    assert as_("sue").post("/sessions/refused/readers", data={"name": "olu"}).status_code == 409
+    page = as_("sue").get("/sessions/refused").text
+    assert "Without consent, this session cannot be assigned." in page
+    assert "<option>olu</option>" not in page
+    assert rows(filled, tables.session_assignments) == []
+    assert "assign session" not in as_("ada").get("/api/v1/audit").text
+
+
+@pytest.mark.usefixtures("taken")
+def test_nor_can_one_whose_consent_was_withdrawn(filled: Store, as_: As) -> None:
+    filled.hide_withdrawn = False
+    batches.prepare(filled)
+    states = filled.load_states(["taken"], batches.BUNDLE)
+    filled.commit(batches.process([batches.consent("withdrawn", session_id="taken")], states))
+    assert as_("sue").get("/api/v1/sessions/taken").status_code == 200, "kept, not hidden"
+    assert as_("sue").put("/api/v1/sessions/taken/readers/olu").status_code == 409
+    assert rows(filled, tables.session_assignments) == []

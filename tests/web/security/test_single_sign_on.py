@@ -3,9 +3,6 @@
 import base64
 import hashlib
 import json
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -19,18 +16,12 @@ from stream_app.settings import Settings
 from stream_app.store import audit
 from stream_app.store.people import People, Person, PersonRole
 from stream_app.store.repository import Store
+from stream_app.web.console import single_sign_on
 from stream_app.worker.broker import free_port
+from tests.web.openid_provider import running_provider
 from tests.web.people.client import Client
 
 CONSOLE = "https://rapport.test"
-USERS = (
-    {"sub": "1001", "preferred_username": "sue", "groups": ["north-leads"]},
-    {"sub": "1002", "preferred_username": "sue", "groups": ["north-leads"]},
-    {"sub": "1003", "preferred_username": "newcomer", "groups": ["staff", "counsellors"]},
-    {"sub": "1004", "preferred_username": "visitor", "groups": ["staff"]},
-    {"sub": "1005", "preferred_username": "pump", "groups": []},
-    {"sub": "1006", "groups": ["north-leads"]},
-)
 ACCESS = json.dumps(
     {
         "heads": {"role": "supervisor", "all_teams": True},
@@ -43,28 +34,8 @@ New = Callable[..., "SignIn"]
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[str]:
-    port = free_port()
-    claims = [f"--user-claims={json.dumps(user)}" for user in USERS]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "oidc_provider_mock", "-p", str(port), "-n", "true", *claims],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        give_up = time.monotonic() + 60
-        while True:
-            try:
-                httpx.get(f"{address}/.well-known/openid-configuration").raise_for_status()
-                break
-            except httpx.TransportError:
-                assert process.poll() is None
-                assert time.monotonic() < give_up
-                time.sleep(0.05)
+    with running_provider() as address:
         yield address
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 class SignIn:
@@ -181,6 +152,23 @@ def test_a_wrong_state_is_refused(new: New, filled: Store) -> None:
     assert answer.status_code == 403
     assert not any("rapport=" in each for each in answer.headers.get_list("set-cookie"))
     assert refusals(filled) == ["the state is another sign-in's"]
+
+
+def test_an_expired_state_changes_neither_the_account_nor_the_sign_in(
+    new: New, filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    People(filled).set_access(Person("sue", PersonRole.SUPERVISOR, team="north"))
+    browser = new()
+    before = browser.account(signed_in := browser.whole("1001"))
+    assert before["team"] == "north"
+    path = browser.authenticate(browser.leave(), "1001")
+    browser.cookie = {"Cookie": f"{_cookie(signed_in)['Cookie']}; {browser.cookie['Cookie']}"}
+    monkeypatch.setattr(single_sign_on, "SECONDS", -1)
+    answer = browser.come_back(path)
+    assert answer.status_code == 403
+    assert refusals(filled) == ["the browser began no sign-in, or too long ago"]
+    assert browser.account(signed_in) == before
+    assert People(filled).find("sue").team == "north"
 
 
 def test_a_callback_of_another_browser_is_refused(new: New, filled: Store) -> None:
