@@ -2,7 +2,7 @@
 
 A session's facts are read from the archive's files only if ``archived_sessions`` names it. Its row
 is written in the transaction that deletes the session's other rows, so that every session counts
-once, whatever the files contain. Its speakers, its roll-up row and its consents stay: roll-ups,
+once, whatever the files contain. Its speakers, its rows in the roll-ups and its consents stay: roll-ups,
 dates of joining and the search by speaker need them.
 """
 
@@ -33,6 +33,7 @@ _KEPT: Final = (
     archived_sessions,
     tables.session_speakers,
     tables.rollup_sessions,
+    tables.rollup_turns,
     tables.consents,
 )
 _SESSIONS_AT_A_TIME: Final = 500
