@@ -96,13 +96,16 @@ def _counsellor_week() -> View:
         "a counsellor, week, bundle and measure; nothing is hidden, for those who may see them",
         (
             Column("counsellor", _TEXT, "c.counsellor", "Pseudonym; joins `dim_counsellor`"),
+            Column("joined_on", _DATE, "j.joined", "Date of the first ended session"),
             Column("week", _DATE, "c.start", "Monday of the week"),
             Column("bundle", _TEXT, "c.bundle", "Joins `dim_bundle`; compare within one bundle"),
             Column("sessions", _INTEGER, "c.sessions", "Ended sessions that began in the week"),
             Column("clients", _INTEGER, "c.clients", "Different clients"),
             *_measure("m"),
         ),
-        f"FROM rollup_cells AS c\nJOIN rollup_means AS m ON {same}\nWHERE c.kind = 'counsellor'",
+        f"FROM rollup_cells AS c\nJOIN rollup_means AS m ON {same}\n"
+        "LEFT JOIN rollup_counsellors AS j ON j.speaker = c.counsellor\n"
+        "WHERE c.kind = 'counsellor'",
     )
 
 
