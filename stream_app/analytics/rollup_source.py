@@ -24,6 +24,7 @@ from stream_app.store.tables import (
     rollup_turns,
 )
 
+SESSIONS_AT_A_TIME: Final = 1000
 SCALE: Final = 10_000
 MOST: Final = 100
 """Larger values count as this: a ratio has no bound, and a sum of squares has one."""
@@ -36,10 +37,14 @@ _ENDED: Final = (
 
 
 def insert_all(connection: Connection) -> None:
-    """Every ended session."""
-    dialect = DIALECTS[connection.dialect.name]
-    for statement in (_turns_statement, _sessions_statement):
-        connection.execute(sa.text(statement(dialect, "")))
+    """Every ended session, in the order of time: rows of the same time lie close together."""
+    query = sa.text(
+        f"SELECT DISTINCT s.started_at, s.session_id FROM session_scores AS s WHERE {_ENDED} "
+        "ORDER BY s.started_at, s.session_id"
+    )
+    found = list(dict.fromkeys(row.session_id for row in connection.execute(query)))
+    for first in range(0, len(found), SESSIONS_AT_A_TIME):
+        insert_some(connection, found[first : first + SESSIONS_AT_A_TIME])
 
 
 def insert_some(connection: Connection, session_ids: Sequence[str]) -> None:
@@ -47,14 +52,13 @@ def insert_some(connection: Connection, session_ids: Sequence[str]) -> None:
     dialect = DIALECTS[connection.dialect.name]
     if not session_ids:
         return
-    for statement in (_turns_statement, _sessions_statement):
-        text = sa.text(statement(dialect, "{}.session_id IN :ids"))
-        some = text.bindparams(sa.bindparam("ids", expanding=True))
+    for statement in (_turns_statement(dialect), _sessions_statement(dialect)):
+        some = sa.text(statement).bindparams(sa.bindparam("ids", expanding=True))
         connection.execute(some, {"ids": list(session_ids)})
 
 
-def _sessions_statement(dialect: Dialect, condition: str) -> str:
-    """INSERT … SELECT; the condition takes a table's name."""
+def _sessions_statement(dialect: Dialect) -> str:
+    """INSERT … SELECT of the sessions ``:ids``."""
     date = dialect.date("s.started_at")
     monday = dialect.monday(date)
     columns = {
@@ -76,11 +80,11 @@ def _sessions_statement(dialect: Dialect, condition: str) -> str:
         "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
         f"LEFT JOIN {rollup_turns.name} AS p ON p.session_id = s.session_id\n"
         f"  AND p.bundle = s.bundle AND p.role = '{Role.COUNSELLOR.value}'\n"
-        f"WHERE {_ENDED}{_and(condition, 's')}"
+        f"WHERE {_ENDED} AND s.session_id IN :ids"
     )
 
 
-def _turns_statement(dialect: Dialect, condition: str) -> str:
+def _turns_statement(dialect: Dialect) -> str:
     """As ``_sessions_statement``: sums over the final scores of a session, bundle and role."""
     date = dialect.date("s.started_at")
     sums = dict(_sums(dialect))
@@ -102,11 +106,11 @@ def _turns_statement(dialect: Dialect, condition: str) -> str:
         + ", ".join(f"{sums[name]} AS {name}" for name in TURN_SUMS)
         + "\n  FROM turn_scores AS t LEFT JOIN turns AS w "
         "ON w.session_id = t.session_id AND w.seq = t.seq\n"
-        f"  WHERE t.stage = '{Stage.FINAL.value}'{_and(condition, 't')}\n"
+        f"  WHERE t.stage = '{Stage.FINAL.value}' AND t.session_id IN :ids\n"
         "  GROUP BY t.session_id, t.bundle, t.role) AS g\n"
         "JOIN session_scores AS s ON s.session_id = g.session_id AND s.bundle = g.bundle\n"
         "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
-        f"WHERE {_ENDED}{_and(condition, 's')}"
+        f"WHERE {_ENDED} AND s.session_id IN :ids"
     )
 
 
@@ -144,10 +148,6 @@ def _head(name: str, value: str, abstained: str) -> Iterator[tuple[str, str]]:
 
 def _count(condition: str) -> str:
     return f"count(CASE WHEN {condition} THEN 1 END)"
-
-
-def _and(condition: str, table: str) -> str:
-    return f" AND {condition.format(table)}" if condition else ""
 
 
 def _measure(dialect: Dialect, name: str) -> str:

@@ -38,7 +38,6 @@ from stream_app.store.tables import (
 TASK: Final = "rollups"
 INTERVAL: Final = timedelta(minutes=10)
 LOCK: Final = "rollups_lock"
-SESSIONS_AT_A_TIME: Final = 1000
 _OF_SESSIONS: Final = (rollup_turns, rollup_sessions)
 REBUILD_FROM: Final = 50_000
 """From so many marks on, as after a bulk import, a rebuild is faster."""
@@ -73,6 +72,8 @@ def _lock(connection: Connection, store: Store) -> None:
     store.upsert(connection, table, [{"name": LOCK, "value": ""}], keep=True)
     now = datetime.now(UTC).isoformat()
     connection.execute(sa.update(table).where(table.c.name == LOCK).values(value=now))
+    if connection.dialect.name == "postgresql":  # compiling takes longer than each batch itself
+        connection.exec_driver_sql("SET LOCAL jit = off")
 
 
 def _rebuild(connection: Connection) -> int:
@@ -92,7 +93,7 @@ def _rebuild(connection: Connection) -> int:
 
 def _apply(connection: Connection) -> int:
     marks = connection.execute(
-        sa.select(rollup_marks).order_by(rollup_marks.c.id).limit(SESSIONS_AT_A_TIME)
+        sa.select(rollup_marks).order_by(rollup_marks.c.id).limit(rollup_source.SESSIONS_AT_A_TIME)
     ).all()
     changed = {mark.session_id for mark in marks if mark.session_id is not None}
     changed |= set(connection.scalars(_reopened()))
