@@ -77,7 +77,7 @@ def _sessions_statement(dialect: Dialect) -> str:
         f"INSERT INTO {rollup_sessions.name} ({', '.join(columns)})\n"
         f"SELECT {', '.join(columns.values())}\n"
         "FROM session_scores AS s\n"
-        "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
+        "JOIN sessions AS x ON x.session_id = s.session_id\n  AND NOT x.hidden AND x.session_id IN :ids\n"
         f"LEFT JOIN {rollup_turns.name} AS p ON p.session_id = s.session_id\n"
         f"  AND p.bundle = s.bundle AND p.role = '{Role.COUNSELLOR.value}'\n"
         f"WHERE {_ENDED} AND s.session_id IN :ids"
@@ -94,9 +94,7 @@ def _turns_statement(dialect: Dialect) -> str:
         "role": "g.role",
         "day": date,
         "month": dialect.month_of_week(dialect.monday(date)),
-        **{
-            name: f"coalesce(x.{name}, '')" for name in ("team", "domain", "channel", "lang")
-        },
+        **{name: f"coalesce(x.{name}, '')" for name in ("team", "domain", "channel", "lang")},
         **{name: f"g.{name}" for name in TURN_SUMS},
     }
     return (
@@ -104,7 +102,8 @@ def _turns_statement(dialect: Dialect) -> str:
         f"SELECT {', '.join(columns.values())}\n"
         "FROM (SELECT t.session_id, t.bundle, t.role, "
         + ", ".join(f"{sums[name]} AS {name}" for name in TURN_SUMS)
-        + "\n  FROM turn_scores AS t LEFT JOIN turns AS w "
+        + "\n  FROM turn_scores AS t LEFT JOIN "
+        "(SELECT session_id, seq, words FROM turns WHERE session_id IN :ids) AS w "
         "ON w.session_id = t.session_id AND w.seq = t.seq\n"
         f"  WHERE t.stage = '{Stage.FINAL.value}' AND t.session_id IN :ids\n"
         "  GROUP BY t.session_id, t.bundle, t.role) AS g\n"

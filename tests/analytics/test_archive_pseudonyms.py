@@ -39,9 +39,7 @@ def key_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def moved(upgraded_url: str, key_file: Path, tmp_path: Path) -> Iterator[Store]:
     """A store with two archived months, whose pseudonym key is in a file."""
-    store = prepare(
-        open_store(upgraded_url, pseudonym=KeySource("PSEUDONYM_KEY", file=key_file))
-    )
+    store = prepare(open_store(upgraded_url, pseudonym=KeySource("PSEUDONYM_KEY", file=key_file)))
     fill(store)
     assert len(move(store, tmp_path / "archive")) == 2
     yield store
