@@ -1,4 +1,4 @@
-"""Roll-ups of turns, and indexes for lists of sessions by time, team and alert.
+"""Roll-ups of turns, and indexes for lists of sessions by time, team, alert and counsellor.
 
 Ended sessions are marked, so that the next update of the roll-ups counts their turns.
 
@@ -37,6 +37,8 @@ SUMS = (
 INDEXES = {
     "session_scores": (("started_at", "session_id"), ("last_activity_at", "session_id")),
     "sessions": (("team",),),
+    "session_speakers": (("role", "speaker"),),
+    "archived_sessions": (("team",),),
     "alerts": (("rule",),),
     "rollup_means": (("kind", "measure", "start"),),
 }

@@ -17,7 +17,6 @@ from stream_app.analytics import arrow_rows
 from stream_app.analytics.archive import replace_file
 from stream_app.sealing.sources import KeySource
 from stream_app.store import archived, pseudonym_key
-from stream_app.store.privacy import pseudonym_of
 from stream_app.store.repository import Store
 
 COLUMNS: Final = ("speaker", "counsellor", "client")
@@ -42,7 +41,7 @@ def rotate(store: Store, source: KeySource, folder: Path) -> int:
     fingerprint = pseudonym_key.fingerprint_of(keys)
     with archived.changing(store) as connection:
         for file in archived.files(folder):
-            _rewrite(file, fingerprint, lambda old: pseudonym_of(old, keys[-1]))
+            _rewrite(file, fingerprint, pseudonym_key.renaming(keys))
         count = pseudonym_key.apply(store, connection, keys)
     with archived.changing(store) as connection:
         archived.finish_rotation(connection, folder)

@@ -20,7 +20,7 @@ def all_shown(dialect: Dialect) -> list[View]:
     day = [Column("date", _DATE, "c.start", "UTC")]
     week = [Column("week", _DATE, "c.start", "Monday of the week")]
     month = [Column("month", _DATE, "c.start", "First of the reporting month")]
-    team = [_named("team", "c.kind IN ('week_all', 'month_all', 'month_domain')")]
+    team = [_named("team", "c.kind IN ('week_all', 'month_all', 'month_domain', 'cohort')")]
     domain = [_named("domain", "c.kind IN ('month_all', 'month_team')")]
     cohort = [Column("cohort", _INTEGER, "c.cohort", "Year in which the counsellors joined")]
     groups: tuple[tuple[str, str, list[Column], tuple[str, ...]], ...] = (
@@ -32,7 +32,12 @@ def all_shown(dialect: Dialect) -> list[View]:
             month + team + domain,
             ("month", "month_team", "month_domain", "month_all"),
         ),
-        ("cohort_month", "a reporting month and cohort", month + cohort, ("cohort",)),
+        (
+            "cohort_month",
+            "a reporting month, team or all teams, and cohort",
+            month + team + cohort,
+            ("cohort", "cohort_team"),
+        ),
     )
     views = []
     for name, grain, keys, kinds in groups:

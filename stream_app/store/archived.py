@@ -2,8 +2,8 @@
 
 A session's facts are read from the archive's files only if ``archived_sessions`` names it. Its row
 is written in the transaction that deletes the session's other rows, so that every session counts
-once, whatever the files contain. Its speakers, its rows in the roll-ups and its consents stay: roll-ups,
-dates of joining and the search by speaker need them.
+once, whatever the files contain. Its speakers, its rows in the roll-ups and its consents stay:
+roll-ups, dates of joining and the search by speaker need them.
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,7 +5,7 @@ database automatically, and to a configured file by ``rapport keys move``. The d
 fingerprint, so that no other key is used by mistake.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import sqlalchemy as sa
@@ -118,10 +118,15 @@ def extend(database: Database, source: KeySource) -> list[bytes]:
 
 def apply(database: Database, connection: Connection, keys: Sequence[bytes]) -> int:
     """Replace all stored pseudonyms by those of the chain's last key; return their number."""
-    count = pseudonyms.replace(connection, lambda old: pseudonym_of(old, keys[-1]))
+    count = pseudonyms.replace(connection, renaming(keys))
     row = {"name": FINGERPRINT, "value": fingerprint_of(keys)}
     database.upsert(connection, tables.installation, [row], keep=False)
     return count
+
+
+def renaming(keys: Sequence[bytes]) -> Callable[[str], str]:
+    """What makes a new pseudonym of one that lacks the chain's last key."""
+    return lambda old: pseudonym_of(old, keys[-1])
 
 
 def fingerprint_of(keys: Sequence[bytes]) -> str:

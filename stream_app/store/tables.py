@@ -270,6 +270,7 @@ session_speakers = Table(
     Column("role", String(10), primary_key=True),
     Column("reads", Boolean, nullable=False, server_default=true()),
     Index(None, "speaker"),
+    Index(None, "role", "speaker"),
 )
 
 session_assignments = Table(
@@ -540,6 +541,7 @@ archived_sessions = Table(
     Column("stored_at", UtcDateTime, nullable=False),
     Column("archived_at", UtcDateTime, nullable=False),
     Index(None, "month"),
+    Index(None, "team"),
 )
 """Sessions whose facts are in the archive's files; without a row here, nobody reads them there."""
 
