@@ -2,12 +2,16 @@
 
 The server makes the rows itself (INSERT … SELECT over generate_series), because a platform of 10⁷
 turns is too large to be sent row by row. Scores are drawn from a pool of random ones that have all
-heads of a bundle. Texts are purged, as in sessions of this age.
+heads of a bundle. Texts are purged, as in sessions of this age. Two connections write at once, into
+tables without indexes and without a write-ahead log; the indexes are created at the end.
 """
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +33,9 @@ POOL: Final = 256
 """Different scores of each role."""
 ALERT_EVERY: Final = 10
 OPEN_EVERY: Final = 1_000
-SESSIONS_AT_A_TIME: Final = 25_000
+SESSIONS_AT_A_TIME: Final = 12_500
+WRITERS: Final = 2
+"""Connections that write, or create indexes, at once."""
 END: Final = datetime(2026, 7, 1, tzinfo=UTC)
 TABLES: Final = (
     "sessions",
@@ -61,19 +67,52 @@ def write(store: Store, manifest: Manifest, turns: int, say: Callable[[str], Non
     with store.transaction() as connection:
         _register(connection, manifest)
         _fill_pool(connection, manifest.heads)
-    for begin in range(0, sessions, SESSIONS_AT_A_TIME):
-        end = min(sessions, begin + SESSIONS_AT_A_TIME)
-        with store.transaction() as connection:
-            for statement in _STATEMENTS:
-                part = {**numbers, "begin": begin, "end": end - 1}
-                named = {name: value for name, value in part.items() if f":{name}" in statement}
-                connection.execute(sa.text(statement), named)
-        say(f"{end * TURNS_A_SESSION:,} turns written")
+    with _without_indexes(store), ThreadPoolExecutor(WRITERS) as writers:
+        begins = range(0, sessions, SESSIONS_AT_A_TIME)
+        parts = [(begin, min(sessions, begin + SESSIONS_AT_A_TIME)) for begin in begins]
+        for end in writers.map(partial(_write_part, store, numbers), parts):
+            say(f"{end * TURNS_A_SESSION:,} turns written")
     with store.transaction() as connection:
         connection.exec_driver_sql("DROP TABLE score_pool")
         for table in TABLES:
             connection.exec_driver_sql(f"ANALYZE {table}")
     return sessions
+
+
+def _write_part(store: Store, numbers: Mapping[str, Any], part: tuple[int, int]) -> int:
+    """Write the sessions from a number on; returns the number that follows the last."""
+    begin, end = part
+    values = {**numbers, "begin": begin, "end": end - 1}
+    with store.transaction() as connection:
+        for statement in _STATEMENTS:
+            named = {name: value for name, value in values.items() if f":{name}" in statement}
+            connection.execute(sa.text(statement), named)
+    return end
+
+
+@contextmanager
+def _without_indexes(store: Store) -> Iterator[None]:
+    """Drop the indexes of the empty tables, and create the same ones at the end."""
+    create = []
+    with store.transaction() as connection:
+        for table in TABLES:
+            of_table = {"table": table}
+            keys = connection.execute(sa.text(_PRIMARY_KEY), of_table).all()
+            for name, definition in keys:
+                create.append(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
+                connection.exec_driver_sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+            for name, definition in connection.execute(sa.text(_INDEXES), of_table).all():
+                create.append(definition)
+                connection.exec_driver_sql(f"DROP INDEX {name}")
+            connection.exec_driver_sql(f"ALTER TABLE {table} SET UNLOGGED")
+    yield
+    with ThreadPoolExecutor(WRITERS) as workers:
+        list(workers.map(partial(_run, store), create))
+
+
+def _run(store: Store, statement: str) -> None:
+    with store.transaction() as connection:
+        connection.exec_driver_sql(statement)
 
 
 def _register(connection: Connection, manifest: Manifest) -> None:
@@ -144,6 +183,11 @@ def _spread(chance: random.Random, count: int) -> list[float]:
     return [round(weight / sum(weights), 6) for weight in weights]
 
 
+_PRIMARY_KEY: Final = (
+    "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint "
+    "WHERE conrelid = CAST(:table AS regclass) AND contype = 'p'"
+)
+_INDEXES: Final = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = :table"
 _ROLE: Final = "CASE WHEN t.seq % 2 = 0 THEN 'client' ELSE 'counsellor' END"
 _AT: Final = "CAST(:first AS timestamptz) + make_interval(secs => i * :span)"
 _X: Final = (

@@ -12,7 +12,7 @@ import duckdb
 import sqlalchemy as sa
 from msgspec import Struct
 
-from benchmarks import dashboards, markdown, platform
+from benchmarks import archive_views, dashboards, markdown, platform
 from benchmarks.dashboards import Query
 from benchmarks.errors import Unavailable
 from benchmarks.options import Options
@@ -23,7 +23,6 @@ from stream_app.analytics import archive, rollups, schema
 from stream_app.inference import bundle as bundles
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource, as_text
-from stream_app.store.archived import FACTS
 from stream_app.store.repository import Store, open_store
 
 NAME: Final = "analytics"
@@ -132,7 +131,7 @@ def _measure_size(options: Options, store: Store, folder: Path, turns: int, foun
     options.say(f"{turns:,} turns: archived in {moved:.0f} s")
     with opened(folder, options.cores) as connection_to_files:
         for query in queries:
-            if any(fact in query.sql for fact in FACTS):
+            if any(view in query.sql for view in archive_views.VIEWS):
                 _add(
                     found.duckdb,
                     query,
@@ -154,15 +153,8 @@ def opened(folder: Path, cores: int) -> Iterator[Any]:
     """DuckDB with the archive's facts, and the dimensions that the queries join."""
     connection = duckdb.connect(config={"threads": cores, "autoinstall_known_extensions": "false"})
     connection.execute("SET TimeZone = 'UTC'")
-    for fact in FACTS:
-        connection.execute(
-            f"CREATE VIEW {fact} AS SELECT * FROM read_parquet("
-            f"'{folder}/{fact}/*/*.parquet', hive_partitioning = true, union_by_name = true)"
-        )
-    connection.execute(
-        "CREATE TABLE dim_counsellor AS SELECT counsellor, CAST(min(started_at) AS date) "
-        "AS joined_on FROM fact_session GROUP BY counsellor"
-    )
+    for statement in archive_views.statements(folder):
+        connection.execute(statement)
     connection.execute(
         "CREATE TABLE dim_date AS SELECT CAST(day AS date) AS date, year(day) AS year, "
         "month(day) AS month FROM generate_series(DATE '2020-01-01', DATE '2030-01-01', "

@@ -7,6 +7,7 @@ the views; ``simulator`` makes platforms with known answers.
 
 __all__ = [
     "archive",
+    "archive_pseudonyms",
     "arrow_rows",
     "attributes",
     "columns",

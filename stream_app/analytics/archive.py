@@ -30,8 +30,7 @@ from stream_app.store.archived import FACTS, ArchiveError, file_of
 from stream_app.store.repository import Store
 from stream_app.store.tables import archived_sessions
 
-TEMPORARY: Final = f".{archived.FILE}.tmp"
-"""Engines ignore files whose names begin with a dot."""
+TEMPORARY: Final = f"{archived.HIDDEN}tmp"
 _SESSION: Final = "session_id"
 
 
@@ -80,9 +79,10 @@ def archive(store: Store, folder: Path, before: date, now: datetime) -> Iterator
 
 def sweep(store: Store, folder: Path) -> Swept:
     """Remove rows of sessions that are not archived, and what interrupted runs left behind."""
-    archived.check_owner(store, folder)
+    archived.check_owner(store, folder, unfinished=True)
     rows = files = 0
     with archived.changing(store) as connection:
+        archived.finish_rotation(connection, folder)
         for fact in FACTS:
             for partition in sorted((folder / fact).glob("month=*")):
                 (partition / TEMPORARY).unlink(missing_ok=True)
@@ -100,7 +100,7 @@ def _purge(connection: Connection, file: Path) -> int:
         if len(entered) and kept == total:
             return 0
         if len(entered):
-            _replace(file, source.schema_arrow, _rows(source, entered), kept)
+            replace_file(file, source.schema_arrow, _rows(source, entered), kept)
     if not len(entered):
         archived.remove(file)
     return total - kept
@@ -119,12 +119,12 @@ def _write(
     wanted = arrow_rows.schema_of(view)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not file.exists():
-        _replace(file, wanted, rows, coming)
+        replace_file(file, wanted, rows, coming)
         return coming
     with pq.ParquetFile(file) as source:
         merged = pa.unify_schemas([source.schema_arrow, wanted])
         kept = _count(source, earlier)
-        _replace(file, merged, chain(_rows(source, earlier), rows), kept + coming)
+        replace_file(file, merged, chain(_rows(source, earlier), rows), kept + coming)
     return coming
 
 
@@ -174,7 +174,7 @@ def _aligned(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
-def _replace(
+def replace_file(
     file: Path, wanted: pa.Schema, batches: Iterable[pa.RecordBatch], expected: int
 ) -> None:
     """Write, sync, rename, sync the folder, and count what is there.

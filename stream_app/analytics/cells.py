@@ -47,12 +47,14 @@ class Kind(Struct, frozen=True):
 
 
 DAY, WEEK, WEEK_ALL, COHORT = "day", "week", "week_all", "cohort"
+COHORT_TEAM = "cohort_team"
 MONTH, MONTH_TEAM, MONTH_DOMAIN, MONTH_ALL = "month", "month_team", "month_domain", "month_all"
 KINDS: Final = (
     Kind(DAY, _r.day, (), 0),
     Kind(WEEK, _r.week, ("team",), 1),
     Kind(WEEK_ALL, _r.week, (), 2),
     Kind(COHORT, _r.month, ("cohort",), 3),
+    Kind(COHORT_TEAM, _r.month, ("team", "cohort"), 2),
     Kind(MONTH, _r.month, ("team", "domain"), 4),
     Kind(MONTH_TEAM, _r.month, ("team",), 5),
     Kind(MONTH_DOMAIN, _r.month, ("domain",), 5),
@@ -237,29 +239,30 @@ def equations(by_key: Mapping[Key, Cell]) -> list[Equation]:
         for total in _totals(cell):
             parts[total, cell.kind.name].append(key)
     totals = {
-        (cell.kind.name, cell.row["start"], cell.row["team"], cell.row["domain"]): key
+        tuple(cell.row[name] for name in ("kind", "start", "team", "domain", "cohort")): key
         for key, cell in by_key.items()
-        if cell.kind.name != COHORT
     }
     return [Equation(totals[total], tuple(some)) for (total, _), some in parts.items()]
 
 
-_Total = tuple[str, date, str, str]
-"""Kind, start, team and domain of a cell that is a sum of others."""
+_Total = tuple[str, date, str, str, int]
+"""Kind, start, team, domain and cohort of a cell that is a sum of others."""
 
 
 def _totals(cell: Cell) -> list[_Total]:
     """The sums that a cell is part of."""
     start, month = cell.row["start"], cell.row["month"]
     team, domain = cell.row["team"], cell.row["domain"]
-    everything = (MONTH_ALL, month, "", "")
+    everything, of_team = (MONTH_ALL, month, "", "", 0), (MONTH_TEAM, month, team, "", 0)
     match cell.kind.name:
         case "day":
-            return [(WEEK_ALL, start - timedelta(days=start.weekday()), "", "")]
+            return [(WEEK_ALL, start - timedelta(days=start.weekday()), "", "", 0)]
         case "week":
-            return [(WEEK_ALL, start, "", ""), (MONTH_TEAM, month, team, "")]
+            return [(WEEK_ALL, start, "", "", 0), of_team]
+        case "cohort_team":
+            return [(COHORT, month, "", "", cell.row["cohort"]), of_team]
         case "month":
-            return [(MONTH_TEAM, month, team, ""), (MONTH_DOMAIN, month, "", domain)]
+            return [of_team, (MONTH_DOMAIN, month, "", domain, 0)]
         case "month_all":
             return []
         case _:

@@ -2,8 +2,8 @@
 
 A cell about too few people is hidden. Totals are cells like the others, and equations say which
 parts make which total: teams and domains make a month, teams make a week, weeks make a month, days
-make a week, cohorts make a month. All tables that share cells are judged together, because a reader
-may subtract across them.
+make a week, cohorts make a month, a team's cohorts its month, and all teams' cohorts a cohort. All
+tables that share cells are judged together, because a reader may subtract across them.
 
 What is hidden is protected in two ways. No hidden value follows from the shown ones: the unit
 vector of a hidden cell does not lie in the row space of the equations, taken over hidden cells

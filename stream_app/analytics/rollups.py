@@ -1,7 +1,8 @@
 """Keeps the roll-ups up to date: sums over sessions by period, team, domain, cohort, counsellor.
 
 Every ended session has a row with its measures (``rollup_sessions``). The sums are computed from
-these rows, one reporting month at a time. A month is recomputed when one of its sessions ends,
+these rows, one reporting month at a time; so are those over turns (``rollup_turns`` by session,
+``rollup_turn_days`` by day). A month is recomputed when one of its sessions ends,
 changes, reopens or is erased, or when the recorded joining year of one of its counsellors changes.
 The result therefore does not depend on the order of events and equals that of ``rebuild``.
 
@@ -21,12 +22,15 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.store import archived, tables
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
+    TURN_SUMS,
     archived_sessions,
     rollup_cells,
     rollup_counsellors,
     rollup_marks,
     rollup_means,
     rollup_sessions,
+    rollup_turn_days,
+    rollup_turns,
     session_scores,
     session_speakers,
 )
@@ -34,7 +38,7 @@ from stream_app.store.tables import (
 TASK: Final = "rollups"
 INTERVAL: Final = timedelta(minutes=10)
 LOCK: Final = "rollups_lock"
-SESSIONS_AT_A_TIME: Final = 1000
+_OF_SESSIONS: Final = (rollup_turns, rollup_sessions)
 REBUILD_FROM: Final = 50_000
 """From so many marks on, as after a bulk import, a rebuild is faster."""
 
@@ -68,15 +72,16 @@ def _lock(connection: Connection, store: Store) -> None:
     store.upsert(connection, table, [{"name": LOCK, "value": ""}], keep=True)
     now = datetime.now(UTC).isoformat()
     connection.execute(sa.update(table).where(table.c.name == LOCK).values(value=now))
+    if connection.dialect.name == "postgresql":  # compiling takes longer than each batch itself
+        connection.exec_driver_sql("SET LOCAL jit = off")
 
 
 def _rebuild(connection: Connection) -> int:
     marks = connection.execute(sa.delete(rollup_marks)).rowcount
-    for table in (rollup_counsellors, rollup_cells, rollup_means):
+    for table in (rollup_counsellors, rollup_cells, rollup_means, rollup_turn_days):
         connection.execute(sa.delete(table))
-    connection.execute(
-        sa.delete(rollup_sessions).where(rollup_sessions.c.session_id.not_in(_archived()))
-    )
+    for table in _OF_SESSIONS:
+        connection.execute(sa.delete(table).where(table.c.session_id.not_in(_archived())))
     rollup_source.insert_all(connection)
     connection.execute(
         sa.insert(rollup_counsellors).from_select(["speaker", "joined"], _joined(None))
@@ -88,7 +93,7 @@ def _rebuild(connection: Connection) -> int:
 
 def _apply(connection: Connection) -> int:
     marks = connection.execute(
-        sa.select(rollup_marks).order_by(rollup_marks.c.id).limit(SESSIONS_AT_A_TIME)
+        sa.select(rollup_marks).order_by(rollup_marks.c.id).limit(rollup_source.SESSIONS_AT_A_TIME)
     ).all()
     changed = {mark.session_id for mark in marks if mark.session_id is not None}
     changed |= set(connection.scalars(_reopened()))
@@ -100,7 +105,8 @@ def _apply(connection: Connection) -> int:
     lost = bool(due)
     ids = sorted(changed)
     due |= set(_months(connection, ids))
-    connection.execute(sa.delete(rollup_sessions).where(rollup_sessions.c.session_id.in_(ids)))
+    for table in _OF_SESSIONS:
+        connection.execute(sa.delete(table).where(table.c.session_id.in_(ids)))
     rollup_source.insert_some(connection, ids)
     due |= set(_months(connection, ids))
     due |= _update_joined(connection, None if lost else _counsellors(connection, ids))
@@ -190,7 +196,7 @@ def _update_joined(connection: Connection, speakers: Sequence[str] | None) -> se
 
 def _compute(connection: Connection, months: Iterable[date]) -> None:
     for month in sorted(months):
-        for table in (rollup_cells, rollup_means):
+        for table in (rollup_cells, rollup_means, rollup_turn_days):
             connection.execute(sa.delete(table).where(table.c.month == month))
         found = cells.of_month(connection, month)
         rows: list[dict[str, Any]] = [cell.row for cell in found]
@@ -199,9 +205,24 @@ def _compute(connection: Connection, months: Iterable[date]) -> None:
             connection.execute(sa.insert(rollup_cells), rows)
         if means:
             connection.execute(sa.insert(rollup_means), means)
+        _add_turns(connection, month)
+
+
+def _add_turns(connection: Connection, month: date) -> None:
+    """Sum a month's turns by day and all that its sessions are grouped by."""
+    of_day, of_session = rollup_turn_days.c, rollup_turns.c
+    grouped = [of_session[key.name] for key in rollup_turn_days.primary_key]
+    names = [*(key.name for key in grouped), "month", "sessions", *TURN_SUMS]
+    sums = [sa.func.sum(of_session[name]) for name in TURN_SUMS]
+    query = (
+        sa.select(*grouped, of_session.month, sa.func.count(), *sums)
+        .where(of_session.month == month)
+        .group_by(*grouped, of_session.month)
+    )
+    connection.execute(sa.insert(rollup_turn_days).from_select([of_day[n] for n in names], query))
 
 
 def _analyze(connection: Connection) -> None:
     """Let the planner know the tables that were just filled."""
-    for table in (rollup_sessions, rollup_counsellors):
+    for table in (*_OF_SESSIONS, rollup_counsellors):
         connection.exec_driver_sql(f"ANALYZE {table.name}")

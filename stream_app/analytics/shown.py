@@ -20,7 +20,7 @@ def all_shown(dialect: Dialect) -> list[View]:
     day = [Column("date", _DATE, "c.start", "UTC")]
     week = [Column("week", _DATE, "c.start", "Monday of the week")]
     month = [Column("month", _DATE, "c.start", "First of the reporting month")]
-    team = [_named("team", "c.kind IN ('week_all', 'month_all', 'month_domain')")]
+    team = [_named("team", "c.kind IN ('week_all', 'month_all', 'month_domain', 'cohort')")]
     domain = [_named("domain", "c.kind IN ('month_all', 'month_team')")]
     cohort = [Column("cohort", _INTEGER, "c.cohort", "Year in which the counsellors joined")]
     groups: tuple[tuple[str, str, list[Column], tuple[str, ...]], ...] = (
@@ -32,7 +32,12 @@ def all_shown(dialect: Dialect) -> list[View]:
             month + team + domain,
             ("month", "month_team", "month_domain", "month_all"),
         ),
-        ("cohort_month", "a reporting month and cohort", month + cohort, ("cohort",)),
+        (
+            "cohort_month",
+            "a reporting month, team or all teams, and cohort",
+            month + team + cohort,
+            ("cohort", "cohort_team"),
+        ),
     )
     views = []
     for name, grain, keys, kinds in groups:
@@ -96,13 +101,16 @@ def _counsellor_week() -> View:
         "a counsellor, week, bundle and measure; nothing is hidden, for those who may see them",
         (
             Column("counsellor", _TEXT, "c.counsellor", "Pseudonym; joins `dim_counsellor`"),
+            Column("joined_on", _DATE, "j.joined", "Date of the first ended session"),
             Column("week", _DATE, "c.start", "Monday of the week"),
             Column("bundle", _TEXT, "c.bundle", "Joins `dim_bundle`; compare within one bundle"),
             Column("sessions", _INTEGER, "c.sessions", "Ended sessions that began in the week"),
             Column("clients", _INTEGER, "c.clients", "Different clients"),
             *_measure("m"),
         ),
-        f"FROM rollup_cells AS c\nJOIN rollup_means AS m ON {same}\nWHERE c.kind = 'counsellor'",
+        f"FROM rollup_cells AS c\nJOIN rollup_means AS m ON {same}\n"
+        "LEFT JOIN rollup_counsellors AS j ON j.speaker = c.counsellor\n"
+        "WHERE c.kind = 'counsellor'",
     )
 
 

@@ -64,10 +64,18 @@ def weekly(store: Store, measure: str, team: str, since: date, until: date) -> l
 
 
 def cohorts(
-    store: Store, measure: str, since: date, until: date, year: int | None = None
+    store: Store,
+    measure: str,
+    since: date,
+    until: date,
+    year: int | None = None,
+    team: str = ALL,
 ) -> list[Curve]:
-    """By reporting month, one curve for each joining year and bundle; ``year``: only this one."""
-    return _curves(store, "cohort_month", "cohort", measure, since, until, year)
+    """By reporting month, one curve for each joining year and bundle.
+
+    ``year``: only this one; ``team``: a name or ``ALL``.
+    """
+    return _curves(store, "cohort_month", "cohort", measure, since, until, team, year)
 
 
 def teams(store: Store) -> list[str]:
@@ -77,11 +85,13 @@ def teams(store: Store) -> list[str]:
         return [str(name) for name in connection.scalars(query, {"all": ALL})]
 
 
-def joining_years(store: Store) -> list[int]:
-    """The cohorts, sorted."""
-    query = sa.text("SELECT DISTINCT cohort FROM shown_cohort_month ORDER BY cohort")
+def joining_years(store: Store, team: str = ALL) -> list[int]:
+    """The cohorts of a team or of all, sorted."""
+    query = sa.text(
+        "SELECT DISTINCT cohort FROM shown_cohort_month WHERE team = :team ORDER BY cohort"
+    )
     with store.reading() as connection:
-        return [int(year) for year in connection.scalars(query)]
+        return [int(year) for year in connection.scalars(query, {"team": team})]
 
 
 def months(store: Store) -> dict[date, list[str]]:
@@ -131,14 +141,15 @@ def _curves(
     measure: str,
     since: date,
     until: date,
-    only: str | int | None,
+    team: str,
+    year: int | None = None,
 ) -> list[Curve]:
     """Points in order of time; a hidden cell is a point without a value."""
     period = "week" if view == "week" else "month"
-    where = f"CAST({period} AS text) >= :since AND CAST({period} AS text) < :until"
-    if only is not None:
-        where += f" AND {group} = :only"
-    chosen = {"since": str(since), "until": str(until), "only": only}
+    where = f"CAST({period} AS text) >= :since AND CAST({period} AS text) < :until AND team = :team"
+    chosen = {"since": str(since), "until": str(until), "team": team}
+    if year is not None:
+        where += f" AND {group} = {year:d}"
     keys = f"{period} AS start, {group} AS grp, bundle"
     cells = sa.text(
         f"SELECT {keys}, sessions FROM shown_{view} WHERE {where} "

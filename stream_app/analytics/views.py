@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stream_app.analytics import dimensions, facts, shown
+from stream_app.analytics import dimensions, facts, shown, turn_days
 from stream_app.analytics.columns import View
 from stream_app.analytics.dialects import Dialect
 from stream_app.analytics.heads import fields
@@ -20,6 +20,7 @@ def all_views(dialect: Dialect, bundles: Mapping[str, Mapping[str, Any]]) -> lis
         facts.fact_alert(dialect),
         facts.fact_rating(dialect),
         facts.fact_outcome(dialect),
+        *turn_days.all_turn_days(dialect),
         dimensions.dim_counsellor(dialect),
         dimensions.dim_team(dialect),
         dimensions.dim_bundle(dialect),

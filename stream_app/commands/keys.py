@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stream_app import bootstrap
+from stream_app.analytics import extra
 from stream_app.errors import RapportError
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
@@ -95,19 +96,29 @@ def move(settings: Settings) -> Path | None:
 
 
 def rotate_pseudonyms(settings: Settings) -> int:
-    """Rotate the pseudonym key and replace all pseudonyms; return their number.
+    """Rotate the pseudonym key and replace all pseudonyms, also those in the archive's files.
+
+    Returns their number; zero if an interrupted rotation was finished.
 
     Raises:
-        ArchiveError: there are archived sessions, whose files would keep the old pseudonyms.
+        ArchiveError: sessions are archived and no folder is configured, or it is not theirs.
+        AnalyticsMissing: the archive's files cannot be written here.
     """
     store = bootstrap.store(settings)
     try:
-        if count := archived.count(store):
+        folder = settings.archive
+        if folder is not None and folder.is_dir():
+            extra.require()
+            from stream_app.analytics import archive_pseudonyms  # noqa: PLC0415  # the extra
+
+            count = archive_pseudonyms.rotate(store, store.secrets.pseudonym, folder)
+        elif moved := archived.count(store):
             raise ArchiveError(
-                f"{count} sessions are archived, and their files would keep the old pseudonyms: "
-                "the pseudonym key cannot be rotated (docs/archive.md)"
+                f"{moved} sessions are archived: set RAPPORT_ARCHIVE to the archive's folder, "
+                "whose files have pseudonyms too; nothing was changed"
             )
-        count = pseudonym_key.rotate(store, store.secrets.pseudonym)
+        else:
+            count = pseudonym_key.rotate(store, store.secrets.pseudonym)
         store.scrub()
         _record(store, f"pseudonym key rotated: {count} pseudonyms replaced")
         return count

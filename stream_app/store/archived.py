@@ -2,8 +2,8 @@
 
 A session's facts are read from the archive's files only if ``archived_sessions`` names it. Its row
 is written in the transaction that deletes the session's other rows, so that every session counts
-once, whatever the files contain. Its speakers, its roll-up row and its consents stay: roll-ups,
-dates of joining and the search by speaker need them.
+once, whatever the files contain. Its speakers, its rows in the roll-ups and its consents stay:
+roll-ups, dates of joining and the search by speaker need them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,15 @@ from sqlalchemy import Connection
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.errors import RapportError
-from stream_app.store import erasure, tables
+from stream_app.store import erasure, pseudonym_key, tables
 from stream_app.store.repository import Store
 from stream_app.store.tables import archived_sessions, session_scores, sessions
 
 FACTS: Final = ("fact_session", "fact_turn", "fact_alert", "fact_outcome")
 """Archived facts, each a folder. Ratings stay in the database, with the sessions they are about."""
 FILE: Final = "part-0.parquet"
+HIDDEN: Final = f".{FILE}."
+"""Begins the names of unfinished files, which engines ignore."""
 OWNER_FILE: Final = "rapport-archive.txt"
 ARCHIVE_ID: Final = "archive"
 _LOCK: Final = 0x7261_7061
@@ -33,6 +35,7 @@ _KEPT: Final = (
     archived_sessions,
     tables.session_speakers,
     tables.rollup_sessions,
+    tables.rollup_turns,
     tables.consents,
 )
 _SESSIONS_AT_A_TIME: Final = 500
@@ -91,19 +94,61 @@ def snapshot(store: Store, **options: Any) -> Iterator[Connection]:
         yield connection
 
 
-def check_owner(store: Store, folder: Path) -> None:
+def check_owner(store: Store, folder: Path, *, unfinished: bool = False) -> None:
     """Check that the folder is this database's archive.
 
+    ``unfinished``: even if some files still have the pseudonyms of before a rotation of the key.
+
     Raises:
-        ArchiveError: it is another one's.
+        ArchiveError: it is another one's, or its pseudonyms are not the database's.
     """
     table = tables.installation
     with store.reading() as connection:
         known = connection.scalar(sa.select(table.c.value).where(table.c.name == ARCHIVE_ID))
+        fingerprint = _fingerprint(connection)
     file = folder / OWNER_FILE
     found = file.read_text("utf-8").strip() if file.exists() else None
     if found is not None and found != known:
         raise ArchiveError(f"{folder} is the archive of another database")
+    if not unfinished and any(prepared(file, fingerprint).exists() for file in files(folder)):
+        raise ArchiveError(
+            "a rotation of the pseudonym key was interrupted: run `rapport archive` or "
+            "`rapport keys rotate-pseudonyms`"
+        )
+
+
+def files(folder: Path) -> list[Path]:
+    """All files of the archive."""
+    return sorted(file for fact in FACTS for file in (folder / fact).glob(f"month=*/{FILE}"))
+
+
+def prepared(file: Path, fingerprint: str) -> Path:
+    """The file that replaces this one as soon as the pseudonym key has this fingerprint."""
+    return file.with_name(f"{HIDDEN}{fingerprint}")
+
+
+def finish_rotation(connection: Connection, folder: Path) -> int:
+    """Rename prepared files whose pseudonyms are now the database's; their number.
+
+    Others, which interrupted runs left behind, are deleted.
+    """
+    fingerprint, renamed = _fingerprint(connection), 0
+    for fact in FACTS:
+        for found in sorted((folder / fact).glob(f"month=*/{HIDDEN}*")):
+            file = found.with_name(FILE)
+            if found == prepared(file, fingerprint) and file.exists():
+                found.rename(file)
+                renamed += 1
+            else:
+                found.unlink()
+    return renamed
+
+
+def _fingerprint(connection: Connection) -> str:
+    """Of the keys of the database's pseudonyms; empty before there are any."""
+    table = tables.installation
+    query = sa.select(table.c.value).where(table.c.name == pseudonym_key.FINGERPRINT)
+    return connection.scalar(query) or ""
 
 
 def claim_folder(store: Store, folder: Path) -> None:
@@ -112,7 +157,7 @@ def claim_folder(store: Store, folder: Path) -> None:
     Raises:
         ArchiveError: it is.
     """
-    check_owner(store, folder)
+    check_owner(store, folder, unfinished=True)
     table = tables.installation
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with store.transaction() as connection:
@@ -216,9 +261,10 @@ def expire(store: Store, folder: Path, before: datetime) -> Iterator[int]:
     with store.reading() as connection:
         expired = list(connection.scalars(query))
     if expired:
-        check_owner(store, folder)
+        check_owner(store, folder, unfinished=True)
     for month in expired:
         with changing(store) as connection:
+            finish_rotation(connection, folder)
             for fact in FACTS:
                 remove(file_of(folder, fact, month))
             ids = list(

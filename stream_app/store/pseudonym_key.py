@@ -5,11 +5,12 @@ database automatically, and to a configured file by ``rapport keys move``. The d
 fingerprint, so that no other key is used by mistake.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import sqlalchemy as sa
 import structlog
+from sqlalchemy import Connection
 
 from stream_app.errors import SealingError
 from stream_app.sealing import sources
@@ -89,25 +90,43 @@ def rotate(database: Database, source: KeySource) -> int:
     Raises:
         SealingError: the keys are not those of this database, or not in a file.
     """
+    keys = extend(database, source)
+    with database.transaction() as connection:
+        return apply(database, connection, keys)
+
+
+def extend(database: Database, source: KeySource) -> list[bytes]:
+    """The chain with a new key, which is appended to the file unless an earlier run did so.
+
+    Raises:
+        SealingError: the keys are not those of this database, or not in a file.
+    """
     keys = source.read()
     _, fingerprint = _stored(database)
     if len(keys) > 1 and fingerprint == fingerprint_of(keys[:-1]):
-        new = keys[-1]
-    else:
-        _check(database, source, keys)
-        if source.file is None:
-            raise SealingError(
-                f"RAPPORT_{source.setting} holds the key: append one of `rapport keys new` to it, "
-                "after a comma, and run this again"
-            )
-        new = new_key()
-        keys = [*keys, new]
-        sources.replace(source.file, keys)
-    with database.transaction() as connection:
-        count = pseudonyms.replace(connection, lambda old: pseudonym_of(old, new))
-        row = {"name": FINGERPRINT, "value": fingerprint_of(keys)}
-        database.upsert(connection, tables.installation, [row], keep=False)
+        return keys
+    _check(database, source, keys)
+    if source.file is None:
+        raise SealingError(
+            f"RAPPORT_{source.setting} holds the key: append one of `rapport keys new` to it, "
+            "after a comma, and run this again"
+        )
+    keys = [*keys, new_key()]
+    sources.replace(source.file, keys)
+    return keys
+
+
+def apply(database: Database, connection: Connection, keys: Sequence[bytes]) -> int:
+    """Replace all stored pseudonyms by those of the chain's last key; return their number."""
+    count = pseudonyms.replace(connection, renaming(keys))
+    row = {"name": FINGERPRINT, "value": fingerprint_of(keys)}
+    database.upsert(connection, tables.installation, [row], keep=False)
     return count
+
+
+def renaming(keys: Sequence[bytes]) -> Callable[[str], str]:
+    """What makes a new pseudonym of one that lacks the chain's last key."""
+    return lambda old: pseudonym_of(old, keys[-1])
 
 
 def fingerprint_of(keys: Sequence[bytes]) -> str:

@@ -277,6 +277,9 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
     "rollup_sessions": Included(
         "The conversations as counted in reports", _in(tables.rollup_sessions)
     ),
+    "rollup_turns": Included(
+        "The turns of the conversations as counted in reports", _in(tables.rollup_turns)
+    ),
     "rollup_counsellors": Included(
         "A counsellor's first day", by_person=_named(tables.rollup_counsellors.c.speaker)
     ),
@@ -321,4 +324,5 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
     "log_positions": _INTERNAL,
     "notification_targets": _INTERNAL,
     "rollup_marks": _INTERNAL,
+    "rollup_turn_days": _INTERNAL,
 }

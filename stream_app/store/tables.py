@@ -31,6 +31,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from stream_app.contracts.events import MAX_ID_CHARS
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.heads import PERCEIVED
 
 metadata = MetaData(
     naming_convention={
@@ -124,6 +126,7 @@ sessions = Table(
     Column("withdrawn", Boolean, nullable=False, server_default=false()),
     Column("hidden", Boolean, nullable=False, server_default=false()),
     Index(None, "withdrawn", postgresql_where=_WITHDRAWN, sqlite_where=_WITHDRAWN),
+    Index(None, "team"),
 )
 
 consents = Table(
@@ -247,6 +250,8 @@ session_scores = Table(
     Column("open_question_share", Double),
     Column("miti", OptionalJson),
     Index(None, "status", "low_empathy_risk"),
+    Index(None, "started_at", "session_id"),
+    Index(None, "last_activity_at", "session_id"),
 )
 
 alerts = Table(
@@ -270,6 +275,7 @@ alerts = Table(
     Column("values", Json, nullable=False),
     Column("turns", Json, nullable=False),
     Column("rules_digest", String(16), nullable=False),
+    Index(None, "rule"),
 )
 
 session_speakers = Table(
@@ -280,6 +286,7 @@ session_speakers = Table(
     Column("role", String(10), primary_key=True),
     Column("reads", Boolean, nullable=False, server_default=true()),
     Index(None, "speaker"),
+    Index(None, "role", "speaker"),
 )
 
 session_assignments = Table(
@@ -564,6 +571,7 @@ archived_sessions = Table(
     Column("stored_at", UtcDateTime, nullable=False),
     Column("archived_at", UtcDateTime, nullable=False),
     Index(None, "month"),
+    Index(None, "team"),
 )
 """Sessions whose facts are in the archive's files; without a row here, nobody reads them there."""
 
@@ -607,6 +615,60 @@ rollup_sessions = Table(
     Column("turns", Integer, nullable=False),
     Column("counsellor_turns", Integer, nullable=False),
     *(Column(name, BigInteger) for name in ROLLED_UP),
+    Index(None, "month"),
+)
+
+WORDS_FROM = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256)
+"""Bins of the histogram of turns' words: their lower bounds; the last one is open."""
+_LEVELS = range(3)
+TURN_SUMS = (
+    "turns",
+    "late",
+    "truncated",
+    "confidence",
+    "words_n",
+    "words",
+    *(f"words_{number}" for number in range(len(WORDS_FROM))),
+    *(
+        f"{mechanism}_{part}"
+        for mechanism in MECHANISMS
+        for part in ("n", "total", "abstained", *(f"level_{level}" for level in _LEVELS))
+    ),
+    *(f"{head}_{part}" for head in PERCEIVED for part in ("n", "total", "abstained")),
+)
+"""What turns add up to: counts, and sums (``confidence``, ``…_total``) in ten-thousandths."""
+
+_OF_TURNS = (
+    ("day", Date),
+    ("bundle", String(MAX_ID_CHARS)),
+    ("team", String(MAX_ID_CHARS)),
+    ("domain", String(32)),
+    ("channel", String(MAX_ID_CHARS)),
+    ("lang", String(35)),
+    ("role", String(10)),
+)
+
+rollup_turns = Table(
+    "rollup_turns",
+    metadata,
+    _id("session_id", primary_key=True),
+    *(
+        Column(name, kind, primary_key=name in ("bundle", "role"), nullable=False)
+        for name, kind in _OF_TURNS
+    ),
+    Column("month", Date, nullable=False),
+    *(Column(name, BigInteger, nullable=False) for name in TURN_SUMS),
+    Index(None, "month"),
+)
+"""Sums over the turns of a session and role. ``day`` is the session's, as in all roll-ups."""
+
+rollup_turn_days = Table(
+    "rollup_turn_days",
+    metadata,
+    *(Column(name, kind, primary_key=True) for name, kind in _OF_TURNS),
+    Column("month", Date, nullable=False),
+    Column("sessions", Integer, nullable=False),
+    *(Column(name, BigInteger, nullable=False) for name in TURN_SUMS),
     Index(None, "month"),
 )
 
@@ -654,4 +716,5 @@ rollup_means = Table(
     Column("squares", BigInteger, nullable=False),
     Column("hidden", Boolean, nullable=False),
     Index(None, "month"),
+    Index(None, "kind", "measure", "start"),
 )

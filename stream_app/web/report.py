@@ -90,14 +90,15 @@ def _curves(store: Store, wanted: Wanted) -> list[Section]:
             _weekly(store, wanted, perceived),
         ),
     ]
-    if wanted.team is None:
-        drawn = [
-            curve
-            for name in (SESSIONS, *OVER_TIME)
-            for curve in shown_curves.cohorts(store, name, wanted.since, _after(wanted))
-        ]
-        about = "By the year in which the counsellors joined, over all teams."
-        found.append(Section("Cohorts, month by month", about, _with_values(store, drawn)))
+    drawn = [
+        curve
+        for name in (SESSIONS, *OVER_TIME)
+        for curve in shown_curves.cohorts(
+            store, name, wanted.since, _after(wanted), team=wanted.team or ALL
+        )
+    ]
+    about = "By the year in which the counsellors joined."
+    found.append(Section("Cohorts, month by month", about, _with_values(store, drawn)))
     return found
 
 

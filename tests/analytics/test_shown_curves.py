@@ -56,6 +56,10 @@ def test_curves_and_tables_from_the_views(store: Store) -> None:
     assert shown_curves.cohorts(store, "empathy_index", FIRST, LAST, 2026) == [one, two]
     assert shown_curves.teams(store) == ["north", "south"]
     assert shown_curves.joining_years(store) == [2026]
+    of_team = shown_curves.cohorts(store, SESSIONS, FIRST, LAST, team="south")
+    assert {curve.group for curve in of_team} == {"2026"}
+    monthly = {p.label: p.value for curve in of_team for p in curve.points if p.value is not None}
+    assert monthly
 
     months = shown_curves.months(store)
     assert list(months) == sorted(months, reverse=True)
@@ -67,3 +71,5 @@ def test_curves_and_tables_from_the_views(store: Store) -> None:
     assert total.sessions == sum(parts)
     assert list(total.means) == ["explorations"]
     assert total.means["explorations"].n == total.sessions
+    south = cells["south", ALL].sessions
+    assert monthly[month.isoformat()] == south, "one cohort has all sessions"

@@ -9,14 +9,17 @@ from stream_app.contracts.events import Role
 from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
-from stream_app.store.tables import session_speakers, sessions
+from stream_app.store.tables import archived_sessions, session_speakers, sessions
 
 ORDER = "counsellors"
 
 
 @dataclass(frozen=True, slots=True)
 class Counsellor:
-    """A counsellor, ``speaker``: the pseudonym; ``sessions``: their number within the scope."""
+    """A counsellor, ``speaker``: the pseudonym; ``sessions``: their number within the scope.
+
+    Archived sessions count; their last activity is their start.
+    """
 
     speaker: str
     sessions: int
@@ -49,7 +52,7 @@ def one(store: Store, scope: Scope, speaker: str) -> Counsellor | None:
 
 def _counsellors(scope: Scope) -> sa.Select[tuple[str, int, datetime, datetime]]:
     """For a counsellor's scope, only their own pseudonym, not those of colleagues in a session."""
-    participant, session = session_speakers, sessions
+    participant, session = session_speakers, _stored().subquery("stored")
     query = (
         sa.select(
             participant.c.speaker,
@@ -59,7 +62,8 @@ def _counsellors(scope: Scope) -> sa.Select[tuple[str, int, datetime, datetime]]
         )
         .join(session, session.c.session_id == participant.c.session_id)
         .where(
-            participant.c.role == Role.COUNSELLOR.value, *scope.conditions(participant.c.session_id)
+            participant.c.role == Role.COUNSELLOR.value,
+            *scope.conditions(participant.c.session_id, with_archived=True),
         )
         .group_by(participant.c.speaker)
         .order_by(participant.c.speaker)
@@ -67,6 +71,16 @@ def _counsellors(scope: Scope) -> sa.Select[tuple[str, int, datetime, datetime]]
     if scope.speaker is not None:
         query = query.where(participant.c.speaker == scope.speaker)
     return query
+
+
+def _stored() -> sa.CompoundSelect[tuple[str, datetime, datetime]]:
+    """Sessions of the database and archived ones, each once."""
+    live, moved = sessions.c, archived_sessions.c
+    entered = sa.exists().where(moved.session_id == live.session_id)
+    return sa.union_all(
+        sa.select(live.session_id, live.started_at, live.last_activity_at).where(~entered),
+        sa.select(moved.session_id, moved.started_at, moved.started_at.label("last_activity_at")),
+    )
 
 
 def _read(store: Store, query: sa.Select[tuple[str, int, datetime, datetime]]) -> list[Counsellor]:

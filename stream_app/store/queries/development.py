@@ -24,7 +24,10 @@ class MeasuredSession:
 def of_counsellor(
     store: Store, scope: Scope, speaker: str, since: date, until: date
 ) -> list[MeasuredSession]:
-    """Sessions in ``scope`` in which this counsellor spoke, from ``since`` to before ``until``."""
+    """Sessions in ``scope`` in which this counsellor spoke, from ``since`` to before ``until``.
+
+    Archived sessions are among them.
+    """
     rolled, who = rollup_sessions.c, session_speakers.c
     query = (
         sa.select(rolled.week, rolled.month, rolled.bundle, *(rolled[name] for name in ROLLED_UP))
@@ -34,7 +37,7 @@ def of_counsellor(
             who.role == Role.COUNSELLOR.value,
             rolled.day >= since,
             rolled.day < until,
-            *scope.conditions(rolled.session_id),
+            *scope.conditions(rolled.session_id, with_archived=True),
         )
         .order_by(rolled.day, rolled.session_id)
     )

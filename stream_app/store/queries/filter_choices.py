@@ -1,11 +1,16 @@
-"""Teams and alert rules to choose from in the console's filters."""
+"""Teams, alert rules and counsellors to choose from in the console's filters.
+
+Each name is found by one look into an index, so a list takes as long as it has names, however many
+sessions there are.
+"""
 
 import sqlalchemy as sa
 
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
-from stream_app.store.tables import alerts, session_scores, sessions
+from stream_app.store.tables import alerts, session_scores, session_speakers, sessions
 
 
 def live_teams(store: Store, scope: Scope) -> list[str]:
@@ -27,17 +32,41 @@ def live_teams(store: Store, scope: Scope) -> list[str]:
 
 def teams(store: Store, scope: Scope) -> list[str]:
     """Names of all teams with sessions in ``scope``, sorted."""
-    return _distinct(store, sessions.c.team, scope.conditions(sessions.c.session_id))
+    session = sessions.c
+    return _read(store, _each(session.team), session.team, session.session_id, scope)
 
 
 def alert_rules(store: Store, scope: Scope) -> list[str]:
     """Rules with alerts of sessions in ``scope``, sorted."""
-    return _distinct(store, alerts.c.rule, scope.conditions(alerts.c.session_id))
+    return _read(store, _each(alerts.c.rule), alerts.c.rule, alerts.c.session_id, scope)
 
 
-def _distinct(
-    store: Store, column: sa.Column[str], conditions: list[sa.ColumnElement[bool]]
+def counsellors(store: Store, scope: Scope, limit: int) -> list[str]:
+    """The first pseudonyms of counsellors with sessions in ``scope``, sorted."""
+    who = session_speakers.c
+    of_role = who.role == Role.COUNSELLOR.value
+    each = _each(who.speaker, of_role)
+    return _read(store, each, who.speaker, who.session_id, scope, of_role)[:limit]
+
+
+def _each(column: sa.Column[str], *conditions: sa.ColumnElement[bool]) -> sa.CTE:
+    """The different values of a column: the least one, then always the next larger one."""
+    value = sa.func.min(column).label("value")
+    first = sa.select(value).where(*conditions).cte("found", recursive=True)
+    larger = sa.select(value).where(*conditions, column > first.c.value).scalar_subquery()
+    return first.union_all(sa.select(larger).where(first.c.value.is_not(None)))
+
+
+def _read(
+    store: Store,
+    each: sa.CTE,
+    column: sa.Column[str],
+    session_id: sa.Column[str],
+    scope: Scope,
+    *conditions: sa.ColumnElement[bool],
 ) -> list[str]:
-    query = sa.select(column).where(column.is_not(None), *conditions).distinct().order_by(column)
+    """The values of which a row is in ``scope``."""
+    readable = sa.exists().where(column == each.c.value, *conditions, *scope.conditions(session_id))
+    query = sa.select(each.c.value).where(each.c.value.is_not(None), readable)
     with store.reading() as connection:
-        return [str(name) for name in connection.scalars(query)]
+        return [str(name) for name in connection.scalars(query.order_by(each.c.value))]

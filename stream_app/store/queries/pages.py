@@ -70,9 +70,19 @@ def _convert(kind: type, value: Any) -> Any:
 
 
 def rows_after(keys: Sequence[tuple[Key, bool]], values: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """Condition for rows after ``values`` in the order of ``keys``, (column, descending) pairs."""
+    """Condition for rows after ``values`` in the order of ``keys``, (column, descending) pairs.
+
+    If all descend or none does, an index on the columns finds the first of these rows.
+    """
+    bounds = [
+        sa.literal(value, None if isinstance(column.type, sa.types.NullType) else column.type)
+        for (column, _), value in zip(keys, values, strict=True)
+    ]
+    if len({descending for _, descending in keys}) == 1:
+        columns, last = sa.tuple_(*(column for column, _ in keys)), sa.tuple_(*bounds)
+        return columns < last if keys[0][1] else columns > last
     steps = []
-    for place, ((column, descending), value) in enumerate(zip(keys, values, strict=True)):
-        equal = [keys[i][0] == values[i] for i in range(place)]
-        steps.append(sa.and_(*equal, column < value if descending else column > value))
+    for place, ((column, descending), bound) in enumerate(zip(keys, bounds, strict=True)):
+        equal = [keys[i][0] == bounds[i] for i in range(place)]
+        steps.append(sa.and_(*equal, column < bound if descending else column > bound))
     return sa.or_(*steps)

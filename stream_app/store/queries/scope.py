@@ -5,7 +5,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
-from stream_app.store.tables import session_assignments, session_speakers, sessions
+from stream_app.store.tables import (
+    archived_sessions,
+    session_assignments,
+    session_speakers,
+    sessions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +26,18 @@ class Scope:
     speaker: str | None = None
     with_hidden: bool = False
 
-    def conditions(self, session_id: sa.ColumnElement[str]) -> list[sa.ColumnElement[bool]]:
-        """SQL conditions for a query with this column of session ids."""
+    def conditions(
+        self, session_id: sa.ColumnElement[str], *, with_archived: bool = False
+    ) -> list[sa.ColumnElement[bool]]:
+        """SQL conditions for a query with this column of session ids.
+
+        ``with_archived``: also archived sessions, whose team only their index knows.
+        """
         found: list[sa.ColumnElement[bool]] = []
         if self.team is not None:
-            of_team = sa.select(sessions.c.session_id).where(sessions.c.team == self.team)
-            found.append(session_id.in_(of_team))
+            tables = (sessions, archived_sessions) if with_archived else (sessions,)
+            of_team = (sa.select(t.c.session_id).where(t.c.team == self.team) for t in tables)
+            found.append(session_id.in_(sa.union_all(*of_team)))
         if self.speaker is not None:
             of_speaker = sa.select(session_speakers.c.session_id).where(
                 session_speakers.c.speaker == self.speaker,

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated, Any, Final
 
@@ -19,6 +19,7 @@ from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_curs
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
+    UtcDateTime,
     alerts,
     bundles,
     outcomes,
@@ -170,17 +171,17 @@ def find(
 
 def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], list[type]]:
     """The columns of an order, descending or not, and their types in a cursor."""
-    by_id: tuple[Key, bool] = (newest.c.session_id, False)
+    by_id: Key = newest.c.session_id
     match order:
         case Order.RISK:
             risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
-            return [(risk, True), by_id], [float, str]
+            return [(risk, True), (by_id, True)], [float, str]
         case Order.ACTIVITY:
-            return [(newest.c.last_activity_at, True), by_id], [datetime, str]
+            return [(newest.c.last_activity_at, True), (by_id, True)], [datetime, str]
         case Order.START:
-            return [(newest.c.started_at, True), by_id], [datetime, str]
+            return [(newest.c.started_at, True), (by_id, True)], [datetime, str]
         case Order.ID:
-            return [by_id], [str]
+            return [(by_id, False)], [str]
 
 
 def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
@@ -194,20 +195,19 @@ def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
 
 def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) -> sa.Subquery:
     """Session rows with the scores of the most recently active bundle."""
-    score, session = session_scores, sessions
-    rank = sa.func.row_number().over(
-        partition_by=score.c.session_id,
-        order_by=[
-            sa.func.coalesce(score.c.last_activity_at, score.c.started_at).desc(),
-            score.c.bundle.desc(),
-        ],
+    score, session, other = session_scores, sessions, session_scores.alias("other_bundle")
+    newer = sa.exists().where(
+        other.c.session_id == score.c.session_id,
+        sa.tuple_(_activity(other), other.c.bundle) > sa.tuple_(_activity(score), score.c.bundle),
     )
     attributes = [
         session.c[name]
         for name in ("domain", "channel", "team", "lang", "ended_at", "end_reason", "consent")
     ]
-    query = sa.select(score, *attributes, rank.label("rank")).join(
-        session, session.c.session_id == score.c.session_id
+    query = (
+        sa.select(score, *attributes)
+        .join(session, session.c.session_id == score.c.session_id)
+        .where(~newer)
     )
     query = query.where(*scope.conditions(score.c.session_id))
     if session_id is not None:
@@ -225,14 +225,16 @@ def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) 
         query = query.where(score.c.started_at >= chosen.started_from)
     if chosen.started_before is not None:
         query = query.where(score.c.started_at < chosen.started_before)
-    query = query.where(*_further(score.c.session_id, chosen))
-    ranked = query.subquery()
-    kept = sa.select(ranked).where(ranked.c.rank == 1)
     if chosen.status is not None:
-        kept = kept.where(ranked.c.status == chosen.status.value)
+        query = query.where(score.c.status == chosen.status.value)
     if chosen.risk_from is not None:
-        kept = kept.where(ranked.c.low_empathy_risk >= chosen.risk_from)
-    return kept.subquery()
+        query = query.where(score.c.low_empathy_risk >= chosen.risk_from)
+    return query.where(*_further(score.c.session_id, chosen)).subquery()
+
+
+def _activity(score: sa.FromClause) -> sa.ColumnElement[datetime]:
+    never = sa.literal(datetime(1970, 1, 1, tzinfo=UTC), UtcDateTime())
+    return sa.func.coalesce(score.c.last_activity_at, score.c.started_at, never)
 
 
 def _further(

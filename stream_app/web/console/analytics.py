@@ -1,7 +1,6 @@
 """The analytics page: curves over months from the views that hide small cells, and their table.
 
-Supervisors of a team see the team, other supervisors and analysts all teams and the cohorts.
-Cohorts are over all teams, so they are not for supervisors of one team.
+Supervisors of a team see the team and its cohorts; other supervisors and analysts see any team.
 """
 
 from collections.abc import Iterator
@@ -62,8 +61,6 @@ def _chosen(
     if not set(measure or ()) <= set(MEASURES):
         raise HTTPException(404)
     chosen_team = person.chosen_team(team or None)
-    if cohort and person.scope.team is not None:
-        raise HTTPException(403, "cohorts are over all teams, and not all are yours")
     today = datetime.now(UTC).date()
     last = as_day(until) or today
     return Chosen(
@@ -97,7 +94,7 @@ def page(
         chosen=chosen,
         figures=drawn,
         teams=[] if person.scope.team else shown_curves.teams(store),
-        years=[] if person.scope.team else shown_curves.joining_years(store),
+        years=shown_curves.joining_years(store, chosen.team),
         measures=list(MEASURES),
         all_teams=ALL,
         every=EVERY,
@@ -146,7 +143,7 @@ def _figures(services: Services, chosen: Chosen) -> Iterator[Figure]:
     for name in chosen.measures:
         if chosen.cohort:
             year = None if chosen.cohort == EVERY else int(chosen.cohort)
-            curves = shown_curves.cohorts(store, name, chosen.since, until, year)
+            curves = shown_curves.cohorts(store, name, chosen.since, until, year, chosen.team)
         else:
             curves = shown_curves.weekly(store, name, chosen.team, chosen.since, until)
         yield from figures(store, curves)

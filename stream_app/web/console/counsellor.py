@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.queries import bundle_info, sessions, turn_levels
+from stream_app.store.queries import bundle_info, counsellors, sessions, turn_levels
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import Order, SessionFilter
 from stream_app.web import agreement
@@ -55,7 +55,7 @@ def require_counsellor(services: Services, person: Person, pseudonym: str) -> Sc
         HTTPException: 404 if there are none.
     """
     scope = Scope(team=person.scope.team, speaker=pseudonym)
-    if not sessions.find(services.store, scope, SessionFilter(), limit=1).items:
+    if counsellors.one(services.store, scope, pseudonym) is None:
         raise HTTPException(404)
     audit.record(services.store, person.name, AuditAction.READ_COUNSELLOR, counsellor=pseudonym)
     return scope

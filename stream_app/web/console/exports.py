@@ -90,8 +90,8 @@ def _tables(person: Person) -> list[Table]:
 
 def _rollups(person: Person) -> list[RollUp]:
     """A supervisor of a team reads only roll-ups by team."""
-    own = (RollUp.WEEK_MEASURE, RollUp.WEEK, RollUp.MONTH_MEASURE, RollUp.MONTH)
-    return list(own) if person.scope.team is not None else list(RollUp)
+    of_all = (RollUp.DAY_MEASURE, RollUp.DAY)
+    return [each for each in RollUp if person.scope.team is None or each not in of_all]
 
 
 def _moment(day: str) -> str:

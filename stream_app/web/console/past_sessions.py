@@ -12,7 +12,7 @@ from stream_app.contracts.events import Domain
 from stream_app.store import saved_views
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.queries import bundle_info, counsellors, filter_choices, sessions
+from stream_app.store.queries import bundle_info, filter_choices, sessions
 from stream_app.store.queries.sessions import LOW_RATING, Judged, Order, SessionFilter
 from stream_app.store.saved_views import MAX_NAME, MAX_QUERY, SavedView, TooManyViews
 from stream_app.web.api.fields import NO_NUL
@@ -149,7 +149,7 @@ def _page(
         names=services.people.names_of_speakers() if supervises else {},
         teams=filter_choices.teams(store, scope) if scope.team is None else [],
         domains=[each.value for each in Domain],
-        counsellors=counsellors.find(store, scope, limit=MOST_COUNSELLORS).items
+        counsellors=filter_choices.counsellors(store, scope, MOST_COUNSELLORS)
         if supervises
         else [],
         rules=filter_choices.alert_rules(store, scope),

@@ -37,8 +37,9 @@ def test_only_those_who_may_export_find_the_page(as_: As) -> None:
 
 
 def test_a_supervisor_of_a_team_is_offered_roll_ups_by_team_only(as_: As) -> None:
-    assert 'value="cohort_month"' not in as_("sue").get("/exports").text
-    assert 'value="cohort_month"' in as_("pat").get("/exports").text
+    assert 'value="cohort_month"' in as_("sue").get("/exports").text
+    assert 'value="day"' not in as_("sue").get("/exports").text
+    assert 'value="day"' in as_("pat").get("/exports").text
 
 
 @pytest.mark.parametrize("table", sorted(ALL))

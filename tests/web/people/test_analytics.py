@@ -107,8 +107,12 @@ def test_supervisors_of_a_team_see_only_their_team(platform: Platform) -> None:
     assert {row["group"] for row in table(platform, "nia", RANGE)} == {"north"}
     page = platform.as_("nia").get(f"/analytics?{RANGE}").text
     assert "south" not in page
-    assert 'name="cohort"' not in page, "cohorts are over all teams"
-    for query in ("team=south", "team=all", "cohort=every", "cohort=2026"):
+    cohorts = table(platform, "nia", f"{RANGE}&cohort=every&measure=empathy_index")
+    assert cohorts == table(
+        platform, "sue", f"{RANGE}&cohort=2026&team=north&measure=empathy_index"
+    )
+    assert cohorts != table(platform, "sue", f"{RANGE}&cohort=2026&measure=empathy_index")
+    for query in ("team=south", "team=all", "team=south&cohort=every"):
         assert platform.as_("nia").get(f"/analytics?{query}").status_code == 403
         assert platform.as_("nia").get(f"/analytics/table?{query}").status_code == 403
     teams = platform.as_("nia").get("/teams?month=2026-03-01").text

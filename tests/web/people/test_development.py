@@ -1,12 +1,16 @@
 """A counsellor's development: private to the counsellor and supervisors of the sessions."""
 
 import re
+from pathlib import Path
 from statistics import fmean
 
 import sqlalchemy as sa
 
 from stream_app.store import tables
+from stream_app.store.queries import counsellors
+from stream_app.store.queries.scope import Scope
 from stream_app.web.trends import MIN_SESSIONS, interval
+from tests.analytics import archiving
 from tests.web.people.longitudinal import LINKED, Platform, platform
 
 __all__ = ["platform"]
@@ -107,3 +111,30 @@ def test_values_that_make_no_sense_are_refused(platform: Platform) -> None:
     assert cleo.get("/me/development?by=year").status_code in (404, 422)
     assert cleo.get("/me/development?from=2026-02-31").status_code == 422
     assert cleo.get("/me/development?to=9999-12-31").status_code == 200
+
+
+def test_archived_sessions_stay_for_the_supervisor_of_their_team(
+    platform: Platform, tmp_path: Path
+) -> None:
+    """A session's team is then known to the archive's index alone."""
+    path, shown = f"{address(platform, LINKED)}?{RANGE}&measure=empathy_index", {}
+    for name in ("sid", "sue", "nia"):
+        answer = platform.as_(name).get(path)
+        shown[name] = answer.status_code, figures_of(answer.text)
+    assert shown["nia"][0] == 404
+    assert shown["sid"] == shown["sue"]
+    assert shown["sid"][1]
+    before = counsellors.find(platform.store, Scope(team="south")).items
+    archiving.purge_texts(platform.store)
+    assert sum(month.sessions for month in archiving.move(platform.store, tmp_path / "archive"))
+    for name, (status, figures) in shown.items():
+        answer = platform.as_(name).get(path)
+        assert (answer.status_code, figures_of(answer.text)) == (status, figures)
+    after = counsellors.find(platform.store, Scope(team="south")).items
+    assert [(each.speaker, each.sessions) for each in after] == [
+        (each.speaker, each.sessions) for each in before
+    ]
+
+
+def figures_of(page: str) -> list[str]:
+    return re.findall(r'<th scope="row">[\d-]+</th><td>.*?</tr>', page)
