@@ -25,6 +25,8 @@ __all__ = [
     "log_positions",
     "outbox",
     "people",
+    "pins",
+    "presence",
     "pseudonym_key",
     "queries",
     "ratings",

@@ -14,7 +14,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core import variable_words
 from stream_app.core.heads import LEVELS
 from stream_app.store.people import Person
-from stream_app.web.console import formatting
+from stream_app.web.console import formatting, pseudonym_words
 from stream_app.web.path_segments import path_segment
 
 FOLDER: Final = Path(__file__).parent
@@ -96,7 +96,7 @@ templates.env.filters.update(
     day=day,
     since=since,
     plain=formatting.plain,
-    pseudonym=formatting.pseudonym,
+    pseudonym=pseudonym_words.short_form,
     path_segment=path_segment,
     number=formatting.number,
     validity=formatting.validity,

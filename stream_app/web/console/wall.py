@@ -18,6 +18,7 @@ from stream_app.web.api.fields import Identifier
 from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member
 from stream_app.web.console.charts import sparkline
+from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
@@ -83,6 +84,7 @@ def wall(
         position=position,
         broker_live=services.hub.live,
         cards=cards,
+        names=names_for(services, person),
         more=page.next_cursor is not None,
         team=team,
         domain=domain,
@@ -103,7 +105,8 @@ def card(
         raise HTTPException(404)
     if found.status is not SessionStatus.OPEN:
         return Response(status_code=204)
-    return render(request, "card.html", person, card=_cards(services, person, [found])[0])
+    [shown] = _cards(services, person, [found])
+    return render(request, "card.html", person, card=shown, names=names_for(services, person))
 
 
 def _cards(services: Services, person: Person, found: list[SessionCard]) -> list[WallCard]:

@@ -139,6 +139,7 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/alerts/mutes/{mute_id}/end"): Row(SUPERVISORS, body={}),
     ("get", "/me"): Row(COUNSELLORS, lists=True),
     ("get", "/me/development"): Row(COUNSELLORS),
+    ("get", "/counsellors"): Row(SUPERVISORS),
     ("get", "/counsellors/{pseudonym}"): Row(SUPERVISORS),
     ("get", "/counsellors/{pseudonym}/development"): Row(SUPERVISORS),
     ("get", "/calibration"): Row(MEMBERS),

@@ -10,6 +10,7 @@ import pytest
 
 from stream_app.analytics import rollups
 from stream_app.store.people import People, Person, PersonRole
+from stream_app.web.console.pseudonym_words import short_form
 from tests.store import batches
 from tests.web.people.longitudinal import LINKED, Platform, platform
 
@@ -44,6 +45,7 @@ def test_curves_have_bands_n_models_and_agreement(platform: Platform) -> None:
     assert "<script>" not in page
     assert "counsellor-0" not in page
     assert platform.pseudonym("counsellor-0001")[:8] not in page
+    assert short_form(platform.pseudonym("counsellor-0001")) not in page
 
 
 def test_the_table_has_what_the_figures_show(platform: Platform) -> None:

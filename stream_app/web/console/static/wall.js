@@ -4,7 +4,7 @@
 
 import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
-import { compare, update } from "./card.js";
+import { compare, lacksCounsellors, update } from "./card.js";
 import { loadElement } from "./fragment.js";
 import { follow } from "./stream.js";
 
@@ -60,6 +60,7 @@ function draw() {
     const card = cards.get(session);
     if (!card) continue;
     update(card, fresh.score, fresh.points);
+    if (lacksCounsellors(card, fresh.score)) requestCard(session);
     outOfOrder = true;
   }
   drawnAt = performance.now();
