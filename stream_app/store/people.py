@@ -269,7 +269,7 @@ class People:
         return {person.speaker: person.name for person in self.all() if person.speaker}
 
     def disable(self, name: str) -> None:
-        """Disable an account, delete its tokens, saved views and pins; keep audit entries and ratings.
+        """Disable an account, delete its tokens, views and pins; keep audit entries and ratings.
 
         Raises:
             PersonError: the account does not exist.

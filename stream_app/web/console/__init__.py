@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from stream_app.web.console import (
     account,
+    admin,
     analytics,
     calibration,
     counsellor,
@@ -12,6 +13,7 @@ from stream_app.web.console import (
     disputes,
     exports,
     feedback,
+    help_pages,
     inbox,
     own_password,
     past_sessions,
@@ -19,6 +21,7 @@ from stream_app.web.console import (
     session,
     single_sign_on,
     teams,
+    tour,
     wall,
 )
 from stream_app.web.console.error_pages import add_error_pages
@@ -43,6 +46,9 @@ PARTS = (
     analytics,
     teams,
     exports,
+    admin,
+    help_pages,
+    tour,
 )
 for part in PARTS:
     router.include_router(part.router)

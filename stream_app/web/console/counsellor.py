@@ -20,6 +20,7 @@ from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Counsellor, Supervisor
 from stream_app.web.console.counsellor_names import find_counsellors
 from stream_app.web.console.rendering import render
+from stream_app.web.console.tour import tour_step
 from stream_app.web.console.trend_chart import chart
 from stream_app.web.feedback import loading
 from stream_app.web.path_segments import path_segment
@@ -101,6 +102,7 @@ def _page(
         "counsellor.html",
         person,
         speaker=speaker,
+        tour=tour_step(request, services, person) if request.url.path == "/me" else None,
         name=services.people.names_of_speakers().get(speaker),
         own=person.role is PersonRole.COUNSELLOR,
         sessions=page.items,

@@ -20,6 +20,7 @@ from stream_app.web.auth import Member
 from stream_app.web.console.charts import sparkline
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import live_address, render
+from stream_app.web.console.tour import tour_step
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
@@ -84,6 +85,7 @@ def wall(
         position=position,
         broker_live=services.hub.live,
         cards=cards,
+        tour=tour_step(request, services, person),
         names=names_for(services, person),
         more=page.next_cursor is not None,
         team=team,

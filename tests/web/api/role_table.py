@@ -47,6 +47,9 @@ SCORES, TEXT, ACT = ("read-scores",), ("read-text",), ("act",)
 STUDY: Final = "S-1"
 LINES: Final = {"format": "jsonl", "study": STUDY}
 CONFLICT: Final = frozenset({409})
+ADMINS: Final = "---y--"
+UNCONFIRMED: Final = frozenset({422})
+CONFIRM: Final = {"password": ""}
 NO_BROKER: Final = frozenset({503})
 
 API: Final[dict[tuple[str, str], Row]] = {
@@ -154,6 +157,26 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("get", "/analytics"): Row(REPORTS, team=True),
     ("get", "/analytics/table"): Row(REPORTS, team=True),
     ("get", "/teams"): Row(REPORTS, team=True),
+    ("get", "/admin"): Row(ADMINS),
+    ("get", "/admin/accounts"): Row(ADMINS),
+    ("post", "/admin/accounts"): Row(
+        ADMINS, body={"name": "new", "role": "admin", "password": ""}, also=UNCONFIRMED
+    ),
+    ("get", "/admin/accounts/{name}"): Row(ADMINS),
+    ("post", "/admin/accounts/{name}/token"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/revoke"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/sign-out"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/password"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/teams"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/disable"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("get", "/admin/teams"): Row(ADMINS),
+    ("get", "/admin/settings"): Row(ADMINS),
+    ("get", "/admin/rules"): Row(ADMINS),
+    ("get", "/admin/retention"): Row(ADMINS),
+    ("get", "/admin/audit"): Row(ADMINS, lists=True),
+    ("get", "/help"): Row(MEMBERS),
+    ("get", "/help/{topic}"): Row(MEMBERS),
+    ("post", "/tour/close"): Row(MEMBERS, body={}),
     ("get", "/exports"): Row(EXPORTERS),
     ("get", "/exports/file"): Row(EXPORTERS, query={"table": "sessions"}),
 }
