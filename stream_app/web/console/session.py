@@ -20,7 +20,7 @@ from stream_app.store.queries.sessions import SessionCard
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence, reviews
+from stream_app.web.console import evidence, looking, reviews
 from stream_app.web.console.charts import AlertLane, risk_curve
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import live_address, render
@@ -122,6 +122,7 @@ def session(
         limit=PAGE_TURNS + info.before + info.after,
     )
     seqs = [turn.seq for turn in turns]
+    supervises = person.role is PersonRole.SUPERVISOR
     shown = [
         evidence.turn_view(turn, top.card.bundle, seqs, info)
         for turn in turns
@@ -132,6 +133,7 @@ def session(
         "session.html",
         person,
         top=top,
+        others=looking.report(services, person, session_id) if supervises else None,
         names=names_for(services, person),
         consent=consent,
         turns=shown,

@@ -3,8 +3,10 @@
 import { redraw } from "./sparkline.js";
 import { sinceElement } from "./times.js";
 
-/** Sort cards with unanswered alerts first, then by descending risk. */
+/** Sort pinned cards first, then unanswered alerts, then by descending risk. */
 export function compare(one, other) {
+  const pinned = other.classList.contains("pinned") - one.classList.contains("pinned");
+  if (pinned) return pinned;
   const unanswered = other.classList.contains("unanswered") - one.classList.contains("unanswered");
   return unanswered || riskOf(other) - riskOf(one) || (one.dataset.session < other.dataset.session ? -1 : 1);
 }
