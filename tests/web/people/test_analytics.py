@@ -114,7 +114,7 @@ def test_supervisors_of_a_team_see_only_their_team(platform: Platform) -> None:
         assert platform.as_("nia").get(f"/analytics?{query}").status_code == 403
         assert platform.as_("nia").get(f"/analytics/table?{query}").status_code == 403
     teams = platform.as_("nia").get("/teams?month=2026-03-01").text
-    assert ">north</th>" in teams
+    assert ">north</a></th>" in teams
     assert "south" not in teams
     assert ">all</th><td>" not in teams.replace("\n", "")
 
