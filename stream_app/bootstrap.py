@@ -228,6 +228,7 @@ def web(settings: Settings) -> "FastAPI":
     from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
     from stream_app.web.live_hub import Hub  # noqa: PLC0415
+    from stream_app.web.log_ends import LogEnds  # noqa: PLC0415
     from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
     from stream_app.web.publisher import Publisher  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
@@ -261,6 +262,7 @@ def web(settings: Settings) -> "FastAPI":
             attempts=SignInThrottle(opened),
             identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,
             accesses=AccessLog(opened),
+            log_ends=LogEnds(kafka, settings.turns_topic, settings.kafka_group),
         )
     )
 

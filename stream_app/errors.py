@@ -36,6 +36,7 @@ RapportError
 │   ├── DeliveryRejected the target rejected this notification; it may accept others
 │   └── DeliveryUnconfirmed the notification may have arrived; no answer came
 ├── NotSignedIn          nobody is signed in [web.auth]
+├── PasswordChangeNeeded somebody else chose the password: change it first [web.auth]
 ├── ProviderUnavailable  the identity provider does not answer [web.identity_provider]
 ├── SignInRefused        single sign-on cannot be completed [web.identity_provider]
 ├── TooManyAttempts      too many wrong passwords [store.sign_in_throttle]

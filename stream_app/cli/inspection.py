@@ -1,15 +1,13 @@
 """Settings in force, the bundle and the state of the installation."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import SecretStr
 from rich.console import Console
 from rich.markup import escape
 
-from stream_app import logs, secret_files
+from stream_app import logs
 from stream_app.cli.options import with_bundle
 from stream_app.settings import Settings
 
@@ -19,13 +17,11 @@ commands = typer.Typer()
 @commands.command()
 def config() -> None:
     """Print the settings in force; secrets are masked."""
-    settings = Settings()
-    for name, info in Settings.model_fields.items():
-        line = f"RAPPORT_{name.upper()}={_shown(name, getattr(settings, name))}"
-        typer.echo(f"{line:60} # {info.description}" if info.description else line)
-    for name, variable in secret_files.variables(Settings).items():
-        line = f"{variable}={os.environ.get(variable, '')}"
-        typer.echo(f"{line:60} # File that holds RAPPORT_{name.upper()}")
+    from stream_app.shown_settings import shown_settings
+
+    for setting in shown_settings(Settings()):
+        line = f"{setting.variable}={setting.value}"
+        typer.echo(f"{line:60} # {setting.description}" if setting.description else line)
 
 
 @commands.command()
@@ -57,17 +53,3 @@ def doctor() -> None:
         console.print(f"{mark:24} {finding.name:9} {escape(finding.detail)}", highlight=False)
         healthy &= finding.healthy
     raise typer.Exit(0 if healthy else 1)
-
-
-def _shown(name: str, value: object) -> str:
-    match value:
-        case SecretStr() if name in ("database_url", "database_read_url"):
-            from stream_app.store.connection import masked_url
-
-            return masked_url(value.get_secret_value())
-        case SecretStr():
-            return "********"
-        case None:
-            return ""
-        case _:
-            return str(getattr(value, "value", value))

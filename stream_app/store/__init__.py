@@ -26,6 +26,8 @@ __all__ = [
     "log_positions",
     "outbox",
     "people",
+    "pins",
+    "presence",
     "pseudonym_key",
     "queries",
     "ratings",

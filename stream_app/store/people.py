@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from stream_app.errors import RapportError
 from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
-from stream_app.store.tables import access_tokens, people, saved_views
+from stream_app.store.tables import access_tokens, people, pins, presence, saved_views
 
 BROWSER = "browser"
 """The label of tokens created by signing in."""
@@ -94,7 +94,8 @@ class Person:
 
     ``all_teams``: a supervisor or study without a team reads all teams; otherwise none. ``sends``
     and ``rights`` belong to the token in use: the sessions it may send events for, and what it may
-    do (None: everything that the role may).
+    do (None: everything that the role may). ``initial_password``: somebody else knows the password,
+    so it must be changed first.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Person:
     all_teams: bool = False
     sends: IngestScope = ANY_SESSION
     rights: frozenset[Right] | None = None
+    initial_password: bool = False
 
     @property
     def reads_transcripts(self) -> bool:
@@ -143,6 +145,17 @@ class Person:
         return asked if scope.team is None else scope.team
 
 
+@dataclass(frozen=True, slots=True)
+class TokenRead:
+    """A token without its secret. ``rights`` None: everything that the role may."""
+
+    label: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    rights: frozenset[Right] | None
+
+
 class People:
     """The accounts in a store. ``idle_after``: an unused browser's sign-in then ends."""
 
@@ -151,7 +164,7 @@ class People:
         self._idle_after = idle_after
 
     def add(self, person: Person, password_hash: str | None) -> None:
-        """Create an account.
+        """Create an account; ``person.initial_password``: the password must be changed first.
 
         Raises:
             PersonError: the name is taken.
@@ -163,6 +176,7 @@ class People:
             "speaker": person.speaker,
             "all_teams": person.all_teams,
             "password_hash": password_hash,
+            "initial_password": person.initial_password,
             "created_at": datetime.now(UTC),
         }
         if self.find(person.name) is not None:
@@ -185,14 +199,32 @@ class People:
         found = self._row(name)
         return found["password_hash"] if found else None
 
-    def set_password(self, name: str, password_hash: str) -> None:
-        """Replace the password and end all browser sessions of the person."""
-        signed_in = (access_tokens.c.person == name) & (access_tokens.c.label == BROWSER)
+    def set_password(self, name: str, password_hash: str, *, initial: bool = False) -> None:
+        """Replace the password and end all browser sessions of the person.
+
+        ``initial``: somebody else chose it, so the person must change it before anything else.
+        """
+        values = {"password_hash": password_hash, "initial_password": initial}
         with self._store.transaction() as connection:
-            connection.execute(sa.delete(access_tokens).where(signed_in))
-            connection.execute(
-                sa.update(people).where(people.c.name == name).values(password_hash=password_hash)
-            )
+            connection.execute(sa.delete(access_tokens).where(_browsers_of(name)))
+            connection.execute(sa.update(people).where(people.c.name == name).values(values))
+
+    def end_sign_ins(self, name: str) -> int:
+        """Sign the person out of all browsers; return their number."""
+        with self._store.transaction() as connection:
+            ended = connection.execute(sa.delete(access_tokens).where(_browsers_of(name)))
+        return ended.rowcount
+
+    def toured(self, name: str) -> bool:
+        """Whether the person has closed the introduction to the console."""
+        found = self._row(name)
+        return found is None or found["toured_at"] is not None
+
+    def finish_tour(self, name: str) -> None:
+        """Store that the person has closed the introduction."""
+        change = sa.update(people).where(people.c.name == name)
+        with self._store.transaction() as connection:
+            connection.execute(change.values(toured_at=datetime.now(UTC)))
 
     def find_by_identity(self, identity: str) -> Person | None:
         """The account of a person at an identity provider, unless it is disabled."""
@@ -237,7 +269,7 @@ class People:
         return {person.speaker: person.name for person in self.all() if person.speaker}
 
     def disable(self, name: str) -> None:
-        """Disable an account, delete its tokens and saved views; keep audit entries and ratings.
+        """Disable an account, delete its tokens, views and pins; keep audit entries and ratings.
 
         Raises:
             PersonError: the account does not exist.
@@ -249,7 +281,8 @@ class People:
                 sa.update(people).where(people.c.name == name).values(disabled_at=datetime.now(UTC))
             )
             connection.execute(sa.delete(access_tokens).where(access_tokens.c.person == name))
-            connection.execute(sa.delete(saved_views).where(saved_views.c.person == name))
+            for table in (saved_views, pins, presence):
+                connection.execute(sa.delete(table).where(table.c.person == name))
 
     def create_token(
         self,
@@ -295,6 +328,27 @@ class People:
         with self._store.transaction() as connection:
             if not connection.execute(sa.delete(access_tokens).where(chosen)).rowcount:
                 raise PersonError(f"{name} has no token with the label {label}")
+
+    def tokens(self, name: str) -> list[TokenRead]:
+        """The person's valid tokens, browsers among them, newest first."""
+        table = access_tokens
+        expired = table.c.expires_at.is_not(None) & (table.c.expires_at < datetime.now(UTC))
+        query = (
+            sa.select(
+                table.c.label,
+                table.c.created_at,
+                table.c.expires_at,
+                table.c.last_used_at,
+                table.c.rights,
+            )
+            .where(table.c.person == name, ~expired)
+            .order_by(table.c.created_at.desc())
+        )
+        with self._store.reading() as connection:
+            return [
+                TokenRead(**{**row, "rights": _rights(row["rights"])})
+                for row in connection.execute(query).mappings()
+            ]
 
     def sign_in(self, name: str, until: datetime) -> str:
         """Create a token for a browser's cookie; delete the person's expired tokens.
@@ -355,6 +409,10 @@ class People:
             return connection.execute(query).mappings().first()
 
 
+def _browsers_of(name: str) -> sa.ColumnElement[bool]:
+    return (access_tokens.c.person == name) & (access_tokens.c.label == BROWSER)
+
+
 def _stored(rights: frozenset[Right] | None) -> str | None:
     return None if rights is None else " ".join(sorted(right.value for right in rights))
 
@@ -374,4 +432,5 @@ def _person(row: sa.RowMapping) -> Person:
         row["team"],
         row["speaker"],
         all_teams=row["all_teams"],
+        initial_password=row["initial_password"],
     )

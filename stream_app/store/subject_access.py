@@ -305,6 +305,11 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
             _account(tables.saved_views.c.person), _named(tables.saved_views.c.counsellor)
         ),
     ),
+    "pins": Included(
+        "Sessions that the person keeps at the top of the live wall",
+        by_person=_account(tables.pins.c.person),
+    ),
+    "presence": LeftOut("who has a session's page open at the moment; deleted after minutes"),
     "studies": Included(
         "Studies that the person may analyse", by_person=_account(tables.studies.c.person)
     ),

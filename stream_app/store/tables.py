@@ -383,6 +383,8 @@ people = Table(
     Column("disabled_at", UtcDateTime),
     Column("all_teams", Boolean, nullable=False, server_default=false()),
     Column("identity", String(500)),
+    Column("initial_password", Boolean, nullable=False, server_default=false()),
+    Column("toured_at", UtcDateTime),
 )
 
 access_tokens = Table(
@@ -408,6 +410,22 @@ saved_views = Table(
     Column("query", String(2000), nullable=False),
     Column("counsellor", String(64)),
     Column("at", UtcDateTime, nullable=False),
+)
+
+pins = Table(
+    "pins",
+    metadata,
+    Column("person", String(100), primary_key=True),
+    _id("session_id", primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+presence = Table(
+    "presence",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("person", String(100), primary_key=True),
+    Column("seen_at", UtcDateTime, nullable=False),
 )
 
 studies = Table(

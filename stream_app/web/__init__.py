@@ -5,6 +5,7 @@ Start at ``app.create``; ``api`` and ``console`` are its two halves.
 
 __all__ = [
     "access_log",
+    "account_changes",
     "agreement_words",
     "app",
     "auth",
@@ -13,6 +14,7 @@ __all__ = [
     "health",
     "identity_provider",
     "live_hub",
+    "log_ends",
     "metrics",
     "passwords",
     "publisher",

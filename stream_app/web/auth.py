@@ -26,12 +26,20 @@ from stream_app.web.services import Services, ServicesDep
 SIGN_IN: Final = "sign-in"
 """Cookie key of the sign-in token. Signing out revokes the token, and with it any copied cookie."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+PASSWORD_PAGE: Final = "/password"  # noqa: S105  # an address
 _needed_rights: Final[dict[Callable[..., object], frozenset[Right]]] = {}
 _DUMMY_HASH = hash_password(secrets.token_hex(16))
 """Verified for unknown names, so that the response time does not reveal which names exist."""
 
 
 Route = TypeVar("Route", bound=Callable[..., object])
+
+
+class PasswordChangeNeeded(RapportError):
+    """An administrator knows the password: pages redirect to the form that changes it."""
+
+    def __init__(self) -> None:
+        super().__init__("change the initial password in the console first")
 
 
 class NotSignedIn(RapportError):
@@ -90,27 +98,40 @@ def current_person(request: Request, services: ServicesDep) -> Person:
         NotSignedIn: there is no token, or the token or account is no longer valid.
         HTTPException: 403 if another site caused the browser to send the request, or the token
             lacks a right.
+        PasswordChangeNeeded: somebody else knows the person's password.
     """
-    person: Person | None = None
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        person = services.people.find_by_token(token.strip(), used=_by_hand(request))
-    else:
-        settings = services.settings
-        stated = stated_account(request, settings.web_user_header, settings.proxies)
-        cookie_token = request.session.get(SIGN_IN)
-        if stated is not None:
-            person = services.people.find(stated)
-        elif cookie_token:
-            person = services.people.find_by_token(cookie_token, used=_by_hand(request))
-    request.state.person = person  # for the record of refused attempts
+    person = signed_in(request, services)
+    request.state.person = person  # for error pages and the record of refused attempts
     if person is None:
         raise NotSignedIn
-    if scheme.lower() != "bearer" and request.method not in SAFE_METHODS:
+    by_cookie = not _bearer_token(request)
+    if by_cookie and request.method not in SAFE_METHODS:
         _check_same_site(request)
     if person.rights is not None:
         _check_rights(request, person.rights)
+    if by_cookie and person.initial_password and request.scope["path"] != PASSWORD_PAGE:
+        raise PasswordChangeNeeded
     return person
+
+
+def signed_in(request: Request, services: Services) -> Person | None:
+    """Who sent the request, by its token or cookie; None without a valid one."""
+    if token := _bearer_token(request):
+        return services.people.find_by_token(token, used=_by_hand(request))
+    settings = services.settings
+    stated = stated_account(request, settings.web_user_header, settings.proxies)
+    if stated is not None:
+        return services.people.find(stated)
+    cookie_token = request.session.get(SIGN_IN) if "session" in request.scope else None
+    if not cookie_token:
+        return None
+    return services.people.find_by_token(cookie_token, used=_by_hand(request))
+
+
+def _bearer_token(request: Request) -> str | None:
+    """The token in the header; None without the header, a blank if it has no token."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return (token.strip() or " ") if scheme.lower() == "bearer" else None
 
 
 def needs(*rights: Right) -> Callable[[Route], Route]:

@@ -20,7 +20,7 @@ from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import OutsideTeam, PersonError
 from stream_app.store.queries.pages import BadCursor
 from stream_app.store.studies import StudyRefused
-from stream_app.web.auth import NotSignedIn
+from stream_app.web.auth import NotSignedIn, PasswordChangeNeeded
 from stream_app.web.exports.rollups import AllTeamsOnly, ViewsMissing
 from stream_app.web.live_hub import TooManyClients
 from stream_app.web.services import Services
@@ -66,6 +66,7 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     ViewsMissing: (409, "views-missing"),
     PersonError: (409, "conflict"),
     OutsideTeam: (403, "forbidden"),
+    PasswordChangeNeeded: (403, "password-change-needed"),
     TooManyClients: (503, "too-many-streams"),
     NotEnabled: (409, "not-enabled"),
     AttributesError: (409, "attributes-unusable"),

@@ -14,6 +14,7 @@ from stream_app.web.access_log import AccessLog
 from stream_app.web.health import WebHealth
 from stream_app.web.identity_provider import IdentityProvider
 from stream_app.web.live_hub import Hub
+from stream_app.web.log_ends import LogEnds
 from stream_app.web.metrics import WebMetrics
 from stream_app.web.publisher import Publisher
 from stream_app.web.sign_in_queue import SignInQueue
@@ -38,6 +39,7 @@ class Services:
     health: WebHealth
     attempts: SignInThrottle
     accesses: AccessLog
+    log_ends: LogEnds
     identity_provider: IdentityProvider | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 

@@ -175,7 +175,7 @@ class TopicReader:
             else:
                 self._hub.broadcast_message(message, session_routing)
 
-    async def _readmit(self, messages: list[Output | AlertActionMessage]) -> None:
+    async def _readmit(self, messages: list[Output | AlertAction]) -> None:
         """Broadcast hidden sessions again if they can be read: consent was renewed.
 
         Late events of sessions that are erased or still hidden stay out.

@@ -165,6 +165,7 @@ class Web:
         speaker = self.store.privacy.pseudonym(person.speaker) if person.speaker else None
         if people.find(person.name) is None:
             people.add(replace(person, speaker=speaker), None)
+            people.finish_tour(person.name)
         return people.create_token(person.name, secrets.token_hex(4))
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from stream_app.store.queries.turn_levels import TurnLevels
-from stream_app.web.console.trend_chart import chart, in_words
+from stream_app.web.console.trend_chart import AXIS, HEIGHT, chart, in_words
 from stream_app.web.trends import Trend, Week, interval, trends
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -95,12 +95,23 @@ def test_a_week_with_two_models_has_two_means_and_no_line() -> None:
     assert all(len(line) == 1 for line in trend.lines)
 
 
+def test_the_axis_has_dates_and_units() -> None:
+    turns = [turn for week in range(12) for turn in full(week)]
+    drawn = str(chart(first(turns)))
+    dates = re.findall(r">(\d\d \w{3})</text>", drawn)
+    assert dates == ["02 Mar", "30 Mar", "20 Apr", "18 May"]
+    assert AXIS in drawn
+    assert re.findall(r">(\d\d \w{3})</text>", str(chart(first(full(0))))) == ["02 Mar"]
+    over_new_year = str(chart(first(full(0) + full(52))))
+    assert ">02 Mar 2026</text>" in over_new_year
+
+
 def test_a_chart_has_a_text_alternative_and_stays_within_its_frame() -> None:
     turns = full(0)
     trend = first(turns)
     drawn = str(chart(trend))
     assert 'role="img"' in drawn
     assert f"{fmean([2 / 3, 1, 4 / 3]):.2f}" in drawn
-    assert all(0 <= float(y) <= 150 for y in re.findall(r'\s(?:y\d?|cy)="([\d.]+)"', drawn))
+    assert all(0 <= float(y) <= HEIGHT for y in re.findall(r'\s(?:y\d?|cy)="([\d.]+)"', drawn))
     empty = Trend("explorations", [Week(date(2026, 3, 2), "m1", 1, None, None, None)])
     assert "no week has enough sessions" in str(chart(empty))

@@ -17,6 +17,7 @@ __all__ = [
     "precision",
     "routing",
     "scope",
+    "service_facts",
     "sessions",
     "transcripts",
     "turn_levels",

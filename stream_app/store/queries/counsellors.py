@@ -28,14 +28,27 @@ class Counsellor:
 
 
 def find(
-    store: Store, scope: Scope, cursor: str | None = None, limit: int = 50
+    store: Store,
+    scope: Scope,
+    cursor: str | None = None,
+    limit: int = 50,
+    *,
+    team: str | None = None,
+    prefix: str | None = None,
 ) -> Page[Counsellor]:
     """A page of counsellors, by pseudonym.
+
+    ``team``: only those with sessions of this team; ``prefix``: of the pseudonym.
 
     Raises:
         BadCursor: the cursor belongs to another list.
     """
     query = _counsellors(scope).limit(limit + 1)
+    if team is not None:
+        of_team = Scope(team=team).conditions(session_speakers.c.session_id, with_archived=True)
+        query = query.where(*of_team)
+    if prefix is not None:
+        query = query.where(session_speakers.c.speaker.startswith(prefix, autoescape=True))
     if cursor is not None:
         [last] = decode_cursor(ORDER, cursor, [str])
         query = query.where(session_speakers.c.speaker > last)

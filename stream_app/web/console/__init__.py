@@ -4,20 +4,25 @@ from fastapi import APIRouter
 
 from stream_app.web.console import (
     account,
+    admin,
     analytics,
     calibration,
     counsellor,
+    counsellor_list,
     development,
     disputes,
     exports,
     feedback,
+    help_pages,
     inbox,
+    looking,
     own_password,
     past_sessions,
     readers,
     session,
     single_sign_on,
     teams,
+    tour,
     wall,
 )
 from stream_app.web.console.error_pages import add_error_pages
@@ -31,9 +36,11 @@ PARTS = (
     wall,
     past_sessions,
     session,
+    looking,
     readers,
     inbox,
     feedback,
+    counsellor_list,
     counsellor,
     development,
     calibration,
@@ -41,6 +48,9 @@ PARTS = (
     analytics,
     teams,
     exports,
+    admin,
+    help_pages,
+    tour,
 )
 for part in PARTS:
     router.include_router(part.router)

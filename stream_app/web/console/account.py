@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from stream_app.store.people import Person, PersonRole
 from stream_app.web.auth import (
     SIGN_IN,
     address_of_client,
@@ -18,6 +19,7 @@ from stream_app.web.security import is_https
 from stream_app.web.services import Services, ServicesDep
 
 YEAR = 365 * 24 * 3600
+ADMIN_HOME = "/admin"
 SAME_SITE = [Depends(require_same_site)]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -39,15 +41,17 @@ async def sign_in(
     """Sign in and redirect to the page that was requested."""
     address = address_of_client(request)
 
-    def check_password() -> str | None:
+    def check_password() -> tuple[Person, str] | None:
         person = authenticate(services, name, password, address)
-        return new_sign_in(services, person.name) if person is not None else None
+        return (person, new_sign_in(services, person.name)) if person is not None else None
 
-    token = await services.sign_in_queue.run(check_password)
-    if token is None:
+    found = await services.sign_in_queue.run(check_password)
+    if found is None:
         return _form(request, services, to, refused=True)
+    person, token = found
     remember_sign_in(request, token)
-    return RedirectResponse(local_path(to), status_code=303)
+    home = ADMIN_HOME if person.role is PersonRole.ADMIN and to == "/" else local_path(to)
+    return RedirectResponse(home, status_code=303)
 
 
 @router.post("/sign-out", dependencies=SAME_SITE)

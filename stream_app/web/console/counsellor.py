@@ -4,22 +4,26 @@ The page is about one person only: it compares and ranks no one and has no expor
 """
 
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.queries import bundle_info, counsellors, sessions, turn_levels
+from stream_app.store.queries import bundle_info, sessions, turn_levels
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import Order, SessionFilter
 from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Counsellor, Supervisor
+from stream_app.web.console.counsellor_names import find_counsellors
 from stream_app.web.console.rendering import render
+from stream_app.web.console.tour import tour_step
 from stream_app.web.console.trend_chart import chart
 from stream_app.web.feedback import loading
+from stream_app.web.path_segments import path_segment
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.trends import MIN_SESSIONS, WEEKS, trends
 
@@ -44,21 +48,38 @@ def counsellor(
     cursor: str | None = None,
 ) -> Response:
     """Show one counsellor to a supervisor of the sessions; the read is audited."""
-    scope = require_counsellor(services, person, pseudonym)
+    if (found := elsewhere(request, services, person, pseudonym)) is not None:
+        return found
+    scope = read_counsellor(services, person, pseudonym)
     return _page(request, services, person, scope, pseudonym, cursor)
 
 
-def require_counsellor(services: Services, person: Person, pseudonym: str) -> Scope:
-    """The counsellor's sessions that a supervisor may read; records the read.
+def elsewhere(
+    request: Request, services: Services, person: Person, given: str, page: str = ""
+) -> Response | None:
+    """None for a pseudonym; a short form or a name is redirected to the pseudonym's ``page``.
+
+    A short form of several counsellors leads to the list of them.
 
     Raises:
-        HTTPException: 404 if there are none.
+        HTTPException: 404 if it means nobody with sessions that the person may read.
     """
-    scope = Scope(team=person.scope.team, speaker=pseudonym)
-    if counsellors.one(services.store, scope, pseudonym) is None:
+    found = find_counsellors(services, person, given)
+    if found == [given]:
+        return None
+    if not found:
         raise HTTPException(404)
+    query = f"?{request.url.query}" if request.url.query else ""
+    address = f"/counsellors/{path_segment(found[0])}{page}{query}"
+    if len(found) > 1:
+        address = f"/counsellors?{urlencode({'search': given})}"
+    return RedirectResponse(address, status_code=303)
+
+
+def read_counsellor(services: Services, person: Person, pseudonym: str) -> Scope:
+    """The counsellor's sessions that a supervisor may read; records the read."""
     audit.record(services.store, person.name, AuditAction.READ_COUNSELLOR, counsellor=pseudonym)
-    return scope
+    return Scope(team=person.scope.team, speaker=pseudonym)
 
 
 def _page(
@@ -81,6 +102,7 @@ def _page(
         "counsellor.html",
         person,
         speaker=speaker,
+        tour=tour_step(request, services, person) if request.url.path == "/me" else None,
         name=services.people.names_of_speakers().get(speaker),
         own=person.role is PersonRole.COUNSELLOR,
         sessions=page.items,

@@ -23,7 +23,7 @@ from stream_app.store.queries.scope import Scope
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Counsellor, Supervisor
 from stream_app.web.console.analytics import USUAL, Day, as_day
-from stream_app.web.console.counsellor import require_counsellor
+from stream_app.web.console.counsellor import elsewhere, read_counsellor
 from stream_app.web.console.figures import figures
 from stream_app.web.console.rendering import render
 from stream_app.web.services import Services, ServicesDep
@@ -70,7 +70,10 @@ def counsellor(
     asked: AskedDep,
 ) -> Response:
     """Show one counsellor's development to a supervisor of the sessions; the read is audited."""
-    scope = require_counsellor(services, person, pseudonym)
+    found = elsewhere(request, services, person, pseudonym, "/development")
+    if found is not None:
+        return found
+    scope = read_counsellor(services, person, pseudonym)
     return _page(request, services, person, scope, pseudonym, asked)
 
 

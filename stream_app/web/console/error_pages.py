@@ -1,7 +1,7 @@
 """Error pages: not signed in, not allowed, not found, internal errors."""
 
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request
@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 
 from stream_app.errors import StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
-from stream_app.store.people import OutsideTeam
+from stream_app.store.people import OutsideTeam, Person, PersonRole
 from stream_app.store.queries.pages import BadCursor
-from stream_app.web.auth import NotSignedIn
+from stream_app.web.auth import PASSWORD_PAGE, NotSignedIn, PasswordChangeNeeded, signed_in
 from stream_app.web.console.rendering import address_of, render
 from stream_app.web.problems import record_refusal
 from stream_app.web.security import HEADERS
@@ -31,7 +31,7 @@ TITLES: Final = {
     503: "The database is unavailable",
 }
 ADVICE: Final = {
-    403: "If you need access, ask your Rapport administrator.",
+    403: "If you need access, ask an administrator of Rapport.",
     404: "It may have been deleted, or belong to a team that you may not see.",
     405: "Go back and try again from the page.",
     413: "Go back and try again with less text.",
@@ -41,14 +41,52 @@ ADVICE: Final = {
     503: "Sessions are still scored and nothing is lost. Try again in a minute.",
 }
 
+OWN_ADVICE: Final = {
+    PersonRole.ADMIN: "Administrators manage accounts and settings; they do not answer alerts or "
+    "read transcripts.",
+}
+"""Instead of the general advice for 403, which would tell administrators to ask themselves."""
+ROLE_CAN: Final = {
+    PersonRole.COUNSELLOR: "As a counsellor, you can open your own sessions and the feedback on "
+    "them.",
+    PersonRole.SUPERVISOR: "As a supervisor, you can open the sessions, alerts and counsellors of "
+    "your team.",
+    PersonRole.ANALYST: "As an analyst, you can open analytics, calibration reports and exports "
+    "without names or text.",
+    PersonRole.ADMIN: "As an administrator, you can open the pages of the administration, and the "
+    "scores of all sessions without text.",
+    PersonRole.INGEST: "This account is for a program that sends events to the API. It cannot open "
+    "pages.",
+    PersonRole.STUDY: "This account is for exports of an approved study through the API. It cannot "
+    "open pages.",
+}
+_LIVE: Final = ("/", "Live sessions")
+_PAST: Final = ("/sessions", "Past sessions")
+HOMES: Final[dict[PersonRole, tuple[tuple[str, str], ...]]] = {
+    PersonRole.COUNSELLOR: (("/me", "My sessions"), _LIVE, _PAST),
+    PersonRole.SUPERVISOR: (_LIVE, ("/alerts", "Alerts"), _PAST),
+    PersonRole.ANALYST: (("/analytics", "Analytics"), _LIVE, _PAST),
+    PersonRole.ADMIN: (("/admin", "Administration"), _LIVE, _PAST),
+    PersonRole.INGEST: (),
+    PersonRole.STUDY: (),
+}
+"""Where an error page leads, by role."""
+
 
 def error_page(
     request: Request, status: int, detail: str = "", title: str = "", advice: str = ""
 ) -> Response:
     """Render the page for a status; ``detail`` is shown if it says more than the status."""
+    person = _reader(request, status)
+    role = person.role if person is not None else None
+    if role in OWN_ADVICE and status == HTTPStatus.FORBIDDEN:
+        advice = advice or OWN_ADVICE[role]
     return render(
         request,
         "error.html",
+        person,
+        role_can=ROLE_CAN[role] if role is not None else "",
+        homes=HOMES[role] if role is not None else [_LIVE],
         status=status,
         code=status,
         title=title or TITLES.get(status, "That did not work"),
@@ -57,9 +95,24 @@ def error_page(
     )
 
 
+def _reader(request: Request, status: int) -> Person | None:
+    """Who is signed in, for the navigation; nobody where looking that up could fail again."""
+    if hasattr(request.state, "person"):
+        return cast("Person | None", request.state.person)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return None
+    try:
+        return signed_in(request, request.app.state.services)
+    except StoreUnavailable:
+        return None
+
+
 def add_error_pages(app: FastAPI) -> None:
     """Make the console answer errors with pages; the API is a separate application."""
     app.add_exception_handler(NotSignedIn, _to_sign_in)
+    app.add_exception_handler(
+        PasswordChangeNeeded, lambda *_: RedirectResponse(PASSWORD_PAGE, status_code=303)
+    )
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, lambda request, _: error_page(request, 422))
     app.add_exception_handler(ValidationError, lambda request, _: error_page(request, 422))

@@ -12,7 +12,6 @@ _MEASURES: Final = {
     "open_question_share": "Open questions",
 }
 BADGES: Final = {name: badge_of(name) for name in MECHANISMS}
-SHORT_PSEUDONYM: Final = 8
 
 
 def plain(name: str) -> str:
@@ -22,11 +21,6 @@ def plain(name: str) -> str:
     ('Reflections to questions', 'talk')
     """
     return _MEASURES.get(name) or title_of(name)
-
-
-def pseudonym(speaker: str) -> str:
-    """Shorten a pseudonym; it stays unique within a team in practice."""
-    return speaker[:SHORT_PSEUDONYM]
 
 
 def number(value: float | None) -> str:

@@ -1,5 +1,6 @@
 """The alert inbox: alerts, their reasons, and people's actions. Works without JavaScript."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
@@ -13,11 +14,13 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.store.queries.routing import read_routing
 from stream_app.web.api import alerts as alerts_api
 from stream_app.web.api import mutes as mutes_api
 from stream_app.web.api.fields import EpisodeId, Identifier
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.account import local_path
+from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.formatting import duration
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import page_of
@@ -78,6 +81,7 @@ def inbox(
         tabs=[_with_count(services, person, tab) for tab in TABS],
         state=state,
         found=page.items,
+        counsellors=_counsellors(services, page.items),
         next_cursor=page.next_cursor,
         **_page_context(services, person, position),
     )
@@ -92,7 +96,12 @@ def alert_page(
     alert = _alert(services, person, episode_id)
     services.accesses.record(person.name, AuditAction.READ_ALERTS, "alert", alert.session_id)
     return render(
-        request, "alert_page.html", person, alert=alert, **_page_context(services, person, position)
+        request,
+        "alert_page.html",
+        person,
+        alert=alert,
+        counsellors=_counsellors(services, [alert]),
+        **_page_context(services, person, position),
     )
 
 
@@ -188,7 +197,14 @@ def _page_context(services: Services, person: Person, position: str) -> dict[str
         "position": position,
         "broker_live": services.hub.live,
         "page_of": page_of,
+        "names": names_for(services, person),
     }
+
+
+def _counsellors(services: Services, found: Sequence[AlertRead]) -> dict[str, list[str]]:
+    """Pseudonyms of the counsellors by session."""
+    about = read_routing(services.store, [alert.session_id for alert in found])
+    return {session_id: routing.counsellors for session_id, routing in about.items()}
 
 
 def _with_count(services: Services, person: Person, tab: Tab) -> Tab:

@@ -18,6 +18,7 @@ from stream_app.store.saved_views import MAX_NAME, MAX_QUERY, SavedView, TooMany
 from stream_app.web.api.fields import NO_NUL
 from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member
+from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import render
 from stream_app.web.console.wall import FilterValue
 from stream_app.web.services import Services, ServicesDep
@@ -146,7 +147,7 @@ def _page(
         sessions=[redact_for(person, card) for card in found.items],
         next_cursor=found.next_cursor,
         first_page=cursor is None,
-        names=services.people.names_of_speakers() if supervises else {},
+        names=names_for(services, person),
         teams=filter_choices.teams(store, scope) if scope.team is None else [],
         domains=[each.value for each in Domain],
         counsellors=filter_choices.counsellors(store, scope, MOST_COUNSELLORS)

@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core import variable_words
-from stream_app.core.heads import LEVELS
+from stream_app.core.heads import LEVELS, badge_of
 from stream_app.store.people import Person
-from stream_app.web.console import formatting
+from stream_app.web.console import formatting, pseudonym_words
 from stream_app.web.path_segments import path_segment
 
 FOLDER: Final = Path(__file__).parent
@@ -96,7 +96,7 @@ templates.env.filters.update(
     day=day,
     since=since,
     plain=formatting.plain,
-    pseudonym=formatting.pseudonym,
+    pseudonym=pseudonym_words.short_form,
     path_segment=path_segment,
     number=formatting.number,
     validity=formatting.validity,
@@ -105,6 +105,11 @@ templates.env.filters.update(
     measure_value=formatting.measure_value,
     sentence=formatting.sentence,
 )
-templates.env.globals.update(mechanisms=MECHANISMS, badges=formatting.BADGES, level_words=LEVELS)
+templates.env.globals.update(
+    help_topics={name: badge_of(name).lower() for name in MECHANISMS},
+    mechanisms=MECHANISMS,
+    badges=formatting.BADGES,
+    level_words=LEVELS,
+)
 templates.env.trim_blocks = True
 templates.env.lstrip_blocks = True

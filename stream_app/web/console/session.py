@@ -20,8 +20,9 @@ from stream_app.store.queries.sessions import SessionCard
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence, reviews
+from stream_app.web.console import evidence, looking, reviews
 from stream_app.web.console.charts import AlertLane, risk_curve
+from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import Feedback
@@ -121,6 +122,7 @@ def session(
         limit=PAGE_TURNS + info.before + info.after,
     )
     seqs = [turn.seq for turn in turns]
+    supervises = person.role is PersonRole.SUPERVISOR
     shown = [
         evidence.turn_view(turn, top.card.bundle, seqs, info)
         for turn in turns
@@ -131,6 +133,8 @@ def session(
         "session.html",
         person,
         top=top,
+        others=looking.report(services, person, session_id) if supervises else None,
+        names=names_for(services, person),
         consent=consent,
         turns=shown,
         reviews=reviews.load_reviews(services.store, person, session_id),
@@ -155,7 +159,7 @@ def now(
 ) -> Response:
     """Render the part above the transcript again, for live updates."""
     top = _session(services, person, session_id, page)
-    return render(request, "session_now.html", person, top=top)
+    return render(request, "session_now.html", person, top=top, names=names_for(services, person))
 
 
 @router.get(f"/sessions/{SESSION_ID}/turns/{{seq}}")

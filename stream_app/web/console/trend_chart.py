@@ -1,9 +1,10 @@
-"""A counsellor's trend as SVG: weekly means with intervals.
+"""A counsellor's trend as SVG: weekly means with intervals, over an axis of dates.
 
 The line breaks at missing weeks and where the model changes. As in ``charts``, x positions are
 percentages and y positions pixels. A table next to the chart has the same numbers.
 """
 
+from collections.abc import Sequence
 from datetime import date
 from itertools import pairwise
 from typing import Final
@@ -13,11 +14,13 @@ from markupsafe import Markup
 from stream_app.web.console.formatting import number, plain
 from stream_app.web.trends import Trend, Week
 
-HEIGHT: Final = 150
+HEIGHT: Final = 176
 TOP: Final = 12
 PLOT: Final = 112
 LEVELS: Final = (0, 1, 2)
 LEFT, RIGHT = 5.0, 97.0
+AXIS: Final = "week beginning; mean level, 0 (none) to 2 (strong)"
+MOST_DATES: Final = 4
 
 
 def chart(trend: Trend) -> Markup:
@@ -31,7 +34,7 @@ def chart(trend: Trend) -> Markup:
         share = (week.begins - first).days / days if days else 0.5
         return f"{LEFT + (RIGHT - LEFT) * share:.2f}%"
 
-    parts = [_scale()]
+    parts = [_scale(), _dates(sorted({week.begins: x(week) for week in trend.weeks}.items()))]
     for line in trend.lines:
         parts += [_join(x(one), one, x(other), other) for one, other in pairwise(line)]
     parts += [_mean(x(week), week) for week in shown]
@@ -77,6 +80,33 @@ def _scale() -> Markup:
         for level in LEVELS
     ]
     return Markup("").join(rows)
+
+
+def _dates(weeks: Sequence[tuple[date, str]]) -> Markup:
+    """Ticks and dates of up to ``MOST_DATES`` weeks, among them the first and the last."""
+    last = len(weeks) - 1
+    chosen = sorted({round(last * place / (MOST_DATES - 1)) for place in range(MOST_DATES)})
+    if last < 0:
+        return Markup("")
+    year = len({begins.year for begins, _ in weeks}) > 1
+    parts = [
+        Markup(
+            '<g class="date"><line x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
+            '<text x="{x}" y="{y}" text-anchor="{anchor}" aria-hidden="true">{label}</text></g>'
+        ).format(
+            x=weeks[place][1],
+            top=TOP + PLOT,
+            bottom=TOP + PLOT + 5,
+            y=TOP + PLOT + 19,
+            anchor="start" if place == 0 < last else "end" if place == last > 0 else "middle",
+            label=f"{weeks[place][0]:%d %b %Y}" if year else f"{weeks[place][0]:%d %b}",
+        )
+        for place in chosen
+    ]
+    words = Markup('<text class="axis" x="{}%" y="{}" aria-hidden="true">{}</text>').format(
+        LEFT, HEIGHT - 6, AXIS
+    )
+    return Markup("").join([*parts, words])
 
 
 def _mean(x: str, week: Week) -> Markup:

@@ -1,14 +1,16 @@
 """The wall of live sessions: one card per session, highest risk first."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi import APIRouter, Form, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
 from stream_app.contracts.events import MAX_ID_CHARS, Domain
 from stream_app.contracts.scores import SessionStatus
+from stream_app.store import pins
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.queries import alerts, bundle_info, filter_choices, sessions
@@ -17,8 +19,12 @@ from stream_app.store.queries.sessions import SessionCard
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member
+from stream_app.web.console.account import local_path
 from stream_app.web.console.charts import sparkline
-from stream_app.web.console.rendering import live_address, render
+from stream_app.web.console.counsellor_names import names_for
+from stream_app.web.console.pseudonym_words import short_form
+from stream_app.web.console.rendering import address_of, live_address, render
+from stream_app.web.console.tour import tour_step
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
@@ -36,6 +42,7 @@ class WallCard:
     session: SessionCard
     enter: float | None
     alert: AlertRead | None
+    pinned: bool = False
 
     @property
     def at_risk(self) -> bool:
@@ -55,10 +62,18 @@ class WallCard:
         return sparkline(self.session.risk_by_turn, self.enter)
 
     @property
-    def sort_key(self) -> tuple[bool, float, str]:
-        """Sorts cards with unanswered alerts first, then by descending risk."""
+    def sort_key(self) -> tuple[bool, bool, float, str]:
+        """Sorts pinned cards first, then unanswered alerts, then by descending risk."""
         risk = self.session.low_empathy_risk
-        return not self.is_unanswered, -(-1.0 if risk is None else risk), self.session.session_id
+        descending = -(-1.0 if risk is None else risk)
+        return not self.pinned, not self.is_unanswered, descending, self.session.session_id
+
+    def matches(self, wanted: str, names: Mapping[str, str]) -> bool:
+        """Whether id, team, domain or a counsellor's name contains ``wanted``, as in the script."""
+        session = self.session
+        who = [names.get(one) or short_form(one) for one in session.counsellors]
+        said = " ".join([session.session_id, session.team or "", session.domain or "", *who])
+        return wanted.casefold() in said.casefold()
 
 
 @router.get("/")
@@ -68,6 +83,9 @@ def wall(
     person: Member,
     team: FilterValue = "",
     domain: FilterValue = "",
+    search: FilterValue = "",
+    group: FilterValue = "",
+    density: FilterValue = "",
 ) -> Response:
     """Show live sessions, most urgent first; its updates are parts of the same audited read."""
     services.accesses.record(person.name, AuditAction.READ_SCORES, "wall")
@@ -75,6 +93,7 @@ def wall(
     chosen = sessions.SessionFilter(SessionStatus.OPEN, team or None, domain or None)
     page = sessions.find(services.store, person.scope, chosen, limit=MAX_CARDS)
     cards = _cards(services, person, page.items)
+    names, wanted = names_for(services, person), search.strip()
     return render(
         request,
         "wall.html",
@@ -83,6 +102,14 @@ def wall(
         position=position,
         broker_live=services.hub.live,
         cards=cards,
+        tour=tour_step(request, services, person),
+        names=names,
+        search=wanted,
+        matching={c.session.session_id for c in cards if c.matches(wanted, names)},
+        grouped=group == "team",
+        groups=_by_team(cards),
+        compact=density == "compact",
+        wall_address=address_of(request),
         more=page.next_cursor is not None,
         team=team,
         domain=domain,
@@ -103,7 +130,32 @@ def card(
         raise HTTPException(404)
     if found.status is not SessionStatus.OPEN:
         return Response(status_code=204)
-    return render(request, "card.html", person, card=_cards(services, person, [found])[0])
+    [shown] = _cards(services, person, [found])
+    return render(request, "card.html", person, card=shown, names=names_for(services, person))
+
+
+@router.post(f"/sessions/{SESSION_ID}/pin")
+def pin(
+    session_id: Identifier,
+    services: ServicesDep,
+    person: Member,
+    pinned: Annotated[Literal["yes", "no"], Form()],
+    to: Annotated[str, Form()] = "/",
+) -> Response:
+    """Keep a session at the top of this person's wall, or no longer."""
+    if sessions.one(services.store, person.scope, session_id) is None:
+        raise HTTPException(404)
+    change = pins.pin if pinned == "yes" else pins.unpin
+    change(services.store, person.name, session_id)
+    return RedirectResponse(local_path(to), status_code=303)
+
+
+def _by_team(cards: Sequence[WallCard]) -> list[tuple[str, list[WallCard]]]:
+    """Cards by team, in the order of the teams' names; those without a team last."""
+    found: dict[str, list[WallCard]] = {}
+    for card in cards:
+        found.setdefault(card.session.team or "", []).append(card)
+    return sorted(found.items(), key=lambda group: (not group[0], group[0].casefold()))
 
 
 def _cards(services: Services, person: Person, found: list[SessionCard]) -> list[WallCard]:
@@ -116,11 +168,13 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
         if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):
             urgent[alert.session_id] = alert
     unknown = bundle_info.BundleInfo()
+    pinned = pins.find(services.store, person.name)
     cards = [
         WallCard(
             redact_for(person, session),
             info.get(session.bundle, unknown).enter,
             urgent.get(session.session_id),
+            session.session_id in pinned,
         )
         for session in found
     ]

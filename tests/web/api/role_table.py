@@ -47,6 +47,9 @@ SCORES, TEXT, ACT = ("read-scores",), ("read-text",), ("act",)
 STUDY: Final = "S-1"
 LINES: Final = {"format": "jsonl", "study": STUDY}
 CONFLICT: Final = frozenset({409})
+ADMINS: Final = "---y--"
+UNCONFIRMED: Final = frozenset({422})
+CONFIRM: Final = {"password": ""}
 NO_BROKER: Final = frozenset({503})
 
 API: Final[dict[tuple[str, str], Row]] = {
@@ -125,6 +128,9 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/saved-views"): Row(MEMBERS, body={"name": "mine"}),
     ("post", "/saved-views/delete"): Row(MEMBERS, body={"name": "mine"}),
     ("get", "/sessions/{session_id}"): Row(READERS),
+    ("post", "/sessions/{session_id}/pin"): Row(MEMBERS, body={"pinned": "yes"}),
+    ("post", "/sessions/{session_id}/presence"): Row(SUPERVISORS, body={}),
+    ("post", "/sessions/{session_id}/presence/leave"): Row(SUPERVISORS, body={}),
     ("get", "/sessions/{session_id}/now"): Row(READERS),
     ("get", "/sessions/{session_id}/turns/{seq}"): Row(READERS),
     ("post", "/sessions/{session_id}/readers"): Row(SUPERVISORS, body={"name": "cleo"}),
@@ -139,6 +145,7 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/alerts/mutes/{mute_id}/end"): Row(SUPERVISORS, body={}),
     ("get", "/me"): Row(COUNSELLORS, lists=True),
     ("get", "/me/development"): Row(COUNSELLORS),
+    ("get", "/counsellors"): Row(SUPERVISORS),
     ("get", "/counsellors/{pseudonym}"): Row(SUPERVISORS),
     ("get", "/counsellors/{pseudonym}/development"): Row(SUPERVISORS),
     ("get", "/calibration"): Row(MEMBERS),
@@ -153,6 +160,26 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("get", "/analytics"): Row(REPORTS, team=True),
     ("get", "/analytics/table"): Row(REPORTS, team=True),
     ("get", "/teams"): Row(REPORTS, team=True),
+    ("get", "/admin"): Row(ADMINS),
+    ("get", "/admin/accounts"): Row(ADMINS),
+    ("post", "/admin/accounts"): Row(
+        ADMINS, body={"name": "new", "role": "admin", "password": ""}, also=UNCONFIRMED
+    ),
+    ("get", "/admin/accounts/{name}"): Row(ADMINS),
+    ("post", "/admin/accounts/{name}/token"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/revoke"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/sign-out"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/password"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/teams"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("post", "/admin/accounts/{name}/disable"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
+    ("get", "/admin/teams"): Row(ADMINS),
+    ("get", "/admin/settings"): Row(ADMINS),
+    ("get", "/admin/rules"): Row(ADMINS),
+    ("get", "/admin/retention"): Row(ADMINS),
+    ("get", "/admin/audit"): Row(ADMINS),
+    ("get", "/help"): Row(MEMBERS),
+    ("get", "/help/{topic}"): Row(MEMBERS),
+    ("post", "/tour/close"): Row(MEMBERS, body={}),
     ("get", "/exports"): Row(EXPORTERS),
     ("get", "/exports/file"): Row(EXPORTERS, query={"table": "sessions"}),
 }

@@ -132,7 +132,7 @@ class Asker:
     @property
     def about_a_session(self) -> bool:
         """Whether path or body name data that belongs to a session or team."""
-        named = set(re.findall(r"{(\w+)}", self.path)) - {"bundle", "question"}
+        named = set(re.findall(r"{(\w+)}", self.path)) - {"bundle", "question", "topic"}
         return bool(named) or "{session}" in str(self.row.body)
 
     async def ask(self, name: str, session: str, token: str | None = None) -> httpx.Response:
@@ -188,6 +188,7 @@ class Asker:
                     "place": "1",
                     "bundle": BUNDLE,
                     "question": "none",
+                    "topic": "er",
                 }
                 return parts[part]
 

@@ -49,7 +49,7 @@ class ScoredWeb(Web):
         self.store.prepare(scorer().bundle_id, scorer().bundle.digest, manifest, redact=True)
         self.signed_in: dict[str | None, Any] = {}
         self.pipeline: Pipeline = bootstrap.pipeline(self.settings, scorer())
-        for person in ("sue", "nora", "cleo", "ana"):
+        for person in ("sue", "nora", "cleo", "ana", "ada"):
             People(self.store).set_password(person, _hash())
 
     def commit(self, *events: bytes) -> BatchResult:

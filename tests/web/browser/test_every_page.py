@@ -175,7 +175,9 @@ def test_missing_pages_show_not_found(web: ScoredWeb, open_tab: OpenTab) -> None
     for path in ("/nothing", "/sessions/nothing", "/alerts/nothing", "/alerts?state=nothing"):
         page = tab.open(path)
         expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
-        expect(page.get_by_role("link", name="Live sessions")).to_be_visible()
+        for part in ("header", "main"):
+            link = page.locator(part).get_by_role("link", name="Live sessions")
+            expect(link).to_be_visible()
     tab.console_errors.clear()
 
 

@@ -111,6 +111,12 @@ def test_screenshots_of_pages(web: ScoredWeb, open_tab: OpenTab, look: str) -> N
     tab.wait_until_live()
     page.locator(".alert summary", has_text="Acknowledge").first.click()
     keep(page, f"inbox-{look}")
+    admin = open_tab(web, "ada", "/help", viewport=SIZE, color_scheme=look, timezone_id="UTC")
+    admin.open("/admin")
+    keep(admin.page, f"admin-{look}")
+    tab.open("/?group=team&density=compact")
+    tab.wait_until_live()
+    keep(page, f"teams-{look}")
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

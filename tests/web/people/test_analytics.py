@@ -10,6 +10,7 @@ import pytest
 
 from stream_app.analytics import rollups
 from stream_app.store.people import People, Person, PersonRole
+from stream_app.web.console.pseudonym_words import short_form
 from tests.store import batches
 from tests.web.people.longitudinal import LINKED, Platform, platform
 
@@ -44,6 +45,7 @@ def test_curves_have_bands_n_models_and_agreement(platform: Platform) -> None:
     assert "<script>" not in page
     assert "counsellor-0" not in page
     assert platform.pseudonym("counsellor-0001")[:8] not in page
+    assert short_form(platform.pseudonym("counsellor-0001")) not in page
 
 
 def test_the_table_has_what_the_figures_show(platform: Platform) -> None:
@@ -116,7 +118,7 @@ def test_supervisors_of_a_team_see_only_their_team(platform: Platform) -> None:
         assert platform.as_("nia").get(f"/analytics?{query}").status_code == 403
         assert platform.as_("nia").get(f"/analytics/table?{query}").status_code == 403
     teams = platform.as_("nia").get("/teams?month=2026-03-01").text
-    assert ">north</th>" in teams
+    assert ">north</a></th>" in teams
     assert "south" not in teams
     assert ">all</th><td>" not in teams.replace("\n", "")
 

@@ -12,6 +12,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import audit, calibration_samples, disputes, tables
 from stream_app.store.people import People
 from stream_app.store.repository import Store
+from stream_app.web.console.pseudonym_words import short_form
 from tests.fakes import FakeScorer
 from tests.store import batches
 from tests.store.batches import BUNDLE
@@ -92,6 +93,7 @@ def test_a_counsellors_page_shows_no_one_else(as_: As, filled: Store) -> None:
     assert "north-2" in page
     assert "south" not in page
     assert filled.privacy.pseudonym("olu@example.org")[:8] not in page
+    assert short_form(filled.privacy.pseudonym("olu@example.org")) not in page
 
 
 def test_a_supervisor_sees_only_the_own_teams_sessions_and_is_audited(

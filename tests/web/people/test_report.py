@@ -11,6 +11,7 @@ from stream_app.analytics import shown_curves
 from stream_app.analytics.shown import ALL
 from stream_app.cli import app
 from stream_app.web import report
+from stream_app.web.console.pseudonym_words import short_form
 from stream_app.web.report import Wanted
 from tests.web.people.longitudinal import Platform, platform
 
@@ -70,6 +71,7 @@ def test_it_is_about_one_team_and_names_nobody(platform: Platform, page: str) ->
     assert "Cohorts, month by month" in page
     for number in range(14):
         assert platform.pseudonym(f"counsellor-{number:04}")[:8] not in page
+        assert short_form(platform.pseudonym(f"counsellor-{number:04}")) not in page
     assert "simulated; nobody said these things" in page
 
 

@@ -5,6 +5,7 @@ from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.web import blind_rating, calibration_report
+from stream_app.web.console.pseudonym_words import short_form
 from tests.store import batches, judging
 from tests.web.people.conftest import As
 
@@ -21,6 +22,7 @@ def test_the_wall_shows_an_analyst_no_pseudonym(filled: Store, as_: As) -> None:
         shown = as_("ana").get(path).text
         assert "live" in shown
         assert noor[:8] not in shown
+        assert short_form(noor) not in shown
 
 
 def test_an_analyst_does_not_see_who_drew_a_sample(filled: Store, as_: As) -> None:

@@ -3,11 +3,10 @@
 import { redraw } from "./sparkline.js";
 import { sinceElement } from "./times.js";
 
-/** Characters of a pseudonym that are shown, as in formatting.py. */
-const SHORT_PSEUDONYM = 8;
-
-/** Sort cards with unanswered alerts first, then by descending risk. */
+/** Sort pinned cards first, then unanswered alerts, then by descending risk. */
 export function compare(one, other) {
+  const pinned = other.classList.contains("pinned") - one.classList.contains("pinned");
+  if (pinned) return pinned;
   const unanswered = other.classList.contains("unanswered") - one.classList.contains("unanswered");
   return unanswered || riskOf(other) - riskOf(one) || (one.dataset.session < other.dataset.session ? -1 : 1);
 }
@@ -33,7 +32,6 @@ export function update(card, score, news) {
   write(risk.querySelector(".value"), score.low_empathy_risk === null ? "–" : score.low_empathy_risk.toFixed(2));
   if (atRisk !== card.classList.contains("at-risk")) showStanding(card, risk, atRisk, score.last_activity_at);
   write(card.querySelector(".turns"), String(score.turns));
-  showCounsellors(card.querySelector(".who"), score.counsellors);
   const last = card.querySelector(".last time");
   if (last) last.dateTime = score.last_activity_at;
   else if (score.last_activity_at) card.querySelector(".last").replaceChildren(sinceElement(score.last_activity_at), " ago");
@@ -54,17 +52,10 @@ function showStanding(card, risk, atRisk, moment) {
   else words.replaceChildren();
 }
 
-/** A card rendered before the counsellor's first turn has no counsellor yet. */
-function showCounsellors(who, names) {
-  const shown = [...who.children].map((one) => one.title);
-  if (!names.length || shown.join() === names.join()) return;
-  const written = names.map((name) => {
-    const one = document.createElement("abbr");
-    one.title = name;
-    one.textContent = name.slice(0, SHORT_PSEUDONYM);
-    return one;
-  });
-  who.replaceChildren(...written.flatMap((one, place) => (place ? [" ", one] : [one])));
+/** Whether counsellors have joined since the card was rendered; analysts get no counsellors. */
+export function lacksCounsellors(card, score) {
+  const shown = [...card.querySelectorAll("[data-speaker]")].map((one) => one.dataset.speaker);
+  return score.counsellors.length > 0 && shown.join() !== score.counsellors.join();
 }
 
 function write(element, text) {

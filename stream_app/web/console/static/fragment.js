@@ -3,8 +3,8 @@
 import { localise } from "./times.js";
 
 /** Load a document; null if the response is an error or a redirect. */
-export async function load(address) {
-  const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
+export async function load(address, options = {}) {
+  const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store", ...options });
   if (!answer.ok || answer.redirected) return null;
   const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
   localise(parsed);
@@ -12,8 +12,8 @@ export async function load(address) {
 }
 
 /** Load one element of a document; null if it does not exist. */
-export async function loadElement(address, selector) {
-  const parsed = await load(address);
+export async function loadElement(address, selector, options = {}) {
+  const parsed = await load(address, options);
   const found = parsed?.querySelector(selector);
   return found ? document.adoptNode(found) : null;
 }

@@ -4,8 +4,11 @@
 
 import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
-import { compare, update } from "./card.js";
+import { compare, lacksCounsellors, update } from "./card.js";
 import { loadElement } from "./fragment.js";
+import { applySearch, watchSearch } from "./wall_search.js";
+import { alarm, offerAlarm } from "./wall_alarm.js";
+import { cardsIn, listOf, lists, tallyGroups } from "./wall_groups.js";
 import { follow } from "./stream.js";
 
 const list = document.getElementById("cards");
@@ -13,10 +16,11 @@ const count = document.getElementById("count");
 const quiet = document.getElementById("quiet");
 const resort = document.getElementById("resort");
 const title = document.title;
-const cards = new Map([...list.children].map((card) => [card.dataset.session, card]));
+const cards = new Map(cardsIn(list).map((card) => [card.dataset.session, card]));
 const updates = new Map();
 const toLoad = new Set();
 const sentences = new Map();
+const alarming = new Map();
 const DRAW_EVERY = 500;
 const REORDER_EVERY = 1_000;
 /** A pointer that has not moved for longer does not prevent reordering. */
@@ -60,6 +64,7 @@ function draw() {
     const card = cards.get(session);
     if (!card) continue;
     update(card, fresh.score, fresh.points);
+    if (lacksCounsellors(card, fresh.score)) requestCard(session);
     outOfOrder = true;
   }
   drawnAt = performance.now();
@@ -71,6 +76,7 @@ function tally() {
   const unanswered = list.querySelectorAll(".unanswered").length;
   count.textContent = String(cards.size);
   quiet.hidden = cards.size > 0;
+  tallyGroups(list);
   document.title = unanswered ? `(${unanswered}) ${title}` : title;
 }
 
@@ -81,7 +87,7 @@ function isInUse() {
 
 function reorder() {
   if (document.hidden) return;
-  const order = outOfOrder ? [...cards.values()].sort(compare) : [];
+  const order = outOfOrder ? ordered() : [];
   if (!outOfOrder || isInOrder(order)) {
     outOfOrder = false;
     resort.hidden = true;
@@ -92,22 +98,24 @@ function reorder() {
   }
 }
 
+/** Each list with its cards in the order that they should have. */
+function ordered() {
+  return lists(list).map((one) => [one, [...one.children].sort(compare)]);
+}
+
 function isInOrder(order) {
-  let next = list.firstElementChild;
-  for (const card of order) {
-    if (card !== next) return false;
-    next = next.nextElementSibling;
-  }
-  return true;
+  return order.every(([one, wanted]) => wanted.every((card, place) => card === one.children[place]));
 }
 
 function arrange(order) {
   outOfOrder = false;
   resort.hidden = true;
-  let next = list.firstElementChild;
-  for (const card of order) {
-    if (card === next) next = next.nextElementSibling;
-    else list.insertBefore(card, next);
+  for (const [one, wanted] of order) {
+    let next = one.firstElementChild;
+    for (const card of wanted) {
+      if (card === next) next = next.nextElementSibling;
+      else one.insertBefore(card, next);
+    }
   }
 }
 
@@ -151,8 +159,13 @@ async function loadNext() {
 function put(session, card) {
   const old = cards.get(session);
   const hadFocus = old?.contains(document.activeElement);
-  if (old) old.replaceWith(card);
-  else list.append(card);
+  const own = listOf(list, card);
+  if (old?.parentElement === own) old.replaceWith(card);
+  else {
+    old?.remove();
+    own.append(card);
+  }
+  applySearch([card]);
   if (hadFocus) card.querySelector("a")?.focus();
   cards.set(session, card);
   outOfOrder = true;
@@ -162,13 +175,17 @@ function put(session, card) {
 function announceAlert(session) {
   const sentence = sentences.get(session);
   sentences.delete(session);
-  if (sentence && !cards.get(session)?.querySelector(".alert-badge.muted")) announce(sentence);
+  const critical = alarming.get(session);
+  alarming.delete(session);
+  if (cards.get(session)?.querySelector(".alert-badge.muted")) return;
+  if (sentence) announce(sentence);
+  if (critical) alarm(critical);
 }
 
 const reload = oneAtATime(async () => {
   loadingAll = true;
   const fresh = await loadElement(location.href, "#cards").catch(() => null);
-  if (fresh) await replaceAll([...fresh.children]);
+  if (fresh) await replaceAll(cardsIn(fresh));
   loadingAll = false;
   schedule();
   loadNext();
@@ -185,9 +202,19 @@ async function replaceAll(fresh) {
 }
 
 resort.addEventListener("click", () => {
-  arrange([...cards.values()].sort(compare));
+  arrange(ordered());
   list.querySelector("a")?.focus();
 });
+list.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form.pin");
+  if (!form) return;
+  event.preventDefault();
+  const session = form.closest(".card").dataset.session;
+  await fetch(form.action, { method: "POST", body: new FormData(form, event.submitter) }).catch(() => null);
+  requestCard(session);
+});
+watchSearch(() => cards.values());
+offerAlarm();
 list.addEventListener("pointermove", () => (pointed = performance.now()), { passive: true });
 setInterval(reorder, REORDER_EVERY);
 tally();
@@ -201,6 +228,7 @@ follow({
   alert(alert) {
     const sentence = sentenceOf(alert);
     if (sentence) sentences.set(alert.session_id, sentence);
+    if (alert.state === "firing" && alert.severity === "critical") alarming.set(alert.session_id, alert);
     requestCard(alert.session_id);
   },
   "alert-action"(action) {

@@ -1,0 +1,257 @@
+"""Accounts and tokens: created and ended by administrators, who confirm with their password.
+
+An administrator learns a new account's initial password and may therefore not be its only reader:
+the person must choose another one at the first sign-in. Tokens that read text or act are left to
+`rapport people`, so that no administrator reads transcripts.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi.responses import HTMLResponse, Response
+
+from stream_app.contracts.events import MAX_ID_CHARS
+from stream_app.store.people import RIGHTS, Person, PersonError, PersonRole, Right
+from stream_app.web.account_changes import MAX_NAME, WITH_PASSWORD, AccountChanges
+from stream_app.web.api.fields import NO_NUL, Identifier
+from stream_app.web.auth import Admin, address_of_client, authenticate
+from stream_app.web.console.rendering import render
+from stream_app.web.passwords import MAX_CHARS
+from stream_app.web.services import Services, ServicesDep
+
+router = APIRouter(
+    prefix="/admin/accounts", default_response_class=HTMLResponse, include_in_schema=False
+)
+TOKEN_RIGHTS: Final = (Right.READ_SCORES, Right.SEND_EVENTS, Right.READ_AUDIT)
+"""Rights of tokens that can be made here."""
+DAYS: Final = (30, 90, 365)
+Field = Annotated[str, Form(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, Form(min_length=1, max_length=MAX_NAME, pattern=NO_NUL)]
+Password = Annotated[str, Form(max_length=MAX_CHARS)]
+T = TypeVar("T")
+
+
+@router.get("")
+def accounts(request: Request, services: ServicesDep, person: Admin) -> Response:
+    """List all accounts."""
+    return _list(request, services, person)
+
+
+@router.post("")
+async def create(
+    request: Request,
+    services: ServicesDep,
+    person: Admin,
+    password: Password,
+    name: Name,
+    role: Annotated[PersonRole, Form()],
+    team: Field = "",
+    speaker: Field = "",
+    sign_in: Annotated[str, Form(pattern="^(password|other)$")] = "password",
+) -> Response:
+    """Create an account; its initial password is shown once."""
+
+    def change() -> str | None:
+        changes = AccountChanges(services.store, person.name)
+        of_teams = role in (PersonRole.SUPERVISOR, PersonRole.STUDY)
+        options: dict[str, Any] = {"all_teams": of_teams and not team.strip()}
+        place = (team.strip() or None, speaker.strip() or None)
+        if sign_in == "password" and role in WITH_PASSWORD:
+            return changes.add_with_initial_password(name.strip(), role, *place, **options)
+        changes.add(name.strip(), role, *place, **options)
+        return None
+
+    try:
+        initial = await _confirmed(request, services, person, password, change)
+    except PersonError as problem:
+        return _list(request, services, person, problem=str(problem))
+    return _one(request, services, person, name.strip(), created=True, initial=initial)
+
+
+@router.get("/{name:segment}")
+def account(request: Request, services: ServicesDep, person: Admin, name: Identifier) -> Response:
+    """Show one account with its tokens."""
+    return _one(request, services, person, name)
+
+
+@router.post("/{name:segment}/token")
+async def new_token(
+    request: Request,
+    services: ServicesDep,
+    person: Admin,
+    name: Identifier,
+    password: Password,
+    label: Name,
+    right: Annotated[Right, Form()],
+    days: Annotated[int, Form(ge=1, le=max(DAYS))],
+) -> Response:
+    """Create a token, which is shown once."""
+
+    def change() -> str:
+        if right not in TOKEN_RIGHTS:
+            raise PersonError("tokens that read text or act are made with `rapport people token`")
+        changes = AccountChanges(services.store, person.name)
+        return changes.new_token(name, label.strip(), days, rights=[right])
+
+    return await _changed(
+        request, services, person, name, password, lambda: {"token": change(), "label": label}
+    )
+
+
+@router.post("/{name:segment}/revoke")
+async def revoke(
+    request: Request,
+    services: ServicesDep,
+    person: Admin,
+    name: Identifier,
+    password: Password,
+    label: Name,
+) -> Response:
+    """Revoke the tokens with a label."""
+
+    def change() -> dict[str, str]:
+        AccountChanges(services.store, person.name).revoke(name, label)
+        return {"done": f"The tokens with the label {label} are revoked."}
+
+    return await _changed(request, services, person, name, password, change)
+
+
+@router.post("/{name:segment}/sign-out")
+async def end_sign_ins(
+    request: Request, services: ServicesDep, person: Admin, name: Identifier, password: Password
+) -> Response:
+    """Sign the person out of all browsers."""
+
+    def change() -> dict[str, str]:
+        ended = AccountChanges(services.store, person.name).end_sign_ins(name)
+        return {"done": f"{ended} sign-ins ended."}
+
+    return await _changed(request, services, person, name, password, change)
+
+
+@router.post("/{name:segment}/password")
+async def new_password(
+    request: Request, services: ServicesDep, person: Admin, name: Identifier, password: Password
+) -> Response:
+    """Replace a forgotten password by an initial one, which is shown once."""
+
+    def change() -> dict[str, str]:
+        if name == person.name:
+            raise PersonError("change your own password on its page: click on your name")
+        return {"initial": AccountChanges(services.store, person.name).new_initial_password(name)}
+
+    return await _changed(request, services, person, name, password, change)
+
+
+@router.post("/{name:segment}/teams")
+async def change_teams(
+    request: Request,
+    services: ServicesDep,
+    person: Admin,
+    name: Identifier,
+    password: Password,
+    team: Field = "",
+) -> Response:
+    """Change the team of a supervisor; empty: all teams."""
+
+    def change() -> dict[str, str]:
+        wanted = team.strip() or None
+        changes = AccountChanges(services.store, person.name)
+        changes.change_teams(name, wanted, all_teams=wanted is None)
+        return {"done": f"{name} now reads {f'team {wanted}' if wanted else 'all teams'}."}
+
+    return await _changed(request, services, person, name, password, change)
+
+
+@router.post("/{name:segment}/disable")
+async def disable(
+    request: Request, services: ServicesDep, person: Admin, name: Identifier, password: Password
+) -> Response:
+    """Disable an account; names are not reused."""
+
+    def change() -> None:
+        if name == person.name:
+            raise PersonError("you cannot disable your own account")
+        AccountChanges(services.store, person.name).disable(name)
+
+    try:
+        await _confirmed(request, services, person, password, change)
+    except PersonError as problem:
+        return _one(request, services, person, name, problem=str(problem))
+    return _list(request, services, person, done=f"{name} is disabled.")
+
+
+async def _changed(
+    request: Request,
+    services: Services,
+    person: Person,
+    name: str,
+    password: str,
+    change: Callable[[], dict[str, str]],
+) -> Response:
+    try:
+        shown = await _confirmed(request, services, person, password, change)
+    except PersonError as problem:
+        return _one(request, services, person, name, problem=str(problem))
+    return _one(request, services, person, name, **shown)
+
+
+async def _confirmed(
+    request: Request, services: Services, person: Person, password: str, change: Callable[[], T]
+) -> T:
+    """Make a change after the administrator's password was checked.
+
+    Raises:
+        PersonError: the password is wrong, or the account has none; or what ``change`` raises.
+    """
+    address = address_of_client(request)
+
+    def confirm_and_change() -> T:
+        if services.people.password_hash(person.name) is None:
+            raise PersonError(
+                "your account has no password in Rapport to confirm changes with; use "
+                "`rapport people` on the server"
+            )
+        if authenticate(services, person.name, password, address) is None:
+            raise PersonError("your password is wrong")
+        return change()
+
+    return await services.sign_in_queue.run(confirm_and_change)
+
+
+def _list(
+    request: Request, services: Services, person: Person, problem: str = "", done: str = ""
+) -> Response:
+    return render(
+        request,
+        "admin_accounts.html",
+        person,
+        status=422 if problem else 200,
+        accounts=services.people.all(),
+        roles=[role.value for role in PersonRole],
+        problem=problem,
+        done=done,
+    )
+
+
+def _one(
+    request: Request, services: Services, person: Person, name: str, **shown: str | bool | None
+) -> Response:
+    found = services.people.find(name)
+    if found is None:
+        raise HTTPException(404)
+    return render(
+        request,
+        "admin_account.html",
+        person,
+        status=422 if shown.get("problem") else 200,
+        account=found,
+        identity=services.people.identity(name),
+        has_password=services.people.password_hash(name) is not None,
+        takes_password=found.role in WITH_PASSWORD,
+        tokens=services.people.tokens(name),
+        rights=[right.value for right in TOKEN_RIGHTS if right in RIGHTS[found.role]],
+        days=DAYS,
+        **shown,
+    )

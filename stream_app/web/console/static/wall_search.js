@@ -1,0 +1,39 @@
+// Hides the cards that do not contain what is typed into the search field; the server does the same
+// for a loaded page.
+
+const field = document.getElementById("search");
+const nothing = document.getElementById("no-match");
+let wanted = field?.value.trim().toLocaleLowerCase() ?? "";
+let all = () => [];
+
+function matches(card) {
+  const who = [...card.querySelectorAll(".who [data-speaker]")].map((one) => one.textContent);
+  const place = card.querySelector(".place").textContent;
+  return [card.dataset.session, place, ...who].join(" ").toLocaleLowerCase().includes(wanted);
+}
+
+/** Show or hide these cards. */
+export function applySearch(cards) {
+  for (const card of cards) {
+    const hidden = wanted !== "" && !matches(card);
+    if (card.hidden !== hidden) card.hidden = hidden;
+  }
+  const some = [...all()];
+  nothing.hidden = !wanted || !some.length || some.some((card) => !card.hidden);
+}
+
+/** Search while typing, without loading the page. */
+export function watchSearch(cards) {
+  all = cards;
+  field.addEventListener("input", () => {
+    wanted = field.value.trim().toLocaleLowerCase();
+    applySearch(all());
+    const address = new URL(location.href);
+    if (wanted) address.searchParams.set("search", field.value.trim());
+    else address.searchParams.delete("search");
+    history.replaceState(null, "", address);
+  });
+  for (const choice of field.form.querySelectorAll("select")) {
+    choice.addEventListener("change", () => field.form.requestSubmit());
+  }
+}
