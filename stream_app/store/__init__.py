@@ -22,6 +22,7 @@ __all__ = [
     "granted_access",
     "holds",
     "interventions",
+    "judgements",
     "log_positions",
     "outbox",
     "people",
