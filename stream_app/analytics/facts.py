@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from stream_app.analytics.columns import Column, Kind, View, plain
-from stream_app.analytics.dialects import Dialect
+from stream_app.analytics.dialects import Dialect, literal
 from stream_app.analytics.heads import Field
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.store.judgements import JUDGED
 
 _TEXT, _INTEGER, _NUMBER = Kind.TEXT, Kind.INTEGER, Kind.NUMBER
 _BOOLEAN, _DATE, _TIME = Kind.BOOLEAN, Kind.DATE, Kind.TIME
@@ -242,7 +243,7 @@ def fact_alert(dialect: Dialect) -> View:
             f"AND {condition})"
         )
 
-    judged = "c.reason IN ('justified', 'justified-handled', 'false-alarm')"
+    judged = f"c.reason IN ({', '.join(map(literal, JUDGED))})"
     last = (
         f"(SELECT c.reason FROM alert_actions AS c WHERE c.episode_id = e.episode_id AND {judged} "
         "ORDER BY c.at DESC, c.action_id DESC LIMIT 1)"

@@ -22,6 +22,7 @@ from stream_app.analytics.groups import begin, blank, curves, estimated, size_of
 from stream_app.analytics.over_time import by_week, decomposed
 from stream_app.analytics.result import ALL, Analysis, Context, Curve, Estimate, Texts
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.store.judgements import JUDGED, JUSTIFIED
 
 Series = Callable[[pd.DataFrame, str, datetime], Fit]
 QUESTION: Final = "service-levels"
@@ -34,8 +35,6 @@ OF_SESSIONS: Final = {
 OF_ALERTS: Final = {"acknowledge_minutes": "minutes", "acknowledged": "share of alerts"}
 PRECISION: Final = "precision"
 MEASURES: Final = (*OF_SESSIONS, *OF_ALERTS, PRECISION)
-JUSTIFIED: Final = ("justified", "justified-handled")
-JUDGED: Final = (*JUSTIFIED, "false-alarm")
 JUMP: Final = "change at the date"
 SLOPE: Final = "change of the slope from then on"
 TYPICAL: Final = "mean"

@@ -25,7 +25,12 @@ from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.alerts import ALERTS, alert_rows
 from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
 from stream_app.web.exports.formats import Format, encode
-from stream_app.web.exports.judgements import RATINGS, dispute_columns, dispute_rows, rating_rows
+from stream_app.web.exports.judgements import (
+    dispute_columns,
+    dispute_rows,
+    rating_columns,
+    rating_rows,
+)
 from stream_app.web.exports.rollups import RollUp, rollup_columns, rollup_rows
 
 OPERATOR: Final = Person(audit.COMMAND_LINE, PersonRole.ANALYST)
@@ -105,7 +110,8 @@ def _pieces(store: Store, person: Person, wanted: Wanted, restricted: Outputs) -
             columns = turn_columns(heads, with_text=with_text, restricted=restricted)
             pages = paging.turn_rows(store, person, chosen, with_text=with_text, study=study)
         case "ratings":
-            columns, pages = RATINGS, rating_rows(store, person, chosen)
+            columns = rating_columns(with_words=False)
+            pages = rating_rows(store, person, chosen)
         case "disputes":
             columns = dispute_columns(with_words=False)
             pages = dispute_rows(store, person, chosen)

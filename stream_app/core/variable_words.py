@@ -1,5 +1,6 @@
 """Names and formatted values of rule variables, for people."""
 
+import re
 from typing import Final
 
 from stream_app.core.variables import CATALOGUE, Kind
@@ -16,11 +17,11 @@ _NAMES: Final = {
     "empathy.drop": "drop of empathy",
     "empathy.mean": "empathy, whole session",
     "waiting": "the client waits",
-    "waiting_seconds": "the client has waited, s",
-    "answer_seconds": "the client had waited, s",
+    "waiting_seconds": "the client has waited",
+    "answer_seconds": "the client had waited",
     "waiting_distress": "distress of the waiting client",
     "client.satisfaction": "satisfaction of the client",
-    "seconds": "length of the session, s",
+    "seconds": "length of the session",
     "turn.total": "levels of the turn, total",
     "talk_share": "counsellor's share of the words",
 }
@@ -58,6 +59,36 @@ def in_words(name: str) -> str:
         case [head, part] if part in _PARTS:
             words = f"{head}, {_PARTS[part]}"
     return words.replace(".", " ")
+
+
+def is_flag(name: str) -> bool:
+    """Whether the variable is true or false."""
+    variable = CATALOGUE.get(name)
+    return variable is not None and variable.kind is Kind.FLAG
+
+
+def is_elapsed(name: str) -> bool:
+    """Whether the variable is a time that keeps passing after it was read.
+
+    >>> is_elapsed("waiting_seconds"), is_elapsed("risk")
+    (True, False)
+    """
+    variable = CATALOGUE.get(name)
+    return variable is not None and variable.unit == "s"
+
+
+def scale(name: str) -> str:
+    """The scale of a variable that is neither a share nor a probability; otherwise empty.
+
+    >>> scale("empathy.drop"), scale("waiting_seconds"), scale("index_percentile")
+    ('−6 to 6', 's', '0–100')
+    >>> scale("risk"), scale("waiting"), scale("turns")
+    ('', '', '')
+    """
+    variable = CATALOGUE.get(name)
+    if variable is None or variable.unit in ("", "0-1", "turns"):
+        return ""
+    return re.sub(r"(?<=\d)-(?=\d)", "–", variable.unit).replace("-", "−")
 
 
 def told(name: str, value: float) -> str:

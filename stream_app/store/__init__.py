@@ -23,6 +23,7 @@ __all__ = [
     "granted_access",
     "holds",
     "interventions",
+    "judgements",
     "log_positions",
     "outbox",
     "people",

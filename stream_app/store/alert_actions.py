@@ -3,16 +3,17 @@
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
 
 from stream_app.errors import RapportError
+from stream_app.store.judgements import Reason
 from stream_app.store.queries import alerts as queries
 from stream_app.store.queries.alerts import Action, ActionKind, AlertRead
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
+from stream_app.store.scored_turns import StateConflict
 from stream_app.store.session_keys import place, seal_optional, unseal_or_none
 from stream_app.store.tables import alert_actions, mutes
 
@@ -23,19 +24,6 @@ class NoSuchAlert(RapportError):
 
 class NoSuchMute(RapportError):
     """No mute with this id is in force, or the person may not end it."""
-
-
-class Reason(Enum):
-    """Why an alert was acknowledged.
-
-    For a rule's precision, ``justified`` and ``justified-handled`` count as correct and
-    ``false-alarm`` as wrong; ``not-now`` is not counted.
-    """
-
-    JUSTIFIED = "justified"
-    JUSTIFIED_HANDLED = "justified-handled"
-    FALSE_ALARM = "false-alarm"
-    NOT_NOW = "not-now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +52,19 @@ def record_action(
 ) -> tuple[Action, AlertRead]:
     """Store a person's action on an alert; return it and the updated alert.
 
-    The note is redacted like turn text.
+    The note is redacted like turn text. ``justified-handled`` is stored as ``justified``.
 
     Raises:
         NoSuchAlert: the alert does not exist, or not in ``scope``.
+        StateConflict: it was to be judged, but has never fired.
     """
     found = queries.one(store, scope, episode_id)
     if found is None:
         raise NoSuchAlert("there is no such alert")
+    if kind is ActionKind.JUDGE and not found.has_fired:
+        raise StateConflict("the alert has never fired, so it cannot be judged")
+    if reason is Reason.JUSTIFIED_HANDLED:
+        reason = Reason.JUSTIFIED
     action = Action(
         action_id=str(uuid.uuid4()),
         kind=kind,

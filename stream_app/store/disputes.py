@@ -188,6 +188,15 @@ def find(
     return _find(store, scope, *conditions, limit=limit)
 
 
+def count_waiting(store: Store, scope: Scope) -> int:
+    """Number of disputes in ``scope`` without an answer."""
+    query = sa.select(sa.func.count()).where(
+        disputes.c.decision.is_(None), *scope.conditions(disputes.c.session_id)
+    )
+    with store.reading() as connection:
+        return connection.scalar(query.select_from(disputes)) or 0
+
+
 def of_sessions(
     store: Store, scope: Scope, session_ids: Sequence[str], person: str | None = None
 ) -> list[Dispute]:

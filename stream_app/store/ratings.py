@@ -3,27 +3,33 @@
 A rating never changes a score. A person has one rating per turn and head; a new one replaces it.
 Blind ratings, given in a calibration sample, are stored separately from those given with the
 model's score visible, and are not shown on the session's page.
+
+A person's comment belongs to their ratings of a turn, or of the whole session. It is about people,
+so it is redacted and encrypted like the text of turns.
 """
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
+from stream_app.sealing.envelope import seal_text
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import InvalidJudgement, NotFound, find_scored_turn
-from stream_app.store.tables import people, ratings, session_scores, turns
+from stream_app.store.session_keys import place, unseal_or_none
+from stream_app.store.tables import people, rating_comments, ratings, session_scores, turns
 
 SESSION_RATING: Final = "rating"
 """The head of a rating of a whole session, 1-5."""
 MIN_RATING, MAX_RATING = 1, 5
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:rating")
+_COMMENT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:rating-comment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A stored judgement; ``sample_id``: the calibration sample in which it was given, blind."""
+    """A stored judgement; ``sample_id``: the calibration sample in which it was given, blind.
+
+    ``comment``: the rater's on the turn or session, the same in each of their ratings of it.
+    """
 
     rating_id: str
     session_id: str
@@ -51,6 +60,10 @@ class Rating:
     sample_id: str | None
     person: str
     at: datetime
+    comment: str | None = None
+
+
+_COLUMNS: Final = [column.name for column in ratings.c]
 
 
 def rate(
@@ -59,8 +72,17 @@ def rate(
     person: str,
     given: Sequence[Judgement],
     sample_id: str | None = None,
+    comment: str | None = None,
 ) -> list[Rating]:
     """Store all judgements or none; each replaces this person's earlier one.
+
+    Args:
+        store: the store.
+        scope: sessions that the person may see.
+        person: the rater's account.
+        given: judgements; with a comment, all of the same turn or session.
+        sample_id: the calibration sample in which they are given, blind and without a comment.
+        comment: replaces the person's comment; an empty one removes it, None keeps it.
 
     Raises:
         NotFound: a turn or session does not exist, or not in ``scope``.
@@ -83,9 +105,12 @@ def rate(
     with store.transaction() as connection:
         for one in given:
             _check(connection, scope, one)
-        rows = [{name: getattr(one, name) for name in Rating.__slots__} for one in new]
+        rows = [{name: getattr(one, name) for name in _COLUMNS} for one in new]
         store.upsert(connection, ratings, rows, keep=False)
-    return new
+        if comment is not None:
+            _write_comment(store, connection, new[0], store.privacy.redacted(comment))
+        comments = _read_comments(store, connection, [one.session_id for one in given])
+    return [_with_comment(one, comments) for one in new]
 
 
 def of_session(store: Store, person: Person, session_id: str) -> list[Rating]:
@@ -114,7 +139,9 @@ def of_sessions(
     if person.role is PersonRole.COUNSELLOR:
         query = query.where(_visible_to(person))
     with store.reading() as connection:
-        return [_rating(row) for row in connection.execute(query).mappings()]
+        found = [_rating(row) for row in connection.execute(query).mappings()]
+        comments = _read_comments(store, connection, session_ids)
+    return [_with_comment(one, comments) for one in found]
 
 
 def _visible_to(counsellor: Person) -> sa.ColumnElement[bool]:
@@ -132,17 +159,75 @@ def _visible_to(counsellor: Person) -> sa.ColumnElement[bool]:
 def withdraw(store: Store, person: str, rating_id: str) -> None:
     """Delete a person's rating that was not given in a calibration sample.
 
+    Their comment goes with their last rating of the turn or session.
+
     Raises:
         NotFound: the person has no such rating.
     """
-    own = sa.delete(ratings).where(
-        ratings.c.rating_id == rating_id,
-        ratings.c.person == person,
-        ratings.c.sample_id.is_(None),
-    )
+    own = ratings.c.person == person, ratings.c.sample_id.is_(None)
     with store.transaction() as connection:
-        if connection.execute(own).rowcount == 0:
+        query = sa.select(ratings).where(ratings.c.rating_id == rating_id, *own)
+        found = connection.execute(query).mappings().first()
+        if found is None:
             raise NotFound("you have no such rating")
+        connection.execute(sa.delete(ratings).where(ratings.c.rating_id == rating_id))
+        others = sa.select(ratings.c.rating_id).where(
+            ratings.c.session_id == found["session_id"],
+            ratings.c.seq.is_not_distinct_from(found["seq"]),
+            *own,
+        )
+        if connection.execute(others.limit(1)).first() is None:
+            _delete_comment(connection, _rating(found))
+
+
+def _write_comment(store: Store, connection: sa.Connection, about: Rating, comment: str) -> None:
+    if not comment:
+        return _delete_comment(connection, about)
+    key = store.keys.get_or_create(connection, about.session_id, about.at)
+    if key is None:
+        raise NotFound("the session was erased in the meantime")
+    comment_id = _comment_id(about)
+    where = place(rating_comments.c.comment, about.session_id, comment_id)
+    row = {
+        "comment_id": comment_id,
+        "session_id": about.session_id,
+        "seq": about.seq,
+        "comment": seal_text(key, comment, where),
+        "person": about.person,
+        "at": about.at,
+    }
+    store.upsert(connection, rating_comments, [row], keep=False)
+    return None
+
+
+def _delete_comment(connection: sa.Connection, about: Rating) -> None:
+    table = rating_comments
+    connection.execute(sa.delete(table).where(table.c.comment_id == _comment_id(about)))
+
+
+def _read_comments(
+    store: Store, connection: sa.Connection, session_ids: Sequence[str]
+) -> dict[str, str | None]:
+    """The comments on these sessions and their turns, by id."""
+    table = rating_comments
+    query = sa.select(table).where(table.c.session_id.in_(session_ids))
+    found = connection.execute(query).mappings().all()
+    keys = store.keys.load(connection, sorted({row["session_id"] for row in found}))
+    return {
+        row["comment_id"]: unseal_or_none(
+            keys.get(row["session_id"]),
+            row["comment"],
+            place(table.c.comment, row["session_id"], row["comment_id"]),
+        )
+        for row in found
+    }
+
+
+def _with_comment(one: Rating, comments: dict[str, str | None]) -> Rating:
+    """Blind ratings have no comment: it was written with the model's score in view."""
+    if one.sample_id is not None:
+        return one
+    return replace(one, comment=comments.get(_comment_id(one)))
 
 
 def _check(connection: sa.Connection, scope: Scope, given: Judgement) -> None:
@@ -169,5 +254,10 @@ def _id(given: Judgement, person: str, sample_id: str | None) -> uuid.UUID:
     return uuid.uuid5(_NAMESPACE, repr(parts))
 
 
+def _comment_id(about: Rating) -> str:
+    parts = (about.session_id, about.seq, about.person)
+    return str(uuid.uuid5(_COMMENT_NAMESPACE, repr(parts)))
+
+
 def _rating(row: sa.RowMapping) -> Rating:
-    return Rating(**{name: row[name] for name in Rating.__slots__})
+    return Rating(**{name: row[name] for name in _COLUMNS})

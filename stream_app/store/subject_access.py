@@ -238,6 +238,13 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         _own_turns(tables.ratings),
         _account(tables.ratings.c.person),
     ),
+    "rating_comments": Included(
+        "What people wrote about the person's turns and whole conversations when rating them; "
+        "what the person wrote",
+        _own_turns(tables.rating_comments),
+        _account(tables.rating_comments.c.person),
+        sealed={"comment": ("session_id", "comment_id")},
+    ),
     "disputes": Included(
         "Disputes about scores of the person's turns",
         _own_turns(tables.disputes),

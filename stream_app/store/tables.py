@@ -509,6 +509,17 @@ ratings = Table(
     Index(None, "sample_id"),
 )
 
+rating_comments = Table(
+    "rating_comments",
+    metadata,
+    Column("comment_id", String(36), primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("seq", Integer),
+    Column("comment", Text, nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
 disputes = Table(
     "disputes",
     metadata,

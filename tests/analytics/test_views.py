@@ -19,7 +19,8 @@ from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store import alert_actions, audit, ratings, tables
 from stream_app.store import schema as tables_schema
-from stream_app.store.alert_actions import ActionKind, Reason
+from stream_app.store.judgements import Reason
+from stream_app.store.queries.alerts import ActionKind
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
 from tests.store import batches, judging

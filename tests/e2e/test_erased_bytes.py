@@ -18,8 +18,8 @@ from stream_app.cli import app
 from stream_app.commands.child_processes import environment
 from stream_app.contracts.events import Role
 from stream_app.store import alert_actions, audit, disputes, tables
-from stream_app.store.alert_actions import Reason
 from stream_app.store.disputes import Decision
+from stream_app.store.judgements import Reason
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import alerts, transcripts
 from stream_app.store.queries.alerts import ActionKind, AlertFilter

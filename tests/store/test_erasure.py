@@ -30,6 +30,7 @@ def fill(store: Store) -> None:
                 tables.alert_actions,
                 tables.mutes,
                 tables.ratings,
+                tables.rating_comments,
                 tables.disputes,
                 tables.sample_turns,
                 tables.session_assignments,

@@ -1,7 +1,7 @@
 """Precision of rules: share of justified alerts, by the last judgement of each."""
 
 from stream_app.store import alert_actions
-from stream_app.store.alert_actions import Reason
+from stream_app.store.judgements import Reason
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import ActionKind, AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS, Scope

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
+from pydantic import Field
 
 from stream_app.contracts.scores import Alert, AlertState, Severity
+from stream_app.store.judgements import JUDGED, JUSTIFIED
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
 from stream_app.store.queries.scope import Scope
@@ -35,6 +37,7 @@ class ActionKind(Enum):
     ACKNOWLEDGE = "acknowledge"
     RESOLVE = "resolve"
     NOTE = "note"
+    JUDGE = "judge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,25 @@ class AlertRead:
     threshold: float | None
     values: dict[str, float]
     turns: list[int]
+    judgement: Annotated[
+        str | None,
+        Field(description="People's last judgement: `justified` or `false-alarm`; null: none"),
+    ]
     transitions: list[Transition]
     actions: list[Action]
+
+    @property
+    def has_fired(self) -> bool:
+        """Whether it fired; otherwise it was only ever pending."""
+        return any(step.state is AlertState.FIRING for step in self.transitions)
 
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Conditions, combined with AND; None = any."""
+    """Conditions, combined with AND; None = any.
+
+    ``fired``: whether it has ever fired. ``judged``: whether somebody has judged it.
+    """
 
     states: frozenset[ShownState] | None = None
     rule: str | None = None
@@ -103,6 +118,8 @@ class AlertFilter:
     session_id: str | None = None
     team: str | None = None
     session_ids: tuple[str, ...] | None = None
+    fired: bool | None = None
+    judged: bool | None = None
 
 
 def find(
@@ -201,9 +218,20 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
         else_=ShownState.PENDING.value,
     )
     shown = sa.select(
-        stepped.c.episode_id, stepped.c.session_id, stepped.c.began_at, state.label("shown")
+        stepped.c.episode_id,
+        stepped.c.session_id,
+        stepped.c.began_at,
+        stepped.c.fired,
+        state.label("shown"),
     ).subquery()
     kept = sa.select(shown)
+    if chosen.fired is not None:
+        kept = kept.where(shown.c.fired == int(chosen.fired))
+    if chosen.judged is not None:
+        judged = sa.exists().where(
+            alert_actions.c.episode_id == shown.c.episode_id, alert_actions.c.reason.in_(JUDGED)
+        )
+        kept = kept.where(judged if chosen.judged else ~judged)
     if chosen.states is not None:
         kept = kept.where(shown.c.shown.in_([state.value for state in chosen.states]))
     return kept.subquery()
@@ -285,9 +313,18 @@ def _alert(
         threshold=main["threshold"],
         values=main["values"],
         turns=main["turns"],
+        judgement=_judgement(acts),
         transitions=[_transition(step) for step in steps],
         actions=acts,
     )
+
+
+def _judgement(acts: Sequence[Action]) -> str | None:
+    """The last judgement; earlier releases stored two values for the same."""
+    given = [act.reason for act in acts if act.reason in JUDGED]
+    if not given:
+        return None
+    return JUSTIFIED[0] if given[-1] in JUSTIFIED else given[-1]
 
 
 def _in_force(now: datetime) -> sa.ColumnElement[bool]:

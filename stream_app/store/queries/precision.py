@@ -1,18 +1,15 @@
-"""Precision of alert rules, from people's reasons when acknowledging or resolving alerts."""
+"""Precision of alert rules, from people's judgements of alerts that have fired."""
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
 
 import sqlalchemy as sa
 
-from stream_app.store.alert_actions import Reason
+from stream_app.contracts.scores import AlertState
+from stream_app.store.judgements import JUDGED, JUSTIFIED
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import alert_actions, alerts
-
-CORRECT: Final = (Reason.JUSTIFIED, Reason.JUSTIFIED_HANDLED)
-JUDGED: Final = (*CORRECT, Reason.FALSE_ALARM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +29,26 @@ class Precision:
 
 
 def by_rule(store: Store, scope: Scope) -> list[Precision]:
-    """Precision of each rule with a judged alert; the last judgement of an alert counts."""
+    """Precision of each rule with a judged alert; the last judgement of an alert counts.
+
+    However the alert ended: people judge alerts that resolved by themselves, too.
+    """
     rules = (
         sa.select(alerts.c.episode_id, alerts.c.rule)
-        .where(*scope.conditions(alerts.c.session_id))
+        .where(alerts.c.state == AlertState.FIRING.value, *scope.conditions(alerts.c.session_id))
         .distinct()
         .subquery()
     )
     query = (
         sa.select(rules.c.rule, alert_actions.c.episode_id, alert_actions.c.reason)
         .join(rules, rules.c.episode_id == alert_actions.c.episode_id)
-        .where(alert_actions.c.reason.in_([reason.value for reason in JUDGED]))
+        .where(alert_actions.c.reason.in_(JUDGED))
         .order_by(alert_actions.c.at, alert_actions.c.action_id)
     )
     with store.reading() as connection:
         last = {row.episode_id: (row.rule, row.reason) for row in connection.execute(query)}
     judged = Counter(rule for rule, _ in last.values())
-    correct = {reason.value for reason in CORRECT}
-    justified = Counter(rule for rule, reason in last.values() if reason in correct)
+    justified = Counter(rule for rule, reason in last.values() if reason in JUSTIFIED)
     return [_precision(rule, justified[rule], judged[rule]) for rule in sorted(judged)]
 
 

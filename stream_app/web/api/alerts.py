@@ -1,15 +1,15 @@
 """Alerts: list and read them, acknowledge and resolve them, and add notes."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.contracts.scores import AlertAction, Severity, encode
 from stream_app.store import alert_actions
-from stream_app.store.alert_actions import Reason
 from stream_app.store.audit import AuditAction
+from stream_app.store.judgements import Reason
 from stream_app.store.people import Person, Right
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import ActionKind, AlertFilter, AlertRead, ShownState
@@ -17,6 +17,7 @@ from stream_app.store.queries.pages import Page
 from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
 from stream_app.web.auth import Member, Supervisor, needs
+from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.visible_alerts import redact_for
 
@@ -30,7 +31,10 @@ class Acknowledgement(BaseModel):
 
     reason: Annotated[
         Reason,
-        Field(description="`justified…` raises the rule's precision, `false-alarm` lowers it"),
+        Field(
+            description="`justified` raises the rule's precision, `false-alarm` lowers it, "
+            "`not-now` does not count; `justified-handled` is stored as `justified`"
+        ),
     ]
     note: Annotated[Note | None, Field(description="For colleagues; never leaves the service")] = (
         None
@@ -44,6 +48,20 @@ class Resolution(BaseModel):
 
     reason: Annotated[Reason | None, Field(description="As for acknowledging")] = None
     note: Note | None = None
+
+
+class Judgement(BaseModel):
+    """Whether an alert was justified, judged at any time after it fired."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    judgement: Annotated[
+        Literal["justified", "false-alarm"],
+        Field(description="`justified` raises the rule's precision, `false-alarm` lowers it"),
+    ]
+    note: Annotated[Note | None, Field(description="For colleagues; never leaves the service")] = (
+        None
+    )
 
 
 class NewNote(BaseModel):
@@ -79,6 +97,16 @@ def list_alerts(
     rule: Annotated[Identifier | None, Query(description="Only this rule")] = None,
     severity: Annotated[Severity | None, Query(description="Only this severity")] = None,
     session: Annotated[Identifier | None, Query(description="Only this session")] = None,
+    fired: Annotated[
+        bool | None, Query(description="true: only alerts that have fired; false: only others")
+    ] = None,
+    judged: Annotated[
+        bool | None,
+        Query(
+            description="true: only alerts that somebody judged; false: only others. Alerts to "
+            "review are those with `state=resolved`, `fired=true` and `judged=false`"
+        ),
+    ] = None,
     team: Team = None,
     cursor: Cursor = None,
     limit: Limit = 50,
@@ -86,7 +114,7 @@ def list_alerts(
     """Alerts within your access scope, most recent first."""
     services.accesses.record(person.name, AuditAction.READ_ALERTS, "list of alerts")
     states = frozenset(state) if state else None
-    chosen = AlertFilter(states, rule, severity, session, team)
+    chosen = AlertFilter(states, rule, severity, session, team, fired=fired, judged=judged)
     page = alerts.find(services.store, person.scope, chosen, cursor, limit)
     return Page([redact_for(person, alert) for alert in page.items], page.next_cursor)
 
@@ -94,9 +122,10 @@ def list_alerts(
 @router.get("/precision")
 @needs(Right.READ_SCORES)
 def precision_of_rules(services: ServicesDep, person: Member) -> list[RulePrecision]:
-    """Precision of each rule, from the reasons given when acknowledging and resolving alerts.
+    """Precision of each rule over all judged alerts, however they ended.
 
-    The latest reason of each alert counts. Rules without a judged alert are left out.
+    The last judgement of each alert counts, given when it was acknowledged or resolved, or
+    afterwards. Rules without a judged alert are left out.
     """
     return [
         RulePrecision(row.rule, row.share, row.justified, row.judged, row.low, row.high)
@@ -143,6 +172,19 @@ def resolve(
     return _act(
         services, person, episode_id, ActionKind.RESOLVE, resolution.reason, resolution.note
     )
+
+
+@router.post("/{episode_id}/judge")
+@needs(Right.ACT)
+def judge(
+    services: ServicesDep, person: Supervisor, episode_id: EpisodeId, new: Judgement
+) -> AlertRead:
+    """Judge an alert that has fired, also one that has ended; 409 for others.
+
+    The alert's state does not change. A later judgement replaces it.
+    """
+    with as_http_errors():
+        return _act(services, person, episode_id, ActionKind.JUDGE, Reason(new.judgement), new.note)
 
 
 @router.post("/{episode_id}/note")

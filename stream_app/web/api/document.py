@@ -65,7 +65,7 @@ LINKS: Final = {
     "list_alerts": (
         "episode_id",
         "$response.body#/items/0/episode_id",
-        ("one_alert", "acknowledge", "resolve", "note"),
+        ("one_alert", "acknowledge", "resolve", "judge", "note"),
     ),
     "mute": ("mute_id", "$response.body#/mute_id", ("end_mute",)),
     "list_speakers": ("speaker", "$response.body#/items/0/speaker", ("one_speaker",)),
@@ -73,7 +73,7 @@ LINKS: Final = {
 }
 """By operation: a parameter, its location in the response, and the operations that take it."""
 COMMON_STATUSES: Final = (401, 403, 422, 500, 503)
-CONFLICT_TAGS: Final = {"ratings", "disputes", "samples", "agreement", "feedback"}
+CONFLICT_TAGS: Final = {"alerts", "ratings", "disputes", "samples", "agreement", "feedback"}
 SECURITY: Final = {
     "bearer": {
         "type": "http",

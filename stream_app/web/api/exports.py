@@ -22,7 +22,12 @@ from stream_app.web.exports.alerts import ALERTS, alert_rows
 from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
 from stream_app.web.exports.files import as_attachment, as_file
 from stream_app.web.exports.formats import MEDIA_TYPES, Format
-from stream_app.web.exports.judgements import RATINGS, dispute_columns, dispute_rows, rating_rows
+from stream_app.web.exports.judgements import (
+    dispute_columns,
+    dispute_rows,
+    rating_columns,
+    rating_rows,
+)
 from stream_app.web.exports.rollups import RollUp, rollup_columns, rollup_rows
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
@@ -194,12 +199,16 @@ def export_convokit(
 @router.get(
     "/ratings",
     response_class=StreamingResponse,
-    responses=_file(list(MEDIA_TYPES.values()), RATINGS),
+    responses=_file(list(MEDIA_TYPES.values()), rating_columns(with_words=True)),
 )
 @needs(Right.READ_SCORES)
 def export_ratings(asked: TableRequestDep) -> StreamingResponse:
-    """One row per rating of a turn or session. Only analysts get blind ratings."""
-    return asked.answer("ratings", RATINGS, rating_rows)
+    """One row per rating of a turn or session. Only analysts get blind ratings.
+
+    Comments are only for people who may read transcripts.
+    """
+    columns = rating_columns(with_words=asked.person.reads_transcripts)
+    return asked.answer("ratings", columns, rating_rows)
 
 
 @router.get(

@@ -15,7 +15,9 @@ Identifier = Annotated[
     str, StringConstraints(min_length=1, max_length=MAX_ID_CHARS, pattern=NO_NUL)
 ]
 Note = Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=r"^[^\x00]+$")]
-Seq = Annotated[int, Path(ge=0, le=2**31 - 1, description="The turn's number")]
+Comment = Annotated[str, StringConstraints(max_length=4000, pattern=r"^[^\x00]*$")]
+MAX_SEQ: Final = 2**31 - 1
+Seq = Annotated[int, Path(ge=0, le=MAX_SEQ, description="The turn's number")]
 EpisodeId = Annotated[Identifier, Path(description="The alert's `episode_id`")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=2000)] | None,

@@ -1,5 +1,6 @@
 """Human ratings of turns and sessions. They never change the model's scores."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query
@@ -8,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.store import calibration_samples, ratings
 from stream_app.store.people import PersonRole, Right
 from stream_app.store.ratings import Judgement, Rating
-from stream_app.web.api.fields import Identifier
+from stream_app.store.scored_turns import InvalidJudgement
+from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier
 from stream_app.web.auth import Reader, needs
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(prefix="/ratings", tags=["ratings"])
-MAX_SEQ = 2**31 - 1
 
 
 class NewRating(BaseModel):
@@ -38,6 +39,13 @@ class NewRating(BaseModel):
             "manifest; 1-5 for a session",
         ),
     ]
+    comment: Annotated[
+        Comment | None,
+        Field(
+            description="Your comment on the turn or session, redacted like its text; empty "
+            "removes it, null keeps it. Its counsellor may read it. Not with `sample_id`",
+        ),
+    ] = None
     sample_id: Annotated[
         Identifier | None, Field(description="The calibration sample it belongs to (supervisors)")
     ] = None
@@ -53,7 +61,11 @@ def give_rating(services: ServicesDep, person: Reader, new: NewRating) -> Rating
     given = [Judgement(new.session_id, new.seq, new.head, new.value)]
     with as_http_errors():
         if new.sample_id is None:
-            return ratings.rate(services.store, person.scope, person.name, given)[0]
+            comment = None if new.comment is None else new.comment.strip()
+            rated = ratings.rate(services.store, person.scope, person.name, given, comment=comment)
+            return rated[0]
+        if new.comment is not None:
+            raise InvalidJudgement("ratings of calibration samples have no comment")
         if person.role is not PersonRole.SUPERVISOR:
             raise HTTPException(403, "only supervisors rate calibration samples")
         return calibration_samples.rate(services.store, person, new.sample_id, given)[0]
@@ -66,8 +78,14 @@ def list_ratings(
     person: Reader,
     session: Annotated[Identifier, Query(description="Ratings of this session")],
 ) -> list[Rating]:
-    """Ratings of a session and its turns, oldest first, without blind ratings."""
-    return ratings.of_session(services.store, person, session)
+    """Ratings of a session and its turns, oldest first, without blind ratings.
+
+    Comments are left out for tokens that may not read transcripts.
+    """
+    found = ratings.of_session(services.store, person, session)
+    if person.reads_transcripts:
+        return found
+    return [replace(each, comment=None) for each in found]
 
 
 @router.delete("/{rating_id}", status_code=204)

@@ -53,20 +53,22 @@ def sparkline(points: Points, enter: float | None) -> Markup:
     )
 
 
-def in_words(points: Points) -> str:
+def in_words(points: Points, closing: float | None = None) -> str:
     """A text alternative to a risk line.
 
     >>> in_words([(1, 0.2), (3, 0.5), (5, 0.4)])
     'Risk after 3 counsellor turns: began at 0.20, highest 0.50, now 0.40'
+    >>> in_words([(1, 0.2), (3, 0.5)], closing=0.44)
+    'Risk after 2 counsellor turns: began at 0.20, highest 0.50, last 0.50, closed at 0.44'
     """
     if not points:
         return "No risk yet"
     risks = [risk for _, risk in points]
     turns = "1 counsellor turn" if len(points) == 1 else f"{len(points)} counsellor turns"
-    return (
-        f"Risk after {turns}: began at {number(risks[0])}, "
-        f"highest {number(max(risks))}, now {number(risks[-1])}"
-    )
+    end = f"now {number(risks[-1])}"
+    if closing is not None:
+        end = f"last {number(risks[-1])}, closed at {number(closing)}"
+    return f"Risk after {turns}: began at {number(risks[0])}, highest {number(max(risks))}, {end}"
 
 
 def risk_curve(
@@ -75,6 +77,7 @@ def risk_curve(
     alerts: Sequence[AlertLane],
     last_seq: int,
     link: Callable[[int], str],
+    closing: float | None = None,
 ) -> Markup:
     """Draw the risk after each counsellor turn, with alerts below it on the same axis.
 
@@ -84,6 +87,7 @@ def risk_curve(
         alerts: one lane each.
         last_seq: end of the axis.
         link: returns the address of a turn.
+        closing: the risk at the session's end, drawn as a diamond after the last point.
     """
     last = max(MIN_TURNS, last_seq)
 
@@ -133,9 +137,10 @@ def risk_curve(
         '{grid}{threshold}<svg class="line" viewBox="0 0 100 {plot}" preserveAspectRatio="none"'
         ' width="100%" height="{plot}" aria-hidden="true">'
         '<polyline points="{line}" vector-effect="non-scaling-stroke"/></svg>'
-        "{dots}{lanes}</svg>"
+        "{dots}{closing}{lanes}</svg>"
     ).format(
-        said=in_words(points),
+        said=in_words(points, closing),
+        closing=_closing(closing, points, across, down, enter),
         height=PLOT + LANE * len(alerts),
         plot=PLOT,
         grid=grid,
@@ -177,6 +182,30 @@ def _lane(
         text=top + LANE - 2,
         dx=-2 if late else 2,
         anchor="end" if late else "start",
+    )
+
+
+def _closing(
+    closing: float | None,
+    points: Points,
+    across: Callable[[float], str],
+    down: Callable[[float], float],
+    enter: float | None,
+) -> Markup:
+    """The closing value, joined to the last point by a dashed line."""
+    if closing is None or not points:
+        return Markup("")
+    seq, risk = points[-1]
+    return Markup(
+        '<line class="to-closing" x1="{x}%" y1="{from_y:.1f}" x2="99.2%" y2="{y:.1f}"/>'
+        '<svg class="closing {kind}" x="99.2%" y="{y:.1f}" overflow="visible">'
+        '<path d="M0-6 6 0 0 6-6 0z"/><title>Closing value: risk {risk}</title></svg>'
+    ).format(
+        kind="above" if enter is not None and closing >= enter else "below",
+        x=across(seq),
+        from_y=down(risk),
+        y=down(closing),
+        risk=number(closing),
     )
 
 

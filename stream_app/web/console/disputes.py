@@ -1,30 +1,66 @@
 """The page on which supervisors answer their team's disputes."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import TypeAdapter
 
-from stream_app.store import disputes
-from stream_app.store.disputes import Decision
+from stream_app.store import audit, disputes
+from stream_app.store.audit import AuditAction
+from stream_app.store.disputes import Decision, Dispute
+from stream_app.store.people import Person
+from stream_app.store.queries import transcripts
+from stream_app.store.queries.transcripts import TurnRead
 from stream_app.web.api.fields import Identifier, Note
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.rendering import render
 from stream_app.web.http_errors import as_http_errors
-from stream_app.web.services import ServicesDep
+from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
-MAX_ANSWERED = 50
+MAX_WAITING: Final = 50
+MAX_ANSWERED: Final = 50
+TURNS_BEFORE: Final = 1
 _note = TypeAdapter[str](Note)
 
 
 @router.get("/disputes")
 def disputes_page(request: Request, services: ServicesDep, person: Supervisor) -> Response:
     """List unanswered disputes, then answered ones."""
-    found = disputes.find(services.store, person.scope, waiting=True)
+    found = disputes.find(services.store, person.scope, waiting=True, limit=MAX_WAITING)
     answered = disputes.find(services.store, person.scope, waiting=False, limit=MAX_ANSWERED)
-    return render(request, "disputes.html", person, waiting=found, answered=answered)
+    return render(
+        request,
+        "disputes.html",
+        person,
+        waiting=found,
+        count=disputes.count_waiting(services.store, person.scope),
+        turns=_disputed_turns(services, person, found),
+        answered=answered,
+    )
+
+
+def _disputed_turns(
+    services: Services, person: Person, found: Sequence[Dispute]
+) -> dict[str, list[TurnRead]]:
+    """The disputed turn and the one before it, by dispute; each read is audited."""
+    turns = {}
+    for one in found:
+        detail = f"turn {one.seq}, disputed"
+        audit.record(
+            services.store, person.name, AuditAction.READ_TRANSCRIPT, one.session_id, detail
+        )
+        read = transcripts.read(
+            services.store,
+            person.scope,
+            one.session_id,
+            after_seq=one.seq - 1 - TURNS_BEFORE,
+            limit=1 + TURNS_BEFORE,
+        )
+        turns[one.dispute_id] = [turn for turn in read if turn.seq <= one.seq]
+    return turns
 
 
 @router.post("/disputes/{dispute_id}")

@@ -87,6 +87,11 @@ class TurnView:
         return self.turn.role is Role.COUNSELLOR
 
     @property
+    def disputable(self) -> list[LevelView]:
+        """The levels that a counsellor may dispute; abstentions are not scores."""
+        return [level for level in self.levels if level.level is not None]
+
+    @property
     def long(self) -> bool:
         """Whether the text is collapsed at first."""
         return len(self.turn.text or "") > COLLAPSE_ABOVE

@@ -1,7 +1,7 @@
 """The alert inbox: alerts, their reasons, and people's actions. Works without JavaScript."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -9,8 +9,8 @@ from fastapi import APIRouter, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.store import alert_actions
-from stream_app.store.alert_actions import Reason
 from stream_app.store.audit import AuditAction
+from stream_app.store.judgements import Reason
 from stream_app.store.people import Person
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
@@ -29,9 +29,9 @@ from stream_app.web.services import Services, ServicesDep
 PAGE_SIZE: Final = 30
 MAX_COUNT: Final = 100
 """Tabs show exact counts up to this number."""
+UNFIRED_PAGE_SIZE: Final = 100
 REASONS: Final = {
-    Reason.JUSTIFIED: "Justified; someone is handling it",
-    Reason.JUSTIFIED_HANDLED: "Justified; already handled",
+    Reason.JUSTIFIED: "Justified",
     Reason.FALSE_ALARM: "False alarm",
     Reason.NOT_NOW: "Not now (does not count)",
 }
@@ -41,20 +41,47 @@ router = APIRouter(prefix="/alerts", default_response_class=HTMLResponse, includ
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """The list of one state; ``count`` is None if it exceeds ``MAX_COUNT``."""
+    """One list of alerts; ``count`` is None if it exceeds ``MAX_COUNT`` or is not shown.
+
+    ``empty``: what the list says when it has no alerts.
+    """
 
     name: str
-    states: frozenset[ShownState]
+    title: str
+    chosen: AlertFilter
+    empty: str
     count: int | None = None
 
 
+_RESOLVED: Final = frozenset({ShownState.RESOLVED})
 TABS: Final = (
-    Tab("firing", frozenset({ShownState.FIRING})),
-    Tab("pending", frozenset({ShownState.PENDING})),
-    Tab("acknowledged", frozenset({ShownState.ACKNOWLEDGED})),
-    Tab("resolved", frozenset({ShownState.RESOLVED})),
-    Tab("lapsed", frozenset({ShownState.LAPSED})),
+    Tab(
+        "firing",
+        "Firing",
+        AlertFilter(states=frozenset({ShownState.FIRING})),
+        "No alert is firing.",
+    ),
+    Tab(
+        "review",
+        "To review",
+        AlertFilter(states=_RESOLVED, fired=True, judged=False),
+        "Every alert that has ended is judged.",
+    ),
+    Tab(
+        "acknowledged",
+        "Acknowledged",
+        AlertFilter(states=frozenset({ShownState.ACKNOWLEDGED}), fired=True),
+        "No acknowledged alert is open.",
+    ),
+    Tab(
+        "resolved",
+        "Resolved",
+        AlertFilter(states=_RESOLVED, fired=True),
+        "No alert has been resolved yet.",
+    ),
+    Tab("unfired", "Not fired", AlertFilter(fired=False), "No rule's condition has held yet."),
 )
+UNFIRED: Final = TABS[-1]
 
 
 @router.get("")
@@ -72,16 +99,21 @@ def inbox(
     services.accesses.record(person.name, AuditAction.READ_ALERTS, "inbox")
     position = services.hub.position
     page = alerts.find(
-        services.store, person.scope, AlertFilter(states=chosen.states), cursor, PAGE_SIZE
+        services.store,
+        person.scope,
+        chosen.chosen,
+        cursor,
+        UNFIRED_PAGE_SIZE if chosen is UNFIRED else PAGE_SIZE,
     )
     return render(
         request,
         "inbox.html",
         person,
         tabs=[_with_count(services, person, tab) for tab in TABS],
-        state=state,
+        tab=chosen,
         found=page.items,
         counsellors=_counsellors(services, page.items),
+        unfired=_by_rule(page.items) if chosen is UNFIRED else {},
         next_cursor=page.next_cursor,
         **_page_context(services, person, position),
     )
@@ -132,6 +164,21 @@ def resolve(
     """Resolve an alert manually."""
     resolution = alerts_api.Resolution(reason=reason or None, note=_note(note))
     alerts_api.resolve(services, person, episode_id, resolution)
+    return RedirectResponse(local_path(to), status_code=303)
+
+
+@router.post("/{episode_id}/judge")
+def judge(
+    episode_id: EpisodeId,
+    services: ServicesDep,
+    person: Supervisor,
+    judgement: Annotated[Literal["justified", "false-alarm"], Form()],
+    note: Annotated[str, Form()] = "",
+    to: Annotated[str, Form()] = "/alerts",
+) -> Response:
+    """Judge an alert that has fired, also after it has ended."""
+    given = alerts_api.Judgement(judgement=judgement, note=_note(note))
+    alerts_api.judge(services, person, episode_id, given)
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -208,10 +255,18 @@ def _counsellors(services: Services, found: Sequence[AlertRead]) -> dict[str, li
 
 
 def _with_count(services: Services, person: Person, tab: Tab) -> Tab:
-    found = alerts.find(
-        services.store, person.scope, AlertFilter(states=tab.states), limit=MAX_COUNT
-    )
-    return Tab(tab.name, tab.states, None if found.next_cursor else len(found.items))
+    if tab is UNFIRED:
+        return tab
+    found = alerts.find(services.store, person.scope, tab.chosen, limit=MAX_COUNT)
+    return replace(tab, count=None if found.next_cursor else len(found.items))
+
+
+def _by_rule(found: list[AlertRead]) -> dict[str, list[AlertRead]]:
+    """Alerts by rule, rules in the order of their newest alert."""
+    by_rule: dict[str, list[AlertRead]] = {}
+    for alert in found:
+        by_rule.setdefault(alert.rule, []).append(alert)
+    return by_rule
 
 
 def _alert(services: Services, person: Person, episode_id: str) -> AlertRead:

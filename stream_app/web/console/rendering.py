@@ -1,6 +1,7 @@
 """Renders the Jinja templates, with filters for times, names and numbers."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -13,9 +14,12 @@ from markupsafe import Markup
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core import variable_words
 from stream_app.core.heads import LEVELS, badge_of
-from stream_app.store.people import Person
+from stream_app.errors import StoreError
+from stream_app.store import disputes
+from stream_app.store.people import Person, PersonRole
 from stream_app.web.console import formatting, pseudonym_words
 from stream_app.web.path_segments import path_segment
+from stream_app.web.services import Services
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
@@ -51,9 +55,19 @@ def render(
     **context: Any,
 ) -> Response:
     """Render a page for ``person``, whose role determines the navigation."""
-    return templates.TemplateResponse(
-        request, template, {"person": person, **context}, status_code=status
-    )
+    shared = {"person": person, "waiting_disputes": partial(_waiting_disputes, request, person)}
+    return templates.TemplateResponse(request, template, {**shared, **context}, status_code=status)
+
+
+def _waiting_disputes(request: Request, person: Person | None) -> int:
+    """Number of disputes that this person may answer; 0 if the database cannot tell."""
+    if person is None or person.role is not PersonRole.SUPERVISOR or not person.reads_transcripts:
+        return 0
+    services: Services = request.app.state.services
+    try:
+        return disputes.count_waiting(services.store, person.scope)
+    except StoreError:
+        return 0
 
 
 def live_address(**conditions: str) -> str:
@@ -64,33 +78,39 @@ def live_address(**conditions: str) -> str:
 
 def clock(moment: datetime | None) -> Markup | str:
     """A time of day in UTC; ``times.js`` converts it to the reader's time zone."""
-    if moment is None:
-        return "–"
-    return Markup('<time datetime="{}" data-clock>{}</time>').format(
-        moment.isoformat(), f"{moment.astimezone(UTC):%H:%M:%S} UTC"
-    )
+    return _time(moment, "clock", "%H:%M:%S")
 
 
 def day(moment: datetime | None) -> Markup | str:
     """Date and time in UTC; ``times.js`` converts it to the reader's time zone."""
-    if moment is None:
-        return "–"
-    return Markup('<time datetime="{}" data-day>{}</time>').format(
-        moment.isoformat(), f"{moment.astimezone(UTC):%d %b, %H:%M} UTC"
-    )
+    return _time(moment, "day", "%-d %b, %H:%M")
 
 
 def since(moment: datetime | None, now: datetime) -> Markup | str:
     """Time elapsed since ``moment``; ``times.js`` keeps it up to date."""
     if moment is None:
         return "–"
-    return Markup('<time datetime="{}" data-since>{}</time>').format(
-        moment.isoformat(), formatting.duration((now - moment).total_seconds())
+    return Markup('<time datetime="{}" title="{}" data-since>{}</time>').format(
+        moment.isoformat(), _in_utc(moment), formatting.duration((now - moment).total_seconds())
     )
+
+
+def _time(moment: datetime | None, kind: str, form: str) -> Markup | str:
+    if moment is None:
+        return "–"
+    return Markup('<time datetime="{}" title="{}" data-{}>{} UTC</time>').format(
+        moment.isoformat(), _in_utc(moment), kind, moment.astimezone(UTC).strftime(form)
+    )
+
+
+def _in_utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 templates.env.filters.update(
     variable=variable_words.in_words,
+    scale=variable_words.scale,
+    elapsed=variable_words.is_elapsed,
     variable_value=lambda value, name: variable_words.told(name, value),
     clock=clock,
     day=day,

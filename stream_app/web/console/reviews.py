@@ -22,8 +22,26 @@ class Reviews:
 
     @property
     def waiting(self) -> list[Dispute]:
-        """DeliveryUnconfirmed disputes."""
+        """Disputes without an answer."""
         return [one for found in self.disputes.values() for one in found if one.decision is None]
+
+    def own_value(self, person: Person, seq: int | None, head: str) -> int | None:
+        """The value that this person gave."""
+        found = self.ratings.get((seq, head), [])
+        return next((one.value for one in found if one.person == person.name), None)
+
+    def own_comment(self, person: Person, seq: int | None) -> str:
+        """The comment that this person wrote on the turn or session; empty without one."""
+        return self.comments(seq).get(person.name, "")
+
+    def comments(self, seq: int | None) -> dict[str, str]:
+        """Comments on a turn or the session, by account."""
+        return {
+            one.person: one.comment
+            for (place, _), found in self.ratings.items()
+            for one in found
+            if place == seq and one.comment
+        }
 
 
 def load_reviews(store: Store, person: Person, session_id: str) -> Reviews:

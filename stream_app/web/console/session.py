@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from stream_app.contracts.scores import MECHANISMS, SessionStatus
 from stream_app.core.heads import badge_of, title_of
-from stream_app.store import audit, disputes
+from stream_app.store import audit, disputes, ratings
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import alerts, bundle_info, consents, sessions, transcripts
@@ -34,17 +34,22 @@ PAGE_TURNS: Final = 200
 """Page k has the turns with seq k * 200 to k * 200 + 199."""
 LINKS_AROUND: Final = 5
 MAX_ALERTS: Final = 50
+MAX_UNFIRED: Final = 200
 _CLOSED_STATES: Final = (ShownState.RESOLVED, ShownState.LAPSED)
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns."""
+    """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns.
+
+    ``alerts`` have fired; ``unfired`` were only ever pending.
+    """
 
     card: SessionCard
     info: BundleInfo
     alerts: list[AlertRead]
+    unfired: list[AlertRead]
     page: int
     pages: int
 
@@ -58,6 +63,31 @@ class SessionView:
         """Whether the risk is at or above the bundle's threshold."""
         risk, enter = self.card.low_empathy_risk, self.info.enter
         return risk is not None and enter is not None and risk >= enter
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether an unmuted alert is firing and nobody has acknowledged it."""
+        return any(each.state is ShownState.FIRING and not each.muted for each in self.alerts)
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether somebody has acknowledged an open alert."""
+        return any(each.state is ShownState.ACKNOWLEDGED for each in self.alerts)
+
+    @property
+    def pending(self) -> list[AlertRead]:
+        """Rules whose condition holds, but not yet for long enough."""
+        return [each for each in self.unfired if each.state is ShownState.PENDING]
+
+    @property
+    def lapsed(self) -> list[AlertRead]:
+        """Rules whose condition ended before they fired."""
+        return [each for each in self.unfired if each.state is not ShownState.PENDING]
+
+    @property
+    def closing(self) -> float | None:
+        """The risk at the session's end; None before it."""
+        return self.card.low_empathy_risk if self.card.status is SessionStatus.CLOSED else None
 
     @property
     def marked(self) -> list[tuple[str, str]]:
@@ -87,7 +117,12 @@ class SessionView:
             if alert.transitions[0].seq is not None
         ]
         return risk_curve(
-            self.card.risk_by_turn, self.info.enter, lanes, self.last_seq, self.address_of
+            self.card.risk_by_turn,
+            self.info.enter,
+            lanes,
+            self.last_seq,
+            self.address_of,
+            self.closing,
         )
 
     def address_of(self, seq: int) -> str:
@@ -143,6 +178,8 @@ def session(
         agreements=agreement.of_bundle(services.store, top.card.bundle),
         dispute_counts=disputes.counts(services.store, top.card.bundle),
         page_turns=PAGE_TURNS,
+        session_head=ratings.SESSION_RATING,
+        max_rating=ratings.MAX_RATING,
         address=live_address(session=session_id),
         position=position,
         broker_live=services.hub.live,
@@ -224,15 +261,23 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
     if card is None:
         raise HTTPException(404)
     info = bundle_info.read(services.store).get(card.bundle, BundleInfo())
-    own = AlertFilter(session_id=session_id)
-    found = alerts.find(services.store, person.scope, own, limit=MAX_ALERTS).items
+    fired, unfired = (
+        alerts.find(
+            services.store,
+            person.scope,
+            AlertFilter(session_id=session_id, fired=has_fired),
+            limit=most,
+        ).items
+        for has_fired, most in ((True, MAX_ALERTS), (False, MAX_UNFIRED))
+    )
     last = page_of(last_seq(card))
     if page is None:
         page = 0 if card.status is SessionStatus.CLOSED else last
     return SessionView(
         card,
         info,
-        [alert for alert in found if alert.bundle == card.bundle],
+        [alert for alert in fired if alert.bundle == card.bundle],
+        [alert for alert in unfired if alert.bundle == card.bundle],
         page,
         max(last, page) + 1,
     )

@@ -29,8 +29,7 @@ from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
 MAX_CARDS: Final = 500
-_OPEN_STATES: Final = frozenset({ShownState.PENDING, ShownState.FIRING, ShownState.ACKNOWLEDGED})
-_URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED, ShownState.PENDING)
+_URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED)
 FilterValue = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -55,6 +54,11 @@ class WallCard:
         """Whether an unmuted alert is firing and has not been acknowledged."""
         alert = self.alert
         return alert is not None and alert.state is ShownState.FIRING and not alert.muted
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether somebody has acknowledged the alert."""
+        return self.alert is not None and self.alert.state is ShownState.ACKNOWLEDGED
 
     @property
     def line(self) -> Markup:
@@ -162,7 +166,7 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
     info = bundle_info.read(services.store)
     urgent: dict[str, AlertRead] = {}
     only_session = found[0].session_id if len(found) == 1 else None
-    open_alerts = AlertFilter(states=_OPEN_STATES, session_id=only_session)
+    open_alerts = AlertFilter(states=frozenset(_URGENCY), session_id=only_session, fired=True)
     for alert in alerts.find(services.store, person.scope, open_alerts, limit=MAX_CARDS).items:
         other = urgent.get(alert.session_id)
         if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):

@@ -7,7 +7,6 @@ import msgspec
 
 from stream_app.analytics.columns import Kind
 from stream_app.contracts.scores import AlertState
-from stream_app.store.alert_actions import Reason
 from stream_app.store.people import Person
 from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import ActionKind, AlertRead
@@ -17,8 +16,6 @@ from stream_app.web.exports.columns import Row, attributes_of, with_session
 from stream_app.web.exports.paging import cards
 from stream_app.web.visible_alerts import redact_for
 
-JUDGEMENTS: Final = (Reason.JUSTIFIED, Reason.JUSTIFIED_HANDLED, Reason.FALSE_ALARM)
-"""Reasons that count for a rule's precision."""
 ALERTS: Final = with_session(
     "episode_id",
     "Identifies the alert",
@@ -33,7 +30,7 @@ ALERTS: Final = with_session(
     ("fired_at", Kind.TIME, "Event time; empty: it never fired"),
     ("ended_at", Kind.TIME, "Event time at which the rule resolved it"),
     ("acknowledged_at", Kind.TIME, "First acknowledgement, the service's time"),
-    ("judgement", Kind.TEXT, "The last of justified, justified-handled and false-alarm"),
+    ("judgement", Kind.TEXT, "The last one: justified or false-alarm; empty: none"),
     (
         "answers",
         Kind.JSON,
@@ -54,8 +51,6 @@ def alert_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterator[
 def _row(card: SessionCard, alert: AlertRead) -> Row:
     times = {step.state: step.occurred_at for step in reversed(alert.transitions)}
     acknowledged = [act.at for act in alert.actions if act.kind is ActionKind.ACKNOWLEDGE]
-    judged = {reason.value for reason in JUDGEMENTS}
-    judgements = [act.reason for act in alert.actions if act.reason in judged]
     return {
         **attributes_of(card),
         "episode_id": alert.episode_id,
@@ -70,7 +65,7 @@ def _row(card: SessionCard, alert: AlertRead) -> Row:
         "fired_at": times.get(AlertState.FIRING),
         "ended_at": times.get(AlertState.RESOLVED),
         "acknowledged_at": min(acknowledged, default=None),
-        "judgement": judgements[-1] if judgements else None,
+        "judgement": alert.judgement,
         "answers": [
             {
                 name: value

@@ -19,7 +19,7 @@ from stream_app.web.exports.columns import (
 )
 from stream_app.web.exports.paging import cards
 
-RATINGS: Final = with_session(
+_RATED: Final = with_session(
     "rating_id",
     "Identifies the rating",
     ("seq", Kind.INTEGER, "The rated turn; empty: the whole session"),
@@ -28,6 +28,9 @@ RATINGS: Final = with_session(
     ("sample_id", Kind.TEXT, "The calibration sample in which it was given, blind"),
     ("rater", Kind.TEXT, "The account; for analysts a number, the same throughout the file"),
     ("rated_at", Kind.TIME, "UTC"),
+)
+_COMMENTED: Final = columns_of(
+    ("comment", Kind.TEXT, "The rater's on the turn or session, redacted; not for analysts"),
 )
 _CONTESTED: Final = with_session(
     "dispute_id",
@@ -47,6 +50,11 @@ _IN_WORDS: Final = columns_of(
     ("decided_by", Kind.TEXT, "The account that decided; not for analysts"),
     ("answer", Kind.TEXT, "Its answer, redacted; not for analysts"),
 )
+
+
+def rating_columns(*, with_words: bool) -> list[Column]:
+    """Columns of the table of ratings; ``with_words``: comments, too."""
+    return [*_RATED, *(_COMMENTED if with_words else [])]
 
 
 def dispute_columns(*, with_words: bool) -> list[Column]:
@@ -87,6 +95,7 @@ def _rating(card: SessionCard, given: Rating, rater: str) -> Row:
         "sample_id": given.sample_id,
         "rater": rater,
         "rated_at": given.at,
+        "comment": given.comment,
     }
 
 

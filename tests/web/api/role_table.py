@@ -11,6 +11,8 @@ LEVELS: Final = {"emotional_reactions": 1, "interpretations": 0, "explorations":
 SAMPLE: Final = {"title": "t", "bundle": BUNDLE, "size": 5}
 RATING: Final = {"seq": 1, "head": "explorations", "value": 1}
 REASON: Final = {"reason": "justified"}
+JUDGEMENT: Final = {"judgement": "false-alarm"}
+DISPUTE: Final = {"seq": 1, "head": "explorations", "note": "n"}
 CONSENT: Final = {"status": "given"}
 
 
@@ -59,6 +61,7 @@ API: Final[dict[tuple[str, str], Row]] = {
     ("get", "/alerts/{episode_id}"): Row(MEMBERS, SCORES),
     ("post", "/alerts/{episode_id}/acknowledge"): Row(SUPERVISORS, ACT, REASON),
     ("post", "/alerts/{episode_id}/resolve"): Row(SUPERVISORS, ACT, {}),
+    ("post", "/alerts/{episode_id}/judge"): Row(SUPERVISORS, ACT, JUDGEMENT),
     ("post", "/alerts/{episode_id}/note"): Row(SUPERVISORS, ACT, {"note": "n"}),
     ("get", "/mutes"): Row(SUPERVISORS, TEXT),
     ("post", "/mutes"): Row(SUPERVISORS, ACT, {"session_id": "{session}", "minutes": 5}, team=True),
@@ -133,6 +136,9 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/sessions/{session_id}/presence/leave"): Row(SUPERVISORS, body={}),
     ("get", "/sessions/{session_id}/now"): Row(READERS),
     ("get", "/sessions/{session_id}/turns/{seq}"): Row(READERS),
+    ("post", "/sessions/{session_id}/turn-rating"): Row(READERS, body={"seq": 1, **LEVELS}),
+    ("post", "/sessions/{session_id}/session-rating"): Row(READERS, body={"rating": 4}),
+    ("post", "/sessions/{session_id}/dispute"): Row(COUNSELLORS, body=DISPUTE, also=CONFLICT),
     ("post", "/sessions/{session_id}/readers"): Row(SUPERVISORS, body={"name": "cleo"}),
     ("post", "/sessions/{session_id}/readers/withdraw"): Row(SUPERVISORS, body={"name": "cleo"}),
     ("get", "/sessions/{session_id}/feedback"): Row(READERS),
@@ -140,6 +146,7 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("get", "/alerts/{episode_id}"): Row(SUPERVISORS),
     ("post", "/alerts/{episode_id}/acknowledge"): Row(SUPERVISORS, body=REASON),
     ("post", "/alerts/{episode_id}/resolve"): Row(SUPERVISORS, body={}),
+    ("post", "/alerts/{episode_id}/judge"): Row(SUPERVISORS, body=JUDGEMENT),
     ("post", "/alerts/{episode_id}/note"): Row(SUPERVISORS, body={"note": "n"}),
     ("post", "/alerts/{episode_id}/mute"): Row(SUPERVISORS, body={"what": "session", "minutes": 5}),
     ("post", "/alerts/mutes/{mute_id}/end"): Row(SUPERVISORS, body={}),

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from stream_app.analytics import schema
 from stream_app.commands import history
 from stream_app.store import alert_actions
-from stream_app.store.alert_actions import Reason
+from stream_app.store.judgements import Reason
 from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import ActionKind, AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS

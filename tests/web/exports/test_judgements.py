@@ -11,9 +11,10 @@ from pyarrow import parquet
 
 from stream_app.analytics import rollups
 from stream_app.store import alert_actions, audit, disputes, ratings, tables
-from stream_app.store.alert_actions import ActionKind, Reason
 from stream_app.store.disputes import Decision
+from stream_app.store.judgements import Reason
 from stream_app.store.people import People
+from stream_app.store.queries.alerts import ActionKind
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
 from tests.store.reading import rows

@@ -5,7 +5,7 @@ import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
 import { setStop, watchCurve } from "./curve.js";
 import { load, loadElement } from "./fragment.js";
-import { showRatingButtons, watchRatingButtons } from "./rating_dialog.js";
+import { keepOpenCard, prepareRatingCards, watchRatingCards } from "./rating_card.js";
 import { follow } from "./stream.js";
 import { watchWindows } from "./window.js";
 
@@ -39,7 +39,7 @@ async function work() {
 
 function put(seq, turn) {
   document.getElementById("no-turns")?.remove();
-  showRatingButtons(turn);
+  prepareRatingCards(turn);
   const old = document.getElementById(`turn-${seq}`);
   if (old) return replace(old, turn);
   const atEnd = endsInView();
@@ -59,8 +59,10 @@ function replace(old, turn) {
   if (old.dataset.stage === "final" && turn.dataset.stage !== "final") return; // older than the one shown
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   if (old.querySelector(".all[open]")) turn.querySelector(".all")?.setAttribute("open", "");
+  keepOpenCard(old, turn);
   old.replaceWith(turn);
   if (!focused) return;
+  if (focused.isConnected) return focused.focus({ preventScroll: true });
   const same = focused.className ? turn.querySelector(`.${focused.classList[0]}`) : turn.querySelector("article");
   same?.focus({ preventScroll: true });
 }
@@ -116,8 +118,8 @@ document.addEventListener("reviewed", ({ detail }) => {
 
 watchCurve(top);
 watchWindows();
-watchRatingButtons(session);
-showRatingButtons(document);
+watchRatingCards(session);
+prepareRatingCards(document);
 follow(
   {
     turn({ seq }) {

@@ -3,6 +3,7 @@
 const serverAhead = Date.parse(document.body.dataset.now) - Date.now();
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "shortOffset" });
 const TICK = 1000;
 
 /** Milliseconds since the epoch by the server's clock. */
@@ -47,9 +48,19 @@ function tick() {
   for (const element of document.querySelectorAll("time[data-since]")) write(element, duration(at - Date.parse(element.dateTime)));
 }
 
+/** Say once, in the footer, in which zone the page's times are. */
+function nameZone() {
+  const element = document.getElementById("zone");
+  if (!element) return;
+  const { timeZone } = zone.resolvedOptions();
+  const offset = zone.formatToParts().find((part) => part.type === "timeZoneName").value;
+  element.textContent = timeZone === "UTC" ? "Times are in UTC." : `Times are in ${timeZone} (${offset}); point at one to see it in UTC.`;
+}
+
 function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 localise();
+nameZone();
 setInterval(tick, TICK);
