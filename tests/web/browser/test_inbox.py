@@ -66,7 +66,13 @@ def test_acknowledging_works_without_javascript_and_needs_a_reason(
     send = alert.get_by_role("button", name="Acknowledge", exact=True)
     send.click()
     expect(page.locator(alert_of("first"))).to_have_count(1)
-    alert.get_by_label("Justified; someone is handling it").check()
+    answers = alert.locator("details[open] fieldset label").all_inner_texts()
+    assert [each.strip() for each in answers] == [
+        "Justified",
+        "False alarm",
+        "Not now (does not count)",
+    ]
+    alert.get_by_label("Justified").first.check()
     alert.get_by_label("Note, for colleagues").first.fill("called <b>the desk</b>")
     send.click()
     expect(page).to_have_url(re.compile(r"/alerts\?state=firing$"))
@@ -90,6 +96,52 @@ def test_precision_is_computed_from_reasons_with_n_and_interval(
     expect(row).to_contain_text("50 %")
     expect(row).to_contain_text("n = 2")
     expect(row).to_contain_text("9–91 %")
+
+
+def test_an_alert_that_resolved_by_itself_is_judged_with_one_click(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/alerts?state=review").page
+    alert = page.locator(alert_of("over")).first
+    expect(alert.locator("header .state.resolved")).to_be_visible()
+    before = page.locator(".alert").count()
+    alert.get_by_role("button", name="False alarm", exact=True).first.click()
+    expect(page.locator(".alert")).to_have_count(before - 1)
+    page.locator(".tabs a", has_text="Resolved").click()
+    judged = page.locator(f"{alert_of('over')}:has(.state.judged)")
+    expect(judged.locator(".state.judged")).to_have_text("false alarm")
+    expect(judged.locator(".actions")).to_contain_text("sue judged it, false alarm")
+    expect(judged.locator("summary", has_text="Change the judgement")).to_be_visible()
+    row = page.get_by_role("row", name=re.compile("low-empathy"))
+    expect(row).to_contain_text("n = 3")
+
+
+def test_conditions_that_never_fired_are_not_alerts(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/alerts?state=unfired").page
+    rule = page.get_by_role("region", name="silence-after-distress")
+    expect(rule).to_be_visible()
+    expect(page.locator(".alert")).to_have_count(0)
+    lapsed = rule.locator("details li").first
+    expect(lapsed).to_be_hidden()
+    rule.locator("summary", has_text="lapsed").click()
+    expect(lapsed).to_be_visible()
+    lapsed.get_by_role("link").first.click()
+    expect(page.locator(".reason")).to_contain_text("ended before the rule fired")
+    expect(page.locator("main")).not_to_contain_text("has waited")
+    expect(page.locator(".numbers")).not_to_contain_text("has waited")
+    for button in ("Acknowledge", "Resolve", "Justified"):
+        expect(page.get_by_role("button", name=button)).to_have_count(0)
+
+
+def test_numbers_on_other_scales_than_probabilities_are_labelled(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/alerts?state=resolved").page
+    numbers = page.locator(".alert .numbers > div")
+    values = numbers.locator("dd").all_inner_texts()
+    for label, value in zip(numbers.locator("dt").all_inner_texts(), values, strict=True):
+        on_scale = re.fullmatch(r"[01]\.\d\d", value) or label in ("turns", "threshold")
+        assert on_scale or re.search(r"\d (s|0–100|−?\d to \d|0–\d)$", value), (label, value)
 
 
 def test_a_mute_is_shown_and_can_be_ended(web: ScoredWeb, open_tab: OpenTab) -> None:

@@ -1,0 +1,155 @@
+"""What all pages share: status colours, times with a zone, instant filters, the phone's header."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stream_app.store import disputes
+from stream_app.store.people import People
+from stream_app.store.queries import sessions
+from stream_app.store.queries.scope import ALL_SESSIONS
+from tests.web.browser.conftest import PHONE, NewWeb, OpenTab
+from tests.web.browser.scored_web import ScoredWeb
+
+HALF = timedelta(minutes=10)
+
+
+@pytest.fixture(scope="module")
+def web(new_web: NewWeb) -> ScoredWeb:
+    web = new_web()
+    web.play_sample("customer-service-02", "firing", ago=HALF, until=12)
+    web.play_sample("counselling-05", "calm", ago=HALF, until=8)
+    web.play_sample("counselling-02", "over", ago=timedelta(hours=1), counsellor="cleo@example.org")
+    cleo = People(web.store).find("cleo")
+    assert cleo is not None
+    disputes.contest(web.store, cleo, "over", 3, "explorations", None, "I asked about her garden.")
+    web.start()
+    return web
+
+
+def colours(page: Page, card: str) -> set[str]:
+    """The colours of a card's edge, risk number or shape, and badge."""
+    found: list[str] = page.locator(card).evaluate(
+        """card => {
+          const of = (one, name) => one && getComputedStyle(one)[name];
+          const shape = card.querySelector(".risk .ring");
+          const ring = shape && getComputedStyle(shape).display !== "none";
+          return [
+            of(card, "borderInlineStartColor"),
+            ring ? of(shape, "stroke") : of(card.querySelector(".risk"), "color"),
+            of(card.querySelector(".alert-badge"), "backgroundColor"),
+          ].filter(Boolean);
+        }"""
+    )
+    return set(found)
+
+
+def test_a_card_with_a_firing_alert_has_one_status_colour(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web).page
+    card = ".card[data-session=firing]"
+    assert len(colours(page, card)) == 1
+    # The risk falls below the threshold, but not yet below that at which the alert ends.
+    page.locator(card).evaluate(
+        """card => {
+          card.classList.remove("at-risk");
+          card.querySelector(".risk").classList.replace("above", "below");
+        }"""
+    )
+    assert len(colours(page, card)) == 1
+    expect(page.locator(f"{card} .still")).to_have_text(
+        "below the threshold; the alert has not ended"
+    )
+
+
+def test_the_closing_value_is_drawn_and_explained(web: ScoredWeb, open_tab: OpenTab) -> None:
+    found = sessions.one(web.store, ALL_SESSIONS, "over")
+    assert found is not None
+    assert found.low_empathy_risk is not None
+    closing, last = found.low_empathy_risk, found.risk_by_turn[-1][1]
+    assert f"{closing:.2f}" != f"{last:.2f}", "the sample no longer shows the difference"
+    page = open_tab(web, to="/sessions/over").page
+    expect(page.locator(".fact-risk .value")).to_have_text(f"{closing:.2f}")
+    expect(page.locator(".fact-words")).to_contain_text("closing value")
+    expect(page.locator(".closing-words")).to_contain_text(
+        f"closed at {closing:.2f}, after {last:.2f} at its last counsellor turn"
+    )
+    expect(page.locator(".curve .closing title")).to_have_text(f"Closing value: risk {closing:.2f}")
+    mark = page.locator(".curve .closing path").bounding_box()
+    point = page.locator(".curve a[data-seq] circle").last.bounding_box()
+    assert mark is not None
+    assert point is not None
+    assert mark["x"] > point["x"]
+    assert mark["y"] < point["y"], "a higher risk is drawn higher"
+
+
+def test_lapsed_conditions_are_folded_on_the_session_page(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/sessions/over").page
+    alerts = page.get_by_role("region", name="Alerts")
+    assert set(alerts.locator(".state").all_inner_texts()) <= {"firing", "acknowledged", "resolved"}
+    folded = page.locator("details.lapsed")
+    expect(folded.locator("summary")).to_contain_text("ended before the rule fired")
+    expect(folded.locator("li").first).to_be_hidden()
+    assert page.locator(".alert-span.lapsed, .alert-span.pending").count() == 0
+
+
+def test_waiting_disputes_are_counted_and_show_their_turn(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web).page
+    badge = page.get_by_role("navigation", name="Main").get_by_role("link", name="Disputes")
+    expect(badge).to_have_text("Disputes 1 waiting")
+    badge.click()
+    card = page.locator(".disputes > li").first
+    expect(card.locator(".disputed-turns li")).to_have_count(2)
+    expect(card.locator(".is-disputed .caption")).to_have_text("turn 3")
+    assert card.locator(".is-disputed .text").inner_text()
+    expect(card.locator("blockquote")).to_have_text("I asked about her garden.")
+    theirs = open_tab(web, "cleo").page
+    expect(theirs.locator(".frame nav .count")).to_have_count(0)
+
+
+def test_times_are_the_readers_with_utc_in_the_title(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/over", timezone_id="Asia/Tokyo").page
+    time = page.locator("#turn-3 time")
+    moment = time.get_attribute("datetime")
+    assert moment is not None
+    expect(time).to_have_attribute("title", f"{moment[:10]} {moment[11:19]} UTC")
+    assert time.inner_text() != moment[11:19]
+    expect(page.locator("#zone")).to_have_text(
+        "Times are in Asia/Tokyo (GMT+9); point at one to see it in UTC."
+    )
+    still = open_tab(web, to="/sessions/over", java_script_enabled=False).page
+    expect(still.locator("#turn-3 time")).to_have_text(f"{moment[11:19]} UTC")
+    expect(still.locator("#zone")).to_have_text("Times are in UTC.")
+
+
+def test_a_filter_applies_at_once_and_keeps_the_focus(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions").page
+    expect(page.get_by_role("button", name="Show", exact=True)).to_have_count(0)
+    page.get_by_label("Domain").focus()
+    page.get_by_label("Domain").select_option("counselling")
+    expect(page).to_have_url(re.compile("domain=counselling"))
+    expect(page.locator("tbody tr")).to_have_count(2)
+    expect(page.get_by_label("Domain")).to_be_focused()
+    still = open_tab(web, java_script_enabled=False).page
+    still.get_by_label("Domain").select_option("counselling")
+    still.get_by_role("button", name="Show", exact=True).click()
+    expect(still.locator(".card")).to_have_count(1)
+
+
+def test_the_phones_header_is_low_and_shows_the_current_page(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/exports", viewport=PHONE).page
+    box = page.locator("header.frame").bounding_box()
+    assert box is not None
+    assert box["height"] <= 100
+    expect(page.locator(".frame nav [aria-current]")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Sign out")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
