@@ -2,15 +2,38 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from stream_app import cli
+from stream_app.store.repository import Store
+from tests.store import databases, judging
+from tests.store.batches import prepare
+from tests.store.databases import open_store
 
 Rapport = Callable[..., subprocess.CompletedProcess[str]]
+NewStore = Callable[[int], Store]
+
+
+@pytest.fixture
+def new_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
+) -> Iterator[NewStore]:
+    """Makes the database of the commands, with this number of sessions for each of two teams."""
+    with ExitStack() as opened:
+
+        def new(sessions: int) -> Store:
+            url = databases.sqlite(tmp_path / "one.db")
+            monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
+            store = open_store(url)
+            opened.callback(store.close)
+            judging.fill(prepare(store), sessions)
+            return store
+
+        yield new
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """`rapport hold` and `rapport consent`, and the refusal to erase a session on hold."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -13,22 +10,14 @@ from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.store import audit, tables
 from stream_app.store.holds import HoldError, SessionHeld
 from stream_app.store.repository import Store
-from tests.store import databases, judging
-from tests.store.batches import prepare
-from tests.store.databases import open_store
+from tests.commands.conftest import NewStore
+from tests.store import judging
 from tests.store.reading import rows
 
 
 @pytest.fixture
-def store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
-) -> Iterator[Store]:
-    url = databases.sqlite(tmp_path / "one.db")
-    monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
-    opened = open_store(url)
-    judging.fill(prepare(opened), 1)
-    yield opened
-    opened.close()
+def store(new_store: NewStore) -> Store:
+    return new_store(1)
 
 
 def run(*arguments: str) -> Result:
