@@ -68,7 +68,7 @@ def assert_nothing_is_left(output: Path, children: list[psutil.Process], folder:
 
 
 def test_up_shows_scores_and_ends_after_the_given_time(start, output: Path, tmp_path: Path) -> None:
-    process = start("--for", "20", "--speed", "50", "--weeks", "1")
+    process = start("--for", "20", "--speed", "50", "--weeks", "1", "--no-history")
     await_words(output, "worker pid")
     children = psutil.Process(process.pid).children()
     assert len(children) == 3
