@@ -18,7 +18,7 @@ _IDS: Final = ("session_id", "episode_id", "outcome_id")
 def fill(folder: Path, first: date, months: int) -> None:
     """Copy the first month to the following ones, so that there are ``months``."""
     for fact in FACTS:
-        source = file_of(folder, fact, first)
+        source = f"read_parquet('{file_of(folder, fact, first)}', hive_partitioning = false)"
         for later in range(1, months):
             place = first.month - 1 + later
             month = date(first.year + place // 12, place % 12 + 1, 1)
@@ -26,11 +26,11 @@ def fill(folder: Path, first: date, months: int) -> None:
             target.parent.mkdir(parents=True)
             with duckdb.connect() as connection:
                 connection.execute("SET TimeZone = 'UTC'")
-                columns = connection.execute(f"DESCRIBE SELECT * FROM '{source}'").fetchall()
+                columns = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
                 chosen = ", ".join(_shifted(name, kind, later) for name, kind, *_ in columns)
                 connection.execute(
-                    f"COPY (SELECT {chosen} FROM read_parquet('{source}', "
-                    f"hive_partitioning = false)) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+                    f"COPY (SELECT {chosen} FROM {source}) TO '{target}' "
+                    "(FORMAT parquet, COMPRESSION zstd)"
                 )
 
 

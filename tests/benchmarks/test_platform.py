@@ -89,7 +89,7 @@ def test_an_archive_can_be_filled_with_copies_of_a_month(written: Store, tmp_pat
         query = "SELECT month, count(*), count(DISTINCT session_id), min(date) FROM fact_turn"
         rows = connection.sql(f"{query} GROUP BY month ORDER BY month").fetchall()
         assert rows == [
-            (name, moved.rows["fact_turn"], moved.sessions, date.fromisoformat(f"{name}-01"))
+            (name, moved.rows["fact_turn"], moved.sessions, date.fromisoformat(f"{name}-02"))
             for name in ("2025-07", "2025-08", "2025-09")
         ]
         assert connection.sql("SELECT count(DISTINCT session_id) FROM fact_turn").fetchall() == [
