@@ -34,8 +34,9 @@ def live_teams(store: Store, scope: Scope) -> list[str]:
 
 def teams(store: Store, scope: Scope) -> list[str]:
     """Names of all teams with sessions in ``scope``, sorted."""
-    session = sessions.c
-    return _read(store, _each(session.team), session.team, session.session_id, scope)
+    session, everyone = sessions.c, replace(scope, team=None)
+    own = [] if scope.team is None else [session.team == scope.team]
+    return _read(store, _each(session.team, *own), session.team, session.session_id, everyone)
 
 
 def alert_rules(store: Store, scope: Scope) -> list[str]:
