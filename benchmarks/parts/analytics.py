@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -12,7 +12,7 @@ import duckdb
 import sqlalchemy as sa
 from msgspec import Struct
 
-from benchmarks import archive_views, dashboards, markdown, platform
+from benchmarks import archive_copies, archive_views, dashboards, markdown, platform
 from benchmarks.dashboards import Query
 from benchmarks.errors import Unavailable
 from benchmarks.options import Options
@@ -23,12 +23,15 @@ from stream_app.analytics import archive, rollups, schema
 from stream_app.inference import bundle as bundles
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource, as_text
+from stream_app.store import archived
 from stream_app.store.repository import Store, open_store
 
 NAME: Final = "analytics"
 TITLE: Final = "Dashboard queries by size"
 SIZES: Final = (10_000, 100_000, 1_000_000)
 LARGEST: Final = 10_000_000
+ARCHIVED_WHOLE: Final = 1_000_000
+"""Of more turns, one month is archived, and the other months are copies of its files."""
 AIM: Final = 1.0
 """Seconds."""
 SLOW: Final = 20.0
@@ -50,7 +53,7 @@ VARIABLES: Final = {
 
 
 class Size(Struct):
-    """A platform; times in seconds, sizes in bytes."""
+    """A platform; times in seconds, sizes in bytes. ``moved``: turns that were archived."""
 
     turns: int
     sessions: int
@@ -59,6 +62,7 @@ class Size(Struct):
     archived: float
     database: int
     files: int
+    moved: int = 0
 
 
 class Timed(Struct):
@@ -127,8 +131,8 @@ def _measure_size(options: Options, store: Store, folder: Path, turns: int, foun
                 query,
                 _rounds(options, lambda sql: connection.exec_driver_sql(sql).all(), query),
             )
-    _, moved = _timed(lambda: _move(store, folder))
-    options.say(f"{turns:,} turns: archived in {moved:.0f} s")
+    rows, moved = _timed(lambda: _move(store, folder, whole=turns <= ARCHIVED_WHOLE))
+    options.say(f"{rows:,} turns archived in {moved:.0f} s")
     with opened(folder, options.cores) as connection_to_files:
         for query in queries:
             if any(view in query.sql for view in archive_views.VIEWS):
@@ -138,7 +142,9 @@ def _measure_size(options: Options, store: Store, folder: Path, turns: int, foun
                     _rounds(options, lambda sql: connection_to_files.sql(sql).fetchall(), query),
                 )
     files = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-    found.sizes.append(Size(turns, sessions, written, rolled_up, moved, int(size or 0), files))
+    found.sizes.append(
+        Size(turns, sessions, written, rolled_up, moved, int(size or 0), files, rows)
+    )
 
 
 def all_queries() -> list[Query]:
@@ -166,9 +172,15 @@ def opened(folder: Path, cores: int) -> Iterator[Any]:
         connection.close()
 
 
-def _move(store: Store, folder: Path) -> None:
-    for _ in archive.archive(store, folder, date(2100, 1, 1), datetime.now(UTC)):
-        pass
+def _move(store: Store, folder: Path, *, whole: bool) -> int:
+    """Archive the platform, or its first month and copies of it; the number of moved turns."""
+    first = (platform.END - timedelta(days=platform.DAYS)).date()
+    before = date(2100, 1, 1) if whole else archived.next_month(first)
+    now = datetime.now(UTC)
+    rows = sum(moved.rows["fact_turn"] for moved in archive.archive(store, folder, before, now))
+    if not whole:
+        archive_copies.fill(folder, first, platform.MONTHS)
+    return rows
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -202,7 +214,9 @@ def table(result: Result) -> str:
     rows = [
         ["sessions", *(f"{size.sessions:,}" for size in result.sizes)],
         ["rebuilding the roll-ups, s", *(f"{size.rolled_up:.1f}" for size in result.sizes)],
+        ["writing the platform, s", *(f"{size.written:.1f}" for size in result.sizes)],
         ["archiving, s", *(f"{size.archived:.1f}" for size in result.sizes)],
+        ["archived turns", *(f"{size.moved:,}" for size in result.sizes)],
         ["database, MB", *(f"{size.database / 1e6:,.0f}" for size in result.sizes)],
         ["archive, MB", *(f"{size.files / 1e6:,.0f}" for size in result.sizes)],
     ]

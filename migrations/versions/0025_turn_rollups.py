@@ -52,6 +52,14 @@ def upgrade() -> None:
     for table, indexes in INDEXES.items():
         for columns in indexes:
             op.create_index(op.f(f"ix_{table}_{'_'.join(columns)}"), table, list(columns))
+    hidden = sa.text("hidden")
+    op.create_index(
+        op.f("ix_sessions_hidden_session_id"),
+        "sessions",
+        ["hidden", "session_id"],
+        postgresql_where=hidden,
+        sqlite_where=hidden,
+    )
     op.execute(
         "INSERT INTO rollup_marks (session_id) SELECT DISTINCT session_id FROM session_scores "
         "WHERE status <> 'open'"
@@ -66,6 +74,7 @@ def downgrade() -> None:
     for table, indexes in INDEXES.items():
         for columns in indexes:
             op.drop_index(op.f(f"ix_{table}_{'_'.join(columns)}"), table_name=table)
+    op.drop_index(op.f("ix_sessions_hidden_session_id"), table_name="sessions")
     for table in ("rollup_turn_days", "rollup_turns"):
         op.drop_index(op.f(f"ix_{table}_month"), table_name=table)
         op.drop_table(table)

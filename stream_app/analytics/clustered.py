@@ -34,12 +34,13 @@ class NotEstimable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A coefficient with its 95 % interval and two-sided p-value."""
+    """A coefficient with its 95 % interval, two-sided p-value and standard error."""
 
     value: float
     low: float
     high: float
     p: float
+    error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def terms(names: list[str], values: Any, errors: Any, freedom: float) -> dict[st
             float(value - reach * error),
             float(value + reach * error),
             float(2 * stats.t.sf(abs(value / error), freedom)),
+            float(error),
         )
         for name, value, error in zip(names, values, errors, strict=True)
     }

@@ -127,7 +127,8 @@ def _terms(
     except (NotEstimable, KeyError) as problem:
         words = str(problem) if isinstance(problem, NotEstimable) else "not enough data"
         return [replace(base, name=name, problem=words)]
-    return [replace(base, name=name, value=found.value, low=found.low, high=found.high, p=found.p)]
+    known = {part: getattr(found, part) for part in ("value", "low", "high", "p", "error")}
+    return [replace(base, name=name, **known)]
 
 
 def _outcomes(

@@ -88,6 +88,7 @@ def estimated(
             low=transform(found.terms[term].low),
             high=transform(found.terms[term].high),
             p=found.terms[term].p,
+            error=found.terms[term].error if transform is float else None,
         )
         if term in found.terms
         else replace(base, name=name, problem="not enough data: no variation")

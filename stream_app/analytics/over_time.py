@@ -221,7 +221,9 @@ def _mixed(base: Estimate, cells: pd.DataFrame, measure: str) -> Estimate:
         term = mixed_fit(cells, measure)
     except NotEstimable as problem:
         return replace(found, problem=str(problem))
-    return replace(found, value=term.value, low=term.low, high=term.high, p=term.p)
+    return replace(
+        found, value=term.value, low=term.low, high=term.high, p=term.p, error=term.error
+    )
 
 
 def _curves(chosen: pd.DataFrame, measure: str, calendar: bool) -> list[Curve]:

@@ -29,6 +29,9 @@ class Estimate:
     p: Annotated[float | None, Field(description="Two-sided p-value")] = None
     p_adjusted: Annotated[float | None, Field(description="Holm-adjusted within its table")] = None
     problem: str | None = None
+    error: Annotated[
+        float | None, Field(description="Standard error; null for ratios and bootstrapped figures")
+    ] = None
 
     def checked(self, size: CellSize) -> "Estimate":
         """Hidden if it is about too few people."""

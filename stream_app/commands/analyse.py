@@ -62,7 +62,7 @@ def _foot(analysis: Analysis) -> Iterator[str]:
 
 def _estimates(estimates: list[Estimate]) -> Table:
     table = Table(show_lines=False)
-    for name in ("measure", "group", "estimate", "value [95 %]", "unit", "n", "people", "p"):
+    for name in ("measure", "group", "estimate", "value [95 %]", "SE", "unit", "n", "people", "p"):
         table.add_column(name, overflow="fold")
     for each in estimates:
         table.add_row(
@@ -70,6 +70,7 @@ def _estimates(estimates: list[Estimate]) -> Table:
             each.group,
             each.name,
             each.problem or interval(each.value, each.low, each.high),
+            "" if each.error is None else f"{each.error:.3g}",
             each.unit,
             number(each.n),
             number(each.counsellors),

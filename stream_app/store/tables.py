@@ -108,6 +108,7 @@ bundles = Table(
 )
 
 _WITHDRAWN = text("withdrawn")
+_HIDDEN = text("hidden")
 
 sessions = Table(
     "sessions",
@@ -126,6 +127,7 @@ sessions = Table(
     Column("withdrawn", Boolean, nullable=False, server_default=false()),
     Column("hidden", Boolean, nullable=False, server_default=false()),
     Index(None, "withdrawn", postgresql_where=_WITHDRAWN, sqlite_where=_WITHDRAWN),
+    Index(None, "hidden", "session_id", postgresql_where=_HIDDEN, sqlite_where=_HIDDEN),
     Index(None, "team"),
 )
 

@@ -131,6 +131,13 @@ def test_an_intent_goes_with_the_perceived_score_that_it_changed(eventful: Platf
     without = of(found, "mean without it", "predicted engagement", "strategy: question")
     gap = (with_it.value or 0) - (without.value or 0)
     assert gap == pytest.approx(question.value)
+    for each in (question, with_it, without):
+        assert each.error is not None
+        assert (
+            (each.low or 0) + 1.9 * each.error
+            < (each.value or 0)
+            < (each.low or 0) + 2.2 * each.error
+        )
     for head in ("understanding", "sympathy", "helpfulness"):
         other = of(found, "difference", f"predicted {head}", "strategy: question")
         assert (other.p_adjusted or 0) > 0.05

@@ -1,15 +1,19 @@
 """Platforms for the dashboard benchmark, and the table made from its figures."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
 
+import duckdb
 import pytest
 import sqlalchemy as sa
 
-from benchmarks import dashboards, platform
+from benchmarks import archive_copies, archive_views, dashboards, platform
 from benchmarks.parts import analytics
 from benchmarks.parts.analytics import Result, Size, Timed
 from servers.postgres import Server
-from stream_app.analytics import rollups, schema
+from stream_app.analytics import archive, rollups, schema
 from stream_app.inference import bundle as bundles
 from stream_app.store.repository import Store
 from tests.store import databases
@@ -75,3 +79,24 @@ def test_the_table_says_what_was_not_measured_and_what_misses_the_aim() -> None:
     assert "| board: slow | **2.00** |" in shown
     assert "| board: unknown | – |" in shown
     assert "More than 1,000 turns were not measured" in shown
+
+
+def test_an_archive_can_be_filled_with_copies_of_a_month(written: Store, tmp_path: Path) -> None:
+    first = date(2025, 7, 1)
+    [moved] = archive.archive(written, tmp_path, date(2025, 8, 1), datetime.now(UTC))
+    archive_copies.fill(tmp_path, first, 3)
+    with analytics.opened(tmp_path, 1) as connection:
+        query = "SELECT month, count(*), count(DISTINCT session_id), min(date) FROM fact_turn"
+        rows = connection.sql(f"{query} GROUP BY month ORDER BY month").fetchall()
+        assert rows == [
+            (name, moved.rows["fact_turn"], moved.sessions, date.fromisoformat(f"{name}-02"))
+            for name in ("2025-07", "2025-08", "2025-09")
+        ]
+        assert connection.sql("SELECT count(DISTINCT session_id) FROM fact_turn").fetchall() == [
+            (3 * moved.sessions,)
+        ]
+        read = [q for q in analytics.all_queries() if any(v in q.sql for v in archive_views.VIEWS)]
+        assert len(read) > 15
+        for query in read:
+            with suppress(duckdb.CatalogException):  # PostgreSQL's function
+                connection.sql(query.sql).fetchall()

@@ -1,8 +1,10 @@
 """Teams, alert rules and counsellors to choose from in the console's filters.
 
 Each name is found by one look into an index, so a list takes as long as it has names, however many
-sessions there are.
+sessions there are. Only counsellors of a team are searched for in all of the team's sessions.
 """
+
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -32,8 +34,9 @@ def live_teams(store: Store, scope: Scope) -> list[str]:
 
 def teams(store: Store, scope: Scope) -> list[str]:
     """Names of all teams with sessions in ``scope``, sorted."""
-    session = sessions.c
-    return _read(store, _each(session.team), session.team, session.session_id, scope)
+    session, everyone = sessions.c, replace(scope, team=None)
+    own = [] if scope.team is None else [session.team == scope.team]
+    return _read(store, _each(session.team, *own), session.team, session.session_id, everyone)
 
 
 def alert_rules(store: Store, scope: Scope) -> list[str]:
@@ -45,8 +48,12 @@ def counsellors(store: Store, scope: Scope, limit: int) -> list[str]:
     """The first pseudonyms of counsellors with sessions in ``scope``, sorted."""
     who = session_speakers.c
     of_role = who.role == Role.COUNSELLOR.value
-    each = _each(who.speaker, of_role)
-    return _read(store, each, who.speaker, who.session_id, scope, of_role)[:limit]
+    if scope.team is None:
+        each = _each(who.speaker, of_role)
+        return _read(store, each, who.speaker, who.session_id, scope, of_role)[:limit]
+    query = sa.select(who.speaker).where(of_role, *scope.conditions(who.session_id)).distinct()
+    with store.reading() as connection:
+        return list(connection.scalars(query.order_by(who.speaker).limit(limit)))
 
 
 def _each(column: sa.Column[str], *conditions: sa.ColumnElement[bool]) -> sa.CTE:
@@ -66,7 +73,20 @@ def _read(
     *conditions: sa.ColumnElement[bool],
 ) -> list[str]:
     """The values of which a row is in ``scope``."""
-    readable = sa.exists().where(column == each.c.value, *conditions, *scope.conditions(session_id))
+    one = sa.select(session_id).where(
+        column == each.c.value, *conditions, *_within(scope, session_id)
+    )
+    readable = one.limit(1).scalar_subquery().is_not(None)  # EXISTS would join whole tables
     query = sa.select(each.c.value).where(each.c.value.is_not(None), readable)
     with store.reading() as connection:
         return [str(name) for name in connection.scalars(query.order_by(each.c.value))]
+
+
+def _within(scope: Scope, session_id: sa.Column[str]) -> list[sa.ColumnElement[bool]]:
+    """As ``Scope.conditions``, with the team looked up for one row after the other."""
+    found = replace(scope, team=None).conditions(session_id)
+    if scope.team is not None:
+        own = sessions.alias("own")
+        team = sa.select(own.c.team).where(own.c.session_id == session_id).scalar_subquery()
+        found.insert(0, team == scope.team)
+    return found
