@@ -70,7 +70,10 @@ def test_months_with_too_few_sessions_have_no_mean(platform: Platform) -> None:
 def test_supervisors_of_the_sessions_reach_it_by_clicks(platform: Platform) -> None:
     sid = platform.as_("sid")
     speaker = platform.pseudonym(LINKED)
-    assert f'<a href="/counsellors/{speaker}">cleo</a>' in sid.get("/sessions").text
+    assert (
+        f'<a href="/counsellors/{speaker}" data-speaker="{speaker}">cleo</a>'
+        in sid.get("/sessions").text
+    )
     page = sid.get(f"/counsellors/{speaker}").text
     assert "<h1>Counsellor cleo</h1>" in page
     assert f'href="/counsellors/{speaker}/development"' in page
