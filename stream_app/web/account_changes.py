@@ -166,11 +166,9 @@ def _initial_password() -> str:
 def _check_teams(role: PersonRole, team: str | None, all_teams: bool) -> None:
     of_teams = role in (PersonRole.SUPERVISOR, PersonRole.STUDY)
     if of_teams and all_teams == (team is not None):
-        raise PersonError(
-            f"the role {role.value} needs either a team (--team) or all teams (--all-teams)"
-        )
+        raise PersonError(f"the role {role.value} needs either --team or --all-teams")
     if all_teams and not of_teams:
-        raise PersonError("all teams (--all-teams) are for supervisors and studies")
+        raise PersonError("--all-teams is for supervisors and studies")
     if team is not None and len(team) > MAX_ID_CHARS:
         raise PersonError(f"a team has at most {MAX_ID_CHARS} characters")
 

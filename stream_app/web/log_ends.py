@@ -63,4 +63,10 @@ class LogEnds:
         finally:
             await client.close()
         members = [member for answer in answers for group in answer.groups for member in group[5]]
-        return sorted(f"{member[1]} at {member[2].lstrip('/')}" for member in members)
+        return sorted(_name(*member[:3]) for member in members)
+
+
+def _name(member_id: str, client_id: str, host: str) -> str:
+    """What the broker says about a member; the embedded one only knows its id."""
+    address = host.lstrip("/")
+    return f"{client_id or member_id} at {address}" if address else client_id or member_id

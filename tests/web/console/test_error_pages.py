@@ -10,6 +10,7 @@ from fastapi import FastAPI, HTTPException
 from starlette.middleware.sessions import SessionMiddleware
 
 from stream_app.errors import StoreUnavailable
+from stream_app.settings import Settings
 from stream_app.web.console import error_pages
 from stream_app.web.security import HEADERS, SecurityHeaders
 
@@ -20,7 +21,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     app.add_middleware(SessionMiddleware, secret_key="k")
     app.add_middleware(SecurityHeaders, always_https=False)
     error_pages.add_error_pages(app)
-    app.state.services = SimpleNamespace(accesses=Mock())
+    app.state.services = SimpleNamespace(accesses=Mock(), settings=Settings())
 
     @app.get("/breaks")
     def breaks() -> None:

@@ -5,6 +5,9 @@ const field = document.getElementById("search");
 const nothing = document.getElementById("no-match");
 let wanted = field?.value.trim().toLocaleLowerCase() ?? "";
 let all = () => [];
+let typing = 0;
+/** With hundreds of cards, hiding them for every key would delay the next one. */
+const TYPING_PAUSE = 120;
 
 function matches(card) {
   const who = [...card.querySelectorAll(".who [data-speaker]")].map((one) => one.textContent);
@@ -22,16 +25,21 @@ export function applySearch(cards) {
   nothing.hidden = !wanted || !some.length || some.some((card) => !card.hidden);
 }
 
+function searchNow() {
+  wanted = field.value.trim().toLocaleLowerCase();
+  applySearch(all());
+  const address = new URL(location.href);
+  if (wanted) address.searchParams.set("search", field.value.trim());
+  else address.searchParams.delete("search");
+  history.replaceState(null, "", address);
+}
+
 /** Search while typing, without loading the page. */
 export function watchSearch(cards) {
   all = cards;
   field.addEventListener("input", () => {
-    wanted = field.value.trim().toLocaleLowerCase();
-    applySearch(all());
-    const address = new URL(location.href);
-    if (wanted) address.searchParams.set("search", field.value.trim());
-    else address.searchParams.delete("search");
-    history.replaceState(null, "", address);
+    clearTimeout(typing);
+    typing = setTimeout(searchNow, TYPING_PAUSE);
   });
   for (const choice of field.form.querySelectorAll("select")) {
     choice.addEventListener("change", () => field.form.requestSubmit());
