@@ -142,7 +142,7 @@ class AccountChanges:
         _check_teams(role, team, all_teams)
         if role is PersonRole.COUNSELLOR and speaker is None:
             raise PersonError(
-                "a counsellor needs a speaker (--speaker): the speaker_id of their turns in events"
+                "a counsellor needs a speaker: the speaker_id of their turns in events"
             )
         pseudonym = self._store.privacy.pseudonym(speaker) if speaker is not None else None
         person = Person(name, role, team, pseudonym, all_teams=all_teams, initial_password=initial)
@@ -166,9 +166,9 @@ def _initial_password() -> str:
 def _check_teams(role: PersonRole, team: str | None, all_teams: bool) -> None:
     of_teams = role in (PersonRole.SUPERVISOR, PersonRole.STUDY)
     if of_teams and all_teams == (team is not None):
-        raise PersonError(f"the role {role.value} needs either --team or --all-teams")
+        raise PersonError(f"the role {role.value} needs either a team or all teams")
     if all_teams and not of_teams:
-        raise PersonError("--all-teams is for supervisors and studies")
+        raise PersonError("only supervisors and studies can have all teams")
     if team is not None and len(team) > MAX_ID_CHARS:
         raise PersonError(f"a team has at most {MAX_ID_CHARS} characters")
 

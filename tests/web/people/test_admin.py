@@ -195,6 +195,13 @@ def test_a_supervisors_team_is_changed(ada: Client, filled: Store) -> None:
     assert found is not None
     assert (found.team, found.all_teams) == ("south", False)
     assert "south" in proper(ada.get("/admin/teams"))
+    answer = send(ada, "/sue/teams", team="")
+    assert answer.status_code == 422, "all teams must be chosen explicitly"
+    assert "needs either a team or all teams" in answer.text
+    proper(send(ada, "/sue/teams", team="", all_teams="true"))
+    found = People(filled).find("sue")
+    assert found is not None
+    assert (found.team, found.all_teams) == (None, True)
 
 
 def test_the_audit_trail_can_be_filtered_and_records_its_reading(

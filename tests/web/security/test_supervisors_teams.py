@@ -59,7 +59,7 @@ def test_the_account_says_which_teams_a_supervisor_reads(settings: Settings, as_
         accounts.add(settings, "una", PersonRole.SUPERVISOR, **teams)  # type: ignore[arg-type]
 
     for unclear in ({"team": None}, {"team": "north", "all_teams": True}):
-        with pytest.raises(PersonError, match="--team or --all-teams"):
+        with pytest.raises(PersonError, match="either a team or all teams"):
             add(speaker=None, password=PASSWORD, **unclear)
     add(speaker=None, password=PASSWORD, team=None, all_teams=True)
     everything = len(as_("una").get("/api/v1/sessions").json()["items"])
@@ -68,5 +68,5 @@ def test_the_account_says_which_teams_a_supervisor_reads(settings: Settings, as_
     found = as_("una").get("/api/v1/sessions").json()["items"]
     assert {card["team"] for card in found} == {"south"}
     assert len(found) < everything
-    with pytest.raises(PersonError, match="for supervisors"):
+    with pytest.raises(PersonError, match="only supervisors"):
         accounts.change_teams(settings, "ana", None, all_teams=True)

@@ -47,6 +47,7 @@ async def create(
     name: Name,
     role: Annotated[PersonRole, Form()],
     team: Field = "",
+    all_teams: Annotated[bool, Form()] = False,
     speaker: Field = "",
     sign_in: Annotated[str, Form(pattern="^(password|other)$")] = "password",
 ) -> Response:
@@ -54,8 +55,7 @@ async def create(
 
     def change() -> str | None:
         changes = AccountChanges(services.store, person.name)
-        of_teams = role in (PersonRole.SUPERVISOR, PersonRole.STUDY)
-        options: dict[str, Any] = {"all_teams": of_teams and not team.strip()}
+        options: dict[str, Any] = {"all_teams": all_teams}
         place = (team.strip() or None, speaker.strip() or None)
         if sign_in == "password" and role in WITH_PASSWORD:
             return changes.add_with_initial_password(name.strip(), role, *place, **options)
@@ -152,14 +152,15 @@ async def change_teams(
     name: Identifier,
     password: Password,
     team: Field = "",
+    all_teams: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Change the team of a supervisor; empty: all teams."""
+    """Change which teams a supervisor reads."""
 
     def change() -> dict[str, str]:
         wanted = team.strip() or None
         changes = AccountChanges(services.store, person.name)
-        changes.change_teams(name, wanted, all_teams=wanted is None)
-        return {"done": f"{name} now reads {f'team {wanted}' if wanted else 'all teams'}."}
+        changes.change_teams(name, wanted, all_teams=all_teams)
+        return {"done": f"{name} now reads {'all teams' if all_teams else f'team {wanted}'}."}
 
     return await _changed(request, services, person, name, password, change)
 
