@@ -152,6 +152,13 @@ class Server:
             else:
                 return
 
+    def start_if_ended(self) -> bool:
+        """Start again if the server has exited by itself; returns whether it had."""
+        ended = self._process is not None and self._process.poll() is not None
+        if ended:
+            self.start()
+        return ended
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Close all connections and stop: SIGINT is the "fast" mode, SIGQUIT "immediate"."""
         if self._process is not None:

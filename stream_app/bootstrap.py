@@ -233,6 +233,7 @@ def web(settings: Settings) -> "FastAPI":
     from stream_app.web.publisher import Publisher  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
     from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
+    from stream_app.web.unknown_senders import UnknownSenders  # noqa: PLC0415
 
     if settings.bundle_digest:
         bundle(settings)
@@ -263,6 +264,7 @@ def web(settings: Settings) -> "FastAPI":
             identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,
             accesses=AccessLog(opened),
             log_ends=LogEnds(kafka, settings.turns_topic, settings.kafka_group),
+            unknown_senders=UnknownSenders(opened),
         )
     )
 

@@ -29,7 +29,7 @@ def count_letters() -> None:
 
 @letters.command("list")
 def list_letters(reason: Reasons = None) -> None:
-    """Print a line per dead letter: topic:partition:offset, reason, size, problem; never text."""
+    """Print a line per dead letter: id, reason, size, problem; never text."""
     from stream_app.commands import dead_letters as command
 
     found = asyncio.run(command.read(settings_for()))
@@ -43,9 +43,7 @@ def list_letters(reason: Reasons = None) -> None:
 
 @letters.command("replay")
 def replay_letters(
-    ids: Annotated[
-        list[str] | None, typer.Argument(help="topic:partition:offset, as `list` shows it.")
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids, as `list` shows them.")] = None,
     reason: Reasons = None,
     everything: Annotated[bool, typer.Option("--all", help="Replay all.")] = False,
 ) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "keys",
     "notify",
     "people",
+    "reading",
     "replay",
     "report",
     "rule_backtest",

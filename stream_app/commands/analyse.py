@@ -11,12 +11,15 @@ from stream_app import bootstrap
 from stream_app.analytics import attributes, questions
 from stream_app.analytics.questions import Asked
 from stream_app.analytics.result import Analysis, Curve, Estimate
+from stream_app.commands.reading import record_read
 from stream_app.settings import Settings
+from stream_app.store.audit import AuditAction
 from stream_app.web import agreement_words
 
 
 def run(settings: Settings, question: str, asked: Asked) -> Analysis:
     """Answer a question from the database and the archive."""
+    record_read(settings, AuditAction.READ_STATISTICS, f"analyse {question}")
     store = bootstrap.read_store(settings)
     asked = replace(asked, archive=settings.archive)
     try:

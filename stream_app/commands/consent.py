@@ -66,6 +66,9 @@ def of_session(settings: Settings, session_id: str) -> SessionConsent:
     store = bootstrap.store(settings)
     try:
         found = consents.of_session(store, ALL_SESSIONS, session_id)
+        if found is not None:
+            action = AuditAction.READ_RECORDS
+            audit.record(store, audit.COMMAND_LINE, action, session_id, "rapport consent list")
     finally:
         store.close()
     if found is None:

@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from stream_app import bootstrap
+from stream_app.commands.reading import record_read
 from stream_app.settings import Settings
 from stream_app.store import audit, holds
+from stream_app.store.audit import AuditAction
 from stream_app.store.holds import Hold
 from stream_app.store.repository import Store
 
@@ -33,6 +35,7 @@ def remove(settings: Settings, session_id: str) -> None:
 
 def find(settings: Settings) -> list[Hold]:
     """All holds."""
+    record_read(settings, AuditAction.READ_RECORDS, "hold list")
     with _open(settings) as store:
         return holds.find(store)
 

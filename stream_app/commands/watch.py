@@ -1,5 +1,6 @@
 """``rapport watch``: live sessions, newest scores and alerts in the terminal, without text."""
 
+import asyncio
 from collections import deque
 from contextlib import AbstractAsyncContextManager
 
@@ -10,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from stream_app.commands.reading import record_read
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import (
     MECHANISMS,
@@ -23,6 +25,7 @@ from stream_app.contracts.scores import (
 )
 from stream_app.core.heads import STRATEGY, badge_of, in_words
 from stream_app.settings import Settings
+from stream_app.store.audit import AuditAction
 from stream_app.worker.refusal import started
 from stream_app.worker.topics import client_options
 
@@ -167,7 +170,13 @@ def messages(settings: Settings, from_start: bool) -> AbstractAsyncContextManage
 
 
 async def show(settings: Settings, console: Console, from_start: bool = False) -> None:
-    """Show the wall until cancelled; print plain lines if the output is not a terminal."""
+    """Show the wall until cancelled; print plain lines if the output is not a terminal. Audited.
+
+    Raises:
+        StoreError: the database does not record the read.
+        BrokerUnavailable: no broker answers.
+    """
+    await asyncio.to_thread(record_read, settings, AuditAction.READ_SCORES, "watch")
     wall = Wall()
     async with messages(settings, from_start) as client:
         if not console.is_terminal:

@@ -312,7 +312,13 @@ class DeadLetter(Struct, frozen=True, tag_field="type", tag="dead_letter", kw_on
     is the original bytes (only the first 64 KiB if the brokers refuse more).
     """
 
-    dead_letter_id: Annotated[str, Meta(description="topic:partition:offset of the original")]
+    dead_letter_id: Annotated[
+        str,
+        Meta(
+            description="topic:partition:offset:milliseconds of the original; "
+            "without milliseconds if its time is unknown"
+        ),
+    ]
     reason: Annotated[str, Meta(description="Category for metrics")]
     detail: Annotated[str, Meta(description="Description; never quotes dialogue")]
     topic: str

@@ -1,7 +1,7 @@
 """The batch loop: sessions accept the events, one call scores what is due, the scores are added."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +26,7 @@ from stream_app.core.window import WindowTurn
 from stream_app.errors import ContractError
 
 NO_HEADERS: Final[Mapping[str, bytes]] = MappingProxyType({})
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class Source(Struct, frozen=True):
@@ -181,7 +182,7 @@ class Pipeline:
 def _set_aside(result: BatchResult, received: Received, error: ContractError) -> None:
     source = received.source
     letter = DeadLetter(
-        dead_letter_id=f"{source.topic}:{source.partition}:{source.offset}",
+        dead_letter_id=_letter_id(received),
         reason=error.code,
         detail=error.detail,
         topic=source.topic,
@@ -191,3 +192,12 @@ def _set_aside(result: BatchResult, received: Received, error: ContractError) ->
     )
     result.dead_letters.append(SetAside(letter, received.raw))
     result.counts["dead-letter"] += 1
+
+
+def _letter_id(received: Received) -> str:
+    """The record's position and time: offsets begin again when a topic is recreated."""
+    source = received.source
+    place = f"{source.topic}:{source.partition}:{source.offset}"
+    if received.produced_at is None:
+        return place
+    return f"{place}:{(received.produced_at - _EPOCH) // timedelta(milliseconds=1)}"

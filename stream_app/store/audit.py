@@ -38,6 +38,8 @@ class AuditAction(Enum):
     READ_SCORES = "read scores"
     READ_ALERTS = "read alerts"
     READ_AUDIT = "read audit"
+    READ_STATISTICS = "read statistics"
+    READ_RECORDS = "read records"
     REFUSED = "refused"
     ASSIGN = "assign session"
     EXPORT = "export"

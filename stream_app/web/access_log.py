@@ -1,4 +1,4 @@
-"""Audits reads of scores and alerts, and refused attempts; frequent repeats are one entry.
+"""Audits reads and refused attempts of signed-in people; frequent repeats are one entry.
 
 Pages refresh themselves and streams reconnect, so the same access by the same person is recorded
 once in ``REPEAT_SECONDS`` by each process. Reads of transcripts and of counsellors do not pass

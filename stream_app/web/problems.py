@@ -149,7 +149,17 @@ def record_refusal(request: Request, status: int) -> None:
         log.warning("audit.refusal_lost", problem=str(problem))
 
 
-def _not_signed_in(_: Request, __: Exception) -> Response:
+def record_unknown_sender(request: Request) -> None:
+    """Audit a request without a valid sign-in; without a database it is still refused."""
+    services: Services = request.app.state.services
+    try:
+        services.unknown_senders.record(request)
+    except StoreError as problem:
+        log.warning("audit.refusal_lost", problem=str(problem))
+
+
+def _not_signed_in(request: Request, _: Exception) -> Response:
+    record_unknown_sender(request)
     return problem_response(401, NOT_SIGNED_IN, headers={"WWW-Authenticate": "Bearer"})
 
 

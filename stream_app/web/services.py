@@ -19,6 +19,7 @@ from stream_app.web.metrics import WebMetrics
 from stream_app.web.publisher import Publisher
 from stream_app.web.sign_in_queue import SignInQueue
 from stream_app.web.topic_reader import TopicReader
+from stream_app.web.unknown_senders import UnknownSenders
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Services:
     attempts: SignInThrottle
     accesses: AccessLog
     log_ends: LogEnds
+    unknown_senders: UnknownSenders
     identity_provider: IdentityProvider | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 

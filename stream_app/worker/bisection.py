@@ -4,13 +4,16 @@ A batch that fails is bisected down to single events, in log order. An event tha
 dead-lettered with the name of the error, but only if a self-test (a synthetic session through model
 and database) succeeds and the event then fails again. Otherwise the error is raised, nothing is
 acknowledged, and the events are read again.
+
+A batch is also split if other workers keep advancing its sessions, which happens when events of a
+session have different keys: a shorter batch is calculated faster, so fewer commits come between.
 """
 
 import structlog
 from msgspec import structs
 
 from stream_app.core.pipeline import Received
-from stream_app.errors import ContractError
+from stream_app.errors import ContractError, StaleState
 from stream_app.worker.poison import as_contract_error, may_be_poison
 from stream_app.worker.processor import BatchProcessor, Committed
 
@@ -26,7 +29,8 @@ def handle_bisecting(processor: BatchProcessor, batch: list[Received]) -> list[C
     try:
         return [processor.handle(batch)]
     except Exception as problem:
-        if not may_be_poison(problem):
+        contended = isinstance(problem, StaleState) and len(batch) > 1
+        if not contended and not may_be_poison(problem):
             raise
         log.warning("batch.split", events=len(batch), reason=type(problem).__name__)
     if len(batch) == 1:

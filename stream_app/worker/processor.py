@@ -50,7 +50,8 @@ States = dict[str, Versioned]
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 CHECKED_PER_QUERY: Final = 1000
-STALE_ATTEMPTS: Final = 12
+STALE_ATTEMPTS: Final = 6
+"""Attempts to commit a batch whose sessions another worker keeps advancing, before it is split."""
 SESSIONS_PER_ROUND: Final = 200
 """Number of sessions that a timer loads at once."""
 
@@ -186,13 +187,17 @@ class BatchProcessor:
         Raises:
             StoreUnavailable: the database was unavailable for longer than the retry time.
             DatabaseWentBack: the database lacks events before this batch.
+            StaleState: other workers kept advancing its sessions; split the batch. A single event
+                is repeated for the retry time.
             StoreError: the database refused the batch.
         """
         self.cache.clear_if_invalid()
         found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
         session_ids = sorted(found)
         positions = self._positions(batch)
-        committed = self._commit_with_retries(lambda: self._process(batch, session_ids), positions)
+        committed = self._commit_with_retries(
+            lambda: self._process(batch, session_ids), positions, single=len(batch) == 1
+        )
         self._stored.update({(at.topic, at.partition): at.next_offset for at in positions})
         self._report_rules()
         for fate, count in committed.result.counts.items():
@@ -455,16 +460,22 @@ class BatchProcessor:
         return self._commit_with_retries(lambda: work(find())) if find() else None
 
     def _commit_with_retries(
-        self, work: Callable[[], BatchResult], positions: Sequence[LogPosition] = ()
+        self,
+        work: Callable[[], BatchResult],
+        positions: Sequence[LogPosition] = (),
+        *,
+        single: bool = False,
     ) -> Committed:
         """Do the work and commit it; repeat it from the database if a state was stale.
 
-        The other worker made progress meanwhile, so workers of one session take turns.
+        The other worker made progress meanwhile, so workers of one session take turns. ``single``:
+        the work cannot be split into shorter parts, which would meet fewer other commits.
         """
+        enough = stop_after_delay(self._retry_for) if single else stop_after_attempt(STALE_ATTEMPTS)
         trying = Retrying(
             retry=retry_if_exception_type(StaleState),
             wait=wait_random_exponential(multiplier=0.05, max=2.0),
-            stop=stop_any(stop_after_attempt(STALE_ATTEMPTS), stop_when_event_set(self._ending)),
+            stop=stop_any(enough, stop_when_event_set(self._ending)),
             before_sleep=self._log_stale,
             sleep=sleep_using_event(self._ending),
             reraise=True,

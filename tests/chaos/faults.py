@@ -123,10 +123,29 @@ def failing_commit(chaos: Chaos, chance: random.Random) -> None:
 
 
 def refused_commit(chaos: Chaos, chance: random.Random) -> None:
-    """Make the database refuse writes, as with a full disk: workers crash and are restarted."""
+    """Make the database refuse writes, as a replica does: workers crash and are restarted."""
     chaos.read_only(True)
     time.sleep(chance.uniform(1.0, 4.0))
     chaos.read_only(False)
+
+
+def disk_full(chaos: Chaos, chance: random.Random) -> None:
+    """Let the database's disk run full while events arrive, until writes are refused (ENOSPC).
+
+    PostgreSQL refuses statements, or stops if its log cannot grow.
+    """
+    disk = chaos.disk
+    if disk is None:
+        chaos.skip("disk_full needs root, to mount a small file system")
+        chaos.sender.release()
+        return
+    disk.fill()
+    chaos.sender.release()
+    chaos.wait_until_refused()
+    time.sleep(chance.uniform(1.0, 5.0))
+    disk.release()
+    if chaos.server.start_if_ended():
+        chaos.restarts += 1
 
 
 def jump_clock(chaos: Chaos, chance: random.Random) -> None:
@@ -279,6 +298,7 @@ FAULTS = {
         database_outage,
         failing_commit,
         refused_commit,
+        disk_full,
         jump_clock,
         slow_database,
         rolling_restart,
@@ -290,5 +310,5 @@ FAULTS = {
 }
 RESTORING = (restore_database.__name__, restore_under_workers.__name__)
 RECREATING = (recreate_topic.__name__,)
-HOLDING = (*RESTORING, *RECREATING)
+HOLDING = (*RESTORING, *RECREATING, disk_full.__name__)
 """Faults before which the sender waits, so that events follow them."""

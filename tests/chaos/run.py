@@ -29,6 +29,7 @@ from stream_app.worker.topics import client_options
 from tests import topic_log
 from tests.chaos import clocks, extremes, faults, miskeyed, traffic
 from tests.chaos.comparison import compare
+from tests.chaos.disk import small_disk
 from tests.chaos.proxy import Proxy
 from tests.chaos.sender import Sender, send
 from tests.chaos.truth import calculate
@@ -37,6 +38,7 @@ from tests.e2e.service import Service
 
 GROUP_SESSION_TIMEOUT = 6.0
 PATIENCE = 900.0
+FULL_WITHIN = 30.0
 PARTITIONS = 6
 AHEAD = 4 * PARTITIONS
 """Sessions two hours ahead beside the silent ones; enough for every partition to have some."""
@@ -82,6 +84,8 @@ class Report:
     """Partitions that workers read again because a restored database lacked their events."""
     seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
+    skipped: list[str] = field(default_factory=list)
+    """Faults that this machine does not allow."""
     examples: list[str] = field(default_factory=list)
 
     @property
@@ -99,6 +103,7 @@ class Chaos:
         self.outage = size.outage
         self.restarts = 0
         self.erased: set[str] = set()
+        self.skipped: Counter[str] = Counter()
         self.clocks_jumped = False
         self.wrong: list[str] = []
         self._earlier_records: list[Any] = []
@@ -108,7 +113,10 @@ class Chaos:
         if binaries is None:
             raise SystemExit("error: PostgreSQL's server (initdb, postgres) is not installed")
         self.cluster = self._stack.enter_context(kafka.running(folder / "kafka", size.brokers))
-        self.server = postgres.Server(binaries)
+        self.disk = small_disk()
+        if self.disk is not None:
+            self._stack.callback(self.disk.remove)
+        self.server = postgres.Server(binaries, parent=self.disk and self.disk.folder)
         self._stack.callback(self.server.remove)
         self.proxy = Proxy("127.0.0.1", self.server.port)
         self._stack.callback(self.proxy.close)
@@ -153,6 +161,7 @@ class Chaos:
             self._print(f"{fault.at:4.0%}  {fault.name}")
             faults.FAULTS[fault.name](self, chance)
             happened[fault.name] += 1
+        happened -= self.skipped
         self.sender.finish()
         self.wait_until_read()
         self.check_idle()
@@ -164,6 +173,31 @@ class Chaos:
         self.workers.suspend()
         self._print("comparing")
         return self._report(happened)
+
+    def skip(self, why: str) -> None:
+        """Count a fault as not happened; ``why`` begins with its name."""
+        self._print(f"skipped: {why}")
+        self.skipped[why.partition(" ")[0]] += 1
+
+    def wait_until_refused(self) -> None:
+        """Wait until the server refuses to store something because its disk is full.
+
+        Raises:
+            AssertionError: it never does.
+        """
+        give_up = time.monotonic() + FULL_WITHIN
+        while time.monotonic() < give_up:
+            try:
+                with psycopg.connect(self.server.url(), autocommit=True) as connection:
+                    connection.execute(
+                        "CREATE TABLE probe AS SELECT repeat(md5(i::text), 60) "
+                        "FROM generate_series(1, 5000) AS i"
+                    )
+                    connection.execute("DROP TABLE probe")
+            except (psycopg.errors.DiskFull, psycopg.OperationalError) as problem:
+                self._print(f"the database says: {str(problem).splitlines()[0]}")
+                return
+        raise AssertionError("the disk was full, but everything was stored")
 
     def read_only(self, yes: bool) -> None:
         """Make the database refuse writes, or accept them again."""
@@ -245,6 +279,7 @@ class Chaos:
             reread=log.count("log.back"),
             seconds=round(time.monotonic() - self._started, 1),
             faults=happened,
+            skipped=sorted(self.skipped),
             examples=[*result.lost[:3], *result.doubled[:3], *result.different[:3]],
         )
 
@@ -329,7 +364,8 @@ def line(report: Report) -> str:
     figures = "  ".join(
         f"{part.name} {getattr(report, part.name)}"
         for part in fields(report)
-        if part.name not in ("faults", "examples")
+        if part.name not in ("faults", "skipped", "examples")
     )
     counts = ", ".join(f"{name} {count}" for name, count in sorted(report.faults.items()))
-    return f"{figures}\n    faults: {counts}"
+    skipped = f"\n    skipped: {', '.join(report.skipped)}" if report.skipped else ""
+    return f"{figures}\n    faults: {counts}{skipped}"

@@ -1,17 +1,26 @@
 """The wall: highest risk first, and no text of any turn."""
 
+import asyncio
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from pydantic import SecretStr
 from rich.console import Console
 
+from stream_app.commands import watch
 from stream_app.commands.watch import BARS, ROWS, Wall, _print_line, sparkline
 from stream_app.contracts.scores import Output, SessionScore, SessionStatus
+from stream_app.errors import StoreError
+from stream_app.settings import Settings
+from stream_app.store import audit
+from tests.store import batches, databases
 from tests.store.batches import end, process, turn
+from tests.store.databases import open_store
 
 HOSTILE = "[/b] [red]x[/red] [link=file:///]y"
 
@@ -116,3 +125,46 @@ def test_an_erased_session_leaves_the_wall() -> None:
     shown = seen(lambda console: console.print(filled.render()))
     assert "kept" in shown
     assert "gone" not in shown
+
+
+class Nothing:
+    """Topics that stay silent."""
+
+    async def __aenter__(self) -> "Nothing":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def __aiter__(self) -> "Nothing":
+        return self
+
+    async def __anext__(self) -> None:
+        raise StopAsyncIteration
+
+
+def test_watching_is_recorded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = SecretStr(f"sqlite:///{tmp_path}/one.db")
+    settings = Settings().model_copy(update={"database_url": url})
+    opened: list[bool] = []
+
+    def topics(settings: Settings, from_start: bool) -> Nothing:
+        opened.append(from_start)
+        return Nothing()
+
+    monkeypatch.setattr(watch, "messages", topics)
+    console = Console(file=StringIO())
+    with pytest.raises(StoreError):
+        asyncio.run(watch.show(settings, console))
+    assert not opened, "without the audit trail nothing is shown"
+    (tmp_path / "one.db").unlink()
+    store = batches.prepare(open_store(databases.sqlite(tmp_path / "one.db")))
+    asyncio.run(watch.show(settings, console))
+    assert opened
+    [entry] = audit.latest(store)
+    assert (entry.person, entry.action, entry.detail) == (
+        audit.COMMAND_LINE,
+        "read scores",
+        "rapport watch",
+    )
+    store.close()

@@ -18,7 +18,7 @@ from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline, Source, receive
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.window import ScoringRequest, WindowPolicy
-from stream_app.errors import StoreError, StoreUnavailable
+from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store import schema, tables
 from stream_app.store.repository import Store
 from stream_app.worker.bisection import handle_bisecting
@@ -290,3 +290,23 @@ def test_every_event_is_counted_or_dead_lettered_whatever_its_fields(
     later = datetime.now(UTC) + timedelta(days=1)
     worker.flush_idle(later, [0])
     worker.fire_due(later, later - timedelta(days=1), [0])
+
+
+def test_a_batch_that_others_keep_overtaking_is_split_instead_of_crashing(
+    open_prepared: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mis-keyed sessions under load: others commit while a long batch is calculated."""
+    monkeypatch.setattr("stream_app.worker.processor.sleep_using_event", lambda _: lambda _: None)
+    store = open_prepared()
+    commit = store.commit
+
+    def overtaken(result: Any, messages: Any, positions: Any) -> int | None:
+        if len(result.turns) > 2:
+            raise StaleState("another worker was faster")
+        return commit(result, messages, positions)
+
+    monkeypatch.setattr(store, "commit", overtaken)
+    worker = processor(store)
+    assert take(worker, *(turn(seq) for seq in range(8)), b"{") == {b"{": "not-json"}
+    assert [seq for _, seq in sessions_of(store)] == list(range(8))
+    assert worker.metrics.stale_states._value.get() > 0

@@ -180,8 +180,12 @@ def test_a_persistently_stale_state_is_not_retried_forever(
     stale = Failing(store.commit, *[StaleState("moved on")] * 100)
     store.commit = stale
     with pytest.raises(StaleState):
-        handle(processor(store), [turn()])
+        handle(processor(store), [turn(), turn(1)])
     assert len(stale.calls) == STALE_ATTEMPTS
+    with pytest.raises(StaleState):
+        handle(processor(store, retry_for=0.0), [turn()])
+    handle(processor(store), [turn()])
+    assert len(pauses) > 3 * STALE_ATTEMPTS, "a single event waits for its turn"
 
 
 def test_a_commit_whose_response_was_lost_is_not_repeated(

@@ -10,7 +10,7 @@ from stream_app.errors import ContractError
 from stream_app.worker import record_decoder as module
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.record_decoder import RecordDecoder
-from tests.store.batches import turn
+from tests.store.batches import pipeline, turn
 
 
 def event(
@@ -74,3 +74,17 @@ def test_a_record_that_fails_to_decode_is_dead_lettered(
     assert isinstance(found, ContractError)
     assert found.code == "unprocessable"
     assert "zanzibar" not in found.detail
+
+
+def test_dead_letters_of_a_recreated_topic_have_new_ids(decoder: RecordDecoder) -> None:
+    """Offsets begin again at 0; reading the same record again gives the same id."""
+
+    def letter(timestamp: float | None) -> str:
+        record = event(timestamp)
+        record.value = b"{"
+        [found] = pipeline().process([decoder.decode(record)], {}).dead_letters
+        return found.letter.dead_letter_id
+
+    assert letter(1_767_000_000.123) == letter(1_767_000_000.123) == "t:0:0:1767000000123"
+    assert letter(1_767_000_099.9) == "t:0:0:1767000099900"
+    assert letter(None) == "t:0:0"

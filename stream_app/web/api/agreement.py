@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import disputes
+from stream_app.store.audit import AuditAction
 from stream_app.store.disputes import DisputeCount
 from stream_app.store.people import Right
 from stream_app.web import agreement
@@ -31,7 +32,7 @@ class BundleAgreement:
 @needs(Right.READ_SCORES)
 def agreement_of_bundle(
     services: ServicesDep,
-    person: Member,  # noqa: ARG001  # checks the role
+    person: Member,
     bundle: Annotated[Identifier, Query(description="A bundle that has scored sessions here")],
     head: Annotated[
         list[Identifier] | None,
@@ -39,6 +40,7 @@ def agreement_of_bundle(
     ] = None,
 ) -> BundleAgreement:
     """Agreement by head, between people and model and among people, over all stored ratings."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "agreement")
     return BundleAgreement(
         bundle,
         agreement.of_bundle(services.store, bundle, head or MECHANISMS),

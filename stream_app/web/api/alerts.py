@@ -127,6 +127,7 @@ def precision_of_rules(services: ServicesDep, person: Member) -> list[RulePrecis
     The last judgement of each alert counts, given when it was acknowledged or resolved, or
     afterwards. Rules without a judged alert are left out.
     """
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "precision of rules")
     return [
         RulePrecision(row.rule, row.share, row.justified, row.judged, row.low, row.high)
         for row in precision.by_rule(services.store, person.scope)

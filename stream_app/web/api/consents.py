@@ -55,7 +55,9 @@ def consents_of_session(
     services: ServicesDep, person: Supervisor, session_id: SessionId
 ) -> SessionConsent:
     """Consent of a session and its records, also if the session is hidden."""
-    return _known(services, person, session_id)
+    found = _known(services, person, session_id)
+    services.accesses.record(person.name, AuditAction.READ_RECORDS, "consents", session_id)
+    return found
 
 
 @router.post(f"/{SESSION_ID}/consents", status_code=202)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.store import disputes
+from stream_app.store.audit import AuditAction
 from stream_app.store.disputes import Decision, Dispute
 from stream_app.store.people import PersonRole, Right
 from stream_app.web.api.fields import MAX_SEQ, Identifier, Note
@@ -62,6 +63,7 @@ def list_disputes(
     ] = None,
 ) -> list[Dispute]:
     """The newest 500 disputes, newest first. Counsellors see only their own."""
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "disputes", session)
     own = person.name if person.role is PersonRole.COUNSELLOR else None
     return disputes.find(
         services.store, person.scope, session_id=session, person=own, waiting=waiting

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Mute
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, Right
 from stream_app.store.queries.routing import read_routing
 from stream_app.web.api.fields import NO_NUL, Identifier, Moment
@@ -66,6 +67,7 @@ class NewMute(BaseModel):
 @needs(Right.READ_TEXT)
 def list_mutes(services: ServicesDep, person: Supervisor) -> list[Mute]:
     """Active mutes that affect alerts within your access scope."""
+    services.accesses.record(person.name, AuditAction.READ_ALERTS, "mutes")
     return alert_actions.mutes_in_force(services.store, person.scope)
 
 

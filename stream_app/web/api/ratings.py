@@ -7,6 +7,7 @@ from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.store import calibration_samples, ratings
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import PersonRole, Right
 from stream_app.store.ratings import Judgement, Rating
 from stream_app.store.scored_turns import InvalidJudgement
@@ -82,6 +83,7 @@ def list_ratings(
 
     Comments are left out for tokens that may not read transcripts.
     """
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "ratings", session)
     found = ratings.of_session(services.store, person, session)
     if person.reads_transcripts:
         return found

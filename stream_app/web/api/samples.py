@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.contracts.events import Role
 from stream_app.store import calibration_samples
+from stream_app.store.audit import AuditAction
 from stream_app.store.calibration_samples import (
     MAX_SIZE,
     MIN_SIZE,
@@ -113,6 +114,7 @@ def draw_sample(
 @needs(Right.READ_SCORES)
 def list_samples(services: ServicesDep, person: ReportReader) -> list[CalibrationSample]:
     """The newest 100 samples."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration")
     return [
         redact_for(person, sample)
         for sample in calibration_samples.find(services.store, person.scope)
@@ -125,6 +127,7 @@ def one_sample(services: ServicesDep, person: ReportReader, sample_id: Identifie
     """One sample, with your progress and that of the other raters."""
     with as_http_errors():
         sample = calibration_samples.one(services.store, person.scope, sample_id)
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration sample")
     done = calibration_samples.collect_ratings(services.store, sample)
     return Progress(
         redact_for(person, sample),
@@ -173,4 +176,5 @@ def report_on_sample(services: ServicesDep, person: ReportReader, sample_id: Ide
     """
     with as_http_errors():
         sample = calibration_samples.one(services.store, person.scope, sample_id)
+        services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration report")
         return calibration_report.build_report(services.store, person, sample)

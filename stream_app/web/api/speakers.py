@@ -45,6 +45,7 @@ def list_speakers(
     services: ServicesDep, person: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[Counsellor]:
     """Counsellors whose sessions you may read, ordered by pseudonym; no other order exists."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "list of counsellors")
     return counsellors.find(services.store, person.scope, cursor, limit)
 
 
@@ -65,6 +66,8 @@ def one_speaker(
     if person.role is not PersonRole.COUNSELLOR:
         action = AuditAction.READ_COUNSELLOR
         audit.record(services.store, person.name, action, counsellor=speaker)
+    else:
+        services.accesses.record(person.name, AuditAction.READ_STATISTICS, "own page")
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     scope = Scope(team=person.scope.team, speaker=speaker)
     turns = turn_levels.of_counsellor(services.store, scope, speaker, since)

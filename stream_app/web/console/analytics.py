@@ -83,6 +83,7 @@ def page(
     chosen: ChosenDep,
 ) -> Response:
     """Show the chosen curves, each with its table."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "analytics")
     shown = {SESSIONS, *chosen.measures}
     chosen = replace(chosen, measures=tuple(name for name in MEASURES if name in shown))
     store = services.read_store

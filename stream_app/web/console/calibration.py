@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import LEVELS
 from stream_app.store import calibration_samples, disputes
+from stream_app.store.audit import AuditAction
 from stream_app.store.calibration_samples import (
     MAX_SIZE,
     MIN_SIZE,
@@ -82,6 +83,7 @@ class SampleView:
 @router.get("/calibration")
 def overview(request: Request, services: ServicesDep, person: Member) -> Response:
     """List samples, and the agreement of people with each model."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration")
     return _overview(request, services, person)
 
 
@@ -123,6 +125,7 @@ def sample(
     """Show progress, and the report if the reader may read it."""
     with as_http_errors():
         found = calibration_samples.one(services.store, person.scope, sample_id)
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration sample")
     shown = SampleView(
         redact_for(person, found),
         calibration_samples.collect_ratings(services.store, found),

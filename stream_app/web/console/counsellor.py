@@ -36,6 +36,7 @@ def me(
     request: Request, services: ServicesDep, person: Counsellor, cursor: str | None = None
 ) -> Response:
     """Show the signed-in counsellor's own page."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "own page")
     return _page(request, services, person, person.scope, person.speaker or "", cursor)
 
 

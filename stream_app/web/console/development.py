@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.analytics.result import ALL, Curve, Point
 from stream_app.analytics.rollup_source import SCALE
 from stream_app.analytics.shown_curves import EPOCH, MEASURES, MONTHS, SESSIONS, WEEKS
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info, development
 from stream_app.store.queries.development import MeasuredSession
@@ -57,6 +58,7 @@ def me(
     asked: AskedDep,
 ) -> Response:
     """Show the signed-in counsellor's own development."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "own development")
     speaker = person.speaker or ""
     return _page(request, services, person, person.scope, speaker, asked)
 

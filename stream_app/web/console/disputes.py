@@ -29,6 +29,7 @@ _note = TypeAdapter[str](Note)
 @router.get("/disputes")
 def disputes_page(request: Request, services: ServicesDep, person: Supervisor) -> Response:
     """List unanswered disputes, then answered ones."""
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "disputes")
     found = disputes.find(services.store, person.scope, waiting=True, limit=MAX_WAITING)
     answered = disputes.find(services.store, person.scope, waiting=False, limit=MAX_ANSWERED)
     return render(

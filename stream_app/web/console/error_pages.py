@@ -16,7 +16,7 @@ from stream_app.store.people import OutsideTeam, Person, PersonRole
 from stream_app.store.queries.pages import BadCursor
 from stream_app.web.auth import PASSWORD_PAGE, NotSignedIn, PasswordChangeNeeded, signed_in
 from stream_app.web.console.rendering import address_of, render
-from stream_app.web.problems import record_refusal
+from stream_app.web.problems import record_refusal, record_unknown_sender
 from stream_app.web.security import HEADERS
 from stream_app.web.sign_in_queue import RETRY_AFTER_SECONDS, SignInQueueFull
 
@@ -128,6 +128,8 @@ def add_error_pages(app: FastAPI) -> None:
 
 def _to_sign_in(request: Request, _: Exception) -> Response:
     """Redirect to the sign-in form, which leads back to the requested page."""
+    if "authorization" in request.headers:
+        record_unknown_sender(request)
     wanted = quote(address_of(request), safe="") if request.method == "GET" else "%2F"
     return RedirectResponse(f"/sign-in?to={wanted}", status_code=303)
 

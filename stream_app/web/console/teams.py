@@ -11,6 +11,7 @@ from stream_app.analytics.shown import ALL
 from stream_app.analytics.shown_curves import MonthCell
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
+from stream_app.store.audit import AuditAction
 from stream_app.store.queries import bundle_info
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
@@ -29,6 +30,7 @@ def teams(
     bundle: Identifier | None = None,
 ) -> Response:
     """Show one month and model at a time: means of different models are not comparable."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "teams")
     store, team = services.read_store, person.chosen_team(None)
     known = shown_curves.months(store)
     chosen_month = next((each for each in known if str(each) == month), next(iter(known), None))

@@ -3,13 +3,16 @@
 from itertools import pairwise
 
 import pytest
+from fastapi import Request
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.audit_chain import verify
 from stream_app.store.repository import Store
-from stream_app.web import access_log
+from stream_app.web import access_log, unknown_senders
 from stream_app.web.access_log import AccessLog
+from stream_app.web.unknown_senders import UnknownSenders
+from tests.store.batches import BUNDLE
 from tests.web.people.conftest import As
 
 Entry = tuple[str, str, str | None, str | None]
@@ -34,6 +37,20 @@ def trail(store: Store) -> list[Entry]:
         ("ben", "/", "read scores", None, "wall"),
         ("ben", "/sessions", "read scores", None, "list of sessions"),
         ("ben", "/alerts", "read alerts", None, "inbox"),
+        ("ben", "/teams", "read statistics", None, "teams"),
+        ("ana", "/analytics", "read statistics", None, "analytics"),
+        ("noor", "/me", "read statistics", None, "own page"),
+        ("noor", "/me/development", "read statistics", None, "own development"),
+        ("ben", "/calibration", "read statistics", None, "calibration"),
+        ("ben", "/disputes", "read scores", None, "disputes"),
+        ("ana", f"/api/v1/agreement?bundle={BUNDLE}", "read statistics", None, "agreement"),
+        ("ana", "/api/v1/samples", "read statistics", None, "calibration"),
+        ("ben", "/api/v1/speakers", "read statistics", None, "list of counsellors"),
+        ("ana", "/api/v1/alerts/precision", "read statistics", None, "precision of rules"),
+        ("ben", "/api/v1/mutes", "read alerts", None, "mutes"),
+        ("ben", "/api/v1/disputes?session=north-0", "read scores", "north-0", "disputes"),
+        ("ben", "/api/v1/ratings?session=north-0", "read scores", "north-0", "ratings"),
+        ("ben", "/api/v1/sessions/north-0/consents", "read records", "north-0", "consents"),
     ],
 )
 def test_a_read_is_recorded(
@@ -82,12 +99,57 @@ def test_a_refused_attempt_is_recorded(
     assert what == detail
 
 
-def test_a_mistyped_session_and_requests_without_sign_in_are_not_recorded(
+def test_a_mistyped_session_and_a_page_without_sign_in_are_not_recorded(
     filled: Store, as_: As
 ) -> None:
     assert as_("sam").get("/api/v1/sessions/nothing").status_code == 404
-    assert as_("").get("/api/v1/sessions").status_code == 401
+    assert as_("").get("/teams").status_code == 303
     assert trail(filled) == []
+
+
+TOKEN = "rapport_Ab3dSecretSecretSecretSecretSecretSecret012"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/sessions", "/api/v1/sessions/north-0", "/teams"])
+def test_a_request_without_a_valid_token_is_recorded_without_the_token(
+    filled: Store, as_: As, path: str
+) -> None:
+    for _ in range(3):
+        answer = as_("").get(path, headers={"Authorization": f"Bearer {TOKEN}"})
+        assert answer.status_code == (303 if path == "/teams" else 401)
+    [(person, action, session_id, detail)] = trail(filled)
+    assert (person, action, session_id) == ("(not signed in)", "refused", None)
+    assert detail is not None
+    assert detail.startswith("401 GET ")
+    assert detail.endswith(" from 127.0.0.1, token rapport_Ab3d…")
+    assert "Secret" not in detail
+    assert "north-0" not in detail
+
+
+def test_a_flood_of_invalid_tokens_leaves_a_bounded_number_of_entries(filled: Store) -> None:
+    now = 0.0
+    log = UnknownSenders(filled, lambda: now)
+
+    def flood() -> int:
+        before = len(trail(filled))
+        for number in range(200):
+            log.record(refused_request(f"10.0.{number // 20}.1", f"rapport_{number:04}{'s' * 39}"))
+            log.record(refused_request("10.1.0.1", f"rapport_{number:04x}{'s' * 39}"))
+        return len(trail(filled)) - before
+
+    assert flood() == unknown_senders.IN_ALL
+    from_one = [entry for entry in trail(filled) if "from 10.1.0.1," in str(entry)]
+    assert 0 < len(from_one) <= unknown_senders.PER_ADDRESS
+    now = unknown_senders.SECONDS - 1
+    assert flood() == 0
+    now = unknown_senders.SECONDS
+    assert flood() == unknown_senders.IN_ALL
+
+
+def refused_request(address: str, token: str) -> Request:
+    headers = [(b"authorization", f"Bearer {token}".encode())]
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": headers}
+    return Request({**scope, "client": (address, 1)})
 
 
 def test_polling_is_recorded_once_in_ten_minutes(filled: Store) -> None:
