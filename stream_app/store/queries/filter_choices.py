@@ -34,9 +34,14 @@ def live_teams(store: Store, scope: Scope) -> list[str]:
 
 def teams(store: Store, scope: Scope) -> list[str]:
     """Names of all teams with sessions in ``scope``, sorted."""
-    session, everyone = sessions.c, replace(scope, team=None)
-    own = [] if scope.team is None else [session.team == scope.team]
-    return _read(store, _each(session.team, *own), session.team, session.session_id, everyone)
+    session = sessions.c
+    if scope.team is None:
+        return _read(store, _each(session.team), session.team, session.session_id, scope)
+    of_team = session.team == scope.team
+    everyone = replace(scope, team=None).conditions(session.session_id)
+    with store.reading() as connection:
+        found = connection.scalars(sa.select(session.team).where(of_team, *everyone).limit(1))
+        return [str(team) for team in found]
 
 
 def alert_rules(store: Store, scope: Scope) -> list[str]:
