@@ -141,6 +141,20 @@ def test_notes_of_staff_are_decrypted_and_their_names_left_out(
     assert (action["note"], action["person"]) == (note, "staff")
 
 
+def test_comments_of_raters_are_exported_for_those_they_are_about(
+    store: Store, tmp_path: Path
+) -> None:
+    judging.counsellor(store)
+    comment = "The second question came too early."
+    given = [Judgement("north-0", 1, "explorations", 2)]
+    ratings.rate(store, ALL_SESSIONS, "sue", given, comment=comment)
+    archive, _ = exported(judging.NOOR, tmp_path / "counsellor.zip")
+    [row] = archive["rating_comments"]
+    assert (row["comment"], row["seq"], row["person"]) == (comment, 1, "staff")
+    others, _ = exported(CLIENT, tmp_path / "client.zip")
+    assert "too early" not in json.dumps(others), "it is about the counsellor's turn"
+
+
 def test_a_hidden_session_is_exported(store: Store, tmp_path: Path) -> None:
     states = store.load_states(["north-0"], "fake-1-fp32")
     store.commit(process([consent("withdrawn", session_id="north-0", speaker_id=CLIENT)], states))

@@ -1,17 +1,20 @@
 """Ratings are stored separately from scores, and only within the person's scope."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import ratings, tables
-from stream_app.store.people import PersonRole
+from stream_app.sealing.envelope import is_sealed
+from stream_app.store import erasure, ratings, tables
+from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries.agreement import rated_turns
 from stream_app.store.ratings import Judgement
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import InvalidJudgement, NotFound
 from tests.store.batches import BUNDLE
 from tests.store.judging import counsellor, fill, person, supervisor
-from tests.store.reading import rows
+from tests.store.reading import rows, stored_rows
 
 ER = MECHANISMS[0]
 
@@ -117,3 +120,53 @@ def test_rated_turns_have_one_value_per_supervisor_and_none_of_counsellors(store
         if (row["session_id"], row["seq"], row["stage"]) == ("north-0", 1, "final")
     )
     assert pair.model == level
+
+
+def comments(store: Store, person: Person) -> set[str | None]:
+    return {one.comment for one in ratings.of_session(store, person, "north-0")}
+
+
+def test_a_comment_is_redacted_encrypted_replaced_and_removed(store: Store) -> None:
+    fill(store)
+    sue, noor = supervisor(store), counsellor(store)
+    given = [er(2), er(1, head=MECHANISMS[1])]
+
+    def rate(comment: str | None) -> set[str | None]:
+        ratings.rate(store, sue.scope, sue.name, given, comment=comment)
+        assert comments(store, noor) == comments(store, sue)
+        return comments(store, sue)
+
+    [written] = rate("too early, call 020 7946 0018")
+    assert written is not None
+    assert written.startswith("too early")
+    assert "7946" not in written
+    [row] = stored_rows(store, tables.rating_comments)
+    assert is_sealed(row["comment"])
+    assert rate(None) == {written}
+    assert rate("better") == {"better"}
+    assert rate("") == {None}
+    assert rows(store, tables.rating_comments) == []
+
+
+def test_a_comment_is_of_its_place_and_goes_with_the_last_rating(store: Store) -> None:
+    fill(store)
+    sue, ben = supervisor(store), supervisor(store, "ben")
+    first = ratings.rate(store, sue.scope, "sue", [er(2)], comment="the turn")
+    second = ratings.rate(store, sue.scope, "sue", [er(1, head=MECHANISMS[1])])
+    ratings.rate(store, sue.scope, "sue", [er(4, None, head="rating")], comment="all of it")
+    ratings.rate(store, ben.scope, "ben", [er(0)])
+    found = {(r.person, r.seq, r.comment) for r in ratings.of_session(store, sue, "north-0")}
+    assert found == {("sue", 1, "the turn"), ("sue", None, "all of it"), ("ben", 1, None)}
+    ratings.withdraw(store, "sue", first[0].rating_id)
+    assert len(rows(store, tables.rating_comments)) == 2
+    ratings.withdraw(store, "sue", second[0].rating_id)
+    assert [row["seq"] for row in rows(store, tables.rating_comments)] == [None]
+
+
+def test_erasing_the_session_erases_its_comments(store: Store) -> None:
+    fill(store)
+    sue = supervisor(store)
+    ratings.rate(store, sue.scope, "sue", [er(2)], comment="a comment")
+    erased = erasure.erase(store, ["north-0"], datetime.now(UTC))
+    assert erased.removed["rating_comments"] == 1
+    assert rows(store, tables.rating_comments) == []

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
-from tests.store.batches import turn
+from stream_app.store.tables import alerts
+from tests.store.batches import end, turn
 from tests.web.api.conftest import CLEO
 from tests.web.server import Web
 
@@ -139,3 +141,44 @@ def test_a_mute_accepts_an_end_time(nora: httpx.Client) -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).replace(microsecond=0)
     made = nora.post("/mutes", json={"team": "north", "until": until.isoformat()}).json()
     assert datetime.fromisoformat(made["until"]) == until
+
+
+def test_an_alert_that_resolved_by_itself_is_judged_and_counts(
+    web: Web, nora: httpx.Client
+) -> None:
+    episode = new_alert(web, "unseen")
+    web.commit(end(session_id="unseen"))
+    to_review = {"state": "resolved", "fired": True, "judged": False, "session": "unseen"}
+    [alert] = nora.get("/alerts", params=to_review).json()["items"]
+    assert (alert["episode_id"], alert["judgement"]) == (episode, None)
+
+    def judged() -> int:
+        return sum(row["judged"] for row in nora.get("/alerts/precision").json())
+
+    before = judged()
+    body = {"judgement": "false-alarm", "note": "a goodbye"}
+    answer = nora.post(f"/alerts/{episode}/judge", json=body).json()
+    assert (answer["state"], answer["judgement"]) == ("resolved", "false-alarm")
+    assert judged() == before + 1
+    assert nora.get("/alerts", params=to_review).json()["items"] == []
+    again = nora.post(f"/alerts/{episode}/judge", json={"judgement": "justified"}).json()
+    assert again["judgement"] == "justified"
+    assert judged() == before + 1, "the last judgement counts"
+
+
+@pytest.mark.parametrize("given", ["not-now", "justified-handled", None])
+def test_only_judgements_are_accepted(web: Web, nora: httpx.Client, given: str | None) -> None:
+    episode = new_alert(web, f"wrongly-judged-{given}")
+    answer = nora.post(f"/alerts/{episode}/judge", json={"judgement": given})
+    assert answer.status_code == 422
+
+
+def test_what_never_fired_cannot_be_judged(web: Web, nora: httpx.Client) -> None:
+    episode = new_alert(web, "pending-only")
+    fired = (alerts.c.episode_id == episode) & (alerts.c.state == "firing")
+    with web.store.transaction() as connection:
+        connection.execute(sa.delete(alerts).where(fired))
+    answer = nora.post(f"/alerts/{episode}/judge", json={"judgement": "justified"})
+    assert (answer.status_code, answer.json()["status"]) == (409, 409)
+    listed = nora.get("/alerts", params={"fired": False, "session": "pending-only"}).json()
+    assert [each["episode_id"] for each in listed["items"]] == [episode]

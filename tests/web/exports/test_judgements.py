@@ -81,6 +81,17 @@ def test_analysts_get_blind_ratings_and_numbers_instead_of_names(rated: Store, a
     assert not {"sue", "sam", "pat"} & {str(value) for row in found for value in row.values()}
 
 
+def test_comments_are_exported_for_those_who_may_read_transcripts(rated: Store, as_: As) -> None:
+    given = [ratings.Judgement("north-0", 1, "explorations", 1)]
+    ratings.rate(rated, ALL_SESSIONS, "sue", given, comment="=2+5, asked too early")
+    for name in ("sue", "noor"):
+        found = {row["seq"]: row["comment"] for row in download(as_, name, "ratings")}
+        assert found == {1: "=2+5, asked too early", None: None}
+    for row in download(as_, "ana", "ratings"):
+        assert "comment" not in row
+        assert "too early" not in str(row)
+
+
 def test_a_counsellor_gets_what_the_session_page_shows_them(rated: Store, as_: As) -> None:
     assert {row["rater"] for row in download(as_, "noor", "ratings")} == {"sue"}
     assert download(as_, "olu", "ratings", team="north") == []

@@ -48,6 +48,44 @@ def recent(
     store.commit(batches.process([*events, batches.end(session_id=name, occurred_at=over)]))
 
 
+def test_a_turn_and_a_session_are_rated_by_forms(filled: Store, as_: As) -> None:
+    sue = as_("sue")
+    page = proper(sue.get("/sessions/north-0"))
+    assert page.count('class="rating-card"') == 6
+    assert 'action="/sessions/north-0/session-rating"' in page
+    levels = {"seq": 3, "emotional_reactions": 0, "explorations": 2, "comment": " <b>soon</b> "}
+    answer = sue.post("/sessions/north-0/turn-rating", data=levels, headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.headers["location"]) == (
+        303,
+        "/sessions/north-0?page=0#turn-3",
+    )
+    rated = {"rating": 5, "comment": "well done"}
+    assert sue.post("/sessions/north-0/session-rating", data=rated).status_code == 204
+    page = proper(sue.get("/sessions/north-0"))
+    assert "&lt;b&gt;soon&lt;/b&gt;" in page
+    assert "sue</b> rated it <b>5</b> of 5" in page
+    assert 'name="explorations" value="2" checked' in page
+    assert "well done" in proper(as_("noor").get("/sessions/north-0"))
+    for wrong in ({"seq": 3}, {"seq": 3, "explorations": 3}, {"seq": 2, "explorations": 1}):
+        assert sue.post("/sessions/north-0/turn-rating", data=wrong).status_code == 422
+    assert as_("sam").post("/sessions/north-0/turn-rating", data=levels).status_code == 404
+
+
+def test_a_counsellor_disputes_by_a_form_and_the_supervisors_badge_counts(
+    filled: Store, as_: As
+) -> None:
+    given = {"seq": 1, "head": "explorations", "note": "I did ask."}
+    assert as_("noor").post("/sessions/north-0/dispute", data=given).status_code == 204
+    assert as_("noor").post("/sessions/north-0/dispute", data=given).status_code == 409
+    badge = '<span class="count">1<span class="unseen"> waiting</span>'
+    assert badge in proper(as_("sue").get("/alerts"))
+    assert badge not in proper(as_("sam").get("/alerts")), "another team"
+    page = proper(as_("sue").get("/disputes"))
+    assert "is-disputed" in page
+    read = audit.find(filled, person="sue", action=audit.AuditAction.READ_TRANSCRIPT)
+    assert [entry.detail for entry in read.items] == ["turn 1, disputed"]
+
+
 def noor(store: Store) -> str:
     return store.privacy.pseudonym(NOOR)
 
