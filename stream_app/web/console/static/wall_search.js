@@ -41,7 +41,5 @@ export function watchSearch(cards) {
     clearTimeout(typing);
     typing = setTimeout(searchNow, TYPING_PAUSE);
   });
-  for (const choice of field.form.querySelectorAll("select")) {
-    choice.addEventListener("change", () => field.form.requestSubmit());
-  }
+  field.addEventListener("change", (event) => event.stopPropagation()); // filters.js would load the page
 }
