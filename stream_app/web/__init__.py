@@ -21,4 +21,5 @@ __all__ = [
     "report",
     "services",
     "topic_reader",
+    "unknown_senders",
 ]

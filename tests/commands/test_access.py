@@ -13,6 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from stream_app.analytics import schema
 from stream_app.cli import app
 from stream_app.store import audit
 from stream_app.store.people import People, Person, PersonRole
@@ -77,7 +78,9 @@ COMMANDS = {
     "config": Row(()),
     "doctor": NUMBERS,
     "archive": NUMBERS,
-    "report": Row(("-o", "{file}"), "read statistics"),
+    "report": Row(
+        ("--from", "2026-01-01", "--to", "2026-02-01", "-o", "{file}"), "read statistics"
+    ),
     "analyse": Row(("service-levels",), "read statistics"),
     "audit verify": Row(()),
     "baselines refresh": NUMBERS,
@@ -119,6 +122,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a database of two teams and its keys."""
     folder = tmp_path_factory.mktemp("template")
     store = prepare(open_store(databases.sqlite(folder / "one.db")))
+    schema.create_views(store, "rapport_reader")
     judging.fill(store, 1)
     judging.supervisor(store)
     people = People(store)
