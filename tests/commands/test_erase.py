@@ -4,6 +4,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app, main
+from stream_app.commands import doctor
+from stream_app.errors import RapportError
+from stream_app.settings import Settings
 from stream_app.store import tables
 from stream_app.store.repository import Store
 from tests.commands.conftest import NewStore
@@ -81,3 +84,14 @@ def test_a_speaker_without_sessions_is_an_error_without_the_name(
     assert "check the speaker_id" in error
     assert "joan" not in error
     assert len(sessions(store)) == 4
+
+
+def test_doctor_reports_an_erasure_that_no_worker_finishes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert doctor._erasures(Settings()) == "all are finished"
+    run("--session", "south-1", "--yes")
+    assert doctor._erasures(Settings()) == "a worker is about to finish one"
+    monkeypatch.setattr(doctor, "ERASURE_HOURS", 0)
+    with pytest.raises(RapportError, match="is not finished: check that a worker runs"):
+        doctor._erasures(Settings())
