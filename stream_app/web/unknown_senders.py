@@ -1,8 +1,7 @@
 """Audits requests that were refused with 401, with a bound on the number of entries.
 
-Whoever sends requests without a valid sign-in must not be able to fill the audit trail: a process
-writes one entry per address and token in a minute, at most ``PER_ADDRESS`` for an address and
-``IN_ALL`` together.
+A flood of requests without a valid sign-in cannot fill the audit trail: a process writes one entry
+per address and token in a minute, at most ``PER_ADDRESS`` for an address and ``IN_ALL`` together.
 """
 
 import threading
