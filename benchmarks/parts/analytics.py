@@ -53,7 +53,7 @@ VARIABLES: Final = {
 
 
 class Size(Struct):
-    """A platform; times in seconds, sizes in bytes. ``moved``: turns that were archived."""
+    """A platform; times in seconds, sizes in bytes. ``moved``: archived turns; 0: all."""
 
     turns: int
     sessions: int
@@ -216,7 +216,7 @@ def table(result: Result) -> str:
         ["rebuilding the roll-ups, s", *(f"{size.rolled_up:.1f}" for size in result.sizes)],
         ["writing the platform, s", *(f"{size.written:.1f}" for size in result.sizes)],
         ["archiving, s", *(f"{size.archived:.1f}" for size in result.sizes)],
-        ["archived turns", *(f"{size.moved:,}" for size in result.sizes)],
+        ["archived turns", *(f"{size.moved or size.turns:,}" for size in result.sizes)],
         ["database, MB", *(f"{size.database / 1e6:,.0f}" for size in result.sizes)],
         ["archive, MB", *(f"{size.files / 1e6:,.0f}" for size in result.sizes)],
     ]

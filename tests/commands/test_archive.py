@@ -96,9 +96,19 @@ def test_archived_sessions_are_not_erased_without_their_files(
     assert len(facts(store, folder)["fact_session"]) == SESSIONS
 
 
-def test_pseudonyms_of_an_archive_cannot_be_rotated(store: Store) -> None:
+def test_pseudonyms_are_rotated_in_the_archive_too(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moved(store)
+    before = {row["counsellor"] for row in facts(store, folder)["fact_session"]}
+    monkeypatch.delenv("RAPPORT_ARCHIVE")
     assert isinstance(run("keys", "rotate-pseudonyms").exception, ArchiveError)
+    assert {row["counsellor"] for row in facts(store, folder)["fact_session"]} == before
+    monkeypatch.setenv("RAPPORT_ARCHIVE", str(folder))
+    done = run("keys", "rotate-pseudonyms")
+    assert done.exit_code == 0
+    assert "pseudonyms replaced" in done.output
+    assert not {row["counsellor"] for row in facts(store, folder)["fact_session"]} & before
 
 
 def test_a_worker_deletes_expired_months(store: Store, folder: Path) -> None:
