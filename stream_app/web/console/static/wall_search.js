@@ -41,7 +41,4 @@ export function watchSearch(cards) {
     clearTimeout(typing);
     typing = setTimeout(searchNow, TYPING_PAUSE);
   });
-  for (const choice of field.form.querySelectorAll("select")) {
-    choice.addEventListener("change", () => field.form.requestSubmit());
-  }
 }
