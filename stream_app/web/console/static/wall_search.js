@@ -41,5 +41,4 @@ export function watchSearch(cards) {
     clearTimeout(typing);
     typing = setTimeout(searchNow, TYPING_PAUSE);
   });
-  field.addEventListener("change", (event) => event.stopPropagation()); // filters.js would load the page
 }
