@@ -46,23 +46,38 @@ async def read(settings: Settings) -> list[DeadLetterRecord]:
 
 
 async def ids_about(settings: Settings, session_ids: Collection[str]) -> dict[str, set[str]]:
-    """Return the ids of dead letters that contain the id of a session, by session.
+    """Return the ids of dead letters about a session, by session.
 
     Raises:
         BrokerUnavailable: no broker answers, or the topic is missing.
     """
-    names = {session_id: _encoded(session_id) for session_id in session_ids}
+    names = {session_id: encoded(session_id) for session_id in session_ids}
     found: dict[str, set[str]] = {session_id: set() for session_id in session_ids}
     async for key, item in _records(settings):
         for session_id, letters in found.items():
             if item is None:
                 letters.discard(key)
-            elif any(name in item.raw for name in names[session_id]):
+            elif is_about(item.raw, session_id, names[session_id]):
                 letters.add(key)
     return found
 
 
-def _encoded(session_id: str) -> set[bytes]:
+class _Named(Struct):
+    session_id: str
+
+
+_named = msgspec.json.Decoder(_Named).decode
+
+
+def is_about(raw: bytes, session_id: str, forms: Collection[bytes]) -> bool:
+    """Whether the event names the session; if its id cannot be read, whether it contains it."""
+    try:
+        return _named(raw).session_id == session_id
+    except msgspec.MsgspecError:
+        return any(form in raw for form in forms)
+
+
+def encoded(session_id: str) -> set[bytes]:
     """The forms that an id can have in JSON."""
     quoted = (json.dumps(session_id, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     return {session_id.encode(), *(form.encode() for form in quoted)}
