@@ -2,4 +2,7 @@
 
 const current = document.querySelector(".frame nav [aria-current]");
 const list = current?.closest("ul");
-if (list && list.scrollWidth > list.clientWidth) list.scrollLeft = current.offsetLeft - (list.clientWidth - current.offsetWidth) / 2;
+if (list && list.scrollWidth > list.clientWidth) {
+  const toEntry = current.getBoundingClientRect().left - list.getBoundingClientRect().left;
+  list.scrollLeft += toEntry - (list.clientWidth - current.offsetWidth) / 2;
+}
