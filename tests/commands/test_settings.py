@@ -121,6 +121,7 @@ def test_variables_that_others_read_are_not_reported(invoke, tmp_path: Path) -> 
 
 def test_a_missing_broker_is_one_line(invoke) -> None:
     away = f"127.0.0.1:{broker.free_port()}"
+    assert invoke("db", "upgrade")[0] == 0  # reading with "watch" is audited
     for command in (("watch",), ("dead-letters", "list")):
         status, _, err = invoke(*command, RAPPORT_KAFKA_BROKERS=away)
         assert status == 1

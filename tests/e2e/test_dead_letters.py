@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from stream_app.cli import app
 from stream_app.commands import dead_letters
 from stream_app.commands.child_processes import environment
+from stream_app.contracts.scores import DeadLetter
 from stream_app.store import tables
 from tests.e2e.service import Service
 from tests.store.batches import turn
@@ -65,7 +66,7 @@ def test_an_empty_topic_has_no_dead_letters(service: Service) -> None:
 
 def test_truncated_dead_letters_cannot_be_replayed() -> None:
     found = dead_letters.DeadLetterRecord(
-        dead_letters.DeadLetter(
+        DeadLetter(
             dead_letter_id="t:0:1",
             reason="too-large",
             detail="",

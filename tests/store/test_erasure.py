@@ -35,6 +35,9 @@ def fill(store: Store) -> None:
                 tables.sample_turns,
                 tables.session_assignments,
                 tables.rollup_sessions,
+                tables.rollup_turns,
+                tables.pins,
+                tables.presence,
                 tables.archived_sessions,
             ):
                 connection.execute(sa.insert(table).values(_row(table, name)))

@@ -218,7 +218,9 @@ class RecordBatch:
     def __init__(self) -> None:
         self.appended: list[tuple[bytes, bytes]] = []
 
-    def append(self, *, key: bytes, value: bytes, timestamp: float | None) -> object:
+    def append(
+        self, *, key: bytes, value: bytes, timestamp: float | None, headers: list[Any]
+    ) -> object:
         assert timestamp is None, "the record gets the time of sending"
         self.appended.append((key, value))
         return self

@@ -197,7 +197,7 @@ def test_a_counsellors_trend_has_no_mean_for_weeks_with_few_sessions(web: Web) -
         }
         weeks = [week for trend in own["trends"] for week in trend["weeks"]]
         assert all(week["mean"] is None for week in weeks if week["n"] < own["fewest_sessions"])
-        assert not trail(web, by="cleo")
+        assert not trail(web, by="cleo", action="read counsellor")
         assert sue.get(f"/speakers/{me}").status_code == 200
     assert trail(web, by="sue", action="read counsellor")
 

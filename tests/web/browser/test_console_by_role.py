@@ -160,6 +160,7 @@ def test_words_lead_to_their_help_and_question_mark_shows_the_shortcuts(
     page.keyboard.press("/")
     page.keyboard.type("g?a")
     expect(page.locator("main input[type=search]")).to_have_value("g?a")
+    page.locator("main input[type=search]").fill("")
     page.locator("h1").click()
     page.keyboard.press("?")
     page.get_by_label("Shortcuts are on").uncheck()
