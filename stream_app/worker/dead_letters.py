@@ -73,7 +73,7 @@ def is_about(raw: bytes, session_id: str, forms: Collection[bytes]) -> bool:
     """Whether the event names the session; if its id cannot be read, whether it contains it."""
     try:
         return _named(raw).session_id == session_id
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):  # the latter: nested too deeply
         return any(form in raw for form in forms)
 
 

@@ -16,6 +16,8 @@ from stream_app.worker.dead_letters import encoded, is_about
         (b'{"session":"s-1"}', True),
         (b"\xff\xfe s-1", True),
         (b'{"text":"hello"}', False),
+        (b'{"session_id":"s-1","x":' + b"[" * 30_000 + b"]" * 30_000 + b"}", True),
+        (b'{"session_id":"s-2","x":' + b"[" * 30_000 + b"]" * 30_000 + b"}", False),
     ],
 )
 def test_a_letter_is_about_the_session_that_it_names(raw: bytes, about: bool) -> None:
