@@ -153,7 +153,7 @@ class Server:
                 return
 
     def start_if_ended(self) -> bool:
-        """Start again if the server has exited by itself; returns whether it had."""
+        """Restart the server if it has exited unexpectedly; return whether it had."""
         ended = self._process is not None and self._process.poll() is not None
         if ended:
             self.start()

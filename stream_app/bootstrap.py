@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from pydantic import SecretStr
 
-from stream_app.analytics import extra, rollups
+from stream_app import extras
+from stream_app.analytics import rollups
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
@@ -363,12 +364,12 @@ def sweep_archive(settings: Settings, store: Store) -> str | None:
 
     Raises:
         ArchiveError: it is another database's.
-        AnalyticsMissing: its files cannot be written here.
+        ExtraMissing: its files cannot be written here.
     """
     folder = settings.archive
     if folder is None or not folder.is_dir():
         return None
-    extra.require()
+    extras.require_analytics()
     from stream_app.analytics import archive  # noqa: PLC0415  # needs the extra
 
     swept = archive.sweep(store, folder)

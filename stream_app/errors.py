@@ -45,7 +45,6 @@ RapportError
 ├── LogChanged           a topic was recreated while it was read [web.topic_reader]
 ├── TooEarly             feedback was requested for an open session [web.feedback.composition]
 ├── ArchiveError         the archive is missing, incomplete or not this database's [store.archived]
-├── AnalyticsMissing     the extra `analytics` is not installed [analytics.extra]
 ├── AttributesError      the file of attributes cannot be used [analytics.attributes]
 ├── NotEnabled           the question needs self-declared attributes [analytics.attributes]
 ├── AllTeamsOnly         the roll-up is over all teams, this person reads one [web.exports.rollups]

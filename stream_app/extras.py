@@ -28,6 +28,8 @@ PROVIDED_BY: Final = {
     "presidio_analyzer": "presidio",
 }
 """Extra by top-level module."""
+ANALYTICS: Final = ("pandas", "scipy", "statsmodels", "duckdb", "pyarrow")
+"""What the analyses and the archive import."""
 
 
 class ExtraMissing(RapportError):
@@ -55,3 +57,12 @@ def require(extra: str, modules: Sequence[str]) -> None:
     for module in modules:
         if find_spec(module) is None:
             raise ExtraMissing(module, extra)
+
+
+def require_analytics() -> None:
+    """Check for the extra ``analytics``.
+
+    Raises:
+        ExtraMissing: names the first missing package.
+    """
+    require("analytics", ANALYTICS)

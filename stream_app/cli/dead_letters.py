@@ -20,8 +20,9 @@ Reasons = Annotated[
 def count_letters() -> None:
     """Print the number of dead letters by reason."""
     from stream_app.commands import dead_letters as command
+    from stream_app.worker.dead_letters import read
 
-    found = asyncio.run(command.read(settings_for()))
+    found = asyncio.run(read(settings_for()))
     for reason, count in command.count_by_reason(found):
         typer.echo(f"{count:8}  {reason}")
     typer.echo(f"{len(found):8}  in total")
@@ -31,8 +32,9 @@ def count_letters() -> None:
 def list_letters(reason: Reasons = None) -> None:
     """Print a line per dead letter: id, reason, size, problem; never text."""
     from stream_app.commands import dead_letters as command
+    from stream_app.worker.dead_letters import read
 
-    found = asyncio.run(command.read(settings_for()))
+    found = asyncio.run(read(settings_for()))
     for item in command.select(found, reason or ()):
         letter = item.letter
         cut = "" if item.complete else "  (truncated)"
@@ -49,11 +51,12 @@ def replay_letters(
 ) -> None:
     """Send dead letters to the turns topic again, after the problem has been fixed."""
     from stream_app.commands import dead_letters as command
+    from stream_app.worker.dead_letters import read
 
     if not (ids or reason or everything):
         raise typer.BadParameter("name dead letters, or use --reason or --all")
     settings = settings_for()
-    found = command.select(asyncio.run(command.read(settings)), reason or (), ids or ())
+    found = command.select(asyncio.run(read(settings)), reason or (), ids or ())
     sent = asyncio.run(command.resend(settings, found))
     cut = sum(not item.complete for item in found)
     typer.echo(f"{sent} sent to {settings.turns_topic}; {cut} not sent because they are truncated")

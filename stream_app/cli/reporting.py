@@ -56,9 +56,9 @@ def analyse(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
     """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
-    from stream_app.analytics import extra
+    from stream_app import extras
 
-    extra.require()
+    extras.require_analytics()
     from stream_app.analytics.questions import QUESTIONS, Asked
     from stream_app.commands import analyse as command
     from stream_app.store.queries.scope import Scope
@@ -97,9 +97,9 @@ def report(
     fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
 ) -> None:
     """Write one printable HTML file with curves, tables and analyses; see docs/analyses.md."""
-    from stream_app.analytics import extra
+    from stream_app import extras
 
-    extra.require()
+    extras.require_analytics()
     from stream_app.commands import report as command
     from stream_app.web.report import Wanted
 
@@ -183,9 +183,9 @@ def archive(
     ] = None,
 ) -> None:
     """Move finished months to Parquet files in RAPPORT_ARCHIVE; see docs/archive.md."""
-    from stream_app.analytics import extra
+    from stream_app import extras
 
-    extra.require()
+    extras.require_analytics()
     from stream_app.commands import archive as command
 
     command.run(settings_for(), None if before is None else before.date(), typer.echo)

@@ -9,9 +9,7 @@ from aiokafka.errors import KafkaError
 from stream_app.commands.replay import producer
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
-from stream_app.worker.dead_letters import DeadLetterRecord, read
-
-__all__ = ["DeadLetterRecord", "count_by_reason", "read", "resend", "select"]
+from stream_app.worker.dead_letters import DeadLetterRecord
 
 
 def select(

@@ -10,8 +10,7 @@ from typing import Final
 from aiokafka.errors import KafkaError
 from msgspec import Struct
 
-from stream_app import bootstrap
-from stream_app.analytics import extra
+from stream_app import bootstrap, extras
 from stream_app.commands.replay import producer
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
@@ -75,11 +74,11 @@ class Erasure:
 
         Raises:
             ArchiveError: the archive is not configured, or is another database's.
-            AnalyticsMissing: its files cannot be written here.
+            ExtraMissing: its files cannot be written here.
         """
         folder = self._settings.archive
         if folder is not None and folder.is_dir():
-            extra.require()
+            extras.require_analytics()
             archived.check_owner(self._store, folder)
         elif needed:
             raise ArchiveError(

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from stream_app import bootstrap
-from stream_app.analytics import extra
+from stream_app import bootstrap, extras
 from stream_app.errors import RapportError
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
@@ -102,13 +101,13 @@ def rotate_pseudonyms(settings: Settings) -> int:
 
     Raises:
         ArchiveError: sessions are archived and no folder is configured, or it is not theirs.
-        AnalyticsMissing: the archive's files cannot be written here.
+        ExtraMissing: the archive's files cannot be written here.
     """
     store = bootstrap.store(settings)
     try:
         folder = settings.archive
         if folder is not None and folder.is_dir():
-            extra.require()
+            extras.require_analytics()
             from stream_app.analytics import archive_pseudonyms  # noqa: PLC0415  # the extra
 
             count = archive_pseudonyms.rotate(store, store.secrets.pseudonym, folder)

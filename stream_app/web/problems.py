@@ -14,8 +14,8 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from stream_app.analytics.attributes import AttributesError, NotEnabled
-from stream_app.analytics.extra import AnalyticsMissing
 from stream_app.errors import BrokerUnavailable, RapportError, StoreError, StoreUnavailable
+from stream_app.extras import ExtraMissing
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.people import OutsideTeam, PersonError
 from stream_app.store.queries.pages import BadCursor
@@ -70,7 +70,7 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     TooManyClients: (503, "too-many-streams"),
     NotEnabled: (409, "not-enabled"),
     AttributesError: (409, "attributes-unusable"),
-    AnalyticsMissing: (503, "analytics-missing"),
+    ExtraMissing: (503, "extra-missing"),
     StoreUnavailable: (503, "database-away"),
     BrokerUnavailable: (503, "broker-away"),
 }

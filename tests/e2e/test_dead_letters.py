@@ -9,6 +9,7 @@ from stream_app.commands import dead_letters
 from stream_app.commands.child_processes import environment
 from stream_app.contracts.scores import DeadLetter
 from stream_app.store import tables
+from stream_app.worker.dead_letters import DeadLetterRecord, read
 from tests.e2e.service import Service
 from tests.store.batches import turn
 
@@ -21,8 +22,8 @@ def rapport(service: Service, *arguments: str) -> str:
     return result.output
 
 
-def dead_lettered(service: Service) -> list[dead_letters.DeadLetterRecord]:
-    return asyncio.run(dead_letters.read(service.settings))
+def dead_lettered(service: Service) -> list[DeadLetterRecord]:
+    return asyncio.run(read(service.settings))
 
 
 def test_dead_letters_are_counted_listed_and_replayed(service: Service) -> None:
@@ -65,7 +66,7 @@ def test_an_empty_topic_has_no_dead_letters(service: Service) -> None:
 
 
 def test_truncated_dead_letters_cannot_be_replayed() -> None:
-    found = dead_letters.DeadLetterRecord(
+    found = DeadLetterRecord(
         DeadLetter(
             dead_letter_id="t:0:1",
             reason="too-large",

@@ -7,7 +7,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, HTTPException, Path, Query
 from pydantic import Field
 
-from stream_app.analytics import attributes, extra
+from stream_app import extras
+from stream_app.analytics import attributes
 from stream_app.analytics.result import Analysis
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
@@ -38,7 +39,7 @@ class QuestionRead:
 @needs(Right.READ_SCORES)
 def list_questions(person: AnalysisReader) -> list[QuestionRead]:  # noqa: ARG001  # the role
     """The questions and their measures."""
-    extra.require()
+    extras.require_analytics()
     from stream_app.analytics.questions import QUESTIONS  # noqa: PLC0415
 
     return [QuestionRead(name, list(each.measures)) for name, each in QUESTIONS.items()]
@@ -77,7 +78,7 @@ def answer_question(
     A supervisor of a team gets the analysis of that team. One analysis runs at a time; others get
     503. Each is audited.
     """
-    extra.require()
+    extras.require_analytics()
     from stream_app.analytics.questions import (  # noqa: PLC0415
         QUESTIONS,
         Asked,
