@@ -3,7 +3,7 @@
 Supervisors of a team see the team and its cohorts; other supervisors and analysts see any team.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
@@ -22,6 +22,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.queries import bundle_info
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
+from stream_app.web.console import band_chart
 from stream_app.web.console.figures import COLUMNS, Figure, figures
 from stream_app.web.console.rendering import render
 from stream_app.web.exports.files import as_file
@@ -36,16 +37,19 @@ USUAL: Final = (SESSIONS, "empathy_index", *MECHANISMS)
 """The number of sessions first, because it says how much the others rest on."""
 EVERY: Final = "every"
 """Choice of the cohorts: all of them, one line each."""
+MOST_TEAMS: Final = band_chart.STYLES
+"""Lines of one chart that can be told apart."""
 Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the page shows: days are the first and the last."""
+    """What the page shows: days are the first and the last; ``compared`` are further teams."""
 
     since: date
     until: date
     team: str
+    compared: tuple[str, ...]
     cohort: str
     measures: tuple[str, ...]
 
@@ -56,17 +60,22 @@ def _chosen(
     until: Annotated[Day, Query(alias="to")] = "",
     team: Annotated[str, Query(max_length=200)] = "",
     cohort: Annotated[str, Query(pattern=rf"^(\d{{4}}|{EVERY})?$")] = "",
+    compare: Annotated[list[str] | None, Query(max_length=MOST_TEAMS)] = None,
     measure: Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))] = None,
 ) -> Chosen:
     if not set(measure or ()) <= set(MEASURES):
         raise HTTPException(404)
     chosen_team = person.chosen_team(team or None)
+    others = dict.fromkeys(filter(None, compare or ()))
+    for each in others:
+        person.chosen_team(each)
     today = datetime.now(UTC).date()
     last = as_day(until) or today
     return Chosen(
         since=as_day(since) or last - timedelta(weeks=WEEKS),
         until=last,
         team=chosen_team or ALL,
+        compared=tuple(each for each in others if each != chosen_team),
         cohort=cohort,
         measures=tuple(name for name in MEASURES if name in (measure or USUAL)),
     )
@@ -88,13 +97,15 @@ def page(
     chosen = replace(chosen, measures=tuple(name for name in MEASURES if name in shown))
     store = services.read_store
     drawn = list(_figures(services, chosen))
+    teams = [] if person.scope.team else shown_curves.teams(store)
     return render(
         request,
         "analytics.html",
         person,
         chosen=chosen,
         figures=drawn,
-        teams=[] if person.scope.team else shown_curves.teams(store),
+        teams=teams,
+        quarter=last_quarter(datetime.now(UTC).date(), teams),
         years=shown_curves.joining_years(store, chosen.team),
         measures=list(MEASURES),
         all_teams=ALL,
@@ -123,7 +134,18 @@ def _query(chosen: Chosen) -> str:
     """The choice without measures, as a query string."""
     team = "" if chosen.team == ALL else chosen.team
     sent = {"from": chosen.since, "to": chosen.until, "team": team, "cohort": chosen.cohort}
-    return urlencode({name: value for name, value in sent.items() if value})
+    named = [(name, str(value)) for name, value in sent.items() if value]
+    return urlencode([*named, *(("compare", name) for name in chosen.compared)])
+
+
+def last_quarter(today: date, teams: Sequence[str]) -> str:
+    """Query of the last finished quarter with a line for each team, as far as they fit."""
+    after = date(today.year, today.month - (today.month - 1) % 3, 1)
+    last = after - timedelta(days=1)
+    first = date(last.year, last.month - 2, 1)
+    shown = teams if len(teams) <= MOST_TEAMS else ()
+    named = [("from", str(first)), ("to", str(last)), *(("team", name) for name in shown[:1])]
+    return urlencode([*named, *(("compare", name) for name in shown[1:])])
 
 
 def as_day(text: str) -> date | None:
@@ -146,5 +168,9 @@ def _figures(services: Services, chosen: Chosen) -> Iterator[Figure]:
             year = None if chosen.cohort == EVERY else int(chosen.cohort)
             curves = shown_curves.cohorts(store, name, chosen.since, until, year, chosen.team)
         else:
-            curves = shown_curves.weekly(store, name, chosen.team, chosen.since, until)
+            curves = [
+                curve
+                for team in (chosen.team, *chosen.compared)
+                for curve in shown_curves.weekly(store, name, team, chosen.since, until)
+            ]
         yield from figures(store, curves)

@@ -3,13 +3,14 @@
 import csv
 import io
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from stream_app.analytics import rollups
 from stream_app.store.people import People, Person, PersonRole
+from stream_app.web.console import analytics
 from stream_app.web.console.pseudonym_words import short_form
 from tests.store import batches
 from tests.web.people.longitudinal import LINKED, Platform, platform
@@ -121,6 +122,42 @@ def test_supervisors_of_a_team_see_only_their_team(platform: Platform) -> None:
     assert ">north</a></th>" in teams
     assert "south" not in teams
     assert ">all</th><td>" not in teams.replace("\n", "")
+
+
+def test_teams_are_compared_as_lines_of_one_chart(platform: Platform) -> None:
+    query = f"{RANGE}&team=north&compare=south&compare=north&measure=explorations"
+    both = table(platform, "sue", query)
+    assert {row["group"] for row in both} == {"north", "south"}
+    for team in ("north", "south"):
+        alone = table(platform, "sue", f"{RANGE}&team={team}&measure=explorations")
+        assert [row for row in both if row["group"] == team] == alone
+    page = platform.as_("sue").get(f"/analytics?{query}").text
+    figure = page.split("<figure")[2]
+    assert '<ul class="legend">' in figure
+    [address] = re.findall(r'href="/analytics/table\?([^"]*)"', figure)
+    assert table(platform, "sue", address.replace("&amp;", "&")) == both
+    [quarter] = re.findall(r'href="/analytics\?([^"]*)">Teams in the last quarter', page)
+    assert "team=north&amp;compare=south" in quarter
+    assert platform.as_("nia").get("/analytics?compare=south").status_code == 403
+    assert "last quarter" not in platform.as_("nia").get("/analytics").text
+    too_many = "".join(f"&compare=t{number}" for number in range(7))
+    assert platform.as_("sue").get(f"/analytics?{too_many}").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("today", "first", "last"),
+    [
+        (date(2026, 1, 1), "2025-10-01", "2025-12-31"),
+        (date(2026, 3, 31), "2025-10-01", "2025-12-31"),
+        (date(2026, 4, 1), "2026-01-01", "2026-03-31"),
+        (date(2026, 11, 23), "2026-07-01", "2026-09-30"),
+    ],
+)
+def test_the_last_finished_quarter(today: date, first: str, last: str) -> None:
+    assert analytics.last_quarter(today, []) == f"from={first}&to={last}"
+    teams = [f"t{number}" for number in range(7)]
+    assert "team" not in analytics.last_quarter(today, teams), "more lines than styles"
+    assert analytics.last_quarter(today, teams[:2]).endswith("&team=t0&compare=t1")
 
 
 @pytest.mark.parametrize(("name", "status"), [("ana", 200), ("ada", 403), ("cleo", 403)])
