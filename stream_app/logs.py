@@ -14,6 +14,9 @@ QUIET = ("faust", "mode", "aiokafka", "alembic", "kafka")
 SILENT = ("apprise", "httpcore", "httpx", "requests", "urllib3")
 """These libraries log the URLs of notification targets, which are secrets."""
 
+_PROCESSORS: list[structlog.typing.Processor] = []
+"""Changed in place, because loggers that have been used keep the list itself."""
+
 
 def configure(level: str, form: LogFormat) -> None:
     """Write all logs to standard error in this format."""
@@ -31,8 +34,9 @@ def configure(level: str, form: LogFormat) -> None:
             exception_formatter=structlog.dev.plain_traceback,  # Rich would print the dialogue
         )
     )
+    _PROCESSORS[:] = [*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=_PROCESSORS,
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,

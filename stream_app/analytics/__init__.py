@@ -12,7 +12,6 @@ __all__ = [
     "attributes",
     "columns",
     "dialects",
-    "extra",
     "fact_reader",
     "frames",
     "head_labels",

@@ -133,11 +133,9 @@ def test_everything_can_be_done_with_the_keyboard(web: ScoredWeb, open_tab: Open
             break
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    page.keyboard.press("Space")
-    page.keyboard.press("Tab")
     page.keyboard.type("on it")
     page.keyboard.press("Tab")
-    assert focused(page)["words"] == "Acknowledge"
+    assert focused(page)["words"] == "Justified"
     page.keyboard.press("Enter")
     expect(page.locator(".alert.acknowledged")).to_be_visible()
     expect(page.locator(".actions")).to_contain_text("on it")
