@@ -39,7 +39,7 @@ demo: install ## Run broker, worker, store and sample sessions on this machine; 
 test: $(DEV_STAMP) check ## Lint, types, import directions and all but the slow tests
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
-test-slow: $(DEV_STAMP) ## Fuzzing, soak, floods, emulated processors, benchmarks, screenshots
+test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emulated processors, benchmarks, screenshots
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs

@@ -4,7 +4,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import pytest
 from pydantic import SecretStr
@@ -16,6 +16,8 @@ from tests.e2e.service import Service
 from tests.store import databases
 
 NewService = Callable[..., Service]
+SLOW: Final = tuple(Path(__file__).parent / name for name in ("e2e", "web/browser"))
+"""Whole services and browsers: half of the time of all tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +34,11 @@ def pytest_report_header() -> str | None:
     return "torch is not installed: the tests of models/ and export/ run with `make test-models`"
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(folder in item.path.parents for folder in SLOW):
+            item.add_marker(pytest.mark.slow)
     if config.getoption("--services"):
         return
     for item in items:

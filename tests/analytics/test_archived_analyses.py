@@ -21,6 +21,8 @@ from tests.analytics import archiving
 from tests.analytics.conftest import SMALL
 from tests.store import databases
 
+pytestmark = pytest.mark.slow
+
 RARELY_RATED = replace(SMALL, rated=0.004)
 HALF = datetime(2025, 1, 1, tzinfo=UTC)
 

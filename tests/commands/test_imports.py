@@ -4,6 +4,10 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import importlib, json, pkgutil, sys
 import stream_app.bootstrap, stream_app.cli, stream_app.commands

@@ -15,7 +15,10 @@ import pytest
 
 from stream_app.commands.up import signals_as_interrupt
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the broker ships for Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the broker ships for Linux only"),
+]
 PATIENCE = 60.0
 
 
@@ -80,9 +83,7 @@ def test_up_shows_scores_and_ends_after_the_given_time(start, output: Path, tmp_
     assert_nothing_is_left(output, children, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_up_cleanly(
     start, output: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -116,7 +117,6 @@ def test_a_signal_cancels_and_is_not_raised_in_a_running_task(number: signal.Sig
     assert [type(problem) for problem in seen] == [asyncio.CancelledError]
 
 
-@pytest.mark.slow
 def test_up_adds_synthetic_history_after_the_first_score(start, output: Path) -> None:
     process = start("--speed", "50", "--weeks", "0")
     await_words(output, "half a year of synthetic history after")
@@ -126,7 +126,6 @@ def test_up_adds_synthetic_history_after_the_first_score(start, output: Path) ->
     assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_a_dead_worker_ends_up_with_a_message(start, output: Path, tmp_path: Path) -> None:
     process = start("--speed", "50", "--weeks", "0")
     await_words(output, "ready: first score")

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from stream_app.worker.broker import free_port
 from tests.conftest import NewService
 from tests.e2e.test_health import answer
@@ -20,7 +18,6 @@ def fates(port: int) -> dict[str, int]:
     return {fate: int(count) for fate, count in found}
 
 
-@pytest.mark.slow
 def test_every_message_is_accounted_for(new_service: NewService) -> None:
     port = free_port()
     service = new_service(health_port=port)

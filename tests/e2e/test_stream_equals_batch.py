@@ -23,7 +23,7 @@ def sessions_in(log: list[bytes]) -> int:
     return len({json.loads(value)["session_id"] for value in ended})
 
 
-@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.slow), 50])
+@pytest.mark.parametrize("batch", [1, 50])
 def test_database_equals_the_offline_run(
     service: Service, sample_log: list[bytes], batch: int
 ) -> None:
@@ -65,9 +65,7 @@ def test_sessions_without_an_end_are_flushed_when_the_log_is_read(new_service: N
     assert differences(scored_offline(service.settings, log, 256), stored(service)) == []
 
 
-@pytest.mark.parametrize(
-    "database", ["default", pytest.param("postgresql", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("database", ["default", "postgresql"])
 def test_a_kill_during_processing_changes_no_row(
     new_service: NewService, sample_log: list[bytes], database: str, request: pytest.FixtureRequest
 ) -> None:

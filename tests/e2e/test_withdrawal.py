@@ -16,8 +16,6 @@ from tests.store.batches import consent, end, turn
 from tests.web.api.test_live import open_stream
 from tests.web.server import Web
 
-pytestmark = pytest.mark.slow
-
 GONE, KEPT = "withdrawn", "kept"
 LETTER = f'{{"type": "turn", "session_id": "{GONE}", "text": "no role"}}'.encode()
 

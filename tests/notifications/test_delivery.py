@@ -19,6 +19,8 @@ from tests.notifications.receiver import attempts
 from tests.rule_texts import EAGER_TEXT, HEAD
 from tests.store.batches import end, turn
 
+pytestmark = pytest.mark.slow
+
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SESSIONS = 3
 FILE = """

@@ -23,6 +23,8 @@ from tests.notifications.receiver import attempts
 from tests.store.conftest import empty_url, opened
 from tests.store.reading import rows
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["empty_url", "opened"]
 SECRET = "zanzibar"
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

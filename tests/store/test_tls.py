@@ -14,6 +14,8 @@ from stream_app.store.repository import open_store
 from tests.certificates import Authority
 from tests.commands.conftest import Rapport, rapport_process  # noqa: F401  # a fixture
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "zanzibar"
 
 

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from stream_app.store import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import turn
+
+pytestmark = pytest.mark.slow
 
 
 def rename(service: Service, old: str, new: str) -> None:

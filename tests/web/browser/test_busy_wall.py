@@ -144,7 +144,6 @@ def score_after(number: int, seq: int) -> SessionScore:
     )
 
 
-@pytest.mark.slow
 def test_five_hundred_active_sessions_are_shown_in_order(web: ScoredWeb, open_tab: OpenTab) -> None:
     tab = open_tab(web)
     page = tab.page
@@ -195,7 +194,6 @@ def test_five_hundred_active_sessions_are_shown_in_order(web: ScoredWeb, open_ta
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("query", ["", "?group=team&density=compact"], ids=["cards", "grouped"])
 def test_one_update_among_five_hundred_cards_is_shown_soon(
     web: ScoredWeb, open_tab: OpenTab, query: str

@@ -21,7 +21,6 @@ from stream_app.store.queries.scope import ALL_SESSIONS
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb
 
-pytestmark = pytest.mark.slow
 FOLDER = os.environ.get("RAPPORT_SCREENSHOTS")
 SIZE = {"width": 1280, "height": 800}
 MAX_BYTES = 300_000

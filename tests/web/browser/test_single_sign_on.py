@@ -23,7 +23,6 @@ try:
 except ImportError:
     """The fixture ``chromium`` skips the tests."""
 
-pytestmark = pytest.mark.slow
 SIGN_IN = "/sign-in?to=/alerts"
 
 

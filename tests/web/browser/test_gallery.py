@@ -1,0 +1,173 @@
+"""Every page as each role sees it: wide and narrow, light and dark, in one picture.
+
+``RAPPORT_SCREENSHOTS=docs/images`` writes the pictures and docs/pages.md; otherwise the pages are
+opened and nothing is written.
+"""
+
+import base64
+import os
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Page
+
+from stream_app.analytics import schema
+from stream_app.commands import history
+from stream_app.store.queries import alerts
+from stream_app.store.queries.alerts import AlertFilter
+from stream_app.store.queries.scope import ALL_SESSIONS
+from tests.web.api.role_table import PAGES, ROLES
+from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
+from tests.web.browser.scored_web import ScoredWeb, scorer
+
+FOLDER: Final = os.environ.get("RAPPORT_SCREENSHOTS")
+DOCUMENT: Final = Path("docs/pages.md")
+PEOPLE: Final = {"supervisor": "sue", "counsellor": "cleo", "analyst": "ana", "admin": "ada"}
+SPEAKER: Final = "cleo@example.org"
+NO_PAGES: Final = re.compile(
+    r"/(healthz|readyz|sign-in/.*|.*/card|.*/now|sessions/\{session_id\}/turns/.*|.*/table|.*/file)"
+)
+"""Health checks, redirects, parts of pages and files."""
+LOOKS: Final[tuple[dict[str, Any], ...]] = tuple(
+    {"viewport": size, "has_touch": size is PHONE, "color_scheme": look, "timezone_id": "UTC"}
+    for look in ("light", "dark")
+    for size in (WIDE, PHONE)
+)
+HEIGHT: Final = 360
+MAX_BYTES: Final = 150_000
+JOINED: Final = """async ([pictures, height]) => {
+  const images = await Promise.all(pictures.map(async (data) => {
+    const image = new Image();
+    image.src = "data:image/jpeg;base64," + data;
+    await image.decode();
+    return image;
+  }));
+  const canvas = document.createElement("canvas");
+  const widths = images.map((one) => Math.round(one.width * height / one.height));
+  canvas.width = widths.reduce((sum, one) => sum + one + 8, -8);
+  canvas.height = height;
+  const context = canvas.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  let left = 0;
+  images.forEach((one, place) => {
+    context.drawImage(one, left, 0, widths[place], height);
+    left += widths[place] + 8;
+  });
+  return canvas.toDataURL("image/webp", 0.7).split(",")[1];
+}"""
+
+
+@pytest.fixture(scope="module")
+def web(new_web: NewWeb) -> ScoredWeb:
+    """The demo's half-year of synthetic sessions, and live ones, some of them Cleo's."""
+    web = new_web()
+    history.run(web.settings)
+    mine: dict[str, Any] = {"team": "north", "counsellor": SPEAKER}
+    half = timedelta(minutes=10)
+    web.play_sample("customer-service-02", "chat-0936", ago=half, until=12, **mine)
+    web.play_sample("counselling-04", "chat-0941", ago=half, until=20, **mine)
+    web.play_sample("peer-support-05", "peer-2207", ago=half, until=12, team="south")
+    for number in range(4):
+        ago = timedelta(days=7 * number + 8)
+        web.play_sample(f"counselling-0{number + 1}", f"chat-080{number}", ago=ago, **mine)
+    schema.create_views(web.store, web.settings.database_read_role)
+    web.start()
+    return web
+
+
+def pages(role: str) -> Iterator[str]:
+    """Paths of the pages that a role may open."""
+    for (method, path), row in PAGES.items():
+        may = row.public or row.roles[ROLES.index(role)] == "y"
+        if method == "get" and may and not NO_PAGES.fullmatch(path):
+            yield path
+
+
+def examples(web: ScoredWeb) -> dict[str, str]:
+    """What stands for the parameters of paths."""
+    fired = AlertFilter(states=frozenset({alerts.ShownState.FIRING}))
+    return {
+        "session_id": "chat-0800",
+        "episode_id": alerts.find(web.store, ALL_SESSIONS, fired).items[0].episode_id,
+        "pseudonym": web.store.privacy.pseudonym(SPEAKER),
+        "sample_id": sample(web),
+        "place": "1",
+        "name": "sue",
+        "topic": "index",
+    }
+
+
+def sample(web: ScoredWeb) -> str:
+    """A calibration sample, made once."""
+    with web.client() as client:
+        known = client.get("/samples").json()
+        if not known:
+            body = {"title": "Five turns", "bundle": scorer().bundle_id, "size": 5}
+            client.post("/samples", json=body).raise_for_status()
+            known = client.get("/samples").json()
+    return str(known[0]["sample_id"])
+
+
+@pytest.mark.parametrize("role", PEOPLE)
+def test_pictures_of_every_page(web: ScoredWeb, open_tab: OpenTab, role: str) -> None:
+    known = examples(web)
+    tabs = [open_tab(web, PEOPLE[role], "/help", **look) for look in LOOKS]
+    for path in pages(role):
+        address = re.sub(r"\{(\w+)\}", lambda name: known[name[1]], path)
+        pictures = []
+        for tab in tabs:
+            answer = tab.page.goto(web.url + address)
+            assert answer is not None, path
+            assert answer.status == 200, path
+            shot = tab.page.screenshot(type="jpeg", quality=90, animations="disabled")
+            pictures.append(base64.b64encode(shot).decode())
+        keep(joined(tabs[0].page, pictures), f"{role}-{slug(path)}")
+
+
+def test_the_document_has_a_picture_of_every_page_of_every_role() -> None:
+    if FOLDER is not None:
+        DOCUMENT.write_text(document())
+    assert DOCUMENT.read_text("utf-8") == document(), (
+        "RAPPORT_SCREENSHOTS=docs/images python -m pytest tests/web/browser/test_gallery.py"
+    )
+    for name in re.findall(r"\((images/[^)]+)\)", document()):
+        assert (DOCUMENT.parent / name).is_file(), name
+
+
+def document() -> str:
+    """The pictures by role."""
+    parts = [
+        "# Every page by role\n\nWide and narrow, in light and dark colours, with shipped sample "
+        "sessions and the demo's synthetic history. `RAPPORT_SCREENSHOTS=docs/images python -m "
+        "pytest tests/web/browser/test_gallery.py` retakes the pictures and writes this page.\n"
+    ]
+    for role in PEOPLE:
+        parts.append(f"\n## {role.capitalize()}\n")
+        for path in pages(role):
+            name = f"images/pages/{role}-{slug(path)}.webp"
+            parts.append(f"\n`{path}`\n\n![{path}, {role}]({name})\n")
+    return "".join(parts)
+
+
+def joined(page: Page, pictures: list[str]) -> bytes:
+    """The pictures side by side as WebP."""
+    page.goto("about:blank")
+    return base64.b64decode(page.evaluate(JOINED, [pictures, HEIGHT]))
+
+
+def slug(path: str) -> str:
+    """A file's name."""
+    return re.sub(r"[^a-z]+", "-", re.sub(r"[{}]", "", path)).strip("-") or "wall"
+
+
+def keep(picture: bytes, name: str) -> None:
+    assert picture.startswith(b"RIFF"), name
+    assert len(picture) < MAX_BYTES, f"{name} has {len(picture)} bytes"
+    if FOLDER is not None:
+        folder = Path(FOLDER) / "pages"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.webp").write_bytes(picture)
