@@ -4,4 +4,4 @@
 ``turn_loading`` read turns from the store.
 """
 
-__all__ = ["composition", "loading", "turn_loading"]
+__all__ = ["composition", "loading", "turn_loading", "turns"]
