@@ -4,8 +4,8 @@ Written for Rapport from EPITOME's definitions of the strong levels (Sharma et a
 3): an emotional reaction names the feeling of the person who answers, an interpretation names the
 feeling or experience inferred from the client's words, an exploration asks about a named feeling or
 experience. They are short and general, because they stand beside any client turn: examples of how
-a mechanism sounds, not texts to paste. ``tests/web/feedback/test_phrasings.py`` checks that
-the shipped models recognise each of them.
+a mechanism sounds, not texts to paste. ``tests/web/feedback/test_phrasings.py`` checks that a
+shipped model finds the mechanism in each of them more probable than not.
 """
 
 from typing import Final
@@ -16,14 +16,14 @@ _SUPPORT: Final = {
     "emotional_reactions": (
         "I am really sorry that you are going through this.",
         "It makes me sad to read how hard this is for you.",
-        "I am glad that you are telling me about this.",
-        "I feel for you, and I am here with you.",
+        "I really feel for you.",
+        "I am worried about you, and I am glad that you wrote.",
     ),
     "interpretations": (
-        "It sounds as if you feel alone with all of this.",
-        "It must be exhausting to carry this every day.",
-        "So part of you is relieved, and another part is afraid.",
-        "That must have been frightening for you.",
+        "I understand how lonely that must feel.",
+        "It sounds as if you are overwhelmed and exhausted.",
+        "It must be so hard to feel like this every day.",
+        "I know how hard it can be to feel that nobody understands.",
     ),
     "explorations": (
         "What was that like for you?",
@@ -38,8 +38,8 @@ _SERVICE: Final = {
         "I am sorry that you had to wait so long for an answer.",
     ),
     "interpretations": (
-        "It must be frustrating to explain this again and again.",
-        "You had relied on us, and you feel let down.",
+        "I understand how frustrating it is to wait and hear nothing.",
+        "You were counting on this, so I understand how upset you must be.",
     ),
     "explorations": (
         "What worries you most about this right now?",
