@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from stream_app.inference.scorer import OnnxScorer
+    from stream_app.web.practice_model import PracticeModel
 
 ERASED_AT_A_TIME: Final = 50
 """Sessions that a worker erases between two batches after withdrawals of consent."""
@@ -263,11 +264,28 @@ def web(settings: Settings) -> "FastAPI":
             health=WebHealth(store(settings, connections=1), hub),
             attempts=SignInThrottle(opened),
             identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,
+            practice=practice_model(settings) if settings.practice else None,
             accesses=AccessLog(opened),
             log_ends=LogEnds(kafka, settings.turns_topic, settings.kafka_group),
             unknown_senders=UnknownSenders(opened),
         )
     )
+
+
+def practice_model(settings: Settings) -> "PracticeModel":
+    """The model of the practice page, which loads the bundle at its first use."""
+    from stream_app.web.practice_model import LoadedModel, PracticeModel  # noqa: PLC0415
+
+    def load() -> LoadedModel:
+        loaded = scorer(settings)
+        before, after = loaded.window
+        return LoadedModel(
+            loaded,
+            before if settings.window_before is None else settings.window_before,
+            after if settings.window_after is None else settings.window_after,
+        )
+
+    return PracticeModel(load, lambda: extras.require("cpu", ["onnxruntime"]))
 
 
 def worker(settings: Settings, scorer: "OnnxScorer") -> tuple[RapportApp, TurnAgent]:

@@ -44,6 +44,8 @@ RapportError
 ├── TooManyClients       too many live streams are open [web.live_hub]
 ├── LogChanged           a topic was recreated while it was read [web.topic_reader]
 ├── TooEarly             feedback was requested for an open session [web.feedback.composition]
+├── PracticeUnavailable  the model of the practice page cannot be used [web.practice_model]
+├── TooManyTries         too many attempts at the practice page [web.practice_model]
 ├── ArchiveError         the archive is missing, incomplete or not this database's [store.archived]
 ├── AttributesError      the file of attributes cannot be used [analytics.attributes]
 ├── NotEnabled           the question needs self-declared attributes [analytics.attributes]

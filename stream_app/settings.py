@@ -230,6 +230,10 @@ class Settings(BaseSettings):
         12.0, gt=0.0, description="Hours without an action of the person until a sign-in expires"
     )
 
+    practice: bool = Field(
+        True, description="Counsellors can rewrite own turns and see the model's levels move"
+    )
+
     web_proxies: str = Field(
         "127.0.0.1",
         description="Addresses or networks of the proxies whose X-Forwarded headers count",

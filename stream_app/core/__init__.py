@@ -23,6 +23,7 @@ __all__ = [
     "perceived",
     "pipeline",
     "ports",
+    "practice",
     "restrictions",
     "rule_file",
     "rules",

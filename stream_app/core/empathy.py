@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import MECHANISMS, Expressed, TurnScore
+from stream_app.contracts.scores import MECHANISMS, Expressed
 from stream_app.core.baselines import Baseline, Usual
 from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
 from stream_app.core.watch import Facts
@@ -53,6 +53,14 @@ class Scored(Protocol):
     @property
     def client(self) -> Mapping[str, Mapping[str, float]]:
         """Distributions of the client's heads."""
+
+
+class ScoredTurn(Scored, Protocol):
+    """The scores of one turn, with its role."""
+
+    @property
+    def role(self) -> Role:
+        """Who speaks."""
 
 
 class AnswerModel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,7 +146,7 @@ class EmpathySummary(Struct, frozen=True):
         return self.met / self.opportunities if self.opportunities else None
 
 
-def turn_value(score: TurnScore, model: DomainEmpathy) -> int:
+def turn_value(score: ScoredTurn, model: DomainEmpathy) -> int:
     """Opportunity of a client turn, or answer of a counsellor turn, in millionths."""
     if score.role is Role.CLIENT:
         found = client_features(score)

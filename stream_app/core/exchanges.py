@@ -13,6 +13,7 @@ millionths, so that replacing a provisional score by a final one gives exactly t
 with final scores only.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct, field
@@ -158,6 +159,51 @@ class Exchanges(Struct):
     def answered(self) -> list[Answered]:
         """The latest exchanges with a counsellor turn, in order."""
         return [found for exchange in self.latest if (found := _answered(exchange)) is not None]
+
+
+class Heard(Struct, frozen=True):
+    """A turn with its opportunity or answer, in millionths.
+
+    ``after_unseen``: turns before it are withheld, so it answers no known turn.
+    """
+
+    role: Role
+    seq: int
+    value: int
+    after_unseen: bool = False
+
+
+class Opportunity(Struct, frozen=True):
+    """An empathic opportunity: its client turn, and the counsellor turns of its exchange."""
+
+    seq: int
+    answers: list[int]
+
+
+def opportunities(turns: Iterable[Heard], weighing: Weighing) -> list[Opportunity]:
+    """The empathic opportunities of a session that a counsellor turn followed, in order.
+
+    ``turns``: ordered by seq, with their final values, without late ones.
+    """
+    exchanges = Exchanges()
+    called: dict[int, int] = {}
+    answers: dict[int, list[int]] = {}
+    for turn in turns:
+        if turn.after_unseen:
+            exchanges.forget()
+        exchanges.observe(turn.role, turn.seq, turn.value, 0, weighing)
+        if turn.role is Role.CLIENT or not exchanges.latest:
+            continue
+        latest = exchanges.latest[-1]
+        asked = latest.client.strongest
+        if asked is not None and (turn.seq, turn.value) in latest.counsellor.latest:
+            called[asked[0]] = asked[1]
+            answers.setdefault(asked[0], []).append(turn.seq)
+    return [
+        Opportunity(seq, answers[seq])
+        for seq, opportunity in called.items()
+        if opportunity >= weighing.opportunity * MILLION
+    ]
 
 
 def _answered(exchange: Exchange) -> Answered | None:

@@ -17,6 +17,7 @@ __all__ = [
     "log_ends",
     "metrics",
     "passwords",
+    "practice_model",
     "publisher",
     "report",
     "services",

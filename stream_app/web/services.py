@@ -16,6 +16,7 @@ from stream_app.web.identity_provider import IdentityProvider
 from stream_app.web.live_hub import Hub
 from stream_app.web.log_ends import LogEnds
 from stream_app.web.metrics import WebMetrics
+from stream_app.web.practice_model import PracticeModel
 from stream_app.web.publisher import Publisher
 from stream_app.web.sign_in_queue import SignInQueue
 from stream_app.web.topic_reader import TopicReader
@@ -26,7 +27,8 @@ from stream_app.web.unknown_senders import UnknownSenders
 class Services:
     """Created once by ``bootstrap.web``; routes declare ``services: ServicesDep`` to get it.
 
-    ``read_store``: the database that analyses read, which may be a replica.
+    ``read_store``: the database that analyses read, which may be a replica. ``practice``: None if
+    it is switched off.
     """
 
     settings: Settings
@@ -43,6 +45,7 @@ class Services:
     log_ends: LogEnds
     unknown_senders: UnknownSenders
     identity_provider: IdentityProvider | None = None
+    practice: PracticeModel | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
 
     def close(self) -> None:

@@ -15,7 +15,9 @@ from stream_app.core.exchanges import (
     MISSED_KEPT,
     Answered,
     Exchanges,
+    Heard,
     Weighing,
+    opportunities,
 )
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import Versioned
@@ -298,3 +300,36 @@ def test_the_pipeline_breaks_an_exchange_where_consent_is_withheld() -> None:
     log = [turn(seq=seq, consent=consent.get(seq)) for seq in range(4)]
     found = session([*log, end()]).answered()
     assert [each.seq for each in found] == [2]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(ROLES, VALUES, HIDDEN), max_size=60))
+def test_opportunities_are_those_that_the_session_counts(
+    drawn: list[tuple[Role, int, bool]],
+) -> None:
+    """With any number of exchanges, and the same missed ones, by the answers' strongest turn."""
+    exchanges, heard, unseen = Exchanges(), [], False
+    for seq, (role, value, hidden) in enumerate(drawn):
+        if hidden:
+            exchanges.forget()
+            unseen = True
+        else:
+            exchanges.observe(role, seq, value, AFTER, WEIGHING)
+            heard.append(Heard(role, seq, value, unseen))
+            unseen = False
+    found = opportunities(heard, WEIGHING)
+    called = [each for each in exchanges.answered() if each.opportunity >= MILLION // 2]
+    assert len(found) == exchanges.opportunities + len(called)
+    value_of = {each.seq: each.value for each in heard}
+    latest = found[len(found) - len(called) :]
+    assert [(each.seq, max(value_of[seq] for seq in each.answers)) for each in latest] == [
+        (each.seq, each.answer) for each in called
+    ]
+
+
+def test_an_opportunity_has_all_turns_of_its_answer() -> None:
+    heard = [
+        Heard(CLIENT if who == "c" else COUNSELLOR, seq, value * MILLION // 10)
+        for seq, (who, value) in enumerate(zip("kcckkckc", (9, 2, 8, 3, 1, 4, 9, 9), strict=True))
+    ]
+    assert [(each.seq, each.answers) for each in opportunities(heard, WEIGHING)] == [(2, [3, 4])]

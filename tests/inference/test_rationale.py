@@ -1,6 +1,8 @@
 """Rationale spans on texts that are not plain English sentences."""
 
 import itertools
+import re
+import time
 
 import numpy as np
 import pytest
@@ -61,6 +63,24 @@ def test_a_sentence_is_scored_by_the_more_probable_half_of_its_tokens() -> None:
 )
 def test_where_sentences_end(text: str, numbers: list[int]) -> None:
     assert sentences(words_of(text), text).tolist() == numbers
+
+
+@given(st.text(alphabet=".!\u2026 \n\t')a", max_size=20))
+def test_sentences_end_at_marks_before_blanks_and_at_line_ends(text: str) -> None:
+    """The same ends as those of a plainer pattern, which takes quadratic time."""
+    plain = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|\s*\n\s*")
+    offsets = [(place, place + 1) for place in range(len(text))]
+    ends = [match.end() for match in plain.finditer(text)]
+    wanted = [sum(end <= start for end in ends) for start, _ in offsets]
+    assert sentences(offsets, text).tolist() == wanted
+
+
+@pytest.mark.parametrize("run", [" ", "!", "!)", "\n ", "! "])
+def test_long_runs_of_marks_and_blanks_take_linear_time(run: str) -> None:
+    text = "I am sorry" + run * (64_000 // len(run)) + "x"
+    begun = time.process_time()
+    sentences([(len(text) - 1, len(text))], text)
+    assert time.process_time() - begun < 2.0, "quadratic: over 15 s"
 
 
 def test_special_tokens_belong_to_no_sentence() -> None:

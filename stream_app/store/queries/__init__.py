@@ -8,6 +8,7 @@ __all__ = [
     "alerts",
     "bundle_info",
     "bundles",
+    "clearest_turns",
     "consents",
     "counsellors",
     "development",

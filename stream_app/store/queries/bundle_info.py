@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from stream_app.core.empathy import EmpathyModel
 from stream_app.core.heads import Head
 from stream_app.core.perceived import PerceivedGroup, PerceivedValues
 from stream_app.store.repository import Store
@@ -35,6 +36,14 @@ def read(store: Store) -> dict[str, BundleInfo]:
     query = sa.select(bundles.c.bundle, *parts)
     with store.reading() as connection:
         return {bundle: _info(*found) for bundle, *found in connection.execute(query)}
+
+
+def empathy(store: Store, bundle: str) -> EmpathyModel | None:
+    """The bundle's references for the empathy index, with the definition of an opportunity."""
+    query = sa.select(bundles.c.manifest["empathy"]).where(bundles.c.bundle == bundle)
+    with store.reading() as connection:
+        found = connection.scalar(query)
+    return msgspec.convert(found, EmpathyModel) if found else None
 
 
 def synthetic(store: Store) -> frozenset[str]:

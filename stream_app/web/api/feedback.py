@@ -29,4 +29,4 @@ def feedback_on_session(
     `[start, end)` in characters of the turn's text. 409 while the session is open.
     """
     with as_http_errors():
-        return loading.session_feedback(services.store, person, session_id)
+        return loading.session_feedback(loading.read_ended(services.store, person, session_id))

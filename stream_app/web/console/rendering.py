@@ -1,6 +1,6 @@
 """Renders the Jinja templates, with filters for times, names and numbers."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -86,6 +86,17 @@ def day(moment: datetime | None) -> Markup | str:
     return _time(moment, "day", "%-d %b, %H:%M")
 
 
+def weekday(moment: datetime, now: datetime) -> Markup:
+    """The day of a past time, without its date if it was in the last six days.
+
+    In UTC; ``times.js`` converts it to the reader's time zone.
+    """
+    form = "%A" if now - moment < timedelta(days=6) else "%A %-d %b"
+    return Markup('<time datetime="{}" title="{}" data-weekday>{}</time>').format(
+        moment.isoformat(), _in_utc(moment), moment.astimezone(UTC).strftime(form)
+    )
+
+
 def since(moment: datetime | None, now: datetime) -> Markup | str:
     """Time elapsed since ``moment``; ``times.js`` keeps it up to date."""
     if moment is None:
@@ -115,6 +126,7 @@ templates.env.filters.update(
     clock=clock,
     day=day,
     since=since,
+    weekday=weekday,
     plain=formatting.plain,
     pseudonym=pseudonym_words.short_form,
     path_segment=path_segment,

@@ -239,7 +239,8 @@ def _feedback(services: Services, person: Person, top: SessionView) -> list[Feed
     """Feedback for the first page of an ended session, otherwise none."""
     if top.card.status is SessionStatus.OPEN or top.page:
         return []
-    return loading.session_feedback(services.store, person, top.card.session_id)
+    ended = loading.read_ended(services.store, person, top.card.session_id)
+    return loading.session_feedback(ended)
 
 
 def _readers(services: Services, person: Person, session_id: str) -> Readers | None:

@@ -1,6 +1,7 @@
 """Feedback to counsellors after a session, composed from the stored scores.
 
-``composition`` and ``sentences`` are pure, like the core; ``loading`` reads turns from the store.
+``composition``, ``turns``, ``sentences`` and ``phrasings`` are pure, like the core; ``loading`` and
+``turn_loading`` read turns from the store.
 """
 
-__all__ = ["composition", "loading"]
+__all__ = ["composition", "loading", "turn_loading", "turns"]

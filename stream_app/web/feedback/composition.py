@@ -289,13 +289,15 @@ def _share(items: list[_ScoredTurn], lowest: int) -> float:
 
 def _clearest(name: str, items: list[_ScoredTurn]) -> list[_ScoredTurn]:
     """Turns above level 0, ordered by level (if graded), then probability, then time."""
+    found = [item for item in items if item.level.level > 0]
+    return sorted(found, key=lambda item: (clarity(name, item.level), item.key))
 
-    def order(item: _ScoredTurn) -> tuple[int, float, tuple[str, int]]:
-        if name in GRADED:
-            return -item.level.level, -max(item.level.probabilities), item.key
-        return 0, item.level.probabilities[0], item.key
 
-    return sorted((item for item in items if item.level.level > 0), key=order)
+def clarity(mechanism: str, level: Level) -> tuple[int, float]:
+    """Sorts expressions of a mechanism, the clearest first."""
+    if mechanism in GRADED:
+        return -level.level, -max(level.probabilities)
+    return 0, level.probabilities[0]
 
 
 def _after_longest_client_text(items: list[_ScoredTurn], level: int) -> list[_ScoredTurn]:
@@ -305,11 +307,14 @@ def _after_longest_client_text(items: list[_ScoredTurn], level: int) -> list[_Sc
 
 
 def _quote(item: _ScoredTurn) -> Quote | None:
+    return quote_words(item.ref, item.turn.text, item.level)
+
+
+def quote_words(turn: TurnRef, text: str | None, level: Level) -> Quote | None:
     """Quote the longest rationale span within the text; None if there is none."""
-    text = item.turn.text
     if text is None:
         return None
-    spans = [(max(start, 0), min(end, len(text))) for start, end in item.level.rationale]
+    spans = [(max(start, 0), min(end, len(text))) for start, end in level.rationale]
     spans = [(start, end) for start, end in spans if text[start:end].strip()]
     if not spans:
         return None
@@ -319,4 +324,4 @@ def _quote(item: _ScoredTurn) -> Quote | None:
         end = cut if cut > start and text[start:cut].strip() else start + MAX_QUOTE
     if not text[start:end].strip():
         return None
-    return Quote(item.ref, start, end, text[start:end])
+    return Quote(turn, start, end, text[start:end])

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import sessions, transcripts
 from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.queries.turn_levels import TurnLevels
 from stream_app.store.repository import Store
@@ -24,10 +26,27 @@ PAGE_TURNS: Final = 1000
 RECENT_SESSIONS: Final = 10
 
 
-def session_feedback(store: Store, person: Person, session_id: str) -> list[Feedback]:
-    """Feedback for each counsellor of a session; counsellors get only their own.
+@dataclass(frozen=True, slots=True)
+class EndedSession:
+    """An ended session with its transcript, read for one person.
 
-    This reads the transcript, so it is audited.
+    ``counsellors``: turns by counsellor. ``shown``: the counsellors whose feedback this person may
+    read.
+    """
+
+    card: SessionCard
+    turns: list[TurnRead]
+    counsellors: dict[str, list[CounsellorTurn]]
+    shown: list[str]
+
+    @property
+    def domain(self) -> Domain | None:
+        """The session's domain."""
+        return Domain(self.card.domain) if self.card.domain else None
+
+
+def read_ended(store: Store, person: Person, session_id: str) -> EndedSession:
+    """Read the transcript for feedback, which is audited; counsellors get only their own feedback.
 
     Raises:
         NotFound: the session does not exist, or this person may not see it.
@@ -39,15 +58,26 @@ def session_feedback(store: Store, person: Person, session_id: str) -> list[Feed
     if card.status is SessionStatus.OPEN:
         raise TooEarly("feedback is available after the session, which is still open")
     audit.record(store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "feedback")
-    by_counsellor = _turns(_read(store, person.scope, session_id), card.bundle)
-    if person.role is PersonRole.COUNSELLOR:
-        by_counsellor = {
-            name: turns for name, turns in by_counsellor.items() if name == person.speaker
-        }
-    domain = Domain(card.domain) if card.domain else None
+    turns = list(_read(store, person.scope, session_id))
+    counsellors = _counsellor_turns(turns, card.bundle)
+    own_only = person.role is PersonRole.COUNSELLOR
+    shown = [name for name in sorted(counsellors) if not own_only or name == person.speaker]
+    return EndedSession(card, turns, counsellors, shown)
+
+
+def session_feedback(ended: EndedSession) -> list[Feedback]:
+    """Feedback for each counsellor whose feedback may be shown."""
+    card = ended.card
     return [
-        composition.compose(session_id, counsellor, card.status, turns, domain, card.withheld_turns)
-        for counsellor, turns in sorted(by_counsellor.items())
+        composition.compose(
+            card.session_id,
+            name,
+            card.status,
+            ended.counsellors[name],
+            ended.domain,
+            card.withheld_turns,
+        )
+        for name in ended.shown
     ]
 
 
@@ -83,7 +113,7 @@ def _read(store: Store, scope: Scope, session_id: str) -> Iterator[TurnRead]:
         last = found[-1].seq
 
 
-def _turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTurn]]:
+def _counsellor_turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTurn]]:
     """Group counsellor turns by speaker."""
     by_counsellor: dict[str, list[CounsellorTurn]] = defaultdict(list)
     client_said = 0

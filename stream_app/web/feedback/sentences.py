@@ -3,6 +3,7 @@
 from typing import Final
 
 from stream_app.contracts.events import Domain
+from stream_app.web.feedback.phrasings import phrasings
 
 _DESCRIPTIONS: Final = {
     "emotional_reactions": "warmth, concern or compassion of your own",
@@ -19,34 +20,6 @@ _SPECIFIC_ADVICE: Final = {
     "a general kind word",
     "explorations": "ask about exactly what they mentioned: a specific question says more than "
     "a general one",
-}
-_EXAMPLES: Final = {
-    "emotional_reactions": (
-        "It makes me sad to hear how alone you were with this.",
-        "I am really glad that you are telling me.",
-    ),
-    "interpretations": (
-        "It sounds as if every evening has become a test for you.",
-        "So you were relieved and angry at the same time.",
-    ),
-    "explorations": (
-        "What was that hour like, before you wrote to us?",
-        "You said “again”: what happened the other time?",
-    ),
-}
-_SERVICE_EXAMPLES: Final = {
-    "emotional_reactions": (
-        "I am sorry that you stayed at home all morning for nothing.",
-        "I would be worried in your place, too.",
-    ),
-    "interpretations": (
-        "So what hurts is not the price, it is that nobody called you back.",
-        "You had planned the whole day around this.",
-    ),
-    "explorations": (
-        "What would help you most today?",
-        "How did you find out that it had gone wrong?",
-    ),
 }
 ERASED: Final = "The text of some turns has been erased, so their words are not quoted."
 NO_STRENGTH: Final = (
@@ -83,7 +56,7 @@ def missing(absent: int, present: int, strong: int | None) -> str:
 
 def typical(mechanism: str, domain: Domain | None) -> str:
     """Two examples of the mechanism."""
-    first, second = _examples(mechanism, domain)
+    first, second, *_ = phrasings(mechanism, domain)
     return f"It typically sounds like “{first}” or “{second}”"
 
 
@@ -96,7 +69,7 @@ def missing_suggestion(mechanism: str, absent: int, judged: int, domain: Domain 
     """The suggestion for a mechanism that was mostly absent."""
     return (
         f"In {absent} of {_turns(judged)} the model did not find {_DESCRIPTIONS[mechanism]}. "
-        f"Something to try: {_ADVICE[mechanism]}, for example “{_examples(mechanism, domain)[0]}”"
+        f"Something to try: {_ADVICE[mechanism]}, for example “{phrasings(mechanism, domain)[0]}”"
     )
 
 
@@ -105,7 +78,7 @@ def fuller_suggestion(mechanism: str, domain: Domain | None) -> str:
     return (
         f"There was {_DESCRIPTIONS[mechanism]}, mostly brief or general. "
         f"Something to try: {_SPECIFIC_ADVICE[mechanism]}, for example "
-        f"“{_examples(mechanism, domain)[1]}”"
+        f"“{phrasings(mechanism, domain)[1]}”"
     )
 
 
@@ -122,11 +95,6 @@ def late(count: int) -> str:
 def withheld(count: int) -> str:
     """Number of turns without consent, which are not analysed."""
     return f"{_turns(count).capitalize()} without the client's consent {_was(count)} not analysed."
-
-
-def _examples(mechanism: str, domain: Domain | None) -> tuple[str, str]:
-    examples = _SERVICE_EXAMPLES if domain is Domain.CUSTOMER_SERVICE else _EXAMPLES
-    return examples[mechanism]
 
 
 def _turns(count: int) -> str:

@@ -142,6 +142,10 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/sessions/{session_id}/readers"): Row(SUPERVISORS, body={"name": "cleo"}),
     ("post", "/sessions/{session_id}/readers/withdraw"): Row(SUPERVISORS, body={"name": "cleo"}),
     ("get", "/sessions/{session_id}/feedback"): Row(READERS),
+    ("get", "/sessions/{session_id}/turns/{seq}/practice"): Row(COUNSELLORS, also=CONFLICT),
+    ("post", "/sessions/{session_id}/turns/{seq}/practice"): Row(
+        COUNSELLORS, body={"text": "How are you?"}, also=CONFLICT
+    ),
     ("get", "/alerts"): Row(SUPERVISORS),
     ("get", "/alerts/{episode_id}"): Row(SUPERVISORS),
     ("post", "/alerts/{episode_id}/acknowledge"): Row(SUPERVISORS, body=REASON),

@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import calibration_samples, disputes
 from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person
+from stream_app.store.queries import transcripts
+from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.ratings import Judgement
 from stream_app.store.scored_turns import InvalidJudgement
 from tests.web.browser.accessibility import grave_violations
@@ -124,6 +127,28 @@ def test_a_supervisor_answers_a_dispute_and_the_counsellor_reads_it(
     expect(mine.get_by_text("the sentence before it belongs")).to_be_visible()
 
 
+def _practice(web: ScoredWeb) -> str:
+    """The address of a practice page."""
+    said = transcripts.read(web.store, ALL_SESSIONS, OVER[0])
+    seq = next(turn.seq for turn in said if turn.role is Role.COUNSELLOR)
+    return f"/sessions/{OVER[0]}/turns/{seq}/practice"
+
+
+def test_a_counsellor_rewrites_a_turn_without_javascript(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, "cleo", "/me", java_script_enabled=False).page
+    page.get_by_role("link", name=f"the feedback on {OVER[0]}").click()
+    page.get_by_role("link", name="Rewrite this turn").nth(2).click()
+    page.get_by_label("Rewritten turn").fill(
+        "That sounds really painful, I'm sorry you're going through this. How are you now?"
+    )
+    page.get_by_role("button", name="Show the levels").click()
+    levels = page.get_by_role("region", name="Levels of both wordings")
+    for title in ("Emotional reactions", "Explorations"):
+        expect(levels.get_by_role("row", name=title)).to_contain_text("higher")
+    expect(page.locator("#levels mark.er").first).to_contain_text("painful")
+    expect(page.get_by_label("Rewritten turn")).to_have_value(re.compile("really painful"))
+
+
 def test_only_heads_with_a_score_can_be_disputed(web: ScoredWeb, open_tab: OpenTab) -> None:
     page = open_tab(web, "cleo", f"/sessions/{OVER[1]}").page
     turn = page.locator(".turn:has(.level.lx):has(.level:not(.lx))").first
@@ -146,7 +171,7 @@ def test_pages_have_no_serious_axe_violation_and_fit_the_width(
     for name in ("nora", "sue"):
         _rate(web, sample, name)
     opened = {
-        "cleo": ("/me", f"/sessions/{OVER[0]}/feedback", "/calibration"),
+        "cleo": ("/me", f"/sessions/{OVER[0]}/feedback", _practice(web), "/calibration"),
         "nora": ("/calibration", sample, f"{sample}/turns/1", "/disputes"),
         "ana": (sample,),
     }

@@ -3,6 +3,9 @@
 const serverAhead = Date.parse(document.body.dataset.now) - Date.now();
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const recentDay = new Intl.DateTimeFormat("en-GB", { weekday: "long" });
+const earlierDay = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "short" });
+const SIX_DAYS = 6 * 24 * 3600 * 1000;
 const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "shortOffset" });
 const TICK = 1000;
 
@@ -40,6 +43,12 @@ export function sinceElement(moment) {
 export function localise(root = document) {
   for (const element of root.querySelectorAll("time[data-clock]")) write(element, clock.format(new Date(element.dateTime)));
   for (const element of root.querySelectorAll("time[data-day]")) write(element, day.format(new Date(element.dateTime)));
+  for (const element of root.querySelectorAll("time[data-weekday]")) write(element, weekdayOf(Date.parse(element.dateTime)));
+}
+
+/** The day of a past time, without its date if it was in the last six days. */
+function weekdayOf(milliseconds) {
+  return (now() - milliseconds < SIX_DAYS ? recentDay : earlierDay).format(new Date(milliseconds));
 }
 
 function tick() {
