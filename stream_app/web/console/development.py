@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.analytics.result import ALL, Curve, Point
 from stream_app.analytics.rollup_source import SCALE
 from stream_app.analytics.shown_curves import EPOCH, MEASURES, MONTHS, SESSIONS, WEEKS
+from stream_app.store import coaching_goals
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info, development
@@ -32,6 +33,8 @@ from stream_app.web.trends import MIN_SESSIONS, interval
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 DAYS: Final = 365
+GOAL_DAYS: Final = 84
+"""How long a new goal lasts unless the form says otherwise."""
 TOO_FEW: Final = "too few sessions"
 Step = Annotated[Literal["month", "week"], Query()]
 Measures = Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))]
@@ -112,6 +115,9 @@ def _page(
         measures=OFFERED,
         figures=list(figures(store, drawn, TOO_FEW)),
         fewest=MIN_SESSIONS,
+        goals=coaching_goals.find(services.store, person, speaker),
+        today=datetime.now(UTC).date(),
+        goal_ends=datetime.now(UTC).date() + timedelta(days=GOAL_DAYS),
         synthetic=bundle_info.synthetic(store),
     )
 
