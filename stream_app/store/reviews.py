@@ -17,6 +17,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from stream_app.contracts.scores import SessionStatus
 from stream_app.core.scorecards import MEASURES, Scorecard, pack, unpack
 from stream_app.sealing.envelope import seal_text
 from stream_app.store import assignments
@@ -25,7 +26,15 @@ from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import InvalidJudgement, NotFound, StateConflict
 from stream_app.store.session_keys import place, unseal_or_none
-from stream_app.store.tables import alerts, review_answers, review_comments, reviews, turns
+from stream_app.store.tables import (
+    alerts,
+    review_answers,
+    review_comments,
+    reviews,
+    session_scores,
+    sessions,
+    turns,
+)
 
 MAX_FOUND: Final = 500
 _COMMENT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:review-comment")
@@ -182,11 +191,33 @@ def count_open(store: Store, scope: Scope, reviewer: str) -> int:
         return connection.scalar(query.select_from(reviews)) or 0
 
 
-def reviewed_among(store: Store, session_ids: Sequence[str]) -> set[str]:
-    """Which of these sessions have a review."""
-    query = sa.select(reviews.c.session_id).where(reviews.c.session_id.in_(session_ids))
-    with store.reading() as connection:
-        return set(connection.scalars(query))
+def candidates(store: Store, team: str, since: datetime) -> dict[str, float | None]:
+    """A team's ended sessions to draw from: not reviewed, with text and consent; with their risk.
+
+    ``since``: of the last activity.
+    """
+    score, session = session_scores, sessions
+    reviewed = sa.exists().where(reviews.c.session_id == score.c.session_id)
+    readable = sa.exists().where(
+        turns.c.session_id == score.c.session_id, turns.c.text.is_not(None)
+    )
+    query = (
+        sa.select(score.c.session_id, score.c.low_empathy_risk)
+        .join(session, session.c.session_id == score.c.session_id)
+        .where(
+            session.c.team == team,
+            ~session.c.withdrawn,
+            session.c.consent.is_not(sa.false()),
+            score.c.status == SessionStatus.CLOSED.value,
+            score.c.last_activity_at >= since,
+            ~reviewed,
+            readable,
+            *Scope(team=team).conditions(score.c.session_id),
+        )
+        .order_by(score.c.session_id, score.c.last_activity_at, score.c.bundle)
+    )
+    with store.reading() as connection:  # of several bundles, the last active one counts
+        return {row.session_id: row.low_empathy_risk for row in connection.execute(query)}
 
 
 def content(store: Store, review: Review) -> Content:

@@ -111,7 +111,7 @@ def list_reviews(
 
 @router.get("/scorecards")
 @needs(Right.READ_SCORES)
-def list_scorecards(services: ServicesDep, person: Supervisor) -> list[ScorecardRead]:  # noqa: ARG001  # the role is required
+def list_scorecards(services: ServicesDep, person: Supervisor) -> list[ScorecardRead]:  # noqa: ARG001  # for its role
     """The scorecards for new reviews; the first is the default."""
     return [
         ScorecardRead(card.name, card.title, list(pack(card)["criteria"]))

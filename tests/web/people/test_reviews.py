@@ -1,18 +1,26 @@
 """Reviews: assigned by hand, answered with a scorecard, signed off; double reviews are blind."""
 
 import re
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from stream_app.core.scorecards import Criterion, Scorecard, parse
+from stream_app.settings import DEFAULT_SCORECARDS
 from stream_app.store import assignments, audit, reviews, tables
 from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
+from stream_app.store.reviews import NewReview, Origin
+from stream_app.web import review_agreement
+from stream_app.web.agreement import confusion_matrix, kappa
 from tests.store.reading import rows, stored_rows
 from tests.web.people.conftest import As
 
 PAGE = "/sessions/north-0/reviews"
+DUE_AT = datetime(2100, 1, 2, tzinfo=UTC)
 DUE = {"reviewer": "sue", "due": "2100-01-02"}
 EVERY = {
     "answer-warmth": "2",
@@ -157,3 +165,66 @@ def test_the_api_does_the_same(as_: As, filled: Store) -> None:
     assert signed["total"] == pytest.approx((2 * 2 + 3 * 2) / (2 * 6))
     assert [each["comment"] for each in as_("ben").get(path).json()["comments"]] == ["Here."]
     assert reviews.count_open(filled, ALL_SESSIONS, "sue") == 0
+
+
+def pair(filled: Store, session_id: str = "north-0") -> tuple[str, str]:
+    """A double review of a session by Sue and Ben; the addresses of their halves."""
+    card = parse(DEFAULT_SCORECARDS.read_bytes(), "scorecards.yaml")["empathy"]
+    new = NewReview(
+        session_id, "sue", "(drawn)", card, DUE_AT, origin=Origin.RISK, pair_id=session_id
+    )
+    made = reviews.assign(filled, [new, replace(new, reviewer="ben")])
+    return f"/reviews/{made[0]}", f"/reviews/{made[1]}"
+
+
+def test_double_reviews_are_blind_until_both_have_signed_off(as_: As, filled: Store) -> None:
+    of_sue, of_ben = pair(filled)
+    sue, ben = as_("sue"), as_("ben")
+    form = sue.get(of_sue).text
+    assert 'value="0" checked' not in form, "the scores fill in nothing"
+    assert "gives “" not in form
+    assert {each["auto"] for each in sue.get(f"/api/v1{of_sue}").json()["criteria"]} == {None}
+    sue.post(f"{of_sue}/comments", data={"seq": "1", "comment": "An open question."})
+    assert sue.post(of_sue, data={**EVERY, "do": "sign-off"}).status_code == 303
+    assert "the other reviewer is not done" in sue.get("/reviews").text
+    for address in (of_sue, f"/api/v1{of_sue}"):
+        seen = ben.get(address).text
+        assert "An open question." not in seen
+        assert "<b>throughout</b>" not in seen
+    assert ben.get(f"/api/v1{of_sue}").json()["criteria"][0]["value"] is None
+    assert "the scores gave" not in sue.get(of_sue).text, "it would reach the other reviewer"
+    ben.post(of_ben, data={**EVERY, "answer-warmth": "0", "do": "sign-off"})
+    assert "An open question." in ben.get(of_sue).text
+    assert "<b>hardly</b>" in sue.get(of_ben).text
+    assert "the scores gave" in sue.get(of_sue).text
+
+
+def test_agreement_is_shown_by_criterion(as_: As, filled: Store) -> None:
+    """One pair for each released double review, and the same statistic as for ratings."""
+    for name in ("north-0", "north-1"):
+        of_sue, of_ben = pair(filled, name)
+        as_("sue").post(of_sue, data={**EVERY, "do": "sign-off"})
+        assert "No double review" in as_("sue").get("/reviews/agreement").text or name == "north-1"
+        as_("ben").post(of_ben, data={**EVERY, "do": "sign-off"})
+    page = as_("ana").get("/reviews/agreement").text
+    assert page.count("not enough ratings yet: 2") == 6
+    assert "north-" not in page
+    [first, *_] = as_("sue").get("/api/v1/reviews/agreement").json()
+    assert (first["scorecard"], first["kappa"]["n"]) == ("Empathy in the conversation", 2)
+    assert as_("sam").get("/api/v1/reviews/agreement").json() == [], "another team"
+
+
+def test_agreement_is_the_weighted_kappa_of_ratings(
+    filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scale = ("a", "b", "c")
+    card = Scorecard("c", "C", (Criterion("one", "One?", scale), Criterion("two", "Two?", scale)))
+    given = [(0, 0)] * 9 + [(1, 1)] * 9 + [(2, 2)] * 9 + [(0, 2), (1, 2), (2, 1)]
+    pairs = [(card, {"one": both}) for both in given]
+    monkeypatch.setattr(reviews, "released_pairs", lambda *_: pairs)
+    [found] = review_agreement.of_double_reviews(filled, ALL_SESSIONS)
+    assert found.criterion == "one", "the other one has no answers"
+    assert found.kappa == kappa(confusion_matrix(given, 3))
+    assert found.kappa.kappa is not None
+    assert found.kappa.low is not None
+    assert found.kappa.low < found.kappa.kappa < 1
