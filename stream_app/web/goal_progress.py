@@ -56,6 +56,7 @@ class Sessions:
     """The counsellor's sessions before a goal and since, as far as the reader may see them."""
 
     compared_from: date
+    starts_on: date
     before: list[MeasuredSession]
     since: list[MeasuredSession]
 
@@ -105,6 +106,7 @@ def sessions_around(services: Services, person: Person, goal: Goal) -> Sessions:
     store = services.read_store
     return Sessions(
         first,
+        goal.starts_on,
         development.of_counsellor(store, scope, goal.counsellor, first, goal.starts_on),
         development.of_counsellor(store, scope, goal.counsellor, goal.starts_on, after),
     )

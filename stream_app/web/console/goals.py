@@ -4,8 +4,8 @@ Only the supervisor who set a goal and the counsellor can open it; everybody els
 """
 
 from dataclasses import replace
-from datetime import date
-from typing import Annotated, Final
+from datetime import date, timedelta
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -15,9 +15,9 @@ from stream_app.analytics.result import Curve
 from stream_app.store import coaching_goals
 from stream_app.store.coaching_goals import GoalState
 from stream_app.store.queries import bundle_info
+from stream_app.store.queries.development import MeasuredSession
 from stream_app.web import goal_progress
 from stream_app.web.api.fields import Identifier, Note
-from stream_app.web.api.goals import GoalEnd
 from stream_app.web.auth import CurrentPerson, Supervisor
 from stream_app.web.console.development import TOO_FEW, curves
 from stream_app.web.console.figures import figures
@@ -31,6 +31,7 @@ from stream_app.web.trends import MIN_SESSIONS
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 BEFORE: Final = "before the goal"
 SINCE: Final = "since the goal"
+PERIOD: Final = timedelta(days=14)
 _note = TypeAdapter[str](Note)
 
 
@@ -80,19 +81,22 @@ def end(
     goal_id: Identifier,
     services: ServicesDep,
     person: CurrentPerson,
-    state: Annotated[str, Form(max_length=10)],
+    state: Annotated[Literal["reached", "closed"], Form()],
 ) -> Response:
     """End a goal, as the supervisor who set it."""
-    given = GoalEnd.model_validate({"state": state})
     with as_http_errors():
-        coaching_goals.end(services.store, person, goal_id, GoalState(given.state))
+        coaching_goals.end(services.store, person, goal_id, GoalState(state))
     return RedirectResponse(f"/goals/{goal_id}", status_code=303)
 
 
 def _curves(around: Sessions, measure: str) -> list[Curve]:
-    """By week; a week in which the goal began has a point on both lines."""
+    """By two weeks, counted from the goal's first day, so that none has sessions of both times."""
+
+    def begins(session: MeasuredSession) -> date:
+        return around.starts_on + (session.day - around.starts_on) // PERIOD * PERIOD
+
     return [
         replace(curve, group=group)
         for group, found in ((BEFORE, around.before), (SINCE, around.since))
-        for curve in curves(found, measure, "week")
+        for curve in curves(found, measure, "two weeks", begins)
     ]
