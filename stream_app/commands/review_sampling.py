@@ -11,13 +11,13 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stream_app.store.reviews import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A drawn session with its reviewers: two in a double review."""
 
     session_id: str

@@ -249,7 +249,7 @@ def content(store: Store, review: Review) -> Content:
 def save_answers(
     store: Store, review: Review, values: Mapping[str, int], auto: Mapping[str, int]
 ) -> None:
-    """Replace the answers; ``auto``: what the scores give now, kept beside them.
+    """Replace the answers; ``auto``: what the scores give now, stored with them.
 
     Raises:
         StateConflict: the review is signed off.

@@ -35,7 +35,7 @@ def review(
     person: Supervisor,
     page: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
-    """Show a review; the reviewer and, once it is released, others read the transcript beside it.
+    """Show a review; the reviewer and, once it is released, others read it with the transcript.
 
     Reads of the transcript are audited.
     """
