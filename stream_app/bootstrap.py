@@ -16,6 +16,8 @@ from stream_app.analytics import rollups
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
+from stream_app.core.scorecards import ScorecardFileError, Scorecards
+from stream_app.core.scorecards import parse as parse_scorecards
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
@@ -223,6 +225,19 @@ def notifier_group(settings: Settings) -> NotifierGroup:
     )
 
 
+def scorecards(file: Path) -> Scorecards:
+    """The scorecards of a file.
+
+    Raises:
+        ScorecardFileError: it cannot be read, or is not valid.
+    """
+    try:
+        raw = file.read_bytes()
+    except OSError as problem:
+        raise ScorecardFileError([f"{file}: {problem.strerror}"]) from None
+    return parse_scorecards(raw, str(file))
+
+
 def web(settings: Settings) -> "FastAPI":
     """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
@@ -268,6 +283,7 @@ def web(settings: Settings) -> "FastAPI":
             accesses=AccessLog(opened),
             log_ends=LogEnds(kafka, settings.turns_topic, settings.kafka_group),
             unknown_senders=UnknownSenders(opened),
+            scorecards=scorecards(settings.scorecards),
         )
     )
 

@@ -31,6 +31,7 @@ from stream_app.store.granted_access import AccessByGroup, parse_access
 from stream_app.store.withdrawal import OnWithdrawal
 
 DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
+DEFAULT_SCORECARDS: Final = Path(__file__).with_name("scorecards.yaml")
 
 
 class SecurityProtocol(Enum):
@@ -167,6 +168,9 @@ class Settings(BaseSettings):
     idle_check_every: float = Field(2.0, gt=0.0)
 
     rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
+    scorecards: Path = Field(
+        DEFAULT_SCORECARDS, description="File of scorecards for reviews; read when the web starts"
+    )
 
     approaches: str = Field("", description="JSON: default approach by team:NAME or domain:NAME")
 

@@ -15,6 +15,7 @@ from stream_app.cli import (
     keys,
     privacy,
     reporting,
+    reviews,
     rules,
     running,
     scoring,
@@ -34,6 +35,8 @@ app.add_typer(reporting.longitudinal, name="rollups")
 app.add_typer(database.database, name="db")
 app.add_typer(dead_letters.letters, name="dead-letters")
 app.add_typer(rules.alert_rules, name="rules")
+app.add_typer(reviews.cards, name="scorecards")
+app.add_typer(reviews.sampling, name="reviews")
 app.add_typer(rules.usual, name="baselines")
 app.add_typer(keys.key_commands, name="keys")
 app.add_typer(privacy.consent_commands, name="consent")

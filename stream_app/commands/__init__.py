@@ -20,6 +20,8 @@ __all__ = [
     "reading",
     "replay",
     "report",
+    "review_sampling",
+    "reviews",
     "rule_backtest",
     "rules",
     "score",

@@ -27,6 +27,7 @@ __all__ = [
     "restrictions",
     "rule_file",
     "rules",
+    "scorecards",
     "session_state",
     "suppression",
     "variable_words",

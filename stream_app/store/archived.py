@@ -296,7 +296,7 @@ def _began_in(month: date) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _may_move() -> sa.ColumnElement[bool]:
-    """Sessions that ended, are rolled up, have no text left, and were not judged by people.
+    """Sessions that ended, are rolled up, have no text left, and were not judged or reviewed.
 
     Nor is consent withdrawn, or a legal hold in force.
     """
@@ -304,6 +304,7 @@ def _may_move() -> sa.ColumnElement[bool]:
     staying = (
         tables.ratings,
         tables.disputes,
+        tables.reviews,
         tables.sample_turns,
         tables.rollup_marks,
         tables.holds,

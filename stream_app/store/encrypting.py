@@ -14,9 +14,11 @@ from stream_app.store.repository import Store
 from stream_app.store.session_keys import place
 from stream_app.store.tables import (
     alert_actions,
+    coaching_goals,
     disputes,
     mutes,
     rating_comments,
+    review_comments,
     session_states,
     sessions,
     turns,
@@ -48,6 +50,12 @@ COLUMNS: Final = (
         (rating_comments.c.session_id, rating_comments.c.comment_id),
         seal_text,
     ),
+    Sealed(
+        review_comments.c.comment,
+        (review_comments.c.session_id, review_comments.c.comment_id),
+        seal_text,
+    ),
+    Sealed(coaching_goals.c.goal, (coaching_goals.c.goal_id,), seal_text),
     Sealed(mutes.c.reason, (mutes.c.mute_id,), seal_text),
     Sealed(_s.state, (_s.session_id, _s.bundle), seal),
     Sealed(_w.turn, (_w.session_id, _w.bundle, _w.slot), seal),

@@ -125,7 +125,7 @@ def erase(
 
 
 def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:
-    """Delete a counsellor's baselines and saved views, and the pseudonym from the audit trail.
+    """Delete a counsellor's baselines, goals and saved views, and the pseudonym in the audit trail.
 
     Returns the number of deleted rows by table.
     """
@@ -136,10 +136,22 @@ def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:
             sa.delete(table).where(table.c.scope == "counsellor", table.c.key == pseudonym)
         )
         viewed = connection.execute(sa.delete(views).where(views.c.counsellor == pseudonym))
+        goals = delete_goals(connection, tables.coaching_goals.c.counsellor == pseudonym)
         audit_subjects.forget_counsellor(connection, pseudonym)
     store.scrub()
     found = Counter({table.name: deleted.rowcount, views.name: viewed.rowcount})
-    return +found
+    return +(found + goals)
+
+
+def delete_goals(connection: Connection, *conditions: sa.ColumnElement[bool]) -> Counter[str]:
+    """Delete coaching goals with their keys; return the number of rows by table."""
+    goals, keys = tables.coaching_goals, tables.session_keys
+    chosen = list(connection.scalars(sa.select(goals.c.goal_id).where(*conditions)))
+    removed = {
+        table.name: connection.execute(sa.delete(table).where(column.in_(chosen))).rowcount
+        for table, column in ((keys, keys.c.session_id), (goals, goals.c.goal_id))
+    }
+    return Counter(removed)
 
 
 def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Counter[str]:

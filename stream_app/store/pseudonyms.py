@@ -10,6 +10,7 @@ from stream_app.store.audit_subjects import COUNSELLOR, ERASED, SESSION
 from stream_app.store.tables import (
     audit_subjects,
     baselines,
+    coaching_goals,
     consents,
     erasure_receipts,
     erasures,
@@ -31,6 +32,7 @@ _COLUMNS: Final = (
     consents.c.speaker,
     people.c.speaker,
     saved_views.c.counsellor,
+    coaching_goals.c.counsellor,
     rollup_counsellors.c.speaker,
     rollup_cells.c.counsellor,
     rollup_means.c.counsellor,

@@ -5,7 +5,8 @@ time in events.
 
 A state contains vectors of the last turns, which reveal something about their text, so it expires
 with the text. A session expires a set time after its last write, with all of its rows. A session on
-legal hold does not expire. One process purges once a day, in small transactions.
+legal hold does not expire. Coaching goals expire with the sessions of their last day. One process
+purges once a day, in small transactions.
 """
 
 from collections import Counter
@@ -40,6 +41,7 @@ def purge(
     yield from _texts(store, text_before)
     yield from _states(store, text_before)
     yield from _sessions(store, sessions_before)
+    yield from _goals(store, sessions_before)
 
 
 def oldest_text_stored_at(store: Store) -> datetime | None:
@@ -111,6 +113,15 @@ def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
             removed = erasure.delete_sessions(connection, old) if old else Counter[str]()
         if not removed:
             return
+        yield removed
+
+
+def _goals(store: Store, before: datetime) -> Iterator[Counter[str]]:
+    """Coaching goals expire as sessions do, counted from the day on which they end."""
+    with store.transaction() as connection:
+        ended = tables.coaching_goals.c.ends_on < before.date()
+        removed = +erasure.delete_goals(connection, ended)
+    if removed:
         yield removed
 
 

@@ -134,9 +134,11 @@ def _opened(table: Table, decision: Included, row: Row, keys: dict[str, bytes]) 
 def _shown(row: Row, decision: Included, subject: Subject, table: Table) -> Row:
     """The row without other people and without columns that are left out."""
     shown = {name: value for name, value in row.items() if name not in decision.without}
-    for name in ("person", "decided_by"):
+    for name in ("person", "decided_by", "reviewer"):
         if name in shown and shown[name] is not None and shown[name] not in subject.accounts:
             shown[name] = STAFF
+    if shown.get("counsellor") not in (None, subject.pseudonym):
+        shown["counsellor"] = ANOTHER_PERSON
     speaker = shown.get("speaker")
     if speaker is not None and speaker != subject.pseudonym:
         shown["speaker"] = ANOTHER_PERSON
@@ -250,6 +252,33 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         _own_turns(tables.disputes),
         _account(tables.disputes.c.person),
         sealed={"note": ("session_id", "dispute_id"), "answer": ("session_id", "dispute_id")},
+    ),
+    "reviews": Included(
+        "Reviews of the conversations by supervisors; those that the person made or assigned",
+        _in(tables.reviews),
+        _either(_account(tables.reviews.c.person), _account(tables.reviews.c.reviewer)),
+    ),
+    "review_answers": Included(
+        "Answers in these reviews",
+        _in(tables.review_answers),
+        lambda subject: tables.review_answers.c.review_id.in_(
+            sa.select(tables.reviews.c.review_id).where(
+                tables.reviews.c.reviewer.in_(subject.accounts)
+            )
+        ),
+    ),
+    "review_comments": Included(
+        "What reviewers wrote about the person's turns; what the person wrote in reviews",
+        _own_turns(tables.review_comments),
+        _account(tables.review_comments.c.person),
+        sealed={"comment": ("session_id", "comment_id")},
+    ),
+    "coaching_goals": Included(
+        "Coaching goals of the person; those that the person agreed on with counsellors",
+        by_person=_either(
+            _named(tables.coaching_goals.c.counsellor), _account(tables.coaching_goals.c.person)
+        ),
+        sealed={"goal": ("goal_id",)},
     ),
     "samples": Included(
         "Calibration samples that the person made", by_person=_account(tables.samples.c.person)

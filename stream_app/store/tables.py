@@ -541,6 +541,63 @@ disputes = Table(
     Column("answer", Text),
 )
 
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("review_id", String(36), primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("episode_id", String(36)),
+    Column("reviewer", String(100), nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("origin", String(10), nullable=False),
+    Column("pair_id", String(36), index=True),
+    Column("scorecard", Json, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False),
+    Column("signed_at", UtcDateTime),
+    Index(None, "reviewer", "signed_at"),
+)
+"""``person`` assigned it. ``pair_id``: of a double review. ``scorecard``: as when assigned."""
+
+review_answers = Table(
+    "review_answers",
+    metadata,
+    Column("review_id", String(36), primary_key=True),
+    Column("criterion", String(50), primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("value", SmallInteger, nullable=False),
+    Column("auto_value", SmallInteger),
+    Column("at", UtcDateTime, nullable=False),
+)
+"""``value``: the person's answer; ``auto_value``: what the scores gave when it was saved."""
+
+review_comments = Table(
+    "review_comments",
+    metadata,
+    Column("comment_id", String(36), primary_key=True),
+    Column("review_id", String(36), nullable=False, index=True),
+    _id("session_id", nullable=False, index=True),
+    Column("seq", Integer, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+coaching_goals = Table(
+    "coaching_goals",
+    metadata,
+    Column("goal_id", String(36), primary_key=True),
+    Column("counsellor", String(64), nullable=False, index=True),
+    Column("person", String(100), nullable=False),
+    Column("measure", String(32), nullable=False),
+    Column("goal", Text, nullable=False),
+    Column("starts_on", Date, nullable=False),
+    Column("ends_on", Date, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+"""``goal`` is encrypted with a key of its own, under ``goal_id``, as the reasons of mutes are."""
+
 audit = Table(
     "audit",
     metadata,

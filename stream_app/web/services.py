@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from stream_app.core.scorecards import Scorecards
 from stream_app.settings import Settings
 from stream_app.store.people import People
 from stream_app.store.repository import Store
@@ -44,6 +45,7 @@ class Services:
     accesses: AccessLog
     log_ends: LogEnds
     unknown_senders: UnknownSenders
+    scorecards: Scorecards
     identity_provider: IdentityProvider | None = None
     practice: PracticeModel | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)

@@ -74,6 +74,7 @@ COMMANDS = {
     "rules check": FILES,
     "rules test": FILES,
     "rules variables": FILES,
+    "scorecards check": FILES,
     "keys new": FILES,
     "config": Row(()),
     "doctor": NUMBERS,
@@ -98,6 +99,9 @@ COMMANDS = {
     "hold remove": Row(("{session}",), "legal hold", sessions=True),
     "erase": Row(("--session", "{session}", "--yes"), "erase", sessions=True),
     "export": Row(("--speaker", judging.NOOR, "-o", "{file}"), "subject access"),
+    "reviews sample": Row(
+        ("--team", "north", "--random", "1", "--days", "36500"), "assign session"
+    ),
     "people list": Row(()),
     "people add": Row(("eve", "--role", "admin"), ACCOUNT, PASSWORD),
     "people team": Row(("sue", "--all-teams"), ACCOUNT),

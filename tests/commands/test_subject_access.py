@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
+from stream_app.core.scorecards import parse
 from stream_app.errors import RapportError
+from stream_app.settings import DEFAULT_SCORECARDS
 from stream_app.store import (
     alert_actions,
     audit,
+    coaching_goals,
     disputes,
     ratings,
+    reviews,
     subject_access,
     tables,
 )
@@ -24,6 +29,7 @@ from stream_app.store.queries.alerts import ActionKind
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.ratings import Judgement
 from stream_app.store.repository import Store
+from stream_app.store.reviews import NewReview
 from stream_app.store.subject_access import DECISIONS, Included, LeftOut
 from tests.analytics import archiving
 from tests.store import databases, judging
@@ -160,6 +166,35 @@ def test_comments_of_raters_are_exported_for_those_they_are_about(
     assert (row["comment"], row["seq"], row["person"]) == (comment, 1, "staff")
     others, _ = exported(CLIENT, tmp_path / "client.zip")
     assert "too early" not in json.dumps(others), "it is about the counsellor's turn"
+
+
+def test_reviews_and_goals_are_exported_for_those_they_are_about(
+    store: Store, tmp_path: Path
+) -> None:
+    judging.counsellor(store)
+    sue = judging.supervisor(store)
+    card = parse(DEFAULT_SCORECARDS.read_bytes(), "scorecards.yaml")["handling"]
+    due = datetime(2100, 1, 2, tzinfo=UTC)
+    [made] = reviews.assign(store, [NewReview("north-0", "sue", "sue", card, due)])
+    review = reviews.one(store, ALL_SESSIONS, made)
+    reviews.comment(store, review, 1, "Warm, but in haste.")
+    reviews.save_answers(store, review, {"concern": 2}, {"concern": 1})
+    noor = store.privacy.pseudonym(judging.NOOR)
+    days = date(2026, 1, 5), date(2026, 3, 30)
+    coaching_goals.add(store, sue, noor, "explorations", "Ask, then wait.", *days)
+    archive, _ = exported(judging.NOOR, tmp_path / "counsellor.zip")
+    assert [(row["session_id"], row["reviewer"]) for row in archive["reviews"]] == [
+        ("north-0", "staff")
+    ]
+    [answer] = archive["review_answers"]
+    assert (answer["value"], answer["auto_value"]) == (2, 1)
+    assert [row["comment"] for row in archive["review_comments"]] == ["Warm, but in haste."]
+    assert [(row["goal"], row["person"]) for row in archive["coaching_goals"]] == [
+        ("Ask, then wait.", "staff")
+    ]
+    others, _ = exported(CLIENT, tmp_path / "client.zip")
+    assert len(others["reviews"]) == 1
+    assert (others["review_comments"], others["coaching_goals"]) == ([], [])
 
 
 def test_a_hidden_session_is_exported(store: Store, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ SEALED = [
     (tables.disputes.c.note, ["session_id", "dispute_id"]),
     (tables.disputes.c.answer, ["session_id", "dispute_id"]),
     (tables.rating_comments.c.comment, ["session_id", "comment_id"]),
+    (tables.review_comments.c.comment, ["session_id", "comment_id"]),
+    (tables.coaching_goals.c.goal, ["goal_id"]),
     (tables.mutes.c.reason, ["mute_id"]),
     (tables.session_states.c.state, ["session_id", "bundle"]),
     (tables.window_turns.c.turn, ["session_id", "bundle", "slot"]),

@@ -15,7 +15,7 @@ from tests.store.reading import contents, rows
 
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
 GONE, OTHER = "north-0", "north-1"
-FILLERS: dict[type, Any] = {str: "", int: 1, object: NOW, date: NOW.date()}
+FILLERS: dict[type, Any] = {str: "", int: 1, object: NOW, date: NOW.date(), dict: {}}
 """Example values by column type; ``object``: for times."""
 
 
@@ -32,6 +32,9 @@ def fill(store: Store) -> None:
                 tables.ratings,
                 tables.rating_comments,
                 tables.disputes,
+                tables.reviews,
+                tables.review_answers,
+                tables.review_comments,
                 tables.sample_turns,
                 tables.session_assignments,
                 tables.rollup_sessions,

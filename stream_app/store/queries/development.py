@@ -15,6 +15,7 @@ from stream_app.store.tables import ROLLED_UP, rollup_sessions, session_speakers
 class MeasuredSession:
     """An ended session; ``measures``: in the roll-ups' whole numbers, without unknown ones."""
 
+    day: date
     week: date
     month: date
     bundle: str
@@ -30,7 +31,9 @@ def of_counsellor(
     """
     rolled, who = rollup_sessions.c, session_speakers.c
     query = (
-        sa.select(rolled.week, rolled.month, rolled.bundle, *(rolled[name] for name in ROLLED_UP))
+        sa.select(
+            *(rolled[name] for name in ("day", "week", "month", "bundle", *ROLLED_UP)),
+        )
         .join(session_speakers, who.session_id == rolled.session_id)
         .where(
             who.speaker == speaker,
@@ -44,6 +47,7 @@ def of_counsellor(
     with store.reading() as connection:
         return [
             MeasuredSession(
+                row["day"],
                 row["week"],
                 row["month"],
                 row["bundle"],

@@ -45,6 +45,11 @@ TAGS: Final = [
     {"name": "ratings", "description": "Human ratings, stored separately from the model's scores."},
     {"name": "disputes", "description": "Scores that counsellors dispute."},
     {
+        "name": "reviews",
+        "description": "Reviews of sessions by supervisors, with scorecards and sign-off.",
+    },
+    {"name": "goals", "description": "Coaching goals, private to a supervisor and a counsellor."},
+    {
         "name": "samples",
         "description": "Calibration samples: turns that several people rate blind.",
     },
@@ -73,7 +78,16 @@ LINKS: Final = {
 }
 """By operation: a parameter, its location in the response, and the operations that take it."""
 COMMON_STATUSES: Final = (401, 403, 422, 500, 503)
-CONFLICT_TAGS: Final = {"alerts", "ratings", "disputes", "samples", "agreement", "feedback"}
+CONFLICT_TAGS: Final = {
+    "alerts",
+    "ratings",
+    "disputes",
+    "reviews",
+    "goals",
+    "samples",
+    "agreement",
+    "feedback",
+}
 SECURITY: Final = {
     "bearer": {
         "type": "http",

@@ -5,8 +5,9 @@ with anybody. A mean needs ``MIN_SESSIONS`` sessions.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
 from statistics import fmean
 from typing import Annotated, Final, Literal
 
@@ -16,6 +17,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.analytics.result import ALL, Curve, Point
 from stream_app.analytics.rollup_source import SCALE
 from stream_app.analytics.shown_curves import EPOCH, MEASURES, MONTHS, SESSIONS, WEEKS
+from stream_app.store import coaching_goals
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info, development
@@ -32,6 +34,12 @@ from stream_app.web.trends import MIN_SESSIONS, interval
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 DAYS: Final = 365
+PERIODS: Final[Mapping[str, tuple[str, Callable[[MeasuredSession], date]]]] = {
+    "month": (MONTHS, attrgetter("month")),
+    "week": (WEEKS, attrgetter("week")),
+}
+GOAL_DAYS: Final = 84
+"""How long a new goal lasts unless the form says otherwise."""
 TOO_FEW: Final = "too few sessions"
 Step = Annotated[Literal["month", "week"], Query()]
 Measures = Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))]
@@ -96,7 +104,8 @@ def _page(
     chosen = [name for name in OFFERED if name in (measures or USUAL)]
     store = services.read_store
     found = development.of_counsellor(store, scope, speaker, first, after)
-    drawn = [curve for name in chosen for curve in curves(found, name, by)]
+    axis, begins = PERIODS[by]
+    drawn = [curve for name in chosen for curve in curves(found, name, axis, begins)]
     return render(
         request,
         "development.html",
@@ -112,20 +121,26 @@ def _page(
         measures=OFFERED,
         figures=list(figures(store, drawn, TOO_FEW)),
         fewest=MIN_SESSIONS,
+        goals=coaching_goals.find(services.store, person, speaker),
+        today=datetime.now(UTC).date(),
+        goal_ends=datetime.now(UTC).date() + timedelta(days=GOAL_DAYS),
         synthetic=bundle_info.synthetic(store),
     )
 
 
-def curves(found: Sequence[MeasuredSession], measure: str, by: str) -> Iterator[Curve]:
-    """One curve for each bundle; ``by``: week or month."""
+def curves(
+    found: Sequence[MeasuredSession],
+    measure: str,
+    axis: str,
+    begins: Callable[[MeasuredSession], date],
+) -> Iterator[Curve]:
+    """One curve for each bundle; ``begins``: the first day of a session's period."""
     values: dict[str, dict[date, list[float]]] = defaultdict(lambda: defaultdict(list))
     for session in found:
         if measure in session.measures:
-            begins = session.week if by == "week" else session.month
-            values[session.bundle][begins].append(session.measures[measure] / SCALE)
+            values[session.bundle][begins(session)].append(session.measures[measure] / SCALE)
     for bundle, periods in sorted(values.items()):
-        points = [_point(begins, some) for begins, some in sorted(periods.items())]
-        axis = WEEKS if by == "week" else MONTHS
+        points = [_point(first, some) for first, some in sorted(periods.items())]
         yield Curve(measure, measure, ALL, bundle, axis, MEASURES[measure], points)
 
 

@@ -1,5 +1,6 @@
 """Renders the Jinja templates, with filters for times, names and numbers."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,9 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core import variable_words
 from stream_app.core.heads import LEVELS, badge_of
 from stream_app.errors import StoreError
-from stream_app.store import disputes
+from stream_app.store import disputes, reviews
 from stream_app.store.people import Person, PersonRole
+from stream_app.store.repository import Store
 from stream_app.web.console import formatting, pseudonym_words
 from stream_app.web.path_segments import path_segment
 from stream_app.web.services import Services
@@ -55,19 +57,31 @@ def render(
     **context: Any,
 ) -> Response:
     """Render a page for ``person``, whose role determines the navigation."""
-    shared = {"person": person, "waiting_disputes": partial(_waiting_disputes, request, person)}
+    shared = {
+        "person": person,
+        "waiting_disputes": partial(_waiting, request, person, _disputes_of),
+        "waiting_reviews": partial(_waiting, request, person, _reviews_of),
+    }
     return templates.TemplateResponse(request, template, {**shared, **context}, status_code=status)
 
 
-def _waiting_disputes(request: Request, person: Person | None) -> int:
-    """Number of disputes that this person may answer; 0 if the database cannot tell."""
+def _waiting(request: Request, person: Person | None, count: Callable[[Store, Person], int]) -> int:
+    """A number for the navigation of supervisors; 0 if the database cannot tell."""
     if person is None or person.role is not PersonRole.SUPERVISOR or not person.reads_transcripts:
         return 0
     services: Services = request.app.state.services
     try:
-        return disputes.count_waiting(services.store, person.scope)
+        return count(services.store, person)
     except StoreError:
         return 0
+
+
+def _disputes_of(store: Store, person: Person) -> int:
+    return disputes.count_waiting(store, person.scope)
+
+
+def _reviews_of(store: Store, person: Person) -> int:
+    return reviews.count_open(store, person.scope, person.name)
 
 
 def live_address(**conditions: str) -> str:

@@ -23,12 +23,14 @@ class Row:
     Args:
         roles: a letter per role: ``y`` may use it, ``-`` gets 403.
         rights: the rights that a token needs; None for pages, which accept no limited token.
-        body: JSON of API routes, a form of pages. ``{session}`` stands for the session.
+        body: JSON of API routes, a form of pages. ``{session}`` stands for the session,
+            ``{counsellor}`` for its counsellor's pseudonym.
         query: the query, likewise.
         also: statuses beside 2xx and 303 that show that the request was carried out.
         lists: whether the answer contains the ids of all sessions in the person's scope.
         team: whether supervisors without a team get 403 instead of nothing.
         own: whether the object belongs to one person, whatever their scope.
+        unseen: whether roles that may not use it get 404, as if the object did not exist.
         public: whether it is open without signing in.
     """
 
@@ -39,6 +41,7 @@ class Row:
     lists: bool = False
     team: bool = False
     own: bool = False
+    unseen: bool = False
     public: bool = False
     query: dict[str, str] = field(default_factory=dict)
 
@@ -52,6 +55,13 @@ CONFLICT: Final = frozenset({409})
 ADMINS: Final = "---y--"
 UNCONFIRMED: Final = frozenset({422})
 CONFIRM: Final = {"password": ""}
+REVIEW: Final = {"reviewer": "sue"}
+GOAL: Final = {
+    "measure": "explorations",
+    "goal": "g",
+    "starts_on": "2026-01-05",
+    "ends_on": "2026-03-30",
+}
 NO_BROKER: Final = frozenset({503})
 
 API: Final[dict[tuple[str, str], Row]] = {
@@ -90,6 +100,28 @@ API: Final[dict[tuple[str, str], Row]] = {
     ("get", "/disputes"): Row(READERS, TEXT),
     ("post", "/disputes/{dispute_id}/decide"): Row(
         SUPERVISORS, (*ACT, *TEXT), {"decision": "upheld", "answer": "a"}, CONFLICT
+    ),
+    ("post", "/reviews"): Row(
+        SUPERVISORS,
+        ACT,
+        {**REVIEW, "session_id": "{session}", "due_at": "2100-01-02T00:00:00Z"},
+        CONFLICT,
+    ),
+    ("get", "/reviews"): Row(SUPERVISORS, SCORES),
+    ("get", "/reviews/scorecards"): Row(SUPERVISORS, SCORES),
+    ("get", "/reviews/agreement"): Row(REPORTS, SCORES),
+    ("get", "/reviews/{review_id}"): Row(SUPERVISORS, TEXT),
+    ("put", "/reviews/{review_id}/answers"): Row(
+        SUPERVISORS, (*ACT, *TEXT), {"answers": {"warmth": 1}}
+    ),
+    ("put", "/reviews/{review_id}/comments"): Row(
+        SUPERVISORS, (*ACT, *TEXT), {"seq": 1, "comment": "c"}
+    ),
+    ("post", "/goals"): Row(SUPERVISORS, ACT, {**GOAL, "counsellor": "{counsellor}"}),
+    ("get", "/goals"): Row(READERS, TEXT),
+    ("get", "/goals/{goal_id}"): Row(READERS, TEXT, own=True, unseen=True),
+    ("post", "/goals/{goal_id}/end"): Row(
+        SUPERVISORS, (*ACT, *TEXT), {"state": "reached"}, own=True, unseen=True
     ),
     ("get", "/agreement"): Row(MEMBERS, SCORES, query={"bundle": BUNDLE}),
     ("get", "/analyses"): Row(REPORTS, SCORES),
@@ -159,6 +191,20 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("get", "/counsellors"): Row(SUPERVISORS),
     ("get", "/counsellors/{pseudonym}"): Row(SUPERVISORS),
     ("get", "/counsellors/{pseudonym}/development"): Row(SUPERVISORS),
+    ("post", "/counsellors/{pseudonym}/goals"): Row(SUPERVISORS, body=GOAL),
+    ("get", "/goals/{goal_id}"): Row(READERS, own=True, unseen=True),
+    ("post", "/goals/{goal_id}"): Row(
+        SUPERVISORS, body={"state": "reached"}, own=True, unseen=True
+    ),
+    ("get", "/reviews"): Row(SUPERVISORS),
+    ("get", "/reviews/agreement"): Row(REPORTS),
+    ("get", "/reviews/{review_id}"): Row(SUPERVISORS),
+    ("post", "/reviews/{review_id}"): Row(SUPERVISORS, body={"answer-warmth": "1"}),
+    ("post", "/reviews/{review_id}/comments"): Row(SUPERVISORS, body={"seq": 1, "comment": "c"}),
+    ("get", "/sessions/{session_id}/reviews"): Row(SUPERVISORS),
+    ("post", "/sessions/{session_id}/reviews"): Row(
+        SUPERVISORS, body={**REVIEW, "due": "2100-01-02"}, also=CONFLICT
+    ),
     ("get", "/calibration"): Row(MEMBERS),
     ("post", "/calibration"): Row(SUPERVISORS, body=SAMPLE, team=True),
     ("get", "/calibration/{sample_id}"): Row(REPORTS),

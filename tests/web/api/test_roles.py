@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -21,7 +21,15 @@ from starlette.routing import Mount
 from starlette.types import Message
 
 from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnScore
-from stream_app.store import alert_actions, calibration_samples, disputes, ratings, studies
+from stream_app.store import (
+    alert_actions,
+    calibration_samples,
+    coaching_goals,
+    disputes,
+    ratings,
+    reviews,
+    studies,
+)
 from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person, PersonRole, Right
 from stream_app.store.queries import alerts
@@ -29,6 +37,7 @@ from stream_app.store.queries.alerts import AlertFilter
 from stream_app.store.queries.routing import read_routing
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.ratings import Judgement
+from stream_app.store.reviews import NewReview
 from stream_app.web import api
 from stream_app.web.publisher import Publisher
 from tests.store.batches import BUNDLE, process, turn
@@ -58,6 +67,8 @@ SEES = {
 """By person; Tess is a supervisor without a team."""
 PEOPLE = {person.name: person.role for person in PERSONS} | {"tess": PersonRole.SUPERVISOR}
 HEAD = "explorations"
+FILLED = ("session", "counsellor")
+"""What a row's body can stand for."""
 WITHOUT_STREAMS = ("pump", "stu")
 PUBLIC = {("get", f"/{name}") for name in ("openapi.json", "asyncapi.json", "schemas/{name}.json")}
 """Descriptions of the API and its messages, without data."""
@@ -122,7 +133,7 @@ def test_the_tables_cover_every_role() -> None:
 class Asker:
     """Sends the requests of one row."""
 
-    web: Web
+    web: InProcessWeb
     client: httpx.AsyncClient
     prefix: str
     method: str
@@ -133,20 +144,25 @@ class Asker:
     def about_a_session(self) -> bool:
         """Whether path or body name data that belongs to a session or team."""
         named = set(re.findall(r"{(\w+)}", self.path)) - {"bundle", "question", "topic"}
-        return bool(named) or "{session}" in str(self.row.body)
+        return bool(named) or any(f"{{{each}}}" in str(self.row.body) for each in FILLED)
 
     async def ask(self, name: str, session: str, token: str | None = None) -> httpx.Response:
         """Ask as this person, about data of this session."""
         path = re.sub(r"{(\w+)}", lambda found: self._part(found[1], name, session), self.path)
         options: dict[str, Any] = {}
         if self.row.body is not None:
-            body = {k: session if v == "{session}" else v for k, v in self.row.body.items()}
+            body = {k: self._filled(v, session) for k, v in self.row.body.items()}
             options = {"json" if self.prefix else "data": body}
         query = {k: session if v == "{session}" else v for k, v in self.row.query.items()}
         headers = {"Authorization": f"Bearer {token or self.web.tokens[name]}"} if name else {}
         return await self.client.request(
             self.method, self.prefix + path, headers=headers, params=query, **options
         )
+
+    def _filled(self, value: Any, session: str) -> Any:
+        if value == "{counsellor}":
+            return self.web.store.privacy.pseudonym(COUNSELLORS[session][1])
+        return session if value == "{session}" else value
 
     def _part(self, part: str, name: str, session: str) -> str:
         """What stands in the path for a parameter; objects are made as needed."""
@@ -177,6 +193,10 @@ class Asker:
                 return ratings.rate(store, ALL_SESSIONS, rater, [given])[0].rating_id
             case "dispute_id":
                 return self._dispute(session)
+            case "review_id":
+                return self._review(name or "sue", session)
+            case "goal_id":
+                return self._goal(name, session)
             case "sample_id":
                 new = NewCalibrationSample("t", BUNDLE, session.partition("-")[0], 5, 1)
                 sue = Person("sue", PersonRole.SUPERVISOR, all_teams=True)
@@ -191,6 +211,26 @@ class Asker:
                     "topic": "er",
                 }
                 return parts[part]
+
+    def _review(self, reviewer: str, session: str) -> str:
+        store = self.web.store
+        known = reviews.find(
+            store, ALL_SESSIONS, session_id=session, reviewer=reviewer, signed=False
+        )
+        if known:
+            return known[0].review_id
+        card = self.web.app.state.services.scorecards["empathy"]
+        new = NewReview(session, reviewer, "x", card, datetime.now(UTC))
+        return reviews.assign(store, [new])[0]
+
+    def _goal(self, name: str, session: str) -> str:
+        """Of the supervisor who asks, for Cleo; elsewhere of somebody else, for somebody else."""
+        store = self.web.store
+        mine = session == OWN and PEOPLE.get(name) is PersonRole.SUPERVISOR
+        person = Person(name if mine else "x", PersonRole.SUPERVISOR)
+        speaker = store.privacy.pseudonym(COUNSELLORS[session][1])
+        days = date(2026, 1, 5), date(2026, 3, 30)
+        return coaching_goals.add(store, person, speaker, "explorations", "g", *days).goal_id
 
     def _dispute(self, session: str) -> str:
         store, name = self.web.store, COUNSELLORS[session][0]
@@ -214,7 +254,7 @@ def expected(asker: Asker, name: str, session: str) -> str:
     """``denied``, ``missing`` or ``done``."""
     row, role = asker.row, PEOPLE[name]
     if not row.public and row.roles[ROLES.index(role.value)] == "-":
-        return "denied"
+        return "missing" if row.unseen else "denied"
     if row.team and name == "tess":
         return "denied"
     if row.own:

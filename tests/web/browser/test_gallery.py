@@ -8,7 +8,7 @@ import base64
 import os
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,6 +105,8 @@ def examples(web: ScoredWeb) -> dict[str, str]:
         "episode_id": alerts.find(web.store, ALL_SESSIONS, fired).items[0].episode_id,
         "pseudonym": web.store.privacy.pseudonym(SPEAKER),
         "sample_id": sample(web),
+        "review_id": review(web),
+        "goal_id": goal(web),
         "place": "1",
         "name": "sue",
         "topic": "index",
@@ -120,6 +122,35 @@ def sample(web: ScoredWeb) -> str:
             client.post("/samples", json=body).raise_for_status()
             known = client.get("/samples").json()
     return str(known[0]["sample_id"])
+
+
+def review(web: ScoredWeb) -> str:
+    """An open review of Sue's, made once."""
+    with web.client() as client:
+        known = client.get("/reviews", params={"reviewer": "sue"}).json()
+        if not known:
+            body = {"session_id": "chat-0800", "reviewer": "sue", "due_at": "2100-01-02T00:00:00Z"}
+            client.post("/reviews", json=body).raise_for_status()
+            known = client.get("/reviews", params={"reviewer": "sue"}).json()
+    return str(known[0]["review_id"])
+
+
+def goal(web: ScoredWeb) -> str:
+    """A goal that Sue set for Cleo, made once."""
+    with web.client() as client:
+        known = client.get("/goals").json()
+        if not known:
+            today = datetime.now(UTC).date()
+            body = {
+                "counsellor": web.store.privacy.pseudonym(SPEAKER),
+                "measure": "explorations",
+                "goal": "Ask what it was like, then wait for the answer.",
+                "starts_on": str(today - timedelta(days=14)),
+                "ends_on": str(today + timedelta(days=42)),
+            }
+            client.post("/goals", json=body).raise_for_status()
+            known = client.get("/goals").json()
+    return str(known[0]["goal_id"])
 
 
 @pytest.mark.parametrize("role", PEOPLE)

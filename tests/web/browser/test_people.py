@@ -9,12 +9,15 @@ from playwright.sync_api import Page, expect
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import calibration_samples, disputes
+from stream_app.core.scorecards import parse
+from stream_app.settings import DEFAULT_SCORECARDS
+from stream_app.store import calibration_samples, disputes, reviews
 from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person
 from stream_app.store.queries import transcripts
-from stream_app.store.queries.scope import ALL_SESSIONS
+from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.ratings import Judgement
+from stream_app.store.reviews import NewReview
 from stream_app.store.scored_turns import InvalidJudgement
 from tests.web.browser.accessibility import grave_violations
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
@@ -76,6 +79,16 @@ def _rate(web: ScoredWeb, sample: str, name: str) -> None:
         level = turn.place % 3
         given = [Judgement(turn.session_id, turn.seq, head, level) for head in MECHANISMS]
         calibration_samples.rate(web.store, person, sample_id, given)
+
+
+def _review(web: ScoredWeb) -> str:
+    """The address of an open review of Nora's."""
+    mine = reviews.find(web.store, Scope(team="north"), reviewer="nora", signed=False)
+    if mine:
+        return f"/reviews/{mine[0].review_id}"
+    card = parse(DEFAULT_SCORECARDS.read_bytes(), "scorecards.yaml")["empathy"]
+    new = NewReview(OVER[1], "nora", "sue", card, datetime.now(UTC))
+    return f"/reviews/{reviews.assign(web.store, [new])[0]}"
 
 
 def fits(page: Page) -> bool:
@@ -164,6 +177,29 @@ def test_only_heads_with_a_score_can_be_disputed(web: ScoredWeb, open_tab: OpenT
     expect(turn.locator(".dispute-form .rating-status")).to_have_text(re.compile("^Sent"))
 
 
+def test_a_session_is_assigned_reviewed_and_signed_off_without_javascript(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, "nora", f"/sessions/{OVER[2]}", java_script_enabled=False).page
+    page.get_by_role("link", name="Reviews of this session").click()
+    page.get_by_role("button", name="Assign", exact=True).click()
+    page.get_by_role("link", name=re.compile("^My queue")).click()
+    mine = page.get_by_role("region", name="Reviews assigned to me")
+    mine.get_by_role("link", name=OVER[2]).click()
+    turn = page.locator("#turn-1")
+    turn.get_by_text("Comment on turn 1", exact=True).click()
+    turn.get_by_label("Comment").fill("What did she say then?")
+    turn.get_by_role("button", name="Save comment").click()
+    expect(page.locator("#turn-1 blockquote")).to_contain_text("What did she say then?")
+    for fields in page.get_by_role("form", name="Scorecard").get_by_role("group").all():
+        fields.get_by_role("radio").last.check()
+    page.get_by_role("button", name="Sign off").click()
+    signed = page.get_by_role("region", name="Reviews that are signed off")
+    signed.get_by_role("link", name=OVER[2]).click()
+    expect(page.get_by_text("100 of 100")).to_be_visible()
+    expect(page.locator("#turn-1 blockquote")).to_contain_text("What did she say then?")
+
+
 @pytest.mark.parametrize("window", [WIDE, PHONE], ids=["wide", "phone"])
 def test_pages_have_no_serious_axe_violation_and_fit_the_width(
     web: ScoredWeb, open_tab: OpenTab, sample: str, window: dict[str, int]
@@ -172,7 +208,10 @@ def test_pages_have_no_serious_axe_violation_and_fit_the_width(
         _rate(web, sample, name)
     opened = {
         "cleo": ("/me", f"/sessions/{OVER[0]}/feedback", _practice(web), "/calibration"),
-        "nora": ("/calibration", sample, f"{sample}/turns/1", "/disputes"),
+        "nora": (
+            *("/calibration", sample, f"{sample}/turns/1", "/disputes"),
+            *("/reviews", _review(web), f"/sessions/{OVER[1]}/reviews", "/reviews/agreement"),
+        ),
         "ana": (sample,),
     }
     for name, paths in opened.items():

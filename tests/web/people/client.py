@@ -21,8 +21,8 @@ class Client:
     def post(self, path: str, **options: Any) -> httpx.Response:
         return self._ask("POST", path, **options)
 
-    def put(self, path: str) -> httpx.Response:
-        return self._ask("PUT", path)
+    def put(self, path: str, **options: Any) -> httpx.Response:
+        return self._ask("PUT", path, **options)
 
     def delete(self, path: str) -> httpx.Response:
         return self._ask("DELETE", path)

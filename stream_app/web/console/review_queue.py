@@ -1,0 +1,94 @@
+"""A supervisor's queue of reviews, assigning a session or alert, and agreement of reviewers."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Form, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from stream_app.store import assignments, reviews
+from stream_app.store.audit import AuditAction
+from stream_app.store.queries import alerts, sessions
+from stream_app.web import review_agreement, reviewing
+from stream_app.web.api.fields import Identifier
+from stream_app.web.api.samples import ReportReader
+from stream_app.web.auth import Supervisor
+from stream_app.web.console.rendering import render
+from stream_app.web.http_errors import as_http_errors
+from stream_app.web.path_segments import SESSION_ID, path_segment
+from stream_app.web.services import ServicesDep
+
+router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+USUAL_DAYS: Final = 7
+MAX_OTHERS: Final = 100
+MAX_SIGNED: Final = 50
+
+
+@router.get("/reviews")
+def queue(request: Request, services: ServicesDep, person: Supervisor) -> Response:
+    """Show the open reviews of this person by due time, then those of colleagues."""
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "reviews")
+    store, scope = services.store, person.scope
+    waiting = reviews.find(store, scope, signed=False)
+    return render(
+        request,
+        "review_queue.html",
+        person,
+        mine=reviews.find(store, scope, reviewer=person.name, signed=False),
+        others=[each for each in waiting if each.reviewer != person.name][:MAX_OTHERS],
+        signed=reviews.find(store, scope, signed=True, limit=MAX_SIGNED),
+    )
+
+
+@router.get("/reviews/agreement")
+def agreement(request: Request, services: ServicesDep, person: ReportReader) -> Response:
+    """Show how well two people agree in double reviews."""
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "agreement of reviews")
+    found = review_agreement.of_double_reviews(services.store, person.scope)
+    return render(request, "review_agreement.html", person, found=found)
+
+
+@router.get(f"/sessions/{SESSION_ID}/reviews")
+def of_session(
+    request: Request,
+    session_id: Identifier,
+    services: ServicesDep,
+    person: Supervisor,
+    alert: Annotated[Identifier | None, Query()] = None,
+) -> Response:
+    """Show a session's reviews and the form that assigns one, without its text."""
+    store, scope = services.store, person.scope
+    card = sessions.one(store, scope, session_id)
+    about = alerts.one(store, scope, alert) if alert else None
+    if card is None or (alert and (about is None or about.session_id != session_id)):
+        raise HTTPException(404)
+    services.accesses.record(person.name, AuditAction.READ_SCORES, "reviews", session_id)
+    return render(
+        request,
+        "review_assign.html",
+        person,
+        card=card,
+        about=about,
+        found=reviews.find(store, scope, session_id=session_id),
+        reviewers=reviewing.reviewers(services, card),
+        assignable=assignments.is_assignable(store, session_id),
+        scorecards=list(services.scorecards.values()),
+        due=datetime.now(UTC).date() + timedelta(days=USUAL_DAYS),
+    )
+
+
+@router.post(f"/sessions/{SESSION_ID}/reviews")
+def assign(
+    services: ServicesDep,
+    person: Supervisor,
+    session_id: Identifier,
+    reviewer: Annotated[Identifier, Form()],
+    due: Annotated[date, Form()],
+    scorecard: Annotated[Identifier | None, Form()] = None,
+    alert: Annotated[Identifier | None, Form()] = None,
+) -> Response:
+    """Assign a review, due at the end of a day (UTC)."""
+    due_at = datetime.combine(due, time.max, UTC)
+    with as_http_errors():
+        reviewing.assign(services, person, session_id, reviewer, due_at, scorecard, alert)
+    return RedirectResponse(f"/sessions/{path_segment(session_id)}/reviews", status_code=303)

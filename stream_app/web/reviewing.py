@@ -1,0 +1,224 @@
+"""Assigning reviews, and doing them: what the API and the console have in common.
+
+Only the reviewer sees a review that is not released (``store.reviews``). The scores fill answers in
+advance, except in a double review before its release: two people who start from the same answers
+would agree more than they do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from stream_app.core.scorecards import Criterion
+from stream_app.store import audit, reviews
+from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person, PersonRole
+from stream_app.store.queries import sessions
+from stream_app.store.queries.sessions import SessionCard
+from stream_app.store.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
+from stream_app.store.scored_turns import NotFound
+from stream_app.web.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRead:
+    """A review without its content."""
+
+    review_id: str
+    session_id: str
+    episode_id: Annotated[str | None, Field(description="The alert that it is about")]
+    reviewer: str
+    assigned_by: str
+    origin: Annotated[Origin, Field(description="Assigned by hand, or drawn at random or by risk")]
+    double: Annotated[bool, Field(description="Somebody else reviews the session independently")]
+    scorecard: str
+    at: datetime
+    due_at: datetime
+    signed_at: datetime | None
+    released: Annotated[
+        bool, Field(description="Signed off, in a double review by both: others may see it")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionRead:
+    """A criterion with its answer; answers are indices of ``scale``."""
+
+    name: str
+    question: str
+    scale: tuple[str, ...]
+    weight: float
+    measure: Annotated[str | None, Field(description="The measure that fills it in advance")]
+    auto: Annotated[int | None, Field(description="What the scores give; null: nothing, or hidden")]
+    value: Annotated[int | None, Field(description="The reviewer's answer")]
+
+    @property
+    def shown(self) -> int | None:
+        """What the form has chosen: the answer, or what the scores give."""
+        return self.auto if self.value is None else self.value
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the reviewer answered something else than the scores give."""
+        return None not in (self.auto, self.value) and self.auto != self.value
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContent:
+    """A review as one person may see it; ``total``: 0-1, the weighted mean of the answers."""
+
+    review: ReviewRead
+    yours: bool
+    visible: Annotated[bool, Field(description="Whether you may see answers and comments")]
+    criteria: list[CriterionRead]
+    comments: list[ReviewComment]
+    total: float | None
+
+
+def reviewers(services: Services, card: SessionCard) -> list[str]:
+    """Accounts that may review a session: supervisors who may read it."""
+    return [each.name for each in services.people.all() if _may_review(each, card.team)]
+
+
+def assign(
+    services: Services,
+    person: Person,
+    session_id: str,
+    reviewer: str,
+    due_at: datetime,
+    scorecard: str | None = None,
+    episode_id: str | None = None,
+) -> ReviewRead:
+    """Assign a review by hand; audited.
+
+    Raises:
+        NotFound: the session, the alert, the reviewer or the scorecard does not exist, or not for
+            this person.
+        StateConflict: without consent, or the reviewer already has an open review of the session.
+    """
+    card = sessions.one(services.store, person.scope, session_id)
+    if card is None:
+        raise NotFound("no such session")
+    if reviewer not in reviewers(services, card):
+        raise NotFound("no such supervisor of this session")
+    chosen = scorecard or next(iter(services.scorecards))
+    if chosen not in services.scorecards:
+        raise NotFound("no such scorecard")
+    new = NewReview(
+        session_id, reviewer, person.name, services.scorecards[chosen], due_at, episode_id
+    )
+    [review_id] = reviews.assign(services.store, [new])
+    detail = f"review by {reviewer}"
+    audit.record(services.store, person.name, AuditAction.ASSIGN, session_id, detail)
+    return read_review(reviews.one(services.store, person.scope, review_id))
+
+
+def read_review(review: Review) -> ReviewRead:
+    """A review without its content."""
+    return ReviewRead(
+        review_id=review.review_id,
+        session_id=review.session_id,
+        episode_id=review.episode_id,
+        reviewer=review.reviewer,
+        assigned_by=review.person,
+        origin=review.origin,
+        double=review.double,
+        scorecard=review.scorecard.title,
+        at=review.at,
+        due_at=review.due_at,
+        signed_at=review.signed_at,
+        released=review.released,
+    )
+
+
+def read(services: Services, person: Person, review_id: str) -> ReviewContent:
+    """A review; the caller records the read.
+
+    Raises:
+        NotFound: it does not exist, or not for this person.
+    """
+    review = reviews.one(services.store, person.scope, review_id)
+    yours = review.reviewer == person.name
+    visible = yours or review.released
+    content = reviews.content(services.store, review) if visible else Content()
+    auto = _auto(services, person, review, content) if visible else {}
+    return ReviewContent(
+        read_review(review),
+        yours,
+        visible,
+        [
+            _criterion(each, auto.get(each.name), content.answers.get(each.name))
+            for each in review.scorecard.criteria
+        ],
+        content.comments,
+        review.scorecard.total(content.values),
+    )
+
+
+def save(
+    services: Services, person: Person, review_id: str, values: Mapping[str, int], *, sign: bool
+) -> None:
+    """Replace the answers of one's own review; ``sign``: and make it final.
+
+    Raises:
+        NotFound: it does not exist, or is somebody else's.
+        StateConflict: it is signed off.
+        InvalidJudgement: there is no such criterion or step, or, to sign, an answer is missing.
+    """
+    review = _own(services, person, review_id)
+    auto = review.scorecard.fill(_measures(services, person, review))
+    store = reviews.sign_off if sign else reviews.save_answers
+    store(services.store, review, values, auto)
+
+
+def comment(services: Services, person: Person, review_id: str, seq: int, text: str) -> None:
+    """Comment on a turn in one's own review; an empty comment removes the earlier one.
+
+    Raises:
+        NotFound: the review or turn does not exist, or the review is somebody else's.
+        StateConflict: it is signed off.
+    """
+    reviews.comment(services.store, _own(services, person, review_id), seq, text)
+
+
+def _own(services: Services, person: Person, review_id: str) -> Review:
+    review = reviews.one(services.store, person.scope, review_id)
+    if review.reviewer != person.name:
+        raise NotFound("this review is not yours")
+    return review
+
+
+def _may_review(person: Person, team: str | None) -> bool:
+    own = person.all_teams if person.team is None else person.team == team
+    return person.role is PersonRole.SUPERVISOR and own
+
+
+def _measures(services: Services, person: Person, review: Review) -> dict[str, float]:
+    card = sessions.one(services.store, person.scope, review.session_id)
+    return {} if card is None else reviews.measures_of(card)
+
+
+def _auto(
+    services: Services, person: Person, review: Review, content: Content
+) -> dict[str, int | None]:
+    """What the scores give, by criterion; as stored once the review is signed off."""
+    if review.double and not review.released:
+        return {}
+    if review.signed_at is not None:
+        return {name: answer.auto for name, answer in content.answers.items()}
+    return dict(review.scorecard.fill(_measures(services, person, review)))
+
+
+def _criterion(criterion: Criterion, auto: int | None, answer: Answer | None) -> CriterionRead:
+    return CriterionRead(
+        criterion.name,
+        criterion.question,
+        criterion.scale,
+        criterion.weight,
+        criterion.source.measure if criterion.source else None,
+        auto,
+        answer.value if answer else None,
+    )

@@ -1,0 +1,80 @@
+"""Files of scorecards: the shipped one, every kind of error, and answers filled from measures."""
+
+import pytest
+
+from stream_app.core.scorecards import ScorecardFileError, pack, parse, unpack
+from stream_app.settings import DEFAULT_SCORECARDS
+
+FILE = """
+version: 1
+scorecards:
+  - name: short
+    title: Short
+    criteria:
+      - name: asking
+        question: Did they ask?
+        scale: [no, partly, yes]
+        weight: 3
+        from: {measure: explorations, steps: [0.5, 1]}
+      - name: room
+        question: Was there room?
+        scale: ["little", "some", "ample"]
+        from: {measure: talk_share, steps: [0.7, 0.5]}
+"""
+
+
+def test_the_shipped_file_is_valid_and_survives_storing() -> None:
+    cards = parse(DEFAULT_SCORECARDS.read_bytes(), "scorecards.yaml")
+    assert list(cards) == ["empathy", "handling"]
+    assert [unpack(pack(card)) for card in cards.values()] == list(cards.values())
+
+
+@pytest.mark.parametrize(
+    ("measures", "answers"),
+    [
+        ({}, {}),
+        ({"explorations": 0.49, "talk_share": 0.9}, {"asking": 0, "room": 0}),
+        ({"explorations": 0.5, "talk_share": 0.7}, {"asking": 1, "room": 1}),
+        ({"explorations": 2.0, "talk_share": 0.5}, {"asking": 2, "room": 2}),
+        ({"talk_share": 0.6}, {"room": 1}),
+    ],
+)
+def test_measures_fill_answers(measures: dict[str, float], answers: dict[str, int]) -> None:
+    card = parse(FILE.replace("[no, partly, yes]", "[a, b, c]").encode(), "f")["short"]
+    assert card.fill(measures) == answers
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("version: 1", "version: 2", "`version: 1` is required"),
+        ("weight: 3", "weight: 0", r"Expected `float` > 0.*criteria\[0\].weight"),
+        ("weight: 3", "wieght: 3", "unknown field `wieght`"),
+        ("[no, partly, yes]", "[only]", "Expected `array` of length >= 2"),
+        ("[no, partly, yes]", "[a, a, b]", "short, asking: the scale names a step twice"),
+        ("[no, partly, yes]", "[a, b]", "a scale of 2 steps needs 1 limits in `from.steps`, not 2"),
+        ("explorations", "exploration", "unknown measure `exploration`; known are empathy_index"),
+        ("[0.5, 1]", "[1, 1]", "`from.steps` must rise or fall"),
+        ("name: room", "name: asking", "short: the name `asking` is used 2 times"),
+        ("name: room", "name: Room", "`Room`: a name consists of lower-case letters"),
+        ("version: 1", "version: [", "not YAML"),
+    ],
+)
+def test_errors_name_the_place(old: str, new: str, fault: str) -> None:
+    text = FILE.replace("[no, partly, yes]", "[a, b, c]") if "partly" not in old else FILE
+    with pytest.raises(ScorecardFileError, match=fault) as caught:
+        parse(text.replace(old, new, 1).encode(), "cards.yaml")
+    assert all(each.startswith("cards.yaml: ") for each in caught.value.faults)
+
+
+def test_an_unquoted_no_is_a_truth_value_or_a_word_as_yaml_1_2_says() -> None:
+    card = parse(FILE.encode(), "f")["short"]
+    assert card.criteria[0].scale == ("no", "partly", "yes")
+
+
+def test_weights_count() -> None:
+    card = parse(FILE.encode(), "f")["short"]
+    assert card.total({"asking": 2, "room": 0}) == pytest.approx(0.75)
+    assert card.total({"room": 1}) == pytest.approx(0.5)
+    assert card.total({}) is None
+    assert card.missing({"room": 1}) == ["asking"]
