@@ -20,7 +20,7 @@ from stream_app.store.tables import session_assignments, sessions, turns
 def is_assignable(store: Store, session_id: str) -> bool:
     """Whether the session may be analysed: by consent, or where none is required."""
     with store.reading() as connection:
-        return _is_assignable(connection, session_id)
+        return may_be_analysed(connection, session_id)
 
 
 def assign(store: Store, session_id: str, speaker: str, person: str) -> None:
@@ -36,7 +36,7 @@ def assign(store: Store, session_id: str, speaker: str, person: str) -> None:
         "at": datetime.now(UTC),
     }
     with store.transaction() as connection:
-        if not _is_assignable(connection, session_id, lock=True):
+        if not may_be_analysed(connection, session_id, lock=True):
             raise StateConflict(
                 "consent was not given or was withdrawn: this session cannot be assigned"
             )
@@ -59,8 +59,11 @@ def assigned(store: Store, session_id: str) -> list[str]:
         return list(connection.scalars(query.order_by(table.c.at, table.c.speaker)))
 
 
-def _is_assignable(connection: Connection, session_id: str, *, lock: bool = False) -> bool:
-    """Without required consent, a session is analysed whose consent is unknown; it has turns."""
+def may_be_analysed(connection: Connection, session_id: str, *, lock: bool = False) -> bool:
+    """Whether rows of the session may name people; ``lock``: until the transaction ends.
+
+    Without required consent, a session is analysed whose consent is unknown; it has turns.
+    """
     analysed = sa.exists().where(turns.c.session_id == session_id)
     query = sa.select(sessions.c.session_id).where(
         sessions.c.session_id == session_id,

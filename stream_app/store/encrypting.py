@@ -15,6 +15,7 @@ from stream_app.store.session_keys import place
 from stream_app.store.tables import (
     alert_actions,
     disputes,
+    interventions,
     mutes,
     rating_comments,
     session_states,
@@ -46,6 +47,11 @@ COLUMNS: Final = (
     Sealed(
         rating_comments.c.comment,
         (rating_comments.c.session_id, rating_comments.c.comment_id),
+        seal_text,
+    ),
+    Sealed(
+        interventions.c.text,
+        (interventions.c.session_id, interventions.c.intervention_id),
         seal_text,
     ),
     Sealed(mutes.c.reason, (mutes.c.mute_id,), seal_text),
