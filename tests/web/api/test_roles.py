@@ -7,6 +7,7 @@ another team.
 
 import asyncio
 import re
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from aiokafka.errors import KafkaConnectionError
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
@@ -21,7 +23,7 @@ from starlette.routing import Mount
 from starlette.types import Message
 
 from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnScore
-from stream_app.store import alert_actions, calibration_samples, disputes, ratings, studies
+from stream_app.store import alert_actions, calibration_samples, disputes, ratings, studies, tables
 from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person, PersonRole, Right
 from stream_app.store.queries import alerts
@@ -131,8 +133,16 @@ class Asker:
 
     @property
     def about_a_session(self) -> bool:
-        """Whether path or body name data that belongs to a session or team."""
-        named = set(re.findall(r"{(\w+)}", self.path)) - {"bundle", "question", "topic"}
+        """Whether path or body name data that belongs to a session or team.
+
+        An intervention is confirmed by programs, whose tokens reach all sessions.
+        """
+        named = set(re.findall(r"{(\w+)}", self.path)) - {
+            "bundle",
+            "question",
+            "topic",
+            "intervention_id",
+        }
         return bool(named) or "{session}" in str(self.row.body)
 
     async def ask(self, name: str, session: str, token: str | None = None) -> httpx.Response:
@@ -175,6 +185,8 @@ class Asker:
                 rater = name if session == OWN and name else "joan"
                 given = Judgement(OWN, 1, HEAD, 1)
                 return ratings.rate(store, ALL_SESSIONS, rater, [given])[0].rating_id
+            case "intervention_id":
+                return self._intervention(session)
             case "dispute_id":
                 return self._dispute(session)
             case "sample_id":
@@ -191,6 +203,13 @@ class Asker:
                     "topic": "er",
                 }
                 return parts[part]
+
+    def _intervention(self, session: str) -> str:
+        row = {"intervention_id": str(uuid.uuid4()), "session_id": session, "kind": "take-over"}
+        with self.web.store.transaction() as connection:
+            values = {**row, "person": "sue", "at": datetime.now(UTC)}
+            connection.execute(sa.insert(tables.interventions).values(values))
+        return row["intervention_id"]
 
     def _dispute(self, session: str) -> str:
         store, name = self.web.store, COUNSELLORS[session][0]
