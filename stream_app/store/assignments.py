@@ -20,7 +20,7 @@ from stream_app.store.tables import session_assignments, sessions, turns
 def is_assignable(store: Store, session_id: str) -> bool:
     """Whether the session may be analysed: by consent, or where none is required."""
     with store.reading() as connection:
-        return may_hold_people(connection, session_id)
+        return may_be_analysed(connection, session_id)
 
 
 def assign(store: Store, session_id: str, speaker: str, person: str) -> None:
@@ -36,7 +36,7 @@ def assign(store: Store, session_id: str, speaker: str, person: str) -> None:
         "at": datetime.now(UTC),
     }
     with store.transaction() as connection:
-        if not may_hold_people(connection, session_id, lock=True):
+        if not may_be_analysed(connection, session_id, lock=True):
             raise StateConflict(
                 "consent was not given or was withdrawn: this session cannot be assigned"
             )
@@ -59,8 +59,8 @@ def assigned(store: Store, session_id: str) -> list[str]:
         return list(connection.scalars(query.order_by(table.c.at, table.c.speaker)))
 
 
-def may_hold_people(connection: Connection, session_id: str, *, lock: bool = False) -> bool:
-    """Whether a row about the session may name a person: it may be analysed.
+def may_be_analysed(connection: Connection, session_id: str, *, lock: bool = False) -> bool:
+    """Whether rows of the session may name people; ``lock``: until the transaction ends.
 
     Without required consent, a session is analysed whose consent is unknown; it has turns.
     """

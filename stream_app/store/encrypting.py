@@ -16,6 +16,7 @@ from stream_app.store.tables import (
     alert_actions,
     coaching_goals,
     disputes,
+    interventions,
     mutes,
     rating_comments,
     review_comments,
@@ -53,6 +54,11 @@ COLUMNS: Final = (
     Sealed(
         review_comments.c.comment,
         (review_comments.c.session_id, review_comments.c.comment_id),
+        seal_text,
+    ),
+    Sealed(
+        interventions.c.text,
+        (interventions.c.session_id, interventions.c.intervention_id),
         seal_text,
     ),
     Sealed(coaching_goals.c.goal, (coaching_goals.c.goal_id,), seal_text),

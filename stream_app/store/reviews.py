@@ -357,7 +357,7 @@ def measures_of(card: SessionCard) -> dict[str, float]:
 
 
 def _check_new(connection: Connection, new: NewReview) -> None:
-    if not assignments.may_hold_people(connection, new.session_id, lock=True):
+    if not assignments.may_be_analysed(connection, new.session_id, lock=True):
         raise StateConflict(
             "consent was not given or was withdrawn: this session cannot be reviewed"
         )

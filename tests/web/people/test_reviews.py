@@ -140,7 +140,7 @@ def test_only_supervisors_of_the_session_review_it_once(as_: As) -> None:
 def test_a_session_without_consent_is_not_reviewed(
     as_: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(assignments, "may_hold_people", lambda *_, **__: False)
+    monkeypatch.setattr(assignments, "may_be_analysed", lambda *_, **__: False)
     assert "cannot be reviewed" in as_("ben").get(PAGE).text
     assert as_("ben").post(PAGE, data=DUE).status_code == 409
 
