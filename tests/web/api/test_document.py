@@ -49,7 +49,10 @@ def test_every_operation_documents_its_purpose_and_errors(document: dict[str, An
                 assert described, (name, parameter["name"])
 
 
-PLAIN = {"sample_id", "session_id", "seq", "place", "head", "bundle", "rating_id", "dispute_id"}
+PLAIN = {
+    *("sample_id", "session_id", "seq", "place", "head", "bundle", "rating_id", "dispute_id"),
+    *("review_id", "goal_id"),
+}
 """Parameters whose names need no description."""
 
 
