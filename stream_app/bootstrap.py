@@ -23,10 +23,14 @@ from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import parse_allowed
+from stream_app.notifications.escalation import Escalation
+from stream_app.notifications.escalation_planner import EscalationPlanner
+from stream_app.notifications.escalation_sender import EscalationSender
 from stream_app.notifications.notification import Channel
 from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
-from stream_app.notifications.targets import Target, read_targets
+from stream_app.notifications.rounds import Rounds
+from stream_app.notifications.targets import Plan, Target, read_plan
 from stream_app.notifications.webhook import Webhook
 from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio
@@ -47,6 +51,7 @@ from stream_app.store import (
 from stream_app.store.audit import AuditAction
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.deliveries import Deliveries
+from stream_app.store.escalations import Escalations
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
 from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
@@ -173,15 +178,15 @@ def prepared_store(settings: Settings, scorer: "OnnxScorer") -> Store:
     return opened
 
 
-def notification_targets(settings: Settings) -> list[Target]:
-    """The notification targets of the configured file; empty without one.
+def notification_plan(settings: Settings) -> Plan:
+    """Targets, rotas and escalation of the configured file; empty without one.
 
     Raises:
         RapportError: the file is not valid; the message has the line.
     """
     if settings.notifications is None:
-        return []
-    return read_targets(settings.notifications, os.environ)
+        return Plan([], Escalation((), {}, frozenset()))
+    return read_plan(settings.notifications, os.environ)
 
 
 def channel(settings: Settings, target: Target) -> Channel:
@@ -195,34 +200,49 @@ def channel(settings: Settings, target: Target) -> Channel:
 
 
 def notifier_group(settings: Settings) -> NotifierGroup:
-    """Create the notifiers of all targets.
+    """Create the notifiers of all targets, and of the escalation if the file has one.
 
     Raises:
         RapportError: there is no target, or the file is not valid.
     """
-    targets = notification_targets(settings)
-    if not targets:
+    plan = notification_plan(settings)
+    if not plan.targets:
         raise RapportError(
             "RAPPORT_NOTIFICATIONS is not set: it must name a file of notification targets "
             "(docs/notifications.md)"
         )
-    opened = store(settings, connections=2 * len(targets))
+    reached = plan.escalation.reached
+    opened = store(settings, connections=2 * (len(plan.targets) + len(reached) + 1))
     counter = deliveries_counter()
-    return NotifierGroup(
-        [
-            Notifier(
-                target,
-                Deliveries(opened, target.name),
-                channel(settings, target),
-                counter,
-                lambda: datetime.now(UTC),
-                settings.notify_every,
-                settings.notify_longest_wait,
+    every, longest = settings.notify_every, settings.notify_longest_wait
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    notifiers: list[Rounds] = [
+        Notifier(
+            target,
+            Deliveries(opened, target.name),
+            channel(settings, target),
+            counter,
+            now,
+            every,
+            longest,
+        )
+        for target in plan.targets
+        if not target.escalation_only
+    ]
+    if plan.escalation.paths:
+        steps = Escalations(opened)
+        notifiers.append(EscalationPlanner(plan.escalation, steps, counter, now, every, longest))
+        notifiers += [
+            EscalationSender(
+                target.name, steps, channel(settings, target), counter, now, every, longest
             )
-            for target in targets
-        ],
-        counter,
-    )
+            for target in plan.targets
+            if target.name in reached
+        ]
+    return NotifierGroup(notifiers, counter)
 
 
 def scorecards(file: Path) -> Scorecards:
@@ -244,6 +264,7 @@ def web(settings: Settings) -> "FastAPI":
     from stream_app.web.access_log import AccessLog  # noqa: PLC0415
     from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
+    from stream_app.web.intervention_outbox import InterventionOutbox  # noqa: PLC0415
     from stream_app.web.live_hub import Hub  # noqa: PLC0415
     from stream_app.web.log_ends import LogEnds  # noqa: PLC0415
     from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
@@ -265,7 +286,9 @@ def web(settings: Settings) -> "FastAPI":
         if settings.declare_topics:
             await declare_topics(settings, patience=0.0)
 
-    reader = TopicReader(hub, opened, live_topics, settings.alert_action_topic, kafka, declare)
+    people_topics = [settings.alert_action_topic, settings.intervention_topic]
+    reader = TopicReader(hub, opened, live_topics, people_topics, kafka, declare)
+    publisher = Publisher(kafka)
     return web_app.create(
         Services(
             settings=settings,
@@ -274,7 +297,8 @@ def web(settings: Settings) -> "FastAPI":
             people=People(opened, timedelta(hours=settings.web_idle_hours)),
             hub=hub,
             reader=reader,
-            publisher=Publisher(kafka),
+            publisher=publisher,
+            interventions=InterventionOutbox(opened, publisher, settings.intervention_topic),
             metrics=WebMetrics(hub),
             health=WebHealth(store(settings, connections=1), hub),
             attempts=SignInThrottle(opened),

@@ -401,6 +401,11 @@ class Settings(BaseSettings):
         return f"{self.topic_prefix}.alert-actions"
 
     @property
+    def intervention_topic(self) -> str:
+        """Supervisors' interventions in running sessions."""
+        return f"{self.topic_prefix}.interventions"
+
+    @property
     def session_topics(self) -> list[str]:
         """Topics keyed by session whose consumers must learn of an erasure."""
         return [
@@ -408,6 +413,7 @@ class Settings(BaseSettings):
             self.session_score_topic,
             self.alert_topic,
             self.alert_action_topic,
+            self.intervention_topic,
         ]
 
     @property

@@ -96,6 +96,25 @@ def try_notifications(
     raise typer.Exit(0 if all_accepted else 1)
 
 
+@notifications.command("check")
+def check_notifications() -> None:
+    """Check the file of targets, and say when nobody is on call in the next four weeks."""
+    from datetime import UTC, datetime
+
+    from stream_app.commands import notify as command
+
+    rotas = command.check(settings_for(), datetime.now(UTC))
+    for rota in rotas:
+        typer.echo(f"{rota.name}: {rota.on_call or 'nobody'} is on call now")
+        for overlap in rota.overlaps:
+            typer.echo(f"{rota.name}: two shifts overlap, {overlap}")
+        for gap in rota.gaps:
+            typer.echo(f"{rota.name}: nobody is on call, {gap}", err=True)
+    if not rotas:
+        typer.echo("the file is valid; it has no rotas")
+    raise typer.Exit(1 if any(rota.gaps for rota in rotas) else 0)
+
+
 @commands.command()
 def broker(
     port: Annotated[int, typer.Option(min=0, help="0 = any free port.")] = 9092,

@@ -18,6 +18,7 @@ from stream_app import __version__, bootstrap, extras, setting_names
 from stream_app.analytics import schema as reporting
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.notifications.rota import LOOK_AHEAD
 from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import Settings
 from stream_app.store import (
@@ -224,7 +225,8 @@ async def _committed(settings: Settings) -> dict[TopicPartition, int]:
 
 
 def _notifications(settings: Settings) -> str:
-    targets = bootstrap.notification_targets(settings)
+    plan = bootstrap.notification_plan(settings)
+    targets, rotas = plan.targets, plan.escalation.rotas.values()
     if not targets:
         return "no notifications are sent: RAPPORT_NOTIFICATIONS is not set"
     if not settings.external_url:
@@ -235,6 +237,11 @@ def _notifications(settings: Settings) -> str:
         f"{target.name} ({target.kind}{f', of {target.supervisor}' if target.supervisor else ''})"
         for target in targets
     )
+    now = datetime.now(UTC)
+    if incomplete := [r.name for r in rotas if r.gaps(now, now + LOOK_AHEAD)]:
+        raise RapportError(
+            f"nobody is on call at times in {', '.join(incomplete)}: `rapport notify check`"
+        )
     return f"{names}; `rapport notify test` checks whether they are reachable"
 
 

@@ -3,7 +3,9 @@
 import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -11,9 +13,20 @@ from stream_app import bootstrap
 from stream_app.errors import RapportError
 from stream_app.health_server import serve_probes
 from stream_app.notifications.notification import DeliveryFailed, trial_notification
+from stream_app.notifications.rota import LOOK_AHEAD, Rota
 from stream_app.settings import Settings
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RotaCheck:
+    """A rota over the next four weeks, in words; ``gaps``: when nobody is on call."""
+
+    name: str
+    on_call: str | None
+    gaps: list[str] = field(default_factory=list)
+    overlaps: list[str] = field(default_factory=list)
 
 
 def run(settings: Settings) -> None:
@@ -25,7 +38,7 @@ def run(settings: Settings) -> None:
     group = bootstrap.notifier_group(settings)
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda *_: group.stop())
-    log.info("notify.start", targets=group.targets)
+    log.info("notify.start", targets=group.names)
     probes = (
         serve_probes(settings.health_host, settings.health_port, group, group.registry)
         if settings.health_port is not None
@@ -41,7 +54,7 @@ def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None
     Raises:
         RapportError: there is no such target, or the file of targets is invalid.
     """
-    targets = bootstrap.notification_targets(settings)
+    targets = bootstrap.notification_plan(settings).targets
     chosen = [target for target in targets if name in {None, target.name}]
     if not chosen:
         known = ", ".join(target.name for target in targets) or "none: set RAPPORT_NOTIFICATIONS"
@@ -55,3 +68,32 @@ def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None
             yield target.name, str(problem)
         else:
             yield target.name, None
+
+
+def check(settings: Settings, now: datetime) -> list[RotaCheck]:
+    """Check the file, and look for times without anybody on call.
+
+    Raises:
+        RapportError: the file is not valid.
+    """
+    rotas = bootstrap.notification_plan(settings).escalation.rotas.values()
+    return [_check_rota(rota, now) for rota in rotas]
+
+
+def _check_rota(rota: Rota, now: datetime) -> RotaCheck:
+    until = now + LOOK_AHEAD
+    return RotaCheck(
+        rota.name,
+        rota.on_call(now),
+        [_between(begin, end, rota.zone) for begin, end in rota.gaps(now, until)],
+        [
+            f"{_between(each.begin, each.end, rota.zone)}: {each.first} and {each.second}; "
+            f"{each.first} is on call"
+            for each in rota.overlaps(now, until)
+        ],
+    )
+
+
+def _between(begin: datetime, end: datetime, zone: ZoneInfo) -> str:
+    one, other = (f"{moment.astimezone(zone):%a %Y-%m-%d %H:%M %Z}" for moment in (begin, end))
+    return f"{one} to {other}"

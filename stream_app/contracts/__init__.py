@@ -3,4 +3,4 @@
 Start at ``events.decode`` and ``scores.TurnScore``.
 """
 
-__all__ = ["asyncapi", "cloudevents", "events", "plausible", "schema", "scores"]
+__all__ = ["asyncapi", "cloudevents", "events", "interventions", "plausible", "schema", "scores"]

@@ -38,6 +38,11 @@ TOPICS: Final = (
     Topic("alerts", "Transitions of alert rules.", ("alert",)),
     Topic("alert-actions", "People's actions on alerts, without their notes.", ("alert_action",)),
     Topic(
+        "interventions",
+        "Supervisors' notes to the counsellor's desk, take-overs and hand-backs, and receipts.",
+        ("intervention", "intervention_receipt"),
+    ),
+    Topic(
         "dead-letters",
         "Events that cannot be processed: the original bytes, with the reason as JSON in the "
         "header `rapport-dead-letter`.",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from stream_app.contracts import events, scores
+from stream_app.contracts import events, interventions, scores
 
 SCHEMA_DIR: Final = Path(__file__).parent / "schemas"
 VERSION: Final = 1
@@ -23,6 +23,8 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
     "session_score": scores.SessionScore,
     "alert": scores.Alert,
     "alert_action": scores.AlertAction,
+    "intervention": interventions.Intervention,
+    "intervention_receipt": interventions.InterventionReceipt,
     "dead_letter": scores.DeadLetter,
 }
 

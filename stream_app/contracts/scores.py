@@ -287,6 +287,10 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
         Meta(description="The turns after which the condition held in this episode; at most 20"),
     ]
     rules_digest: Annotated[str, Meta(description="Digest of the file of rules in force")]
+    protocol: Annotated[
+        str | None,
+        Meta(description="The rule's text on what to do, written by the operator; no assessment"),
+    ] = None
 
 
 class AlertAction(Struct, frozen=True, tag_field="type", tag="alert_action", kw_only=True):

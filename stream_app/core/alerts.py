@@ -232,6 +232,7 @@ def _move(
         values={name: round(found, DIGITS) for name, found in shown.items()},
         turns=list(status.held),
         rules_digest=moment.digest,
+        protocol=rule.protocol,
     )
     if to in (AlertState.INACTIVE, AlertState.RESOLVED):
         status.held = []

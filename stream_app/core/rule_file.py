@@ -23,6 +23,7 @@ VERSION: Final = 1
 MAX_NAME: Final = 100
 MAX_SUMMARY: Final = 500
 MAX_LABELS: Final = 16
+MAX_PROTOCOL: Final = 2000
 MAX_RULES: Final = 200
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -40,6 +41,7 @@ _KEYS: Final = (
     "cooldown",
     "min_scored_turns",
     "labels",
+    "protocol",
     "value",
     "threshold",
     "domains",
@@ -203,6 +205,7 @@ class _Fields:
             channels=self._words("channels"),
         )
         least, labels = self._count("min_scored_turns"), self._labels()
+        protocol = self._text("protocol", MAX_PROTOCOL).strip() or None
         if when is None or severity is None:
             return None
         return Rule(
@@ -220,6 +223,7 @@ class _Fields:
             applies_to=applies_to,
             shown=shown,
             placeholders=placeholders,
+            protocol=protocol,
         )
 
     def _fault(self, key: object, what: str, more_lines: int = 0) -> None:
@@ -232,6 +236,8 @@ class _Fields:
         if not isinstance(found, str) or not found.strip():
             self._fault(key, f"`{key}` is a text")
             return ""
+        if "\0" in found:
+            self._fault(key, f"`{key}` contains a NUL character")
         if len(found) > longest:
             self._fault(key, f"`{key}` is longer than {longest} characters")
         return str(found)

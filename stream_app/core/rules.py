@@ -41,6 +41,7 @@ class Rule(Struct, frozen=True):
     """One rule; ``clear`` None means as soon as ``when`` does not hold.
 
     ``shown``: the variables whose values an alert includes. ``placeholders``: those in ``summary``.
+    ``protocol``: the operator's own text on what to do, shown with the alert.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Rule(Struct, frozen=True):
     applies_to: AppliesTo
     shown: tuple[str, ...]
     placeholders: tuple[str, ...]
+    protocol: str | None = None
 
     def uses(self, source: str) -> bool:
         """Whether this is one of the rule's expressions."""

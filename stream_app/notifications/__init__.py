@@ -6,9 +6,14 @@ Start at ``notifier_group.NotifierGroup`` (the process) and ``notifier.Notifier`
 __all__ = [
     "apprise_channel",
     "connection_guard",
+    "escalation",
+    "escalation_planner",
+    "escalation_sender",
     "notification",
     "notifier",
     "notifier_group",
+    "rota",
+    "rounds",
     "targets",
     "webhook",
 ]

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from stream_app.contracts.scores import AlertState
-from stream_app.notifications.message_text import digest_summary, sentence
+from stream_app.notifications.message_text import digest_summary, escalation_words, sentence
 from stream_app.notifications.notification import Notification, link
 from stream_app.store.deliveries import DueAlert
 
@@ -31,6 +31,8 @@ def body(notification: Notification, receiver: str, external_url: str) -> dict[s
         [alert] = notification.alerts
         group = _identity(alert)
         annotations = shown[0]["annotations"]
+        if words := escalation_words(notification):
+            annotations["escalation"] = words
     firing = any(alert.state is AlertState.FIRING for alert in notification.alerts)
     return {
         "version": "4",
@@ -54,6 +56,7 @@ def _alert(alert: DueAlert, external_url: str) -> dict[str, Any]:
         "value": "" if alert.value is None else f"{alert.value:.4f}",
         "threshold": "" if alert.threshold is None else f"{alert.threshold:.4f}",
         "turns": ", ".join(map(str, alert.turns)),
+        "protocol": (alert.protocol or "") if firing else "",
     }
     return {
         "status": "firing" if firing else "resolved",

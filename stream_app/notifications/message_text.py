@@ -25,8 +25,9 @@ def title(notification: Notification) -> str:
     if notification.is_digest:
         return _one_line(f"Rapport: {_more(len(notification.alerts))}")
     [alert] = notification.alerts
+    state = "not acknowledged" if notification.escalation else _status(alert)
     return _one_line(
-        f"Rapport: {alert.rule} ({alert.severity}) {_status(alert)}, session {alert.session_id}"
+        f"Rapport: {alert.rule} ({alert.severity}) {state}, session {alert.session_id}"
     )
 
 
@@ -38,6 +39,7 @@ def text(notification: Notification, external_url: str) -> str:
         return "\n".join([digest_summary(notification), "", *_lines(notification, external_url)])
     [alert] = notification.alerts
     facts = {
+        "Escalation": escalation_words(notification),
         "Rule": alert.rule,
         "State": _status(alert),
         "Severity": alert.severity,
@@ -51,7 +53,23 @@ def text(notification: Notification, external_url: str) -> str:
         "Look at it": link(external_url, alert.session_id),
     }
     lines = [f"{name}: {_one_line(fact, None)}" for name, fact in facts.items() if fact]
-    return "\n".join([*lines, "", NOTICE])
+    return "\n".join([*lines, "", *_protocol(alert), NOTICE])
+
+
+def escalation_words(notification: Notification) -> str | None:
+    """Why the target is notified although others were before; None unless it is an escalation."""
+    if notification.escalation is None:
+        return None
+    step, recipient = notification.escalation
+    return f"step {step} ({recipient}): nobody has acknowledged this alert"
+
+
+def _protocol(alert: DueAlert) -> list[str]:
+    """The operator's text on what to do while an alert is firing, with its line breaks."""
+    if alert.protocol is None or alert.state is not AlertState.FIRING:
+        return []
+    lines = [_one_line(line, None) for line in alert.protocol.splitlines()]
+    return ["Protocol:", *lines, ""]
 
 
 def sentence(alert: DueAlert) -> str:

@@ -32,12 +32,16 @@ class DeliveryUnconfirmed(DeliveryFailed):
 
 
 class Notification(Struct, frozen=True):
-    """``alerts``: one, or the newest transition of each episode of a digest, worst first."""
+    """``alerts``: one, or the newest transition of each episode of a digest, worst first.
+
+    ``escalation``: the step of an escalation and its recipient; None for others.
+    """
 
     notification_id: str
     alerts: list[DueAlert]
     is_digest: bool = False
     is_test: bool = False
+    escalation: tuple[int, str] | None = None
 
     @property
     def by_severity(self) -> dict[str, int]:
@@ -75,6 +79,13 @@ class Channel(Protocol):
 def single(alert: DueAlert) -> Notification:
     """A notification of one alert, with the alert's id."""
     return Notification(alert.alert_id, [alert])
+
+
+def escalated(alert: DueAlert, step: int, recipient: str, target: str) -> Notification:
+    """A step of an escalation; its id is the same in every attempt."""
+    parts = ["escalation", alert.alert_id, str(step), recipient, target]
+    identity = uuid.uuid5(NAMESPACE, "\0".join(parts))
+    return Notification(str(identity), [alert], escalation=(step, recipient))
 
 
 def digest_id(target: str, held: Sequence[DueAlert]) -> str:

@@ -1,7 +1,5 @@
 """Delivers due alerts to one target: separately, in a digest, or not at all; retries failures."""
 
-import threading
-import time
 from collections import Counter as Counts
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -10,14 +8,6 @@ from typing import Final
 
 import structlog
 from prometheus_client import Counter
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    sleep_using_event,
-    stop_when_event_set,
-    wait_random_exponential,
-)
 
 from stream_app.contracts.scores import AlertState
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
@@ -32,15 +22,14 @@ from stream_app.notifications.notification import (
     single,
 )
 from stream_app.notifications.rate_limit import HOUR
+from stream_app.notifications.rounds import Rounds
 from stream_app.notifications.targets import Target
 from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, PendingDigest
-from stream_app.store.interventions import Intervention
+from stream_app.store.suppressions import Suppression
 
 log = structlog.get_logger(__name__)
 
 MAX_DOUBLINGS = 30
-HANGS_AFTER = 120.0
-"""Seconds after which a delivery or database query counts as hanging."""
 _DIGEST: Final = "digest"
 _RESULTS: Final = {
     DeliveryFailed: "failed",
@@ -55,7 +44,7 @@ _NOT_SENT: Final = {
 }
 
 
-class Notifier:
+class Notifier(Rounds):
     """Delivers alerts to one target until stopped.
 
     Delivery is at least once: an alert is due until the target has confirmed it. A confirmed alert
@@ -78,6 +67,7 @@ class Notifier:
         ``every``: seconds between two rounds; ``max_wait``: maximum seconds between retries.
         ``counter`` has the labels `target` and `result`.
         """
+        super().__init__(target.name, every, max_wait)
         self.target = target
         self._rate_limit = target.rate_limit
         self._deliveries = deliveries
@@ -86,38 +76,8 @@ class Notifier:
         for result in (*(state.value for state in DeliveryState), *_RESULTS.values()):
             counter.labels(target.name, result)  # starts at 0: alert rules see the first
         self._now = now
-        self._every = every
-        self._max_wait = max_wait
         self._not_before: dict[str, datetime] = {}
         self._failed: Counts[str] = Counts()
-        self._busy_since: float | None = None
-        self._problem: str | None = "not checked yet"
-        self._stopped = threading.Event()
-
-    def stop(self) -> None:
-        """Stop after the delivery in progress."""
-        self._stopped.set()
-
-    def not_alive(self) -> list[str]:
-        """Reasons to restart the notifier; empty if there are none."""
-        since = self._busy_since
-        if since is None or time.monotonic() - since < HANGS_AFTER:
-            return []
-        return [f"one delivery has taken {time.monotonic() - since:.0f} s"]
-
-    def not_ready(self) -> list[str]:
-        """Problems that prevent deliveries; empty if there are none."""
-        problem = self._problem
-        return self.not_alive() + ([problem] if problem else [])
-
-    def run(self) -> None:
-        """Deliver until stopped; after a failure wait with back-off and jitter."""
-        while not self._stopped.is_set():
-            try:
-                self._retrying()(self._round)
-            except (DeliveryFailed, StoreUnavailable):  # stopped while waiting
-                return
-            self._stopped.wait(self._every)
 
     def round(self) -> int:
         """Deliver everything due now, digests first; return the number of notifications sent.
@@ -133,26 +93,14 @@ class Notifier:
             self._deliveries.register_target(self._now())
             sent = self._send_digests()
             while due := [a for a in self._deliveries.due() if self._is_ready(a.alert_id)]:
-                self._busy_since = time.monotonic()
-                interventions = self._find_interventions(due)
+                self.mark_busy()
+                suppressions = self._find_suppressions(due)
                 for alert in due:
                     if self._stopped.is_set():
                         return sent
-                    deliver = partial(self._process, alert, interventions.get(alert.episode_id))
+                    deliver = partial(self._process, alert, suppressions.get(alert.episode_id))
                     sent += self._isolate(alert.alert_id, [alert], deliver)
         return sent
-
-    def _round(self) -> None:
-        self._busy_since = time.monotonic()
-        try:
-            self.round()
-        except (DeliveryFailed, StoreUnavailable) as problem:
-            self._problem = str(problem)
-            raise
-        else:
-            self._problem = None
-        finally:
-            self._busy_since = None
 
     def _isolate(self, key: str, alerts: Sequence[DueAlert], deliver: Callable[[], bool]) -> bool:
         """Run one delivery; an error specific to it delays only this delivery."""
@@ -171,10 +119,10 @@ class Notifier:
             self._deliveries.mark_unconfirmed(alerts, f"sending failed: {name}")
             return False
 
-    def _process(self, alert: DueAlert, intervention: Intervention | None) -> bool:
+    def _process(self, alert: DueAlert, suppression: Suppression | None) -> bool:
         """Send, hold or suppress one alert; return whether it was sent."""
         now = self._now()
-        state, reason = self._decide(alert, intervention, now)
+        state, reason = self._decide(alert, suppression, now)
         match state:
             case DeliveryState.DELIVERED:
                 counted = not self._rate_limit.bypassed_by(alert.severity)
@@ -190,11 +138,11 @@ class Notifier:
         return False
 
     def _decide(
-        self, alert: DueAlert, intervention: Intervention | None, now: datetime
+        self, alert: DueAlert, suppression: Suppression | None, now: datetime
     ) -> tuple[DeliveryState, str]:
         """The next delivery state and its reason; DUE: unconfirmed, and over the limit."""
         claimed = alert.notification_id is not None
-        if not claimed and (other := self._decide_without_limit(alert, intervention)) is not None:
+        if not claimed and (other := self._decide_without_limit(alert, suppression)) is not None:
             return other
         if (
             self._rate_limit.bypassed_by(alert.severity)
@@ -205,7 +153,7 @@ class Notifier:
         return DeliveryState.DUE if claimed else DeliveryState.HELD, ""
 
     def _decide_without_limit(
-        self, alert: DueAlert, intervention: Intervention | None
+        self, alert: DueAlert, suppression: Suppression | None
     ) -> tuple[DeliveryState, str] | None:
         """The state of an alert that does not depend on the rate limit; None if it does."""
         if alert.firing is not None:  # a resolved alert follows its firing
@@ -213,8 +161,8 @@ class Notifier:
                 return alert.firing, "its firing was not sent"
             in_digest = alert.firing in {DeliveryState.HELD, DeliveryState.DIGESTED}
             return (DeliveryState.HELD, "") if in_digest else None
-        if alert.state is AlertState.FIRING and intervention is not None:
-            return _suppression(intervention)
+        if alert.state is AlertState.FIRING and suppression is not None:
+            return _decided_by(suppression)
         return None if self.target.wants(alert) else (DeliveryState.FILTERED, "")
 
     def _send_digests(self) -> int:
@@ -248,15 +196,15 @@ class Notifier:
 
     def _without_suppressed(self, held: list[DueAlert]) -> list[DueAlert]:
         """Suppress alerts that were muted or acknowledged while held; return the others."""
-        interventions = self._find_interventions(held)
+        suppressions = self._find_suppressions(held)
         suppressed = {
             alert.episode_id
             for alert in held
-            if alert.state is AlertState.FIRING and alert.episode_id in interventions
+            if alert.state is AlertState.FIRING and alert.episode_id in suppressions
         }
         for episode in suppressed:
             alerts = [alert for alert in held if alert.episode_id == episode]
-            state, reason = _suppression(interventions[episode])
+            state, reason = _decided_by(suppressions[episode])
             self._deliveries.suppress(alerts, state, reason, self._now())
             self._count(state, len(alerts))
         return [alert for alert in held if alert.episode_id not in suppressed]
@@ -273,7 +221,7 @@ class Notifier:
         unconfirmed = alerts[0].notification_id is not None
         key = identity if unconfirmed or not notification.is_digest else _DIGEST
         attempts = max(alert.attempts for alert in alerts)
-        self._busy_since = time.monotonic()
+        self.mark_busy()
         self._deliveries.claim(alerts, identity, self._now(), counted=counted)
         try:
             self._channel.send(notification)
@@ -294,8 +242,8 @@ class Notifier:
         log.info("alert.delivered", **self._about(notification), attempts=attempts + 1)
         return True
 
-    def _find_interventions(self, alerts: Sequence[DueAlert]) -> dict[str, Intervention]:
-        return self._deliveries.find_interventions(
+    def _find_suppressions(self, alerts: Sequence[DueAlert]) -> dict[str, Suppression]:
+        return self._deliveries.find_suppressions(
             [alert for alert in alerts if alert.state is AlertState.FIRING], self._now()
         )
 
@@ -320,31 +268,12 @@ class Notifier:
         kind = _DIGEST if notification.is_digest else "alert"
         return {"target": self.target.name, kind: notification.notification_id}
 
-    def _retrying(self) -> Retrying:
-        return Retrying(
-            retry=retry_if_exception_type((DeliveryFailed, StoreUnavailable)),
-            wait=wait_random_exponential(multiplier=self._every, max=self._max_wait),
-            stop=stop_when_event_set(self._stopped),
-            sleep=sleep_using_event(self._stopped),
-            before_sleep=self._log_retry,
-            reraise=True,
-        )
-
-    def _log_retry(self, attempt: RetryCallState) -> None:
-        problem = attempt.outcome.exception() if attempt.outcome else None
-        log.warning(
-            "alert.not_delivered",
-            target=self.target.name,
-            attempt=attempt.attempt_number,
-            problem=str(problem),
-        )
-
 
 def _already_counted(slot_at: datetime | None, now: datetime) -> bool:
     """Whether it was sent within the last hour: a retry is the same notification."""
     return slot_at is not None and slot_at > now - HOUR
 
 
-def _suppression(intervention: Intervention) -> tuple[DeliveryState, str]:
-    state = DeliveryState.MUTED if intervention.muted else DeliveryState.ACKNOWLEDGED
-    return state, intervention.reason
+def _decided_by(suppression: Suppression) -> tuple[DeliveryState, str]:
+    state = DeliveryState.MUTED if suppression.muted else DeliveryState.ACKNOWLEDGED
+    return state, suppression.reason

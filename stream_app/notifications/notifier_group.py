@@ -1,11 +1,14 @@
-"""Runs the notifiers of all targets, each in its own thread, so that slow ones delay no others."""
+"""Runs the notifiers of all targets and escalations, each in its own thread.
+
+A slow target delays no others.
+"""
 
 import threading
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter
 
-from stream_app.notifications.notifier import Notifier
+from stream_app.notifications.rounds import Rounds
 
 
 def deliveries_counter() -> Counter:
@@ -21,16 +24,16 @@ def deliveries_counter() -> Counter:
 class NotifierGroup:
     """Runs the notifiers until stopped, and reports their health."""
 
-    def __init__(self, notifiers: Sequence[Notifier], counter: Counter) -> None:
+    def __init__(self, notifiers: Sequence[Rounds], counter: Counter) -> None:
         self._notifiers = notifiers
         self._failures: list[Exception] = []
         self.registry = CollectorRegistry()
         self.registry.register(counter)
 
     @property
-    def targets(self) -> list[str]:
-        """The names of all targets."""
-        return [notifier.target.name for notifier in self._notifiers]
+    def names(self) -> list[str]:
+        """The names of all notifiers."""
+        return [notifier.name for notifier in self._notifiers]
 
     def stop(self) -> None:
         """Stop after the deliveries in progress."""
@@ -40,9 +43,7 @@ class NotifierGroup:
     def run(self) -> None:
         """Run until ``stop``, or until a notifier fails; then stop all and raise its error."""
         threads = [
-            threading.Thread(
-                target=self._run, args=(notifier,), name=f"notify {notifier.target.name}"
-            )
+            threading.Thread(target=self._run, args=(notifier,), name=f"notify {notifier.name}")
             for notifier in self._notifiers
         ]
         for thread in threads:
@@ -55,7 +56,7 @@ class NotifierGroup:
     def not_alive(self) -> list[str]:
         """Reasons to restart the process; empty if there are none."""
         return [
-            f"{notifier.target.name}: {reason}"
+            f"{notifier.name}: {reason}"
             for notifier in self._notifiers
             for reason in notifier.not_alive()
         ]
@@ -63,12 +64,12 @@ class NotifierGroup:
     def not_ready(self) -> list[str]:
         """Problems that prevent deliveries; empty if there are none."""
         return [
-            f"{notifier.target.name}: {reason}"
+            f"{notifier.name}: {reason}"
             for notifier in self._notifiers
             for reason in notifier.not_ready()
         ]
 
-    def _run(self, notifier: Notifier) -> None:
+    def _run(self, notifier: Rounds) -> None:
         try:
             notifier.run()
         except Exception as problem:  # noqa: BLE001  # `run` raises it in the main thread

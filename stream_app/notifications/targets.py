@@ -1,4 +1,4 @@
-"""Reads the file of notification targets and reports errors with their line number.
+"""Reads the file of notification targets, rotas and escalation; errors have a line number.
 
 Secrets can be written as ``${NAME}`` to be read from the environment, or from the file that
 ``NAME_FILE`` names, so that the file itself contains no secrets. Error messages never quote an
@@ -8,17 +8,22 @@ address or a secret.
 import re
 from collections.abc import Iterator, Mapping
 from datetime import time, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
+from msgspec import Struct
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     HttpUrl,
+    NaiveDatetime,
     SecretStr,
+    Tag,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -32,7 +37,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import service
+from stream_app.notifications.escalation import Escalation, EscalationPath, EscalationStep
 from stream_app.notifications.rate_limit import QuietHours, RateLimit
+from stream_app.notifications.rota import WEEKDAYS, DatedShift, Rota, WeeklyShift
 from stream_app.notifications.webhook import signer
 from stream_app.secret_files import UnusableSecret, named_secret
 from stream_app.store.deliveries import DueAlert
@@ -42,7 +49,13 @@ MAX_TIMEOUT: Final = 60.0
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours"}
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _QUOTED: Final = re.compile(r"(['\"]).*?\1")
-_Path = tuple[int | str, ...]
+_Location = tuple[int | str, ...]
+MAX_STEPS: Final = 20
+_WEEKLY: Final = "weekly shift"
+_DATED: Final = "dated shift"
+_TAGS: Final = (_WEEKLY, _DATED)
+"""Pydantic puts them into the place of an error; the file does not have them."""
+_LEFT_OUT: Final = ("targets", *_TAGS)
 
 
 def _duration(value: object) -> timedelta:
@@ -98,14 +111,9 @@ class Quiet(_Part):
     zone: Annotated[ZoneInfo, BeforeValidator(_zone)]
 
 
-class Target(_Part):
-    """A notification target: its address, filters and rate limit."""
+class Chosen(_Part):
+    """Filters of alerts, combined with AND."""
 
-    name: Name
-    kind: Literal["webhook", "apprise"]
-    url: Secret
-    secret: Secret | None = None
-    supervisor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     severities: (
         Annotated[list[Literal["info", "warning", "critical"]], Field(min_length=1)] | None
     ) = None
@@ -113,6 +121,30 @@ class Target(_Part):
     teams: Names | None = None
     domains: Names | None = None
     labels: dict[str, str] | None = None
+
+    def wants(self, alert: DueAlert) -> bool:
+        """Whether an alert passes all filters."""
+        return (
+            _matches(alert.severity, self.severities)
+            and _matches(alert.rule, self.rules)
+            and _matches(alert.team, self.teams)
+            and _matches(alert.domain, self.domains)
+            and all(alert.labels.get(name) == value for name, value in (self.labels or {}).items())
+        )
+
+
+class Target(Chosen):
+    """A notification target: its address, filters and rate limit.
+
+    ``escalation_only``: it is not notified of alerts, only of escalations.
+    """
+
+    name: Name
+    kind: Literal["webhook", "apprise"]
+    url: Secret
+    secret: Secret | None = None
+    supervisor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    escalation_only: bool = False
     hourly_cap: Annotated[int, Field(ge=1)] | None = None
     digest_every: Duration | None = None
     critical_passes: bool = False
@@ -166,23 +198,84 @@ class Target(_Part):
             self.critical_passes,
         )
 
-    def wants(self, alert: DueAlert) -> bool:
-        """Whether an alert passes all of the target's filters."""
-        return (
-            _matches(alert.severity, self.severities)
-            and _matches(alert.rule, self.rules)
-            and _matches(alert.team, self.teams)
-            and _matches(alert.domain, self.domains)
-            and all(alert.labels.get(name) == value for name, value in (self.labels or {}).items())
-        )
+
+class _WeeklyShift(_Part):
+    target: Name
+    days: Annotated[
+        list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]], Field(min_length=1)
+    ]
+    begin: time = Field(alias="from")
+    end: time = Field(alias="to")
+
+    @property
+    def shift(self) -> WeeklyShift:
+        days = frozenset(WEEKDAYS.index(day) for day in self.days)
+        return WeeklyShift(self.target, days, self.begin, self.end)
+
+
+class _DatedShift(_Part):
+    target: Name
+    begin: NaiveDatetime = Field(alias="from")
+    end: NaiveDatetime = Field(alias="to")
+
+    @model_validator(mode="after")
+    def _validate_order(self) -> "_DatedShift":
+        if self.end <= self.begin:
+            raise PydanticCustomError("shift", "the shift ends before it begins")
+        return self
+
+    @property
+    def shift(self) -> DatedShift:
+        return DatedShift(self.target, self.begin, self.end)
+
+
+def _kind_of_shift(value: object) -> str:
+    return _WEEKLY if isinstance(value, Mapping) and "days" in value else _DATED
+
+
+_Shift = Annotated[
+    Annotated[_WeeklyShift, Tag(_WEEKLY)] | Annotated[_DatedShift, Tag(_DATED)],
+    Discriminator(_kind_of_shift),
+]
+
+
+class _Rota(_Part):
+    name: Name
+    zone: Annotated[ZoneInfo, BeforeValidator(_zone)]
+    shifts: Annotated[list[_Shift], Field(min_length=1)]
+
+
+class _Step(_Part):
+    after: Duration
+    to: Names
+
+
+class _Path(Chosen):
+    steps: Annotated[list[_Step], Field(min_length=1, max_length=MAX_STEPS)]
+
+    @field_validator("steps")
+    @classmethod
+    def _validate_order(cls, value: list[_Step]) -> list[_Step]:
+        if any(one.after >= other.after for one, other in pairwise(value)):
+            raise PydanticCustomError("steps", "each step must come later than the one before it")
+        return value
 
 
 class _File(_Part):
     targets: Annotated[list[Target], Field(min_length=1)]
+    rotas: list[_Rota] = []
+    escalation: list[_Path] = []
 
 
-def read_targets(file: Path, environment: Mapping[str, str]) -> list[Target]:
-    """Read the targets from a file.
+class Plan(Struct, frozen=True):
+    """Who is notified of alerts, and of alerts that nobody answers."""
+
+    targets: list[Target]
+    escalation: Escalation
+
+
+def read_plan(file: Path, environment: Mapping[str, str]) -> Plan:
+    """Read targets, rotas and escalation from a file.
 
     Raises:
         RapportError: the file is invalid; one line per error, as ``file:line: description``.
@@ -191,7 +284,7 @@ def read_targets(file: Path, environment: Mapping[str, str]) -> list[Target]:
     if not isinstance(content, CommentedMap):
         raise RapportError(f"{file}:1: expected `targets:` and a list below it")
     try:
-        targets = _File.model_validate(content, context={"environment": environment}).targets
+        found = _File.model_validate(content, context={"environment": environment})
     except ValidationError as problem:
         errors = [
             f"{file}:{_line(content, error['loc'])}: {_message(error['loc'], error['msg'])}"
@@ -199,10 +292,27 @@ def read_targets(file: Path, environment: Mapping[str, str]) -> list[Target]:
         ]
         raise RapportError("\n".join(errors)) from None
     if errors := [
-        f"{file}:{_line(content, place)}: {what}" for place, what in _duplicates(targets)
+        f"{file}:{_line(content, place)}: {what}"
+        for place, what in (*_duplicates(found), *_unknown(found))
     ]:
         raise RapportError("\n".join(errors))
-    return targets
+    return Plan(found.targets, _escalation(found))
+
+
+def _escalation(found: _File) -> Escalation:
+    return Escalation(
+        paths=tuple(
+            EscalationPath(
+                path, tuple(EscalationStep(step.after, tuple(step.to)) for step in path.steps)
+            )
+            for path in found.escalation
+        ),
+        rotas={
+            rota.name: Rota(rota.name, rota.zone, tuple(each.shift for each in rota.shifts))
+            for rota in found.rotas
+        },
+        targets=frozenset(target.name for target in found.targets),
+    )
 
 
 def _content(file: Path) -> object:
@@ -224,10 +334,29 @@ def _content(file: Path) -> object:
         raise RapportError(f"{file}:{line}: {what}") from None
 
 
-def _duplicates(targets: list[Target]) -> Iterator[tuple[_Path, str]]:
+def _unknown(found: _File) -> Iterator[tuple[_Location, str]]:
+    """Names in rotas and steps that are not in the file."""
+    targets = {target.name for target in found.targets}
+    for index, rota in enumerate(found.rotas):
+        for number, shift in enumerate(rota.shifts):
+            if shift.target not in targets:
+                place = ("rotas", index, "shifts", number, "target")
+                yield place, f"there is no target {shift.target}"
+    recipients = targets | {rota.name for rota in found.rotas}
+    for index, path in enumerate(found.escalation):
+        for number, step in enumerate(path.steps):
+            place = ("escalation", index, "steps", number, "to")
+            for name in step.to:
+                if name not in recipients:
+                    yield place, f"there is no target or rota {name}"
+            if len(set(step.to)) < len(step.to):
+                yield place, "a name is listed twice"
+
+
+def _duplicates(found: _File) -> Iterator[tuple[_Location, str]]:
     names: set[str] = set()
     supervised: dict[str, str] = {}
-    for index, target in enumerate(targets):
+    for index, target in enumerate(found.targets):
         if target.name in names:
             yield ("targets", index, "name"), f"duplicate name {target.name}"
         names.add(target.name)
@@ -240,12 +369,18 @@ def _duplicates(targets: list[Target]) -> Iterator[tuple[_Path, str]]:
                 "person has only one, because the cap applies per person",
             )
         supervised[target.supervisor] = target.name
+    for index, rota in enumerate(found.rotas):
+        if rota.name in names:
+            yield ("rotas", index, "name"), f"duplicate name {rota.name}"
+        names.add(rota.name)
 
 
-def _line(content: Any, path: _Path) -> int:
+def _line(content: Any, path: _Location) -> int:
     """The line of a key or item; if it is missing, of what should contain it."""
     line, node = 1, content
     for part in path:
+        if part in _TAGS:
+            continue
         if isinstance(node, CommentedMap) and part in node:
             line = node.lc.key(part)[0] + 1
         elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
@@ -256,9 +391,16 @@ def _line(content: Any, path: _Path) -> int:
     return line
 
 
-def _message(path: _Path, what: str) -> str:
-    """Pydantic's message, prefixed with the key."""
-    key = ".".join(str(part) for part in path if part != "targets" and not isinstance(part, int))
+def _message(path: _Location, what: str) -> str:
+    """Pydantic's message, prefixed with the key; without the lists that contain it."""
+    names = [part for part in path if part not in _LEFT_OUT]
+    indexed = [isinstance(part, int) for part in (*names[1:], "")]
+    last = len(names) - 2
+    key = ".".join(
+        str(part)
+        for place, part in enumerate(names)
+        if not isinstance(part, int) and (not indexed[place] or place == last)
+    )
     what = what.replace("Extra inputs are not permitted", "unknown key")
     what = what.replace("Field required", "is missing")
     return f"{key}: {what}" if key else what

@@ -42,6 +42,7 @@ class AuditAction(Enum):
     READ_RECORDS = "read records"
     REFUSED = "refused"
     ASSIGN = "assign session"
+    INTERVENE = "intervene"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
     ERASE = "erase"

@@ -23,8 +23,8 @@ import sqlalchemy as sa
 from msgspec import Struct
 
 from stream_app.contracts.scores import AlertState
-from stream_app.store.interventions import Intervention, find_interventions
 from stream_app.store.repository import Store
+from stream_app.store.suppressions import Suppression, find_suppressions
 from stream_app.store.tables import alerts, deliveries, notification_targets, sessions
 
 PROBLEM_CHARS: Final = 200
@@ -77,6 +77,7 @@ class DueAlert(Struct, frozen=True, kw_only=True):
     held_at: datetime | None = None
     notification_id: str | None = None
     slot_at: datetime | None = None
+    protocol: str | None = None
 
 
 class PendingDigest(Struct, frozen=True):
@@ -187,15 +188,13 @@ class Deliveries:
         with self._store.reading() as connection:
             return connection.scalar(query) or 0
 
-    def find_interventions(
-        self, found: Sequence[DueAlert], now: datetime
-    ) -> dict[str, Intervention]:
+    def find_suppressions(self, found: Sequence[DueAlert], now: datetime) -> dict[str, Suppression]:
         """By episode: mutes, acknowledgements and manual resolutions that suppress delivery."""
-        by_episode: dict[str, Intervention] = {}
+        by_episode: dict[str, Suppression] = {}
         with self._store.reading() as connection:
             for first in range(0, len(found), _EPISODES_PER_QUERY):
                 some = found[first : first + _EPISODES_PER_QUERY]
-                by_episode |= find_interventions(connection, some, now)
+                by_episode |= find_suppressions(connection, some, now)
         return by_episode
 
     def suppress(

@@ -134,7 +134,7 @@ def _opened(table: Table, decision: Included, row: Row, keys: dict[str, bytes]) 
 def _shown(row: Row, decision: Included, subject: Subject, table: Table) -> Row:
     """The row without other people and without columns that are left out."""
     shown = {name: value for name, value in row.items() if name not in decision.without}
-    for name in ("person", "decided_by", "reviewer"):
+    for name in ("person", "decided_by", "reviewer", "received_by"):
         if name in shown and shown[name] is not None and shown[name] not in subject.accounts:
             shown[name] = STAFF
     if shown.get("counsellor") not in (None, subject.pseudonym):
@@ -221,6 +221,12 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         _account(tables.alert_actions.c.person),
         sealed={"note": ("session_id", "action_id")},
     ),
+    "interventions": Included(
+        "What supervisors told the counsellor of these conversations; what the person did",
+        _in(tables.interventions),
+        _account(tables.interventions.c.person),
+        sealed={"text": ("session_id", "intervention_id")},
+    ),
     "mutes": Included(
         "Times without notifications for these conversations, and those that the person set",
         _in(tables.mutes),
@@ -233,6 +239,11 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
             sa.select(tables.alerts.c.alert_id).where(tables.alerts.c.session_id.in_(some))
         ),
         without=frozenset({"notification_id", "problem"}),
+    ),
+    "escalations": Included(
+        "Notifications that followed because nobody had answered these alerts",
+        _in(tables.escalations),
+        without=frozenset({"problem"}),
     ),
     "outcomes": Included("Likes, replies, follows and ratings", _in(tables.outcomes)),
     "ratings": Included(

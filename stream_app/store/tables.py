@@ -277,6 +277,7 @@ alerts = Table(
     Column("values", Json, nullable=False),
     Column("turns", Json, nullable=False),
     Column("rules_digest", String(16), nullable=False),
+    Column("protocol", Text),
     Index(None, "rule"),
 )
 
@@ -364,6 +365,22 @@ deliveries = Table(
     Column("slot_at", UtcDateTime),
     Index(None, "target", "slot_at"),
     Index(None, "target", "state"),
+)
+
+escalations = Table(
+    "escalations",
+    metadata,
+    Column("alert_id", String(36), primary_key=True),
+    Column("step", SmallInteger, primary_key=True, autoincrement=False),
+    Column("recipient", String(100), primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("due_at", UtcDateTime, nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("target", String(100)),
+    Column("attempts", Integer, nullable=False),
+    Column("tried_at", UtcDateTime),
+    Column("problem", String(200)),
+    Index(None, "state", "due_at"),
 )
 
 installation = Table(
@@ -459,6 +476,25 @@ alert_actions = Table(
     Column("note", Text),
     Column("person", String(100), nullable=False),
     Column("at", UtcDateTime, nullable=False),
+)
+
+_UNPUBLISHED = text("published_at IS NULL")
+
+interventions = Table(
+    "interventions",
+    metadata,
+    Column("intervention_id", String(36), primary_key=True),
+    _id("session_id", nullable=False),
+    Column("kind", String(12), nullable=False),
+    Column("text", Text),
+    Column("episode_id", String(36)),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("published_at", UtcDateTime),
+    Column("received_by", String(100)),
+    Column("received_at", UtcDateTime),
+    Index(None, "session_id", "at"),
+    Index(None, "published_at", postgresql_where=_UNPUBLISHED, sqlite_where=_UNPUBLISHED),
 )
 
 mutes = Table(

@@ -60,15 +60,17 @@ def _mount(path: str, app: FastAPI) -> Mount:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Read live events while the application runs; the broker may be unavailable."""
+    """Read live events and publish while the application runs; the broker may be unavailable."""
     services: Services = app.state.services
     services.hub.bind_loop()
     services.publisher.bind_loop()
     reading = asyncio.create_task(services.reader.run())
+    publishing = asyncio.create_task(services.interventions.run())
     try:
         yield
     finally:
         reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        publishing.cancel()
+        await asyncio.gather(reading, publishing, return_exceptions=True)
         await services.publisher.close()
         services.close()

@@ -1,7 +1,7 @@
 """The hub of live events: numbers them, keeps the newest for replay, sends them to clients.
 
-Runs on the event loop's thread; only ``Hub.broadcast_action_threadsafe`` may be called from other
-threads. Memory is bounded: a ring buffer of events, and per client a queue of references to them.
+Runs on the event loop's thread; only the methods ``…_threadsafe`` may be called from other threads.
+Memory is bounded: a ring buffer of events, and per client a queue of references to them.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from stream_app.contracts.interventions import Intervention, InterventionReceipt
 from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnScore
 from stream_app.errors import RapportError
 from stream_app.store.queries.routing import SessionRouting
@@ -46,6 +47,7 @@ class LiveEventKind(Enum):
     TURN = "turn"
     ALERT = "alert"
     ALERT_ACTION = "alert-action"
+    INTERVENTION = "intervention"
     RESYNC = "resync"
     STALE = "stale"
 
@@ -168,7 +170,7 @@ class Hub:
         return f"{self.epoch}-{event.number}"
 
     def bind_loop(self) -> None:
-        """Remember the running event loop; call this before ``broadcast_action_threadsafe``."""
+        """Remember the running event loop; call this before the methods ``…_threadsafe``."""
         self._loop = asyncio.get_running_loop()
 
     def check_room(self, person: str) -> None:
@@ -255,15 +257,31 @@ class Hub:
 
     def broadcast_action(self, action: AlertAction, routing: SessionRouting) -> None:
         """Broadcast an action once: it may arrive both from this process and through the topic."""
-        if action.action_id in self._seen_actions:
+        if self._seen(action.action_id):
             return
-        self._seen_actions[action.action_id] = None
-        while len(self._seen_actions) > REPLAY_BUFFER:
-            self._seen_actions.popitem(last=False)
         body = msgspec.to_builtins(action)
         unnamed = msgspec.json.encode({**body, "person": None}).decode()
         data = msgspec.json.encode(body).decode()
         self.broadcast(LiveEventKind.ALERT_ACTION, data, action.session_id, routing, unnamed)
+
+    def broadcast_intervention_threadsafe(
+        self, message: Intervention | InterventionReceipt, routing: SessionRouting
+    ) -> None:
+        """Broadcast an intervention of this process immediately; callable from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.broadcast_intervention, message, routing)
+
+    def broadcast_intervention(
+        self, message: Intervention | InterventionReceipt, routing: SessionRouting
+    ) -> None:
+        """Broadcast an intervention or its receipt once, without the text of a note."""
+        if self._seen(f"{message.intervention_id} {type(message).__name__}"):
+            return
+        body = msgspec.to_builtins(message)
+        body.pop("text", None)
+        unnamed = msgspec.json.encode({**body, "person": None}).decode()
+        data = msgspec.json.encode(body).decode()
+        self.broadcast(LiveEventKind.INTERVENTION, data, message.session_id, routing, unnamed)
 
     def broadcast_message(
         self, message: TurnScore | SessionScore | Alert, routing: SessionRouting
@@ -287,6 +305,15 @@ class Hub:
                 self.broadcast(
                     LiveEventKind.ALERT, msgspec.json.encode(body).decode(), session_id, routing
                 )
+
+    def _seen(self, identity: str) -> bool:
+        """Whether this action was broadcast before; remembers it."""
+        if identity in self._seen_actions:
+            return True
+        self._seen_actions[identity] = None
+        while len(self._seen_actions) > REPLAY_BUFFER:
+            self._seen_actions.popitem(last=False)
+        return False
 
     def _missed(self, subscription: Subscription, last_id: str | None) -> list[LiveEvent]:
         if last_id is None:

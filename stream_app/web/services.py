@@ -14,6 +14,7 @@ from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.web.access_log import AccessLog
 from stream_app.web.health import WebHealth
 from stream_app.web.identity_provider import IdentityProvider
+from stream_app.web.intervention_outbox import InterventionOutbox
 from stream_app.web.live_hub import Hub
 from stream_app.web.log_ends import LogEnds
 from stream_app.web.metrics import WebMetrics
@@ -39,6 +40,7 @@ class Services:
     hub: Hub
     reader: TopicReader
     publisher: Publisher
+    interventions: InterventionOutbox
     metrics: WebMetrics
     health: WebHealth
     attempts: SignInThrottle

@@ -1,4 +1,4 @@
-"""Feeds the topics of scores, alerts and actions to the hub, without a consumer group.
+"""Feeds the topics of scores, alerts and people's actions to the hub, without a consumer group.
 
 When the broker is unavailable, at the start or later, the hub tells its clients, and the reader
 reconnects after 0.2 s, then with exponential backoff up to 5 s.
@@ -6,7 +6,7 @@ reconnects after 0.2 s, then with exponential backoff up to 5 s.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from stream_app.contracts.interventions import Intervention, InterventionReceipt
 from stream_app.contracts.scores import AlertAction, Output, decode
 from stream_app.errors import RapportError
 from stream_app.store.queries.routing import SessionRouting, find_readable, read_routing
@@ -33,7 +34,9 @@ ROUTING_TTL: Final = 15.0
 """Seconds after which a session's routing is read again, as a counsellor may have joined."""
 MAX_CACHED_SESSIONS: Final = 10_000
 
-_action = msgspec.json.Decoder(AlertAction).decode
+Action = AlertAction | Intervention | InterventionReceipt
+"""What a person or a desk did."""
+_action: Callable[[bytes], Action] = msgspec.json.Decoder(Action).decode
 
 
 class LogChanged(RapportError):
@@ -87,7 +90,7 @@ class TopicReader:
         hub: receives the messages.
         store: has the team, domain and counsellors of each session.
         topics: topics of turn scores, session scores and alerts.
-        action_topic: the topic of people's actions on alerts.
+        people_topics: topics of people's actions on alerts and interventions.
         options: aiokafka's connection options.
         declare: creates missing topics; otherwise the broker might create them on subscription,
             with another number of partitions.
@@ -98,13 +101,13 @@ class TopicReader:
         hub: Hub,
         store: Store,
         topics: list[str],
-        action_topic: str,
+        people_topics: Sequence[str],
         options: dict[str, Any],
         declare: Callable[[], Awaitable[object]],
     ) -> None:
         self._hub = hub
-        self._topics = [*topics, action_topic]
-        self._action_topic = action_topic
+        self._topics = [*topics, *people_topics]
+        self._people_topics = frozenset(people_topics)
         self._options = options
         self._store = store
         self._declare = declare
@@ -153,14 +156,14 @@ class TopicReader:
 
     async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
-        messages: list[Output | AlertAction] = []
+        messages: list[Output | Action] = []
         for records in fetched.values():
             for record in records:
                 if record.value is None:
                     self._forget((record.key or b"").decode("utf-8", "replace"), cache, messages)
                     continue
                 try:
-                    is_action = record.topic == self._action_topic
+                    is_action = record.topic in self._people_topics
                     messages.append(_action(record.value) if is_action else decode(record.value))
                 except msgspec.MsgspecError as problem:
                     log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
@@ -172,10 +175,12 @@ class TopicReader:
             session_routing = routing_of[message.session_id]
             if isinstance(message, AlertAction):
                 self._hub.broadcast_action(message, session_routing)
+            elif isinstance(message, Intervention | InterventionReceipt):
+                self._hub.broadcast_intervention(message, session_routing)
             else:
                 self._hub.broadcast_message(message, session_routing)
 
-    async def _readmit(self, messages: list[Output | AlertAction]) -> None:
+    async def _readmit(self, messages: list[Output | Action]) -> None:
         """Broadcast hidden sessions again if they can be read: consent was renewed.
 
         Late events of sessions that are erased or still hidden stay out.
@@ -190,7 +195,7 @@ class TopicReader:
         self,
         session_id: str,
         cache: RoutingCache,
-        messages: list[Output | AlertAction],
+        messages: list[Output | Action],
     ) -> None:
         """Drop everything about an erased or hidden session."""
         messages[:] = [message for message in messages if message.session_id != session_id]

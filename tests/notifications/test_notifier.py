@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from prometheus_client import generate_latest
 
 from stream_app.errors import StoreError
-from stream_app.notifications import notifier as module
+from stream_app.notifications import rounds
 from stream_app.notifications.notification import DeliveryFailed, Notification
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
 from stream_app.store import schema, tables
@@ -204,7 +204,7 @@ def test_a_resolution_is_not_sent_if_its_firing_is_older_than_the_target() -> No
 def test_a_hanging_delivery_is_reported_by_the_health_probe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "HANGS_AFTER", 0.0)
+    monkeypatch.setattr(rounds, "HANGS_AFTER", 0.0)
     desk = Simulation(target())
     desk.add("a")
     assert desk.notifier.not_alive() == []
@@ -219,7 +219,7 @@ class FakeNotifier:
     """A fake notifier for `NotifierGroup`."""
 
     def __init__(self, name: str, problem: Exception | None = None) -> None:
-        self.target = target().model_copy(update={"name": name})
+        self.name = name
         self.problem = problem
         self.ended = threading.Event()
 
@@ -250,7 +250,7 @@ def test_the_group_answers_for_each_target_by_name() -> None:
     counter.labels("a", "held").inc(2)
     notifiers: Any = [FakeNotifier("a"), FakeNotifier("b")]
     group = NotifierGroup(notifiers, counter)
-    assert group.targets == ["a", "b"]
+    assert group.names == ["a", "b"]
     assert group.not_ready() == ["a: status 500", "b: status 500"]
     assert b'rapport_deliveries_total{result="held",target="a"} 2.0' in generate_latest(
         group.registry

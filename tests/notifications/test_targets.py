@@ -1,13 +1,17 @@
 """The file of notification targets: its settings and error messages."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from msgspec import structs
+from typer.testing import CliRunner
 
+from stream_app.cli import app
+from stream_app.commands import notify
 from stream_app.errors import RapportError
-from stream_app.notifications.targets import Target, read_targets
+from stream_app.notifications.targets import Plan, Target, read_plan
+from stream_app.settings import Settings
 from tests.notifications.alerts import FIRING
 
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # a plugin of Apprise's
@@ -34,6 +38,7 @@ targets:
     critical_passes: true
     quiet_hours: {from: 22:00, to: "07:00", zone: Europe/London}
 """
+DAYS = "mon, tue, wed, thu, fri, sat, sun"
 ENVIRONMENT = {"TOKEN": SECRET, "SIGNING": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
 
 
@@ -42,7 +47,7 @@ def read(tmp_path: Path):
     def reading(text: str, **environment: str) -> list[Target]:
         file = tmp_path / "targets.yaml"
         file.write_text(text, "utf-8")
-        return read_targets(file, ENVIRONMENT | environment)
+        return read_plan(file, ENVIRONMENT | environment).targets
 
     return reading
 
@@ -142,7 +147,7 @@ def test_an_empty_environment_variable_counts_as_unset(read) -> None:
 
 def test_a_missing_targets_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RapportError, match=r"nothing\.yaml cannot be read: No such file"):
-        read_targets(tmp_path / "nothing.yaml", {})
+        read_plan(tmp_path / "nothing.yaml", {})
 
 
 def test_a_secret_is_read_from_a_file(read, tmp_path: Path) -> None:
@@ -161,5 +166,113 @@ def test_the_documented_example_is_valid() -> None:
         "DESK_SECRET": ENVIRONMENT["SIGNING"],
         "NIGHTS_SLACK": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/",
         "MAIL_PASSWORD": "p",
+        "ANNA_PAGER": "json://pager.example.org/anna",
+        "BEN_PAGER": "json://pager.example.org/ben",
     }
-    assert len(read_targets(EXAMPLE, environment)) == 3
+    plan = read_plan(EXAMPLE, environment)
+    assert len(plan.targets) == 5
+    assert plan.escalation.reached == ["anna", "ben", "night-supervisor"]
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+    assert plan.escalation.rotas["duty"].gaps(now, now + timedelta(weeks=4)) == []
+
+
+ROTAS = """\
+targets:
+  - {name: desk, kind: webhook, url: https://hooks.example.org/x}
+  - {name: anna, kind: webhook, url: https://hooks.example.org/a, escalation_only: true}
+rotas:
+  - name: duty
+    zone: Europe/London
+    shifts:
+      - {target: anna, days: [mon, sun], from: "20:00", to: "08:00"}
+      - {target: desk, from: 2026-12-24T08:00, to: 2026-12-27T08:00:00}
+escalation:
+  - severities: [critical]
+    steps:
+      - {after: 5m, to: [duty]}
+      - {after: 1h, to: [duty, desk]}
+"""
+
+
+@pytest.fixture
+def read_whole(tmp_path: Path):
+    def reading(text: str) -> Plan:
+        file = tmp_path / "targets.yaml"
+        file.write_text(text, "utf-8")
+        return read_plan(file, {})
+
+    return reading
+
+
+def test_rotas_and_escalation_are_read(read_whole) -> None:
+    plan = read_whole(ROTAS)
+    assert [target.escalation_only for target in plan.targets] == [False, True]
+    escalation = plan.escalation
+    monday = datetime(2026, 11, 23, 21, tzinfo=UTC)
+    assert escalation.target_of("duty", monday) == "anna"
+    assert escalation.target_of("duty", monday + timedelta(days=1)) is None
+    assert escalation.target_of("duty", datetime(2026, 12, 25, tzinfo=UTC)) == "desk"
+    assert escalation.target_of("desk", monday) == "desk"
+    assert escalation.reached == ["anna", "desk"]
+    path = escalation.path_of(structs.replace(FIRING, severity="critical"))
+    assert path is not None
+    assert [step.after for step in path.steps] == [timedelta(minutes=5), timedelta(hours=1)]
+    assert escalation.path_of(FIRING) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("{target: anna, days", "{target: nobody, days", r":8: there is no target nobody"),
+        ("[duty, desk]", "[duty, nobody]", r":14: there is no target or rota nobody"),
+        ("[duty, desk]", "[duty, duty]", r":14: a name is listed twice"),
+        ("name: duty", "name: desk", r":5: duplicate name desk"),
+        ("after: 1h", "after: 5m", r":12: .*each step must come later than the one before it"),
+        ("after: 1h", "after: 0m", r":14: after: not a duration"),
+        ("[mon, sun]", "[]", r":8: days: List should have at least 1 item"),
+        ("[mon, sun]", "[monday]", r":8: days: Input should be 'mon'"),
+        ("Europe/London", "London", r":6: zone: not a time zone"),
+        ("2026-12-24T08:00", "2026-12-28T08:00", r":9: shifts: the shift ends before it begins"),
+        ("2026-12-24T08:00", "2026-12-24T08:00Z", r":9: from: .*should not have timezone"),
+        ("to: 2026", "until: 2026", r":9: to: is missing"),
+    ],
+)
+def test_an_error_in_a_rota_or_step_has_its_line(
+    read_whole, old: str, new: str, error: str
+) -> None:
+    with pytest.raises(RapportError, match=error):
+        read_whole(ROTAS.replace(old, new))
+
+
+def test_a_rota_without_shifts_is_refused(read_whole) -> None:
+    head, _, rest = ROTAS.partition("    shifts:\n")
+    with pytest.raises(RapportError, match=r":7: shifts: List should have at least 1 item"):
+        read_whole(f"{head}    shifts: []\n{rest[rest.index('escalation:') :]}")
+
+
+def test_the_check_says_who_is_on_call_and_when_nobody_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "targets.yaml"
+    file.write_text(ROTAS, "utf-8")
+    monkeypatch.setenv("RAPPORT_NOTIFICATIONS", str(file))
+    result = CliRunner().invoke(app, ["notify", "check"])
+    assert result.exit_code == 1
+    assert "is on call now" in result.stdout
+    assert result.stderr.count("duty: nobody is on call, ") >= 4
+    file.write_text(ROTAS.replace('"08:00"', '"20:00"').replace("mon, sun", DAYS), "utf-8")
+    result = CliRunner().invoke(app, ["notify", "check"])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_the_check_names_the_borders_of_a_gap_in_the_rotas_zone(tmp_path: Path) -> None:
+    file = tmp_path / "targets.yaml"
+    file.write_text(ROTAS, "utf-8")
+    settings = Settings().model_copy(update={"notifications": file})
+    [duty] = notify.check(settings, datetime(2026, 12, 20, 21, tzinfo=UTC))
+    assert duty.on_call == "anna"
+    assert duty.gaps[:2] == [
+        "Mon 2026-12-21 08:00 GMT to Mon 2026-12-21 20:00 GMT",
+        "Tue 2026-12-22 08:00 GMT to Thu 2026-12-24 08:00 GMT",
+    ]
+    assert duty.overlaps == []

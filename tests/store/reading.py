@@ -13,6 +13,7 @@ SEALED = [
     (tables.turns.c.text, ["session_id", "seq"]),
     (tables.sessions.c.end_reason, ["session_id"]),
     (tables.alert_actions.c.note, ["session_id", "action_id"]),
+    (tables.interventions.c.text, ["session_id", "intervention_id"]),
     (tables.disputes.c.note, ["session_id", "dispute_id"]),
     (tables.disputes.c.answer, ["session_id", "dispute_id"]),
     (tables.rating_comments.c.comment, ["session_id", "comment_id"]),

@@ -51,7 +51,7 @@ def test_events_of_an_erased_session_are_dropped_everywhere() -> None:
 async def test_a_hidden_session_is_broadcast_again_once_it_can_be_read(store: Store) -> None:
     """A renewed consent shows a session; a late event of a hidden or erased one does not."""
     hub = Hub()
-    reader = TopicReader(hub, store, [], "actions", {}, declare=_nothing)
+    reader = TopicReader(hub, store, [], ["actions"], {}, declare=_nothing)
     given = process([turn(session_id=name) for name in ("reopened", "hidden")])
     store.commit(given)
     states = store.load_states(["hidden"], BUNDLE)

@@ -92,6 +92,7 @@ class AlertRead:
     threshold: float | None
     values: dict[str, float]
     turns: list[int]
+    protocol: str | None
     judgement: Annotated[
         str | None,
         Field(description="People's last judgement: `justified` or `false-alarm`; null: none"),
@@ -313,6 +314,7 @@ def _alert(
         threshold=main["threshold"],
         values=main["values"],
         turns=main["turns"],
+        protocol=main["protocol"],
         judgement=_judgement(acts),
         transitions=[_transition(step) for step in steps],
         actions=acts,

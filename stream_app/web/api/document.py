@@ -41,6 +41,10 @@ TAGS: Final = [
         "name": "alerts",
         "description": "Alerts with their transitions, people's actions on them, and mutes.",
     },
+    {
+        "name": "interventions",
+        "description": "Supervisors' notes to the counsellor's desk, take-overs, and receipts.",
+    },
     {"name": "speakers", "description": "Counsellors by pseudonym, each with their own trend."},
     {"name": "ratings", "description": "Human ratings, stored separately from the model's scores."},
     {"name": "disputes", "description": "Scores that counsellors dispute."},
@@ -80,6 +84,7 @@ LINKS: Final = {
 COMMON_STATUSES: Final = (401, 403, 422, 500, 503)
 CONFLICT_TAGS: Final = {
     "alerts",
+    "interventions",
     "ratings",
     "disputes",
     "reviews",

@@ -131,6 +131,7 @@ _ALERT: Final = {
     "threshold": 0.55,
     "values": {"risk": 0.61},
     "turns": [3, 5],
+    "protocol": None,
     "judgement": "justified",
     "transitions": [_TRANSITION],
     "actions": [

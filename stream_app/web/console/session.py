@@ -10,6 +10,7 @@ from markupsafe import Markup
 from stream_app.contracts.scores import MECHANISMS, SessionStatus
 from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes, ratings
+from stream_app.store import interventions as stored_interventions
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import alerts, bundle_info, consents, sessions, transcripts
@@ -20,7 +21,7 @@ from stream_app.store.queries.sessions import SessionCard
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence, looking, reviews
+from stream_app.web.console import evidence, interventions, looking, reviews
 from stream_app.web.console.charts import AlertLane, risk_curve
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import live_address, render
@@ -171,6 +172,8 @@ def session(
         others=looking.report(services, person, session_id) if supervises else None,
         names=names_for(services, person),
         consent=consent,
+        interventions=interventions.load(services, person, session_id),
+        leader=stored_interventions.taken_over(services.store, [session_id]).get(session_id),
         turns=shown,
         reviews=reviews.load_reviews(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),

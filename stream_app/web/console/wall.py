@@ -1,7 +1,7 @@
 """The wall of live sessions: one card per session, highest risk first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request
@@ -12,7 +12,8 @@ from stream_app.contracts.events import MAX_ID_CHARS, Domain
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import pins
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
+from stream_app.store.interventions import TakenOver, taken_over
+from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import alerts, bundle_info, filter_choices, sessions
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.sessions import SessionCard
@@ -36,12 +37,16 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class WallCard:
-    """A session on the wall; ``alert`` is its most urgent open alert."""
+    """A session on the wall; ``alert`` is its most urgent open alert.
+
+    ``leader``: the supervisor who has taken it over.
+    """
 
     session: SessionCard
     enter: float | None
     alert: AlertRead | None
     pinned: bool = False
+    leader: TakenOver | None = None
 
     @property
     def at_risk(self) -> bool:
@@ -173,13 +178,22 @@ def _cards(services: Services, person: Person, found: list[SessionCard]) -> list
             urgent[alert.session_id] = alert
     unknown = bundle_info.BundleInfo()
     pinned = pins.find(services.store, person.name)
+    leaders = taken_over(services.store, [session.session_id for session in found])
     cards = [
         WallCard(
             redact_for(person, session),
             info.get(session.bundle, unknown).enter,
             urgent.get(session.session_id),
             session.session_id in pinned,
+            _shown_to(person, leaders.get(session.session_id)),
         )
         for session in found
     ]
     return sorted(cards, key=lambda card: card.sort_key)
+
+
+def _shown_to(person: Person, leader: TakenOver | None) -> TakenOver | None:
+    """Analysts see no names."""
+    if leader is None or person.role is not PersonRole.ANALYST:
+        return leader
+    return replace(leader, person="")

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from stream_app.store import tables
-from stream_app.store.interventions import find_interventions
 from stream_app.store.repository import Store
+from stream_app.store.suppressions import find_suppressions
 from tests.store.reading import rows
 from tests.web.people.conftest import As
 
@@ -40,5 +40,5 @@ def test_the_reason_of_a_mute_is_not_in_deliveries(filled: Store, as_: As) -> No
 
     with filled.reading() as connection:
         later = datetime.now(UTC) + timedelta(seconds=1)
-        found = find_interventions(connection, [Subject()], later)
+        found = find_suppressions(connection, [Subject()], later)
     assert found[alert["episode_id"]].reason == "muted"

@@ -19,6 +19,7 @@ const REFRESH_DELAY = 700;
 const waiting = new Set();
 let working = false;
 let refreshing = 0;
+let renewing = 0;
 
 function isHere(seq) {
   const block = Math.floor(seq / Number(pageTurns));
@@ -75,6 +76,23 @@ function refresh() {
   }, REFRESH_DELAY);
 }
 
+function refreshHandOver() {
+  renewing ||= setTimeout(async () => {
+    const fresh = await loadElement(`${address}/interventions`, "#hand-over-list").catch(() => null);
+    renewing = 0;
+    showHandOver(fresh);
+  }, REFRESH_DELAY);
+}
+
+/** Renew the list without the form for a note, which may have words in it. */
+function showHandOver(fresh) {
+  const old = document.getElementById("hand-over-list");
+  if (!old || !fresh) return;
+  const focused = old.contains(document.activeElement);
+  old.replaceWith(fresh);
+  if (focused) fresh.querySelector("button")?.focus({ preventScroll: true });
+}
+
 function showTop(fresh) {
   const focused = top.contains(document.activeElement) ? document.activeElement : null;
   const seq = top.querySelector(".curve a[tabindex='0']")?.dataset.seq;
@@ -94,6 +112,7 @@ const reload = oneAtATime(async () => {
   if (!fresh) return false;
   for (const turn of fresh.querySelectorAll("li.turn")) put(Number(turn.dataset.seq), document.adoptNode(turn));
   showTop(fresh.getElementById("now"));
+  showHandOver(fresh.getElementById("hand-over-list"));
   refresh();
   return true;
 });
@@ -134,6 +153,7 @@ follow(
       refresh();
     },
     "alert-action": refresh,
+    intervention: refreshHandOver,
     resync: reload,
   },
   { pauseHidden: true },

@@ -234,5 +234,8 @@ follow({
   "alert-action"(action) {
     requestCard(action.session_id);
   },
+  intervention({ session_id: session }) {
+    if (cards.has(session)) requestCard(session);
+  },
   resync: reload,
 });
