@@ -3,11 +3,11 @@
 import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import structlog
+from msgspec import Struct
 
 from stream_app import bootstrap
 from stream_app.errors import RapportError
@@ -19,14 +19,13 @@ from stream_app.settings import Settings
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RotaCheck:
+class RotaCheck(Struct, frozen=True):
     """A rota over the next four weeks, in words; ``gaps``: when nobody is on call."""
 
     name: str
     on_call: str | None
-    gaps: list[str] = field(default_factory=list)
-    overlaps: list[str] = field(default_factory=list)
+    gaps: list[str]
+    overlaps: list[str]
 
 
 def run(settings: Settings) -> None:

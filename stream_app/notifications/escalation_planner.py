@@ -15,6 +15,7 @@ from stream_app.store.suppressions import Suppression
 log = structlog.get_logger(__name__)
 
 NOBODY: Final = "nobody on call"
+_RESULT: Final = "nobody_on_call"
 
 
 class EscalationPlanner(Rounds):
@@ -34,6 +35,8 @@ class EscalationPlanner(Rounds):
         self._escalation = escalation
         self._escalations = escalations
         self._counter = counter
+        for rota in escalation.rotas:
+            counter.labels(rota, _RESULT)  # starts at 0: alert rules see the first
         self._now = now
 
     def round(self) -> int:
@@ -77,7 +80,7 @@ class EscalationPlanner(Rounds):
             self._escalations.assign(step, target)
         elif step.problem != NOBODY:  # reported once; it waits for the next shift
             log.error("escalation.nobody_on_call", rota=step.recipient, alert=step.alert.alert_id)
-            self._counter.labels(step.recipient, NOBODY).inc()
+            self._counter.labels(step.recipient, _RESULT).inc()
             self._escalations.note(step, NOBODY)
 
 

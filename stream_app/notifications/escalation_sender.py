@@ -20,6 +20,8 @@ from stream_app.store.escalations import EscalatedAlert, Escalations, Escalation
 log = structlog.get_logger(__name__)
 
 MAX_DOUBLINGS: Final = 30
+_SENT: Final = "escalated"
+_FAILED: Final = "failed"
 _Key = tuple[str, int, str]
 
 
@@ -46,6 +48,8 @@ class EscalationSender(Rounds):
         self._escalations = escalations
         self._channel = channel
         self._counter = counter
+        for result in (_SENT, _FAILED):
+            counter.labels(target, result)  # starts at 0: alert rules see the first
         self._now = now
         self._not_before: dict[_Key, datetime] = {}
 
@@ -85,14 +89,14 @@ class EscalationSender(Rounds):
             self._delay(step)
             return False
         self._escalations.finish(step, EscalationState.SENT)
-        self._counter.labels(self._target, "escalated").inc()
+        self._counter.labels(self._target, _SENT).inc()
         self._not_before.pop(_key(step), None)
         log.info("escalation.delivered", target=self._target, step=step.step)
         return True
 
     def _note_failure(self, step: EscalatedAlert, problem: str) -> None:
         self._escalations.note(step, problem)
-        self._counter.labels(self._target, "escalation failed").inc()
+        self._counter.labels(self._target, _FAILED).inc()
         log.warning("escalation.failed", target=self._target, problem=problem)
 
     def _delay(self, step: EscalatedAlert) -> None:

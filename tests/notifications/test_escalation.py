@@ -245,9 +245,9 @@ def test_a_step_waits_until_somebody_is_on_call_and_the_next_steps_do_not() -> N
     desk.advance(5)
     [row] = [row for row in rows(desk.store, tables.escalations) if row["step"] == 1]
     assert (row["state"], row["problem"]) == ("waiting", "nobody on call")
-    assert desk.counter.labels("duty", "nobody on call")._value.get() == 1
+    assert desk.counter.labels("duty", "nobody_on_call")._value.get() == 1
     desk.advance(1)
-    assert desk.counter.labels("duty", "nobody on call")._value.get() == 0, "reported once"
+    assert desk.counter.labels("duty", "nobody_on_call")._value.get() == 0, "reported once"
     desk.advance(60)
     assert desk.told() == [(15, "head"), (60, "anna"), (60, "anna")]
 
