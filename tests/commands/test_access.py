@@ -64,6 +64,7 @@ COMMANDS = {
     "bench": SERVICE,
     "notify": SERVICE,
     "notify test": SERVICE,
+    "notify check": FILES,
     "dead-letters count": SERVICE,
     "dead-letters list": SERVICE,
     "dead-letters replay": SERVICE,

@@ -13,6 +13,7 @@ RATING: Final = {"seq": 1, "head": "explorations", "value": 1}
 REASON: Final = {"reason": "justified"}
 JUDGEMENT: Final = {"judgement": "false-alarm"}
 DISPUTE: Final = {"seq": 1, "head": "explorations", "note": "n"}
+NOTE: Final = {"kind": "note", "text": "n"}
 CONSENT: Final = {"status": "given"}
 
 
@@ -83,6 +84,9 @@ API: Final[dict[tuple[str, str], Row]] = {
     ("get", "/sessions/{session_id}/feedback"): Row(READERS, TEXT, also=CONFLICT),
     ("put", "/sessions/{session_id}/readers/{name}"): Row(SUPERVISORS, ACT),
     ("delete", "/sessions/{session_id}/readers/{name}"): Row(SUPERVISORS, ACT),
+    ("get", "/sessions/{session_id}/interventions"): Row(READERS, TEXT),
+    ("post", "/sessions/{session_id}/interventions"): Row(SUPERVISORS, ACT, NOTE, CONFLICT),
+    ("post", "/interventions/{intervention_id}/receipt"): Row("----y-", ("send-events",)),
     ("get", "/sessions/{session_id}/consents"): Row(SUPERVISORS, SCORES),
     ("post", "/sessions/{session_id}/consents"): Row(SUPERVISORS, ACT, CONSENT, NO_BROKER),
     ("get", "/history"): Row(MEMBERS, SCORES, lists=True),
@@ -171,6 +175,8 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/sessions/{session_id}/turn-rating"): Row(READERS, body={"seq": 1, **LEVELS}),
     ("post", "/sessions/{session_id}/session-rating"): Row(READERS, body={"rating": 4}),
     ("post", "/sessions/{session_id}/dispute"): Row(COUNSELLORS, body=DISPUTE, also=CONFLICT),
+    ("get", "/sessions/{session_id}/interventions"): Row(READERS),
+    ("post", "/sessions/{session_id}/interventions"): Row(SUPERVISORS, body=NOTE, also=CONFLICT),
     ("post", "/sessions/{session_id}/readers"): Row(SUPERVISORS, body={"name": "cleo"}),
     ("post", "/sessions/{session_id}/readers/withdraw"): Row(SUPERVISORS, body={"name": "cleo"}),
     ("get", "/sessions/{session_id}/feedback"): Row(READERS),

@@ -7,6 +7,7 @@ another team.
 
 import asyncio
 import re
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -14,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from aiokafka.errors import KafkaConnectionError
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
@@ -29,6 +31,7 @@ from stream_app.store import (
     ratings,
     reviews,
     studies,
+    tables,
 )
 from stream_app.store.calibration_samples import NewCalibrationSample
 from stream_app.store.people import People, Person, PersonRole, Right
@@ -142,8 +145,16 @@ class Asker:
 
     @property
     def about_a_session(self) -> bool:
-        """Whether path or body name data that belongs to a session or team."""
-        named = set(re.findall(r"{(\w+)}", self.path)) - {"bundle", "question", "topic"}
+        """Whether path or body name data that belongs to a session or team.
+
+        An intervention is confirmed by programs, whose tokens reach all sessions.
+        """
+        named = set(re.findall(r"{(\w+)}", self.path)) - {
+            "bundle",
+            "question",
+            "topic",
+            "intervention_id",
+        }
         return bool(named) or any(f"{{{each}}}" in str(self.row.body) for each in FILLED)
 
     async def ask(self, name: str, session: str, token: str | None = None) -> httpx.Response:
@@ -191,6 +202,8 @@ class Asker:
                 rater = name if session == OWN and name else "joan"
                 given = Judgement(OWN, 1, HEAD, 1)
                 return ratings.rate(store, ALL_SESSIONS, rater, [given])[0].rating_id
+            case "intervention_id":
+                return self._intervention(session)
             case "dispute_id":
                 return self._dispute(session)
             case "review_id":
@@ -231,6 +244,13 @@ class Asker:
         speaker = store.privacy.pseudonym(COUNSELLORS[session][1])
         days = date(2026, 1, 5), date(2026, 3, 30)
         return coaching_goals.add(store, person, speaker, "explorations", "g", *days).goal_id
+
+    def _intervention(self, session: str) -> str:
+        row = {"intervention_id": str(uuid.uuid4()), "session_id": session, "kind": "take-over"}
+        with self.web.store.transaction() as connection:
+            values = {**row, "person": "sue", "at": datetime.now(UTC)}
+            connection.execute(sa.insert(tables.interventions).values(values))
+        return row["intervention_id"]
 
     def _dispute(self, session: str) -> str:
         store, name = self.web.store, COUNSELLORS[session][0]
