@@ -64,6 +64,13 @@ def test_a_rule_for_one_turn_fires_immediately_with_both_transitions() -> None:
         assert [a.state for a in found] == [AlertState.PENDING, AlertState.FIRING]
 
 
+def test_every_transition_has_the_rules_protocol() -> None:
+    rule = one_rule(protocol="Call the duty manager.", for_="1 turn")
+    _, transitions = seen(rule, [0.9, 0.1])
+    assert [alert.protocol for alert in transitions] == ["Call the duty manager."] * 3
+    assert {alert.protocol for alert in seen(RULE, [0.8, 0.8])[1]} == {None}
+
+
 def test_a_single_peak_lapses() -> None:
     assert states(RULE, [0.8, 0.6, 0.8, 0.8]) == ["pending", "inactive", "pending", "firing"]
 

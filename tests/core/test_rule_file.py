@@ -29,6 +29,9 @@ WHOLE = """\
         cooldown: 3 turns
         min_scored_turns: 4
         labels: {team_queue: night, area: "7"}
+        protocol: |
+          1. Open the session.
+          2. Call {the} duty manager.
         value: waiting_seconds
         threshold: 30.0
         domains: [counselling, peer-support]
@@ -57,6 +60,7 @@ def test_every_field_is_read() -> None:
     assert (rule.lasts, rule.cooldown) == (Duration(time=timedelta(minutes=5)), Duration(turns=3))
     assert rule.min_scored_turns == 4
     assert rule.labels == {"area": "7", "team_queue": "night"}
+    assert rule.protocol == "1. Open the session.\n2. Call {the} duty manager."
     assert rule.shown == ("waiting", "waiting_seconds", "risk")
     assert rule.applies_to.covers(Facts("counselling", None, "west"))
     assert not rule.applies_to.covers(Facts("counselling", None, None))
@@ -66,6 +70,7 @@ def test_omitted_fields_have_defaults() -> None:
     [rule] = rules_of(rule_text(when="risk > 0.5")).rules
     assert (rule.lasts, rule.cooldown, rule.clear) == (Duration(turns=1), Duration(turns=0), None)
     assert (rule.value, rule.threshold, rule.labels, rule.min_scored_turns) == (None, None, {}, 0)
+    assert rule.protocol is None
     assert rule.applies_to.covers(Facts())
 
 
@@ -160,6 +165,9 @@ def test_invalid_text_is_reported_with_its_line() -> None:
         ({"summary": "It is {risk"}, "an unbalanced brace"),
         ({"summary": "Of {team}"}, "`team` is not a number"),
         ({"summary": "x" * 501}, "longer than 500 characters"),
+        ({"protocol": "x" * 2001}, "longer than 2000 characters"),
+        ({"protocol": " "}, "`protocol` is a text"),
+        ({"protocol": "a\0"}, "`protocol` contains a NUL character"),
         ({"name_": "b"}, "not YAML"),
     ],
 )

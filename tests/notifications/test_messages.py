@@ -172,3 +172,15 @@ def test_a_test_message_is_marked_as_a_test() -> None:
     assert posted["commonLabels"]["test"] == "true"
     assert posted["commonLabels"]["severity"] == "info"
     assert message.alerts[0].state is AlertState.FIRING
+
+
+def test_the_protocol_is_in_messages_about_firing_alerts_only() -> None:
+    firing = structs.replace(FIRING, protocol="Call the manager.\nTake\x1bover.\n")
+    words = text(single(firing), "")
+    assert f"\n\nProtocol:\nCall the manager.\nTake over.\n\n{NOTICE}" in words
+    annotations = body(single(firing), "desk", "")["alerts"][0]["annotations"]
+    assert annotations["protocol"] == firing.protocol
+    resolved = structs.replace(RESOLVED, protocol="Call the manager.")
+    assert "manager" not in text(single(resolved), "")
+    assert "protocol" not in body(single(resolved), "desk", "")["alerts"][0]["annotations"]
+    assert "manager" not in text(digest("d", [firing]), "")
