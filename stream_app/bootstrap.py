@@ -298,7 +298,7 @@ def web(settings: Settings) -> "FastAPI":
             hub=hub,
             reader=reader,
             publisher=publisher,
-            interventions=InterventionOutbox(opened, publisher, settings.intervention_topic),
+            interventions=InterventionOutbox(opened, publisher, hub, settings.intervention_topic),
             metrics=WebMetrics(hub),
             health=WebHealth(store(settings, connections=1), hub),
             attempts=SignInThrottle(opened),

@@ -11,7 +11,9 @@ from stream_app.contracts.cloudevents import outgoing_headers
 from stream_app.contracts.interventions import encode
 from stream_app.errors import RapportError
 from stream_app.store import interventions
+from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.store.repository import Store
+from stream_app.web.live_hub import Hub
 from stream_app.web.publisher import Publisher
 
 log = structlog.get_logger(__name__)
@@ -27,12 +29,13 @@ MAX_PAUSE: Final = 10.0
 class InterventionOutbox:
     """Publishes in the order of storing; at least once, with the same CloudEvents id.
 
-    ``topic``: where to. Any web process may publish what another one has stored.
+    ``hub`` then tells open pages. Any web process may publish what another one has stored.
     """
 
-    def __init__(self, store: Store, publisher: Publisher, topic: str) -> None:
+    def __init__(self, store: Store, publisher: Publisher, hub: Hub, topic: str) -> None:
         self._store = store
         self._publisher = publisher
+        self._hub = hub
         self._topic = topic
         self._own: set[str] = set()
         self._wanted = asyncio.Event()
@@ -79,5 +82,8 @@ class InterventionOutbox:
             key = each.session_id.encode()
             await (await self._publisher.send(self._topic, key, value, headers))
             await asyncio.to_thread(interventions.mark_published, self._store, each.intervention_id)
+            known = await asyncio.to_thread(read_routing, self._store, [each.session_id])
+            routing = known.get(each.session_id, SessionRouting())
+            self._hub.broadcast_intervention(each.message, routing, again=True)
         self._own -= own  # what is left over will be found by its age
         return len(due)

@@ -272,10 +272,17 @@ class Hub:
             self._loop.call_soon_threadsafe(self.broadcast_intervention, message, routing)
 
     def broadcast_intervention(
-        self, message: Intervention | InterventionReceipt, routing: SessionRouting
+        self,
+        message: Intervention | InterventionReceipt,
+        routing: SessionRouting,
+        *,
+        again: bool = False,
     ) -> None:
-        """Broadcast an intervention or its receipt once, without the text of a note."""
-        if self._seen(f"{message.intervention_id} {type(message).__name__}"):
+        """Broadcast an intervention or its receipt once, without the text of a note.
+
+        ``again``: also if it was broadcast before, because it has been published since.
+        """
+        if self._seen(f"{message.intervention_id} {type(message).__name__}") and not again:
             return
         body = msgspec.to_builtins(message)
         body.pop("text", None)

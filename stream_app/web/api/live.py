@@ -74,7 +74,8 @@ async def live(
     - `turn`: the `turn_score` message
     - `alert`: a transition of an alert, with team and domain
     - `alert-action`: a person's action: episode_id, session_id, kind, reason, person, at, state
-    - `intervention`: a supervisor's intervention, or a desk's receipt (`type`), without its text
+    - `intervention`: a supervisor's intervention, or a desk's receipt (`type`), without
+      its text; an intervention again when it was published
     - `stale`: the broker has been unavailable since `since`; no new events until a `resync`
     - `resync`: events were lost; reload the state. Events after it are complete
 

@@ -251,3 +251,32 @@ def test_the_new_turns_button_is_shown_until_they_are_in_view(
     web.commit_and_publish(turn("growing", 10, "i do not know"))
     expect(page.locator("#turn-10")).to_be_in_viewport()
     expect(page.locator("#new-below")).to_be_hidden()
+
+
+def test_a_note_is_sent_and_its_receipt_appears_without_a_reload(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    """Words for the next note stay while the list is renewed; the wall shows the take-over."""
+    tab = open_tab(web, to="/sessions/warm")
+    page = tab.page
+    tab.wait_until_live()
+    wall = open_tab(web, "nora").page
+    page.get_by_label("Note to the counsellor’s desk").fill("Ask about the weekend")
+    page.get_by_role("button", name="Send note").click()
+    entry = page.locator(".interventions li").last
+    expect(entry).to_contain_text("Ask about the weekend")
+    expect(entry.locator(".receipt")).to_have_text("sent")
+    tab.wait_until_live()
+    page.get_by_label("Note to the counsellor’s desk").fill("The next")
+    with web.client("sue") as sue, web.client("pump") as desk:
+        [stored] = sue.get("/sessions/warm/interventions").json()
+        receipt = f"/interventions/{stored['intervention_id']}/receipt"
+        assert desk.post(receipt).status_code == 200
+    expect(entry.locator(".receipt")).to_contain_text("received")
+    expect(page.get_by_label("Note to the counsellor’s desk")).to_have_value("The next")
+    page.get_by_role("button", name="I take over").click()
+    expect(page.get_by_role("button", name="Hand back")).to_be_visible()
+    expect(wall.locator("[data-session=warm] .taken-over")).to_contain_text("by sue")
+    page.get_by_role("button", name="Hand back").click()
+    expect(page.get_by_role("button", name="I take over")).to_be_visible()
+    expect(wall.locator("[data-session=warm] .taken-over")).to_have_count(0)

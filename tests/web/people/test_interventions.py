@@ -18,6 +18,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import IngestScope, People, Person, PersonRole, Right
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
+from stream_app.web.intervention_outbox import InterventionOutbox
 from stream_app.web.live_hub import Subscription
 from stream_app.web.publisher import Publisher
 from stream_app.web.services import Services
@@ -176,7 +177,7 @@ def test_another_process_publishes_only_what_was_left_for_some_time(
     sue = as_("sue")
     sue.post(PATH, json=NOTE)
     services = services_of(sue)
-    other = type(services.interventions)(live, services.publisher, "other")
+    other = InterventionOutbox(live, services.publisher, services.hub, "other")
     assert asyncio.run(other.publish_due()) == 0
     with live.transaction() as connection:
         table = tables.interventions
@@ -366,6 +367,7 @@ def test_live_pages_learn_of_an_intervention_and_its_receipt_without_the_text(
     async def work() -> None:
         hub.bind_loop()
         stored = await asyncio.to_thread(sue.post, PATH, json=NOTE)
+        await services_of(sue).interventions.publish_due()
         path = f"{API}/interventions/{stored.json()['intervention_id']}/receipt"
         for _ in range(2):
             await asyncio.to_thread(as_("desk").post, path)
@@ -374,6 +376,7 @@ def test_live_pages_learn_of_an_intervention_and_its_receipt_without_the_text(
     with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
         found = [(event.kind.value, msgspec.json.decode(event.data)) for event in missed]
     assert [(kind, data["type"]) for kind, data in found] == [
+        ("intervention", "intervention"),
         ("intervention", "intervention"),
         ("intervention", "intervention_receipt"),
     ]
