@@ -28,6 +28,8 @@ def fill(store: Store) -> None:
         for name in (GONE, OTHER):
             for table in (
                 tables.alert_actions,
+                tables.interventions,
+                tables.escalations,
                 tables.mutes,
                 tables.ratings,
                 tables.rating_comments,
