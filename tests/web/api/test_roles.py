@@ -179,8 +179,6 @@ class Asker:
         """What stands in the path for a parameter; objects are made as needed."""
         store = self.web.store
         match part:
-            case "session_id":
-                return session
             case "episode_id":
                 chosen = AlertFilter(session_id=session)
                 return alerts.find(store, ALL_SESSIONS, chosen, limit=1).items[0].episode_id
@@ -216,6 +214,7 @@ class Asker:
                 return calibration_samples.draw(store, sue, new).sample_id
             case _:
                 parts = {
+                    "session_id": session,
                     "name": "cleo",
                     "seq": "1",
                     "place": "1",
