@@ -29,7 +29,7 @@ DOCUMENT: Final = Path("docs/pages.md")
 PEOPLE: Final = {"supervisor": "sue", "counsellor": "cleo", "analyst": "ana", "admin": "ada"}
 SPEAKER: Final = "cleo@example.org"
 NO_PAGES: Final = re.compile(
-    r"/(healthz|readyz|sign-in/.*|.*/card|.*/now|sessions/\{session_id\}/turns/.*|.*/table|.*/file)"
+    r"/(healthz|readyz|sign-in/.*|.*/card|.*/now|sessions/\{session_id\}/turns/\{seq\}|.*/table|.*/file)"
 )
 """Health checks, redirects, parts of pages and files."""
 LOOKS: Final[tuple[dict[str, Any], ...]] = tuple(
@@ -102,6 +102,7 @@ def examples(web: ScoredWeb) -> dict[str, str]:
     fired = AlertFilter(states=frozenset({alerts.ShownState.FIRING}))
     return {
         "session_id": "chat-0800",
+        "seq": "1",
         "episode_id": alerts.find(web.store, ALL_SESSIONS, fired).items[0].episode_id,
         "pseudonym": web.store.privacy.pseudonym(SPEAKER),
         "sample_id": sample(web),
