@@ -23,9 +23,9 @@ def check_rules(
 ) -> None:
     """Check a file of rules; print its rules, or all errors with their lines."""
     from stream_app.commands import rules as command
-    from stream_app.worker.rule_loading import load_rules
+    from stream_app.store.rule_sources import RuleFile, load
 
-    command.show(load_rules(file, _heads(bundle)), Console())
+    command.show(load(RuleFile(file), _heads(bundle)), Console())
 
 
 @alert_rules.command("variables")
