@@ -83,7 +83,7 @@ def adopt(
         known = sa.select(rule_versions.c.version).where(rule_versions.c.version == version)
         if connection.scalar(known) is None:
             raise NotFound("there is no such version of the rules")
-        now = connection.scalar(_newest())
+        now = _newest_version(connection)
         if now == version:
             raise StateConflict(f"version {version} is in force already")
         if replaces is not None and now != replaces:
@@ -99,9 +99,9 @@ def adopt(
 
 def in_force(store: Store) -> RuleVersion | None:
     """The version adopted last; None before the first adoption."""
-    chosen = _newest().scalar_subquery()
     with store.reading() as connection:
-        return _version(connection, rule_versions.c.version == chosen)
+        newest = rule_versions.c.version == _NEWEST.scalar_subquery()
+        return _version(connection, newest)
 
 
 def find(store: Store, version: int) -> RuleVersion:
@@ -124,7 +124,7 @@ def history(store: Store, limit: int = 100) -> list[VersionEntry]:
     query = sa.select(*columns).order_by(table.c.version.desc()).limit(limit)
     adopted: dict[int, list[Adoption]] = {}
     with store.reading() as connection:
-        now = connection.scalar(_newest())
+        now = _newest_version(connection)
         rows = connection.execute(query).mappings().all()
         adoptions = (
             sa.select(rule_adoptions)
@@ -143,8 +143,12 @@ def history(store: Store, limit: int = 100) -> list[VersionEntry]:
     ]
 
 
-def _newest() -> sa.Select[tuple[int]]:
-    return sa.select(rule_adoptions.c.version).order_by(rule_adoptions.c.id.desc()).limit(1)
+_NEWEST: Final = sa.select(rule_adoptions.c.version).order_by(rule_adoptions.c.id.desc()).limit(1)
+
+
+def _newest_version(connection: sa.Connection) -> int | None:
+    found: int | None = connection.scalar(_NEWEST)
+    return found
 
 
 def _version(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> RuleVersion | None:

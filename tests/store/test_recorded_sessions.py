@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -24,18 +23,11 @@ from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
 from tests.rule_texts import ALL, risk_rules
 from tests.store import databases
-from tests.store.batches import BUNDLE, SCORER, end, received, turn
+from tests.store.batches import BUNDLE, MANIFEST, SCORER, end, received, turn
 from tests.store.databases import open_store
 
 WINDOW = WindowPolicy(3, 3, 4, timedelta(seconds=30))
 IDLE = timedelta(minutes=30)
-MANIFEST: dict[str, Any] = {
-    "name": "fake",
-    "window": {"before": 3, "after": 3},
-    "empathy": msgspec.to_builtins(SCORER.empathy),
-    "outcomes": msgspec.to_builtins(SCORER.outcomes),
-    "heads": [],
-}
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def rules(
 ) -> Response:
     """Show the rules in force and the history of their versions."""
     done = f"Version {saved} is saved. It is not in force." if saved else ""
-    return _overview(request, services, person, done=done)
+    return _overview(request, services, person, done)
 
 
 @router.get("/draft")
@@ -161,7 +161,7 @@ async def adopt(
     return RedirectResponse("/rules", status_code=303)
 
 
-def _overview(request: Request, services: Services, person: Person, **shown: str) -> Response:
+def _overview(request: Request, services: Services, person: Person, done: str) -> Response:
     now, loaded, faults = _in_force(services)
     return render(
         request,
@@ -173,7 +173,7 @@ def _overview(request: Request, services: Services, person: Person, **shown: str
         path_of_file=services.settings.rules,
         versioned=services.settings.rules_source is RulesSource.DATABASE,
         versions=rule_versions.history(services.store),
-        **shown,
+        done=done,
     )
 
 
@@ -216,7 +216,7 @@ def _version(
         person,
         status=422 if problem else 200,
         found=found,
-        entry=next((each for each in entries if each.version == version), None),
+        about=next((each for each in entries if each.version == version), None),
         now=now,
         versioned=services.settings.rules_source is RulesSource.DATABASE,
         problem=str(problem) if problem else "",
