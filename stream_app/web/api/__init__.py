@@ -35,7 +35,7 @@ from stream_app.web.api import (
 )
 from stream_app.web.services import Services
 
-__all__ = ["PREFIX", "alerts", "create", "fields", "mutes", "samples", "sessions"]
+__all__ = ["PREFIX", "alerts", "create", "fields", "mutes", "rules", "samples", "sessions"]
 
 PREFIX: Final = "/api/v1"
 ROUTERS: Final = (

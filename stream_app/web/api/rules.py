@@ -113,11 +113,13 @@ def save_version(services: ServicesDep, person: RuleReader, new: NewVersion) -> 
 
 
 @router.post("/versions/{version}/adopt")
-@needs(Right.ACT)
 def adopt_version(
     services: ServicesDep, person: Admin, version: VersionNumber, adoption: NewAdoption
 ) -> RuleVersion:
-    """Bring a version into force. To roll back, adopt an earlier version again."""
+    """Bring a version into force. To roll back, adopt an earlier version again.
+
+    Tokens with limited rights cannot.
+    """
     with as_http_errors():
         rule_changes.adopt(services, person, version, adoption.reason, adoption.replaces)
         return rule_versions.find(services.store, version)

@@ -81,7 +81,7 @@ API: Final[dict[tuple[str, str], Row]] = {
     ("get", "/rules/versions"): Row(RULES, SCORES),
     ("get", "/rules/versions/{version}"): Row(RULES, SCORES),
     ("post", "/rules/versions"): Row(RULES, ACT, {**NO_RULES, "reason": "r"}, CONFLICT),
-    ("post", "/rules/versions/{version}/adopt"): Row(ADMINS, ACT, {"reason": "r"}, CONFLICT),
+    ("post", "/rules/versions/{version}/adopt"): Row(ADMINS, None, {"reason": "r"}, CONFLICT),
     ("get", "/mutes"): Row(SUPERVISORS, TEXT),
     ("post", "/mutes"): Row(SUPERVISORS, ACT, {"session_id": "{session}", "minutes": 5}, team=True),
     ("delete", "/mutes/{mute_id}"): Row(SUPERVISORS, (*ACT, *TEXT)),
