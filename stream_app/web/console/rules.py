@@ -167,7 +167,7 @@ def _overview(request: Request, services: Services, person: Person, done: str) -
         request,
         "rules.html",
         person,
-        now=now,
+        in_force=now,
         rules=loaded,
         faults=faults,
         path_of_file=services.settings.rules,
@@ -217,7 +217,7 @@ def _version(
         status=422 if problem else 200,
         found=found,
         about=next((each for each in entries if each.version == version), None),
-        now=now,
+        in_force=now,
         versioned=services.settings.rules_source is RulesSource.DATABASE,
         problem=str(problem) if problem else "",
     )

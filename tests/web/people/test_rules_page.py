@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from stream_app import bootstrap
+from stream_app.core.rule_file import digest_of
 from stream_app.settings import RulesSource, Settings
 from stream_app.store import alert_actions, audit, rule_versions, tables
 from stream_app.store.judgements import Reason
@@ -100,6 +101,7 @@ def test_a_file_is_read_edited_as_a_copy_and_downloaded(console: World) -> None:
     sue = console(RulesSource.FILE)("sue")
     page = proper(sue.get("/rules"))
     assert "rules.yaml" in page
+    assert digest_of(NOW.encode()) in page
     assert "low-empathy-risk" in page
     assert "RAPPORT_RULES_SOURCE=database" in page
     draft = proper(sue.get("/rules/draft"))
@@ -238,9 +240,17 @@ def test_a_supervisor_proposes_an_administrator_adopts_and_rolls_back(console: W
     wrong = proper(ada.post("/rules/versions/1/adopt", data={**adopt, "password": "no"}), 422)
     assert "your password is wrong" in wrong
     assert ada.post("/rules/versions/1/adopt", data=adopt).status_code == 303
+    page = proper(sue.get("/rules"))
+    assert '<a href="/rules/versions/1">version 1</a>. Workers' in page
+    assert digest_of(NEVER.encode()) in page
+    assert "This version is in force" in proper(ada.get("/rules/versions/1"))
+    assert 'id="adopt"' not in proper(ada.get("/rules/versions/1"))
     found = sue.get("/api/v1/rules").json()
     assert (found["text"], found["version"], found["source"]) == (NEVER, 1, "database")
     assert ada.post("/api/v1/rules/versions", json={"text": NOW, "reason": "r"}).status_code == 201
+    page = proper(ada.get("/rules/versions/2"))
+    assert '<input type="hidden" name="replaces" value="1">' in page
+    assert 'id="adopt"' not in proper(sue.get("/rules/versions/2"))
     path = "/api/v1/rules/versions"
     assert ada.post(f"{path}/2/adopt", json={"reason": "r", "replaces": 1}).status_code == 200
     stale = ada.post(f"{path}/1/adopt", json={"reason": "r", "replaces": 1})
