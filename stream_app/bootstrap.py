@@ -36,7 +36,7 @@ from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
-from stream_app.settings import RedactorName, Settings
+from stream_app.settings import RedactorName, RulesSource, Settings
 from stream_app.store import (
     archived,
     audit,
@@ -45,6 +45,7 @@ from stream_app.store import (
     log_positions,
     restricted,
     retention,
+    rule_sources,
     tables,
     withdrawal,
 )
@@ -54,6 +55,7 @@ from stream_app.store.deliveries import Deliveries
 from stream_app.store.escalations import Escalations
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
+from stream_app.store.rule_sources import AdoptedRules, RuleFile, RuleSource
 from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
 from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.store.withdrawal import OnWithdrawal
@@ -64,7 +66,7 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
-from stream_app.worker.rule_loading import RuleReloader, load_rules
+from stream_app.worker.rule_loading import RuleReloader
 from stream_app.worker.topics import client_options, declare_topics
 
 if TYPE_CHECKING:
@@ -122,10 +124,17 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
             reorder_turns=settings.reorder_turns,
             reorder_wait=timedelta(seconds=settings.reorder_wait),
         ),
-        rules=load_rules(settings.rules, scorer.heads),
+        rules=rule_sources.load(RuleFile(settings.rules), scorer.heads),
         require_consent=settings.require_consent,
         restrictions=settings.restrictions,
     )
+
+
+def rule_source(settings: Settings, store: Store) -> RuleSource:
+    """Where the service's rules come from; files are scored with the file's rules."""
+    if settings.rules_source is RulesSource.DATABASE:
+        return AdoptedRules(store, settings.rules)
+    return RuleFile(settings.rules)
 
 
 def store(settings: Settings, connections: int = 5) -> Store:
@@ -308,6 +317,7 @@ def web(settings: Settings) -> "FastAPI":
             log_ends=LogEnds(kafka, settings.turns_topic, settings.kafka_group),
             unknown_senders=UnknownSenders(opened),
             scorecards=scorecards(settings.scorecards),
+            rules=rule_source(settings, opened),
         )
     )
 
@@ -353,7 +363,9 @@ def worker(settings: Settings, scorer: "OnnxScorer") -> tuple[RapportApp, TurnAg
             progress=settings.database_retry_for + 60.0,
         )
     )
-    rules = RuleReloader(settings.rules, core.environment.alerting, metrics)
+    source = rule_source(settings, opened)
+    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads))
+    rules = RuleReloader(source, core.environment.alerting, metrics)
     agent = TurnAgent(
         app,
         settings,

@@ -18,6 +18,7 @@ RapportError
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
 ├── ScorecardFileError   the file of scorecards is not valid [core.scorecards]
+├── NotReproducible      a stored session cannot be replayed [core.recorded_session]
 ├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]
 ├── LogReplaced          a topic was recreated with records in progress [worker.consumer]
 ├── PortInUse            a configured port is in use [health_server]

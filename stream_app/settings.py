@@ -52,6 +52,13 @@ class SaslMechanism(Enum):
     OAUTHBEARER = "OAUTHBEARER"
 
 
+class RulesSource(Enum):
+    """Where the alert rules in force come from."""
+
+    FILE = "file"
+    DATABASE = "database"
+
+
 class RedactorName(Enum):
     """What finds personal details: ``rules`` alone, or Presidio in addition to them."""
 
@@ -170,6 +177,10 @@ class Settings(BaseSettings):
     rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
     scorecards: Path = Field(
         DEFAULT_SCORECARDS, description="File of scorecards for reviews; read when the web starts"
+    )
+    rules_source: RulesSource = Field(
+        RulesSource.FILE,
+        description="file, or database: the version adopted in the console, until then the file",
     )
 
     approaches: str = Field("", description="JSON: default approach by team:NAME or domain:NAME")

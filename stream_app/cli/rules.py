@@ -23,9 +23,9 @@ def check_rules(
 ) -> None:
     """Check a file of rules; print its rules, or all errors with their lines."""
     from stream_app.commands import rules as command
-    from stream_app.worker.rule_loading import load_rules
+    from stream_app.store.rule_sources import RuleFile, load
 
-    command.show(load_rules(file, _heads(bundle)), Console())
+    command.show(load(RuleFile(file), _heads(bundle)), Console())
 
 
 @alert_rules.command("variables")
@@ -57,9 +57,12 @@ def try_rules(
         bool, typer.Option(help="Score turns without `consent`: it was given elsewhere.")
     ] = False,
 ) -> None:
-    """Backtest rules on recorded sessions: alerts, detections and false alarms."""
+    """Backtest rules on recorded sessions: alerts, detections and false alarms.
+
+    Exit status 1: no event is valid, or a file cannot be read.
+    """
     from stream_app import bootstrap
-    from stream_app.commands import rule_backtest
+    from stream_app.commands import event_files, rule_backtest
     from stream_app.commands import rules as command
     from stream_app.commands.score import with_progress
 
@@ -71,6 +74,8 @@ def try_rules(
     shown = with_progress(sources, progress_console())
     within = settings.idle_after if live else None
     backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times)
+    if not backtest.valid:
+        raise event_files.NoEvents(sources, backtest.dead_lettered)
     alerting = pipeline.environment.alerting
     command.report(backtest, alerting.rules, Console(), low, good)
     for rule in alerting.rules.rules:

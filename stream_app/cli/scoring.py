@@ -30,18 +30,19 @@ def score(
     """Score a file without Kafka and without a database; same scores as a worker.
 
     Exit status 0: at least one event is valid; dead letters are printed. 1: no event is valid, or
-    a file cannot be read or written. 2: wrong options or settings. 130: Ctrl-C.
+    a file cannot be read or written. 2: wrong options or settings. 130: Ctrl-C or SIGTERM.
     """
     from stream_app import bootstrap
     from stream_app.commands import event_files
     from stream_app.commands import score as command
+    from stream_app.commands.interrupts import signals_as_interrupt
 
     settings = settings_for(bundle)
     if assume_consent:
         settings = settings.model_copy(update={"require_consent": False})
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     events = command.with_progress([source], progress_console())
-    with command.open_output(out, source) as stream:
+    with signals_as_interrupt(), command.open_output(out, source) as stream:
         summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)
         for letter in summary.dead_letters:
             typer.echo(
@@ -49,7 +50,7 @@ def score(
                 err=True,
             )
         if not summary.valid:
-            raise event_files.NoEvents(source, len(summary.dead_letters))
+            raise event_files.NoEvents([source], len(summary.dead_letters))
     counts = ", ".join(f"{name} {n}" for name, n in sorted(summary.counts.items()))
     typer.echo(f"{summary.sessions} sessions; {counts}", err=True)
     if summary.counts["withheld"]:

@@ -14,6 +14,7 @@ __all__ = [
     "export",
     "history",
     "hold",
+    "interrupts",
     "keys",
     "notify",
     "people",

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,22 +16,24 @@ from sqlalchemy.exc import ArgumentError
 
 from stream_app import __version__, bootstrap, extras, setting_names
 from stream_app.analytics import schema as reporting
+from stream_app.core.heads import Head
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.notifications.rota import LOOK_AHEAD
 from stream_app.sealing.sources import readable_by_others
-from stream_app.settings import Settings
+from stream_app.settings import RulesSource, Settings
 from stream_app.store import (
     encrypting,
     erasure_receipts,
     log_positions,
     pseudonym_key,
     retention,
+    rule_sources,
     schema,
 )
 from stream_app.store.connection import masked_url
+from stream_app.store.rule_sources import RuleFile, RuleSource
 from stream_app.worker.refusal import explain, quiet_client
-from stream_app.worker.rule_loading import load_rules
 from stream_app.worker.topics import client_options
 
 ERASURE_HOURS = 1
@@ -100,9 +102,20 @@ def _bundle(settings: Settings) -> str:
 
 
 def _rules(settings: Settings) -> str:
-    rules = load_rules(settings.rules, bundles.load(settings.bundle).manifest.heads)
+    heads = bundles.load(settings.bundle).manifest.heads
+    if settings.rules_source is RulesSource.FILE:
+        return _rules_of(RuleFile(settings.rules), heads)
+    store = bootstrap.store(settings)
+    try:
+        return _rules_of(bootstrap.rule_source(settings, store), heads)
+    finally:
+        store.close()
+
+
+def _rules_of(source: RuleSource, heads: Sequence[Head]) -> str:
+    rules = rule_sources.load(source, heads)
     names = ", ".join(rule.name for rule in rules.rules) or "none"
-    return f"{settings.rules}, digest {rules.digest}: {names}"
+    return f"{source.read().name}, digest {rules.digest}: {names}"
 
 
 def _provider(settings: Settings) -> str:

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -37,11 +37,12 @@ class InputError(RapportError):
 
 
 class NoEvents(InputError):
-    """A file does not contain a valid event."""
+    """The files do not contain a valid event."""
 
-    def __init__(self, path: Path, dead_letters: int) -> None:
+    def __init__(self, paths: Sequence[Path], dead_letters: int) -> None:
         found = f"none of its {dead_letters} events is valid" if dead_letters else "it is empty"
-        super().__init__(f"{path} has no events to score: {found}")
+        names = ", ".join(map(str, paths))
+        super().__init__(f"{names} has no events to score: {found}")
 
 
 def raw_events(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Iterator[bytes]:

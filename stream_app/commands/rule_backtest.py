@@ -41,19 +41,24 @@ class RuleFigures(Struct, frozen=True):
 
 
 class Backtest(Struct):
-    """Alerts, sessions and ratings of a backtest; several ratings of a session are averaged."""
+    """Alerts, sessions and ratings of a backtest; several ratings of a session are averaged.
+
+    ``valid``: number of events that were not dead-lettered.
+    """
 
     firings: list[Firing] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
     ratings: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     withheld: int = 0
     dead_lettered: int = 0
+    valid: int = 0
     _turns: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, result: BatchResult) -> None:
         """Add the result of a batch."""
         self.withheld += result.counts["withheld"]
         self.dead_lettered += len(result.dead_letters)
+        self.valid += result.counts.total() - result.counts["dead-letter"]
         self.sessions |= {score.session_id for score in result.turn_scores}
         for score in result.turn_scores:
             self._count(score)

@@ -6,13 +6,11 @@ sample sessions and shows the wall. However it ends, the child processes end wit
 
 import asyncio
 import secrets
-import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,6 +22,7 @@ from stream_app.analytics import schema
 from stream_app.commands import people, replay, watch
 from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor, sample_sessions
+from stream_app.commands.interrupts import signals_as_interrupt
 from stream_app.errors import RapportError
 from stream_app.health_server import PortInUse
 from stream_app.settings import Settings
@@ -271,25 +270,6 @@ async def _report_ready(settings: Settings, console: Console, started: float) ->
     async with watch.messages(settings, from_start=True) as client:
         await client.getone()
     console.print(f"ready: first score after {time.monotonic() - started:.1f} s")
-
-
-@contextmanager
-def signals_as_interrupt() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C, and Ctrl-C even if the shell has SIGINT ignored.
-
-    SIGTERM is re-raised as SIGINT, which asyncio turns into a cancellation; an exception from the
-    handler would be raised in whichever task is running.
-    """
-    handlers = {
-        signal.SIGINT: signal.default_int_handler,
-        signal.SIGTERM: lambda *_: signal.raise_signal(signal.SIGINT),
-    }
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _log_tail(name: str, log: Path) -> str:

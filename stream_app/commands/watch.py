@@ -62,9 +62,11 @@ class Wall:
                 card = self.cards.setdefault(message.session_id, Card(message, []))
                 card.score = message
                 card.risks += [risk for _, risk in message.risk_by_turn]
-            case Alert():
+            case Alert(state=AlertState.FIRING | AlertState.RESOLVED):
                 self.fired += message.state is AlertState.FIRING
                 self.alerts.append(message)
+            case _:
+                pass  # a pending condition is no alert
 
     def forget(self, session_id: str) -> None:
         """Drop an erased session."""
@@ -143,8 +145,8 @@ def turn_cells(score: TurnScore) -> tuple[str, ...]:
 
 
 def alert_line(alert: Alert) -> Text:
-    """Format an alert transition as a line."""
-    style = {AlertState.FIRING: "bold red", AlertState.RESOLVED: "green"}.get(alert.state, "yellow")
+    """Format a firing or resolved alert as a line."""
+    style = "bold red" if alert.state is AlertState.FIRING else "green"
     where = f"after turn {alert.seq}" if alert.seq is not None else "at the end"
     return Text(
         f"ALERT {alert.state.value:9} {alert.rule} · {alert.session_id} · {_numbers(alert)}{where}",
@@ -198,7 +200,7 @@ def _print_line(console: Console, message: Output) -> None:
         case TurnScore(role=Role.COUNSELLOR):
             cells = *turn_cells(message), _risk(message.low_empathy_risk)
             console.print("score", *cells, markup=False)
-        case Alert():
+        case Alert(state=AlertState.FIRING | AlertState.RESOLVED):
             console.print(alert_line(message))
         case SessionScore(status=SessionStatus.CLOSED):
             cells = message.session_id, "risk", _risk(message.low_empathy_risk)

@@ -3,14 +3,20 @@
 import hashlib
 import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from msgspec import Struct
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.scalarstring import FoldedScalarString, LiteralScalarString
+from ruamel.yaml.scalarstring import (
+    DoubleQuotedScalarString,
+    FoldedScalarString,
+    LiteralScalarString,
+    SingleQuotedScalarString,
+)
 
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import Severity
@@ -51,19 +57,39 @@ _KEYS: Final = (
 _NEEDED: Final = ("name", "summary", "severity", "when")
 
 
-class RuleFileError(RapportError):
-    """An invalid file of rules; one line per error, ``file:line: message``."""
+class RuleProblem(Struct, frozen=True):
+    """One error; ``line`` and ``column`` count from 1 in the file."""
 
-    def __init__(self, faults: list[str]) -> None:
+    line: int
+    column: int
+    what: str
+
+
+class RuleFileError(RapportError):
+    """An invalid file of rules; one line per error, ``file:line: message``.
+
+    ``problems``: the same errors with their places; empty if the file cannot be read.
+    """
+
+    def __init__(self, faults: list[str], problems: Sequence[RuleProblem] = ()) -> None:
         super().__init__("\n".join(faults))
         self.faults = faults
+        self.problems = tuple(problems)
 
 
 class _Fault(Exception):
-    def __init__(self, line: int, what: str) -> None:
+    def __init__(self, line: int, what: str, column: int = 1) -> None:
         super().__init__(what)
         self.line = line
+        self.column = column
         self.what = what
+
+
+def _refused(name: str, faults: Sequence[_Fault]) -> RuleFileError:
+    return RuleFileError(
+        [f"{name}:{fault.line}: {fault.what}" for fault in faults],
+        [RuleProblem(fault.line, fault.column, fault.what) for fault in faults],
+    )
 
 
 def digest_of(raw: bytes) -> str:
@@ -83,7 +109,7 @@ def parse(raw: bytes, name: str, catalogue: Catalogue = CATALOGUE) -> RuleSet:
         body = _loaded(raw)
         items = _items(body)
     except _Fault as fault:
-        raise RuleFileError([f"{name}:{fault.line}: {fault.what}"]) from None
+        raise _refused(name, [fault]) from None
     rules: list[Rule] = []
     faults: list[_Fault] = []
     lines: dict[str, int] = {}
@@ -94,25 +120,32 @@ def parse(raw: bytes, name: str, catalogue: Catalogue = CATALOGUE) -> RuleSet:
         line = _line_of(item, "name")
         if rule.name in lines:
             what = f"the name `{rule.name}` is already used by the rule at line {lines[rule.name]}"
-            faults.append(_Fault(line, what))
+            faults.append(_Fault(line, what, _column_of(item, "name")))
         lines.setdefault(rule.name, line)
         rules.append(rule)
     if faults:
         faults.sort(key=lambda fault: fault.line)
-        raise RuleFileError([f"{name}:{fault.line}: {fault.what}" for fault in faults])
+        raise _refused(name, faults)
     return RuleSet(tuple(rules), digest_of(raw), catalogue)
+
+
+def _yaml() -> YAML:
+    yaml = YAML(typ="rt", pure=True)
+    yaml.preserve_quotes = True  # columns of quoted expressions
+    return yaml
 
 
 def _loaded(raw: bytes) -> Any:
     try:
-        return YAML(typ="rt", pure=True).load(raw.decode("utf-8"))
+        return _yaml().load(raw.decode("utf-8"))
     except UnicodeDecodeError as problem:
         line = raw[: problem.start].count(b"\n") + 1
         raise _Fault(line, "not valid UTF-8") from None
     except MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         what = " ".join(str(problem.problem or "not YAML").split())
-        raise _Fault(mark.line + 1 if mark else 1, f"not YAML: {what}") from None
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise _Fault(line, f"not YAML: {what}", column) from None
     except (YAMLError, ValueError, RecursionError) as problem:
         what = str(problem).partition("\n")[0] or type(problem).__name__
         raise _Fault(1, f"not YAML: {what}") from None
@@ -140,6 +173,11 @@ def _items(body: Any) -> CommentedSeq:
 def _line_of(item: CommentedMap, key: object) -> int:
     """Line number of a key, from 1."""
     return int(item.lc.key(key)[0]) + 1
+
+
+def _column_of(item: CommentedMap, key: object) -> int:
+    """Column of a key, from 1."""
+    return int(item.lc.key(key)[1]) + 1
 
 
 def _line_of_item(items: CommentedSeq, index: int) -> int:
@@ -226,8 +264,11 @@ class _Fields:
             protocol=protocol,
         )
 
-    def _fault(self, key: object, what: str, more_lines: int = 0) -> None:
-        self._faults.append(_Fault(_line_of(self._item, key) + more_lines, what))
+    def _fault(
+        self, key: object, what: str, more_lines: int = 0, column: int | None = None
+    ) -> None:
+        line = _line_of(self._item, key) + more_lines
+        self._faults.append(_Fault(line, what, column or _column_of(self._item, key)))
 
     def _text(self, key: str, longest: int) -> str:
         found = self._item.get(key)
@@ -259,8 +300,17 @@ class _Fields:
             block = isinstance(source, LiteralScalarString)
             folded = isinstance(source, FoldedScalarString)
             where = f"`{key}`, column {problem.column}" if not folded else f"`{key}`"
-            self._fault(key, f"{where}: {problem.what}", problem.line if block else 0)
+            column = None if block or folded else self._column_in_file(key, problem.column)
+            self._fault(key, f"{where}: {problem.what}", problem.line if block else 0, column)
             return None
+
+    def _column_in_file(self, key: str, column: int) -> int | None:
+        """Column of a place in an expression that stands on the line of its key."""
+        line, start = self._item.lc.value(key)
+        if line != self._item.lc.key(key)[0]:
+            return None
+        quoted = isinstance(self._item[key], DoubleQuotedScalarString | SingleQuotedScalarString)
+        return int(start) + column + quoted
 
     def _summary(self) -> tuple[str, tuple[str, ...]]:
         text = " ".join(self._text("summary", MAX_SUMMARY).split())

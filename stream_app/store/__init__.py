@@ -40,6 +40,8 @@ __all__ = [
     "reviews",
     "rollup_marks",
     "rows",
+    "rule_sources",
+    "rule_versions",
     "saved_views",
     "schema",
     "scored_turns",

@@ -3,7 +3,7 @@
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -16,6 +16,12 @@ from stream_app.store.repository import Store
 from stream_app.store.scored_turns import StateConflict
 from stream_app.store.session_keys import place, seal_optional, unseal_or_none
 from stream_app.store.tables import alert_actions, mutes
+
+UNFIRED_CANNOT_BE: Final = {
+    ActionKind.ACKNOWLEDGE: "acknowledged",
+    ActionKind.RESOLVE: "resolved",
+    ActionKind.JUDGE: "judged",
+}
 
 
 class NoSuchAlert(RapportError):
@@ -56,13 +62,14 @@ def record_action(
 
     Raises:
         NoSuchAlert: the alert does not exist, or not in ``scope``.
-        StateConflict: it was to be judged, but has never fired.
+        StateConflict: it has never fired, and so is no alert for people; notes are possible.
     """
     found = queries.one(store, scope, episode_id)
     if found is None:
         raise NoSuchAlert("there is no such alert")
-    if kind is ActionKind.JUDGE and not found.has_fired:
-        raise StateConflict("the alert has never fired, so it cannot be judged")
+    if kind in UNFIRED_CANNOT_BE and not found.has_fired:
+        what = UNFIRED_CANNOT_BE[kind]
+        raise StateConflict(f"the alert has never fired, so it cannot be {what}")
     if reason is Reason.JUSTIFIED_HANDLED:
         reason = Reason.JUSTIFIED
     action = Action(

@@ -45,6 +45,7 @@ class AuditAction(Enum):
     INTERVENE = "intervene"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
+    CHANGE_RULES = "change rules"
     ERASE = "erase"
     CHANGE_KEYS = "change keys"
     RECORD_CONSENT = "record consent"

@@ -360,6 +360,14 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
     "studies": Included(
         "Studies that the person may analyse", by_person=_account(tables.studies.c.person)
     ),
+    "rule_versions": Included(
+        "Versions of the alert rules that the person saved",
+        by_person=_account(tables.rule_versions.c.person),
+    ),
+    "rule_adoptions": Included(
+        "Versions of the alert rules that the person adopted",
+        by_person=_account(tables.rule_adoptions.c.person),
+    ),
     "archived_sessions": Included(
         "Conversations whose numbers were moved to the archive", _in(tables.archived_sessions)
     ),

@@ -497,6 +497,28 @@ interventions = Table(
     Index(None, "published_at", postgresql_where=_UNPUBLISHED, sqlite_where=_UNPUBLISHED),
 )
 
+rule_versions = Table(
+    "rule_versions",
+    metadata,
+    Column("version", AutoId, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("digest", String(16), nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("reason", String(500), nullable=False),
+)
+
+rule_adoptions = Table(
+    "rule_adoptions",
+    metadata,
+    Column("id", AutoId, primary_key=True),
+    Column("version", AutoId, nullable=False),
+    Column("person", String(100), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("reason", String(500), nullable=False),
+)
+"""The version of the newest row is in force."""
+
 mutes = Table(
     "mutes",
     metadata,

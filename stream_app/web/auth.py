@@ -214,6 +214,8 @@ Reader = Annotated[Person, Depends(require_role(PersonRole.COUNSELLOR, PersonRol
 Counsellor = Annotated[Person, Depends(require_role(PersonRole.COUNSELLOR))]
 Supervisor = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR))]
 Admin = Annotated[Person, Depends(require_role(PersonRole.ADMIN))]
+RuleReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ADMIN))]
+"""May read, try and propose alert rules."""
 Sender = Annotated[Person, Depends(require_role(PersonRole.INGEST))]
 """A program that may only send events."""
 Exporter = Annotated[

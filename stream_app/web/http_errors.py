@@ -1,4 +1,4 @@
-"""HTTP status codes for errors about feedback, ratings, disputes and calibration samples."""
+"""HTTP status codes for errors about judgements, calibration samples, feedback and rules."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,6 +6,7 @@ from typing import Final
 
 from fastapi import HTTPException
 
+from stream_app.core.rule_file import RuleFileError
 from stream_app.errors import RapportError
 from stream_app.store.scored_turns import InvalidJudgement, NotFound, StateConflict
 from stream_app.web.feedback.composition import TooEarly
@@ -15,6 +16,7 @@ STATUS: Final[dict[type[RapportError], int]] = {
     TooEarly: 409,
     StateConflict: 409,
     InvalidJudgement: 422,
+    RuleFileError: 422,
 }
 
 
@@ -27,5 +29,5 @@ def as_http_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (NotFound, TooEarly, StateConflict, InvalidJudgement) as problem:
+    except tuple(STATUS) as problem:
         raise HTTPException(STATUS[type(problem)], str(problem)) from None

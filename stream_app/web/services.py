@@ -1,5 +1,6 @@
 """Shared objects of the web application, injected into its routes."""
 
+import threading
 from dataclasses import dataclass, field
 from typing import Annotated, cast
 
@@ -10,6 +11,7 @@ from stream_app.core.scorecards import Scorecards
 from stream_app.settings import Settings
 from stream_app.store.people import People
 from stream_app.store.repository import Store
+from stream_app.store.rule_sources import RuleSource
 from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.web.access_log import AccessLog
 from stream_app.web.health import WebHealth
@@ -30,7 +32,7 @@ class Services:
     """Created once by ``bootstrap.web``; routes declare ``services: ServicesDep`` to get it.
 
     ``read_store``: the database that analyses read, which may be a replica. ``practice``: None if
-    it is switched off.
+    it is switched off. ``trial_running``: held by a trial of alert rules.
     """
 
     settings: Settings
@@ -48,9 +50,11 @@ class Services:
     log_ends: LogEnds
     unknown_senders: UnknownSenders
     scorecards: Scorecards
+    rules: RuleSource
     identity_provider: IdentityProvider | None = None
     practice: PracticeModel | None = None
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
+    trial_running: threading.Lock = field(default_factory=threading.Lock)
 
     def close(self) -> None:
         """Close all connections to the databases."""

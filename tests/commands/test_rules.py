@@ -88,3 +88,12 @@ def test_a_session_without_an_end_fires_time_rules_only_with_live(
         for more in ((), ("--live",))
     ]
     assert ["waits  seq 0  2026-01-05 10:01:30  90 s." in out for out in found] == [False, True]
+
+
+def test_a_test_without_a_valid_event_fails(rapport: Rapport, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b"no event\n{}\n")
+    done = rapport("rules", "test", DEFAULT_RULES, "log.jsonl")
+    assert done.returncode == 1
+    assert "log.jsonl has no events to score: none of its 2 events is valid" in done.stderr
+    (tmp_path / "log.jsonl").write_bytes(b"no event\n" + turn(0) + b"\n")
+    assert rapport("rules", "test", DEFAULT_RULES, "log.jsonl").returncode == 0

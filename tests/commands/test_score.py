@@ -166,8 +166,9 @@ def test_a_dash_is_standard_output(scored, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
-def test_an_interrupted_run_leaves_the_earlier_output_and_no_partial_one(
-    scored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_leaves_the_earlier_output_and_no_partial_one(
+    scored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     write(tmp_path, [turn(seq) for seq in range(8)])
     (tmp_path / "out").write_text("earlier")
@@ -177,7 +178,7 @@ def test_an_interrupted_run_leaves_the_earlier_output_and_no_partial_one(
     def interrupted(self: FakeScorer, *texts: object) -> object:
         there[:] = [path.name for path in tmp_path.iterdir()]
         if len(there) > 2:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
         return usual(self, *texts)
 
     monkeypatch.setattr(FakeScorer, "encode", interrupted)

@@ -14,7 +14,13 @@ from rich.console import Console
 
 from stream_app.commands import watch
 from stream_app.commands.watch import BARS, ROWS, Wall, _print_line, sparkline
-from stream_app.contracts.scores import Output, SessionScore, SessionStatus
+from stream_app.contracts.scores import (
+    Alert,
+    AlertState,
+    Output,
+    SessionScore,
+    SessionStatus,
+)
 from stream_app.errors import StoreError
 from stream_app.settings import Settings
 from stream_app.store import audit
@@ -99,6 +105,28 @@ def test_plain_lines_report_scores_alerts_and_ends(session_id: str) -> None:
     assert any(line.startswith("ALERT") for line in lines)
     assert "zanzibar" not in "\n".join(lines)
     assert all(session_id in line for line in lines)
+
+
+def test_pending_conditions_are_not_shown_as_alerts() -> None:
+    found = [message for message in messages("s", ended=True) if isinstance(message, Alert)]
+    states = {message.state for message in found}
+    assert AlertState.PENDING in states
+    [pending] = [message for message in found if message.state is AlertState.PENDING]
+    lapsed = structs.replace(pending, state=AlertState.INACTIVE)
+    filled = Wall()
+    for message in (*found, lapsed):
+        filled.take(message)
+    assert [alert.state for alert in filled.alerts] == [AlertState.FIRING, AlertState.RESOLVED]
+
+    def lines(console: Console) -> None:
+        for message in (*found, lapsed):
+            _print_line(console, message)
+
+    for text in (seen(lambda console: console.print(filled.render())), seen(lines)):
+        assert "ALERT firing" in text
+        assert "ALERT resolved" in text
+        assert "pending" not in text
+        assert "inactive" not in text
 
 
 def test_idle_sessions_are_not_live() -> None:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import msgspec
+
 from stream_app.core.batch import BatchResult
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline, Received, Source, receive
@@ -15,6 +17,14 @@ from tests.rule_texts import EAGER
 
 SCORER = FakeScorer()
 BUNDLE = SCORER.bundle_id
+MANIFEST: dict[str, Any] = {
+    "name": "fake",
+    "window": {"before": 3, "after": 3},
+    "empathy": msgspec.to_builtins(SCORER.empathy),
+    "outcomes": msgspec.to_builtins(SCORER.outcomes),
+    "heads": [],
+}
+"""What the store keeps of the fake scorer's bundle."""
 
 
 def turn(seq: int = 0, **changes: Any) -> bytes:

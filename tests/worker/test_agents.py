@@ -17,6 +17,7 @@ from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.ports import Message
 from stream_app.errors import ContractError, DatabaseWentBack, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
+from stream_app.store.rule_sources import RuleFile
 from stream_app.worker import agents, record_decoder
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
@@ -230,7 +231,7 @@ class RecordBatch:
 
 
 def agent_of(app: Any, processor: Any) -> TurnAgent:
-    rules = RuleReloader(DEFAULT_RULES, pipeline().environment.alerting, WorkerMetrics())
+    rules = RuleReloader(RuleFile(DEFAULT_RULES), pipeline().environment.alerting, WorkerMetrics())
     reload = getattr(processor, "reload_baselines", lambda: None)
     purge = getattr(processor, "purge_expired", lambda now: iter(()))
     health, metrics = Health(HealthLimits()), WorkerMetrics()

@@ -8,11 +8,12 @@ from msgspec import structs
 
 from stream_app.core.rule_file import RuleFileError, digest_of
 from stream_app.core.rules import RuleSet
-from stream_app.store import tables
+from stream_app.store import rule_versions, tables
 from stream_app.store.repository import Store
+from stream_app.store.rule_sources import AdoptedRules, RuleFile, load
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
-from stream_app.worker.rule_loading import RuleReloader, load_rules
+from stream_app.worker.rule_loading import RuleReloader
 from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text, rules_of
 from tests.store.batches import end, pipeline, turn
 from tests.store.reading import rows
@@ -26,10 +27,10 @@ class World:
 
     def __init__(self, store: Store, file: Path) -> None:
         self.store, self.file, self.metrics = store, file, WorkerMetrics()
-        core = pipeline(load_rules(file))
+        core = pipeline(load(RuleFile(file)))
         topics = OutputTopics("turn-scores", "session-scores", "alerts")
         self.worker = BatchProcessor(core, store, topics, SessionCache(9), 1.0, self.metrics)
-        self.reloader = RuleReloader(file, core.environment.alerting, self.metrics)
+        self.reloader = RuleReloader(RuleFile(file), core.environment.alerting, self.metrics)
 
     def reloads(self, outcome: str) -> float | None:
         return self.metrics.registry.get_sample_value(
@@ -116,7 +117,7 @@ def test_a_removed_rule_resolves_its_alerts_and_returns_with_a_new_episode(world
 
 def test_unreadable_rules_at_start_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuleFileError, match=r"gone\.yaml: cannot be read"):
-        load_rules(tmp_path / "gone.yaml")
+        load(RuleFile(tmp_path / "gone.yaml"))
 
 
 class Exhausted:
@@ -148,3 +149,39 @@ def test_a_rule_of_unbounded_cost_is_not_adopted(world: World) -> None:
     assert not world.reloader.reload_if_changed()
     assert world.reloads("refused") == 1
     take(world.worker, turn(0), turn(1))
+
+
+def test_workers_read_the_newest_adopted_version_and_the_file_until_there_is_one(
+    world: World,
+) -> None:
+    source = AdoptedRules(world.store, world.file)
+    reloader = RuleReloader(source, world.reloader._alerting, world.metrics)
+    first = rule_versions.save(world.store, HEAD + EAGER_TEXT, "ada", "try it")
+    assert reloader.reload_if_changed() is False, "a proposal is not in force"
+    rule_versions.adopt(world.store, first, "ada", "go")
+    assert reloader.reload_if_changed() is True
+    take(world.worker, turn(0), turn(1))
+    assert {digest for *_, digest in world.transitions()} == {
+        digest_of((HEAD + EAGER_TEXT).encode())
+    }
+    second = rule_versions.save(world.store, HEAD + NEVER_TEXT, "ada", "too many")
+    rule_versions.adopt(world.store, second, "ada", "fewer")
+    assert reloader.reload_if_changed() is True
+    rule_versions.adopt(world.store, first, "ada", "back")
+    assert reloader.reload_if_changed() is True
+    assert reloader.reload_if_changed() is False
+    assert world.reloader._alerting.rules.digest == digest_of((HEAD + EAGER_TEXT).encode())
+
+
+def test_an_adopted_version_that_the_bundle_cannot_run_is_refused_by_its_number(
+    world: World,
+) -> None:
+    bad = HEAD + EAGER_TEXT.replace("risk >=", "riks >=")
+    number = rule_versions.save(world.store, bad, "ada", "typo")
+    rule_versions.adopt(world.store, number, "ada", "typo")
+    source = AdoptedRules(world.store, world.file)
+    reloader = RuleReloader(source, world.reloader._alerting, world.metrics)
+    with structlog.testing.capture_logs() as logs:
+        assert reloader.reload_if_changed() is False
+    [line] = [entry for entry in logs if entry["event"] == "rules.refused"]
+    assert line["faults"][0].startswith(f"version {number}:6: `when`")

@@ -16,6 +16,7 @@ __all__ = [
     "history",
     "pages",
     "precision",
+    "recorded_sessions",
     "routing",
     "scope",
     "service_facts",

@@ -49,10 +49,11 @@ def by_rule(store: Store, scope: Scope) -> list[Precision]:
         last = {row.episode_id: (row.rule, row.reason) for row in connection.execute(query)}
     judged = Counter(rule for rule, _ in last.values())
     justified = Counter(rule for rule, reason in last.values() if reason in JUSTIFIED)
-    return [_precision(rule, justified[rule], judged[rule]) for rule in sorted(judged)]
+    return [precision_of(rule, justified[rule], judged[rule]) for rule in sorted(judged)]
 
 
-def _precision(rule: str, justified: int, judged: int) -> Precision:
+def precision_of(rule: str, justified: int, judged: int) -> Precision:
+    """Precision from at least one judged alert."""
     # Imports pandas and scipy; a web process starts a second sooner without them.
     from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
 

@@ -153,7 +153,7 @@ def find(
     Raises:
         BadCursor: the cursor belongs to another list.
     """
-    newest = _newest(scope, chosen)
+    newest = newest_scores(scope, chosen)
     keys, types = _order(newest, order)
     labelled = [key.label(f"key_{index}") for index, (key, _) in enumerate(keys)]
     query = sa.select(newest, *labelled).where(*(key.is_not(None) for key, _ in keys))
@@ -186,15 +186,17 @@ def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], l
 
 def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
     """One session; None if it does not exist in ``scope``."""
-    newest = _newest(scope, SessionFilter(), session_id)
+    newest = newest_scores(scope, SessionFilter(), session_id)
     with store.reading() as connection:
         found = connection.execute(sa.select(newest)).mappings().all()
         cards = _cards(store, connection, found)
     return cards[0] if cards else None
 
 
-def _newest(scope: Scope, chosen: SessionFilter, session_id: str | None = None) -> sa.Subquery:
-    """Session rows with the scores of the most recently active bundle."""
+def newest_scores(
+    scope: Scope, chosen: SessionFilter, session_id: str | None = None
+) -> sa.Subquery:
+    """Rows of sessions with the scores of the most recently active bundle."""
     score, session, other = session_scores, sessions, session_scores.alias("other_bundle")
     newer = sa.exists().where(
         other.c.session_id == score.c.session_id,

@@ -27,6 +27,7 @@ from stream_app.web.api import (
     mutes,
     ratings,
     reviews,
+    rules,
     samples,
     schemas,
     sessions,
@@ -34,13 +35,14 @@ from stream_app.web.api import (
 )
 from stream_app.web.services import Services
 
-__all__ = ["PREFIX", "alerts", "create", "fields", "mutes", "samples", "sessions"]
+__all__ = ["PREFIX", "alerts", "create", "fields", "mutes", "rules", "samples", "sessions"]
 
 PREFIX: Final = "/api/v1"
 ROUTERS: Final = (
     live.router,
     alerts.router,
     mutes.router,
+    rules.router,
     feedback.router,
     sessions.router,
     assignments.router,

@@ -153,7 +153,7 @@ def acknowledge(
     episode_id: EpisodeId,
     acknowledgement: Acknowledgement,
 ) -> AlertRead:
-    """Acknowledge an alert, with a judgement of whether it was justified."""
+    """Acknowledge an alert that has fired, with a judgement of it; 409 for others."""
     return _act(
         services,
         person,
@@ -169,7 +169,7 @@ def acknowledge(
 def resolve(
     services: ServicesDep, person: Supervisor, episode_id: EpisodeId, resolution: Resolution
 ) -> AlertRead:
-    """Resolve an alert manually, even if the rule's condition still holds."""
+    """Resolve an alert that has fired, even if its condition still holds; 409 for others."""
     return _act(
         services, person, episode_id, ActionKind.RESOLVE, resolution.reason, resolution.note
     )
@@ -184,8 +184,7 @@ def judge(
 
     The alert's state does not change. A later judgement replaces it.
     """
-    with as_http_errors():
-        return _act(services, person, episode_id, ActionKind.JUDGE, Reason(new.judgement), new.note)
+    return _act(services, person, episode_id, ActionKind.JUDGE, Reason(new.judgement), new.note)
 
 
 @router.post("/{episode_id}/note")
@@ -205,9 +204,10 @@ def _act(
     reason: Reason | None,
     note: str | None,
 ) -> AlertRead:
-    action, alert = alert_actions.record_action(
-        services.store, person.scope, episode_id, kind, person.name, reason, note
-    )
+    with as_http_errors():
+        action, alert = alert_actions.record_action(
+            services.store, person.scope, episode_id, kind, person.name, reason, note
+        )
     message = AlertAction(
         action_id=action.action_id,
         episode_id=episode_id,

@@ -53,7 +53,8 @@ SCORES, TEXT, ACT = ("read-scores",), ("read-text",), ("act",)
 STUDY: Final = "S-1"
 LINES: Final = {"format": "jsonl", "study": STUDY}
 CONFLICT: Final = frozenset({409})
-ADMINS: Final = "---y--"
+ADMINS, RULES = "---y--", "y--y--"
+NO_RULES: Final = {"text": "version: 1\nrules: []\n"}
 UNCONFIRMED: Final = frozenset({422})
 CONFIRM: Final = {"password": ""}
 REVIEW: Final = {"reviewer": "sue"}
@@ -74,6 +75,13 @@ API: Final[dict[tuple[str, str], Row]] = {
     ("post", "/alerts/{episode_id}/resolve"): Row(SUPERVISORS, ACT, {}),
     ("post", "/alerts/{episode_id}/judge"): Row(SUPERVISORS, ACT, JUDGEMENT),
     ("post", "/alerts/{episode_id}/note"): Row(SUPERVISORS, ACT, {"note": "n"}),
+    ("get", "/rules"): Row(RULES, SCORES),
+    ("post", "/rules/check"): Row(RULES, SCORES, NO_RULES),
+    ("post", "/rules/trial"): Row(RULES, SCORES, {**NO_RULES, "sessions": 1}),
+    ("get", "/rules/versions"): Row(RULES, SCORES),
+    ("get", "/rules/versions/{version}"): Row(RULES, SCORES),
+    ("post", "/rules/versions"): Row(RULES, ACT, {**NO_RULES, "reason": "r"}, CONFLICT),
+    ("post", "/rules/versions/{version}/adopt"): Row(ADMINS, None, {"reason": "r"}, CONFLICT),
     ("get", "/mutes"): Row(SUPERVISORS, TEXT),
     ("post", "/mutes"): Row(SUPERVISORS, ACT, {"session_id": "{session}", "minutes": 5}, team=True),
     ("delete", "/mutes/{mute_id}"): Row(SUPERVISORS, (*ACT, *TEXT)),
@@ -237,7 +245,14 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/admin/accounts/{name}/disable"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
     ("get", "/admin/teams"): Row(ADMINS),
     ("get", "/admin/settings"): Row(ADMINS),
-    ("get", "/admin/rules"): Row(ADMINS),
+    ("get", "/rules"): Row(RULES),
+    ("get", "/rules/draft"): Row(RULES),
+    ("post", "/rules/draft/check"): Row(RULES, body=NO_RULES),
+    ("post", "/rules/draft/try"): Row(RULES, body=NO_RULES),
+    ("post", "/rules/draft/download"): Row(RULES, body=NO_RULES),
+    ("post", "/rules/draft/save"): Row(RULES, body=NO_RULES, also=UNCONFIRMED),
+    ("get", "/rules/versions/{version}"): Row(RULES),
+    ("post", "/rules/versions/{version}/adopt"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
     ("get", "/admin/retention"): Row(ADMINS),
     ("get", "/admin/audit"): Row(ADMINS),
     ("get", "/help"): Row(MEMBERS),

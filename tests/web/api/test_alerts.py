@@ -173,12 +173,20 @@ def test_only_judgements_are_accepted(web: Web, nora: httpx.Client, given: str |
     assert answer.status_code == 422
 
 
-def test_what_never_fired_cannot_be_judged(web: Web, nora: httpx.Client) -> None:
+def test_what_never_fired_takes_no_action_but_a_note(web: Web, nora: httpx.Client) -> None:
     episode = new_alert(web, "pending-only")
     fired = (alerts.c.episode_id == episode) & (alerts.c.state == "firing")
     with web.store.transaction() as connection:
         connection.execute(sa.delete(alerts).where(fired))
-    answer = nora.post(f"/alerts/{episode}/judge", json={"judgement": "justified"})
-    assert (answer.status_code, answer.json()["status"]) == (409, 409)
+    for action, body in (
+        ("judge", {"judgement": "justified"}),
+        ("acknowledge", {"reason": "justified"}),
+        ("resolve", {}),
+    ):
+        answer = nora.post(f"/alerts/{episode}/{action}", json=body)
+        assert (answer.status_code, answer.json()["status"]) == (409, 409)
+        assert answer.json()["detail"].startswith("the alert has never fired, so it cannot be ")
+    assert nora.post(f"/alerts/{episode}/note", json={"note": "n"}).status_code == 200
+    assert nora.get(f"/alerts/{episode}").json()["actions"][0]["kind"] == "note"
     listed = nora.get("/alerts", params={"fired": False, "session": "pending-only"}).json()
     assert [each["episode_id"] for each in listed["items"]] == [episode]

@@ -30,6 +30,7 @@ from stream_app.store import (
     disputes,
     ratings,
     reviews,
+    rule_versions,
     studies,
     tables,
 )
@@ -154,6 +155,7 @@ class Asker:
             "question",
             "topic",
             "intervention_id",
+            "version",
         }
         return bool(named) or any(f"{{{each}}}" in str(self.row.body) for each in FILLED)
 
@@ -212,6 +214,8 @@ class Asker:
                 new = NewCalibrationSample("t", BUNDLE, session.partition("-")[0], 5, 1)
                 sue = Person("sue", PersonRole.SUPERVISOR, all_teams=True)
                 return calibration_samples.draw(store, sue, new).sample_id
+            case "version":
+                return str(rule_versions.save(store, "version: 1\nrules: []\n", "sue", "r"))
             case _:
                 parts = {
                     "session_id": session,

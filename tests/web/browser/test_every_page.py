@@ -23,6 +23,8 @@ PAGES = (
     "/sessions/interview",
     "/alerts?state=firing",
     "/alerts?state=resolved",
+    "/rules",
+    "/rules/draft",
     "/exports",
     "/sign-in",
 )

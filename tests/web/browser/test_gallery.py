@@ -17,6 +17,8 @@ from playwright.sync_api import Page
 
 from stream_app.analytics import schema
 from stream_app.commands import history
+from stream_app.settings import DEFAULT_RULES, RulesSource
+from stream_app.store import rule_versions
 from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS
@@ -74,7 +76,8 @@ RENAMED: Final = """(folder) => {
 @pytest.fixture(scope="module")
 def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     """The demo's half-year of synthetic sessions, and live ones, some of them Cleo's."""
-    web = new_web(broker=live_broker, changes={"topic_prefix": "gallery"})
+    changes = {"topic_prefix": "gallery", "rules_source": RulesSource.DATABASE}
+    web = new_web(broker=live_broker, changes=changes)
     history.run(web.settings)
     mine: dict[str, Any] = {"team": "north", "counsellor": SPEAKER}
     half = timedelta(minutes=10)
@@ -85,6 +88,10 @@ def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
         ago = timedelta(days=7 * number + 8)
         web.play_sample(f"counselling-0{number + 1}", f"chat-080{number}", ago=ago, **mine)
     schema.create_views(web.store, web.settings.database_read_role)
+    shipped = DEFAULT_RULES.read_text("utf-8")
+    first = rule_versions.save(web.store, shipped, "sue", "As shipped")
+    rule_versions.adopt(web.store, first, "ada", "To begin with")
+    rule_versions.save(web.store, shipped.replace("90s", "60s"), "sue", "Silences end earlier")
     web.start_live()
     return web
 
@@ -111,6 +118,7 @@ def examples(web: ScoredWeb) -> dict[str, str]:
         "place": "1",
         "name": "sue",
         "topic": "index",
+        "version": "2",
     }
 
 

@@ -204,3 +204,23 @@ def test_counsellors_may_not_open_the_inbox(web: ScoredWeb, open_tab: OpenTab) -
     page = tab.open("/alerts")
     expect(page.get_by_role("heading", level=1)).to_have_text("You do not have access")
     tab.console_errors.clear()  # the browser notes the 403
+
+
+def test_a_draft_of_the_rules_is_checked_while_typing_and_tried(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, to="/rules/draft").page
+    text, checked = page.locator("#text"), page.locator("#checked")
+    before = text.input_value()
+    text.fill(before.replace("when: risk", "when: riks", 1))
+    problem = checked.locator("li button")
+    expect(problem).to_contain_text("is `risk` meant?")
+    problem.click()
+    place = text.evaluate("area => area.selectionStart")
+    assert text.input_value()[place:].startswith("riks")
+    text.fill(before)
+    expect(checked).to_have_text(re.compile(r"No errors; \d rules\."))
+    page.get_by_role("button", name="Try", exact=True).click()
+    row = page.locator("#trial tbody tr", has_text="low-empathy").first
+    expect(row).to_contain_text("not enough answers")
+    assert text.input_value() == before

@@ -20,7 +20,7 @@ from tests.web.people.test_pages import proper
 
 PASSWORD = "long enough to pass"
 SECRET = re.compile(r'<code id="secret">([^<]+)</code>')
-PAGES = ("", "/accounts", "/teams", "/settings", "/rules", "/retention", "/audit")
+PAGES = ("", "/accounts", "/teams", "/settings", "/retention", "/audit")
 
 
 @cache

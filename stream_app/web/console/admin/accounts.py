@@ -6,7 +6,7 @@ the person must choose another one at the first sign-in. Tokens that read text o
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
@@ -15,9 +15,9 @@ from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.store.people import RIGHTS, Person, PersonError, PersonRole, Right
 from stream_app.web.account_changes import MAX_NAME, WITH_PASSWORD, AccountChanges
 from stream_app.web.api.fields import NO_NUL, Identifier
-from stream_app.web.auth import Admin, address_of_client, authenticate
+from stream_app.web.auth import Admin
+from stream_app.web.console.confirmation import Password, confirmed
 from stream_app.web.console.rendering import render
-from stream_app.web.passwords import MAX_CHARS
 from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(
@@ -28,8 +28,6 @@ TOKEN_RIGHTS: Final = (Right.READ_SCORES, Right.SEND_EVENTS, Right.READ_AUDIT)
 DAYS: Final = (30, 90, 365)
 Field = Annotated[str, Form(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, Form(min_length=1, max_length=MAX_NAME, pattern=NO_NUL)]
-Password = Annotated[str, Form(max_length=MAX_CHARS)]
-T = TypeVar("T")
 
 
 @router.get("")
@@ -63,7 +61,7 @@ async def create(
         return None
 
     try:
-        initial = await _confirmed(request, services, person, password, change)
+        initial = await confirmed(request, services, person, password, change)
     except PersonError as problem:
         return _list(request, services, person, problem=str(problem))
     return _one(request, services, person, name.strip(), created=True, initial=initial)
@@ -177,7 +175,7 @@ async def disable(
         AccountChanges(services.store, person.name).disable(name)
 
     try:
-        await _confirmed(request, services, person, password, change)
+        await confirmed(request, services, person, password, change)
     except PersonError as problem:
         return _one(request, services, person, name, problem=str(problem))
     return _list(request, services, person, done=f"{name} is disabled.")
@@ -192,33 +190,10 @@ async def _changed(
     change: Callable[[], dict[str, str]],
 ) -> Response:
     try:
-        shown = await _confirmed(request, services, person, password, change)
+        shown = await confirmed(request, services, person, password, change)
     except PersonError as problem:
         return _one(request, services, person, name, problem=str(problem))
     return _one(request, services, person, name, **shown)
-
-
-async def _confirmed(
-    request: Request, services: Services, person: Person, password: str, change: Callable[[], T]
-) -> T:
-    """Make a change after the administrator's password was checked.
-
-    Raises:
-        PersonError: the password is wrong, or the account has none; or what ``change`` raises.
-    """
-    address = address_of_client(request)
-
-    def confirm_and_change() -> T:
-        if services.people.password_hash(person.name) is None:
-            raise PersonError(
-                "your account has no password in Rapport to confirm changes with; use "
-                "`rapport people` on the server"
-            )
-        if authenticate(services, person.name, password, address) is None:
-            raise PersonError("your password is wrong")
-        return change()
-
-    return await services.sign_in_queue.run(confirm_and_change)
 
 
 def _list(

@@ -1,18 +1,15 @@
-"""Settings in force, rules, retention and teams, as this web process sees them."""
+"""Settings in force, retention and teams, as this web process sees them."""
 
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from stream_app.core.head_variables import catalogue
-from stream_app.core.rule_file import RuleFileError, parse
-from stream_app.core.rules import RuleSet
 from stream_app.shown_settings import shown_settings
-from stream_app.store.queries import bundle_info, service_facts
+from stream_app.store.queries import service_facts
 from stream_app.web.auth import Admin
 from stream_app.web.console.rendering import render
-from stream_app.web.services import Services, ServicesDep
+from stream_app.web.services import ServicesDep
 
 router = APIRouter(prefix="/admin", default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -22,20 +19,6 @@ def settings_in_force(request: Request, services: ServicesDep, person: Admin) ->
     """List all settings of this process; secrets are masked."""
     found = list(shown_settings(services.settings))
     return render(request, "admin_settings.html", person, settings=found)
-
-
-@router.get("/rules")
-def rules(request: Request, services: ServicesDep, person: Admin) -> Response:
-    """Show the file of alert rules, which is edited outside of the console."""
-    loaded, faults = _rules(services)
-    return render(
-        request,
-        "admin_rules.html",
-        person,
-        path=services.settings.rules,
-        rules=loaded,
-        faults=faults,
-    )
 
 
 @router.get("/retention")
@@ -57,14 +40,3 @@ def teams(request: Request, services: ServicesDep, person: Admin) -> Response:
     found = service_facts.teams(services.store)
     everywhere = [each.name for each in services.people.all() if each.all_teams]
     return render(request, "admin_teams.html", person, teams=found, everywhere=everywhere)
-
-
-def _rules(services: Services) -> tuple[RuleSet | None, list[str]]:
-    path = services.settings.rules
-    try:
-        known = catalogue(bundle_info.heads(services.store))
-        return parse(path.read_bytes(), str(path), known), []
-    except OSError as problem:
-        return None, [f"{path} cannot be read: {problem.strerror}"]
-    except RuleFileError as problem:
-        return None, list(problem.faults)

@@ -1,0 +1,130 @@
+"""The alert rules in force and their versions, as people read, check and change them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from stream_app.core.head_variables import catalogue
+from stream_app.core.rule_file import RuleFileError, digest_of, parse
+from stream_app.core.rules import RuleSet
+from stream_app.settings import RulesSource
+from stream_app.store import audit, rule_versions
+from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person
+from stream_app.store.queries import bundle_info
+from stream_app.store.scored_turns import StateConflict
+from stream_app.web.services import Services
+
+MAX_TEXT: Final = 64 * 1024
+"""Characters of a draft: any text is checked in about two seconds of CPU time at most."""
+DRAFT: Final = "draft"
+
+
+@dataclass(frozen=True, slots=True)
+class RulesInForce:
+    """The rules as this process reads them."""
+
+    source: Annotated[RulesSource, Field(description="Where rules come from, by RAPPORT_RULES…")]
+    name: Annotated[str, Field(description="The file, or the version")]
+    version: Annotated[int | None, Field(description="Null: the rules are the file's")]
+    digest: Annotated[str, Field(description="As in alerts: `rules_digest`")]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One error in a text of rules."""
+
+    line: Annotated[int, Field(ge=1)]
+    column: Annotated[int, Field(ge=1)]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What ``rapport rules check`` finds in a text."""
+
+    valid: bool
+    rules: Annotated[list[str], Field(description="Names; empty unless the text is valid")]
+    digest: str
+    problems: list[Problem]
+
+
+def in_force(services: Services) -> RulesInForce:
+    """The rules in force.
+
+    Raises:
+        RuleFileError: the file cannot be read.
+    """
+    found = services.rules.read()
+    return RulesInForce(
+        services.settings.rules_source,
+        found.name,
+        found.version,
+        digest_of(found.raw),
+        found.raw.decode("utf-8", "replace"),
+    )
+
+
+def parsed(services: Services, text: str, name: str = DRAFT) -> RuleSet:
+    """Parse a text; its rules may use the heads of all bundles in use.
+
+    Raises:
+        RuleFileError: it is not valid.
+    """
+    return parse(text.encode(), name, catalogue(bundle_info.heads(services.store)))
+
+
+def check(services: Services, text: str) -> Checked:
+    """Check a text as ``rapport rules check`` does."""
+    digest = digest_of(text.encode())
+    try:
+        found = parsed(services, text)
+    except RuleFileError as problem:
+        places = [Problem(each.line, each.column, each.what) for each in problem.problems]
+        return Checked(False, [], digest, places)
+    return Checked(True, [rule.name for rule in found.rules], digest, [])
+
+
+def save(services: Services, person: Person, text: str, reason: str) -> int:
+    """Store a valid text as a version, a proposal until an administrator adopts it; audited.
+
+    Raises:
+        RuleFileError: it is not valid.
+        StateConflict: the rules come from a file.
+    """
+    _require_database(services)
+    digest = parsed(services, text).digest
+    version = rule_versions.save(services.store, text, person.name, reason)
+    _audit(services, person, f"saved version {version}, digest {digest}")
+    return version
+
+
+def adopt(
+    services: Services, person: Person, version: int, reason: str, replaces: int | None = None
+) -> None:
+    """Bring a version into force; workers read it within seconds. Audited.
+
+    Raises:
+        NotFound: there is no such version.
+        RuleFileError: it is no longer valid, for example without a former bundle's heads.
+        StateConflict: the rules come from a file, it is in force, or ``replaces`` no longer is.
+    """
+    _require_database(services)
+    found = rule_versions.find(services.store, version)
+    parsed(services, found.text, f"version {version}")
+    rule_versions.adopt(services.store, version, person.name, reason, replaces)
+    _audit(services, person, f"adopted version {version}, digest {found.digest}")
+
+
+def _require_database(services: Services) -> None:
+    if services.settings.rules_source is not RulesSource.DATABASE:
+        raise StateConflict(
+            "the rules come from a file: change it on the server, or set "
+            "RAPPORT_RULES_SOURCE=database"
+        )
+
+
+def _audit(services: Services, person: Person, detail: str) -> None:
+    audit.record(services.store, person.name, AuditAction.CHANGE_RULES, detail=detail)
