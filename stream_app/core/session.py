@@ -21,6 +21,7 @@ from stream_app.core import miti, window
 from stream_app.core.aggregates import contribution
 from stream_app.core.alerts import Cause
 from stream_app.core.consent import ConsentRecord, record_consent, state_in_turn
+from stream_app.core.crisis import CRISIS, find_phrases
 from stream_app.core.empathy import session_empathy, turn_value
 from stream_app.core.environment import Environment
 from stream_app.core.outcomes import outcome_risks
@@ -152,7 +153,7 @@ class Session:
         """Add a score; the first one of a counsellor turn updates the risk."""
         state, env, request = self.state, self._env, step.request
         alerts: list[Alert] = []
-        heads = without_restricted(heads, request.restricted)
+        heads = without_restricted(_with_phrases(heads, request.turn), request.restricted)
         if step.status is SessionStatus.OPEN:
             alerts = env.alerting.fire_overdue(state, step.at, step.facts)
         score = self._turn_score(request, heads)
@@ -229,6 +230,8 @@ class Session:
             late=late,
             withheld=not self._is_covered,
         )
+        if turn.role is Role.CLIENT and not turn.withheld:
+            turn.crisis = bool(find_phrases(event.text))
         self._note_facts(event, turn.occurred_at)
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
@@ -364,3 +367,10 @@ class Session:
             state.outcomes = outcome_risks(
                 models, summary, facts.domain, facts.approach, ended=closed
             )
+
+
+def _with_phrases(heads: HeadScores, turn: WindowTurn) -> HeadScores:
+    """The scores, with crisis language for certain where the list has found a phrase."""
+    if not turn.crisis:
+        return heads
+    return structs.replace(heads, client={**heads.client, CRISIS: {"no": 0.0, "yes": 1.0}})
