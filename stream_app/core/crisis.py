@@ -13,6 +13,8 @@ from stream_app.core.crisis_phrases import PARTS, PHRASES
 
 CRISIS: Final = "crisis_language"
 """Name of the output of client turns."""
+LISTED: Final = 1.0
+"""The value of a turn in which the list finds a phrase."""
 THRESHOLD: Final = 0.5
 """From this value a turn counts; a crisis probe's bias is chosen for it."""
 LETTERS: Final = 2

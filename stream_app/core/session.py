@@ -21,9 +21,10 @@ from stream_app.core import miti, window
 from stream_app.core.aggregates import contribution
 from stream_app.core.alerts import Cause
 from stream_app.core.consent import ConsentRecord, record_consent, state_in_turn
-from stream_app.core.crisis import CRISIS, find_phrases
+from stream_app.core.crisis import CRISIS, LISTED, find_phrases
 from stream_app.core.empathy import session_empathy, turn_value
 from stream_app.core.environment import Environment
+from stream_app.core.heads import Dimension
 from stream_app.core.outcomes import outcome_risks
 from stream_app.core.ports import HeadScores
 from stream_app.core.restrictions import Outputs, without_restricted
@@ -230,9 +231,9 @@ class Session:
             late=late,
             withheld=not self._is_covered,
         )
-        if turn.role is Role.CLIENT and not turn.withheld:
-            turn.crisis = bool(find_phrases(event.text))
         self._note_facts(event, turn.occurred_at)
+        if turn.role is Role.CLIENT and not turn.withheld and not self._restricts_clients:
+            turn.crisis = bool(find_phrases(event.text))
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
         if not turn.withheld:
@@ -314,6 +315,10 @@ class Session:
         steps.reverse()
         return steps
 
+    @property
+    def _restricts_clients(self) -> bool:
+        return Dimension.CLIENT in self._restricted(self.state.facts)
+
     def _restricted(self, facts: Facts) -> Outputs:
         return self._env.policy.restrictions.of(facts.domain, facts.channel, facts.team)
 
@@ -373,4 +378,6 @@ def _with_phrases(heads: HeadScores, turn: WindowTurn) -> HeadScores:
     """The scores, with crisis language for certain where the list has found a phrase."""
     if not turn.crisis:
         return heads
-    return structs.replace(heads, client={**heads.client, CRISIS: {"no": 0.0, "yes": 1.0}})
+    return structs.replace(
+        heads, client={**heads.client, CRISIS: {"no": 1.0 - LISTED, "yes": LISTED}}
+    )

@@ -320,7 +320,7 @@ def _variables() -> list[Variable]:
         v("has_waiting_distress", FLAG, "", "whether waiting_distress is present",
           lambda r: r.watch.distress is not None),
         v("crisis_language", NUMBER, "0-1",
-          "whether the latest turn is worded as in a crisis: 1 with a phrase of the list, else the "
+          "crisis language in the latest turn: 1 with a phrase of the list, else the value of the "
           "bundle's crisis probe, which counts from 0.5",
           lambda r: r.watch.crisis,
           "unless the latest turn is the client's, or without phrase and probe"),

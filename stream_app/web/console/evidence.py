@@ -7,7 +7,7 @@ from typing import Final
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TOTAL, Stage
-from stream_app.core.crisis import CRISIS, THRESHOLD, find_phrases
+from stream_app.core.crisis import CRISIS, LISTED, find_phrases
 from stream_app.core.heads import LEVELS, SATISFACTION, Dimension, Head, HeadKind, title_of
 from stream_app.core.perceived import PerceivedGroup, Validity
 from stream_app.store.queries.bundle_info import BundleInfo
@@ -238,14 +238,14 @@ def _chips(score: ScoreOfTurn, heads: Sequence[Head], text: str | None) -> list[
 
 
 def _crisis_chip(value: float, text: str | None) -> list[Chip]:
-    """Crisis language with the phrases that the list finds in the text; no probability of a crisis.
+    """Crisis language with the phrases that the list finds; what the probe alone says has no chip.
 
-    Without a phrase, the chip says that the wording as a whole resembles it.
+    There may be no words: the text is deleted, redacted, or was read with another list.
     """
-    if value < THRESHOLD:
+    if value < LISTED:
         return []
     words = "; ".join(f"“{(text or '')[start:end]}”" for start, end in find_phrases(text or ""))
-    return [Chip(title_of(CRISIS), words or "by its wording", None)]
+    return [Chip(title_of(CRISIS), words or "yes", None)]
 
 
 def _has_abstained_chip(score: ScoreOfTurn, head: Head) -> bool:

@@ -151,9 +151,9 @@ def test_crisis_language_has_a_chip_with_the_words_of_the_list() -> None:
     assert found.chips == [Chip("crisis language", "“kill myself”; “goodbye everyone”", None)]
     for unread in ("Fine.", None):
         found = turn_view(replace(turn, text=unread), "b", [], FACTS)
-        assert found.chips == [Chip("crisis language", "by its wording", None)]
-    below = client_turn(crisis_language={"no": 0.6, "yes": 0.4})
-    assert turn_view(below, "b", [], FACTS).chips == []
+        assert found.chips == [Chip("crisis language", "yes", None)]
+    by_probe = client_turn(crisis_language={"no": 0.2, "yes": 0.8})
+    assert turn_view(by_probe, "b", [], FACTS).chips == []
 
 
 def test_a_negative_label_gets_no_chip() -> None:
