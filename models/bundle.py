@@ -65,6 +65,7 @@ def manifest(
         "empathy": None,
         "outcomes": {},
         "distress": None,
+        "crisis": None,
         "perceived": None,
         "training": {key: training[key] for key in known},
         "metrics": metrics,

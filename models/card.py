@@ -84,6 +84,7 @@ def model_card(manifest: dict[str, Any], files: dict[str, Any] | None = None) ->
             else []
         ),
         *([f"## Distress probe\n\n{_distress(metrics)}"] if manifest.get("distress") else []),
+        *([f"## Crisis probe\n\n{_crisis(metrics['crisis'])}"] if manifest.get("crisis") else []),
         *([f"## Perceived values\n\n{_perceived(manifest)}"] if manifest.get("perceived") else []),
         "## This bundle on its own held-out turns\n\n"
         f"Split: {training['split']}. Per cent; with the turns before and after the scored one, "
@@ -191,6 +192,25 @@ def _distress(metrics: dict[str, Any]) -> str:
         f"({found['esconv']['chats']} ESConv chats), with the distress that writers of "
         f"{found['essays']['n']} essays report of themselves {found['essays']['spearman']:.2f}. "
         "`python -m models.distress evaluate` prints these figures."
+    )
+
+
+def _crisis(found: dict[str, Any]) -> str:
+    written, corpora = found["written"], found["corpora"]
+    probe = written["detectors"]["probe"]
+    recall, precision = probe["recall"], probe["precision"]
+    seekers = corpora["ESConv, seekers' turns"]
+    return (
+        "A logistic regression on a client turn's vectors, for crisis language. It is trained on "
+        "turns written for this project, with opening turns of EmpatheticDialogues and users' "
+        "turns in service dialogues as assumed negatives. It is weak: on "
+        f"{written['turns']} written turns of unseen phrase families its AUROC is "
+        f"{found['auroc']:.2f}, and at its threshold of 0.5 it finds "
+        f"{100 * recall['value']:.0f} % (95 % interval {100 * recall['low']:.0f}–"
+        f"{100 * recall['high']:.0f}) of the crisis turns, with a precision of "
+        f"{100 * precision['value']:.0f} % in that set and {seekers['hits']['probe']:.0f} hits in "
+        "1,000 seekers' turns of ESConv. No shipped rule alerts on it alone, and it is no risk "
+        "assessment. `docs/crisis.md` has all figures."
     )
 
 

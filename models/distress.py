@@ -37,7 +37,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
-from stream_app.inference.distress import DistressProbe
+from stream_app.inference.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
 
 FILE = "distress.npy"
@@ -140,13 +140,13 @@ def service_turns(data_dir: Path) -> list[Worded]:
     return [found[i] for i in order]
 
 
-def fit_probe(x: Floats, items: Sequence[Worded]) -> DistressProbe:
+def fit_probe(x: Floats, items: Sequence[Worded]) -> TurnProbe:
     """Fit a logistic regression on the items' vectors [items, size]."""
     y = np.array([item.emotion in DISTRESS for item in items])
     centre, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
     found = LogisticRegression(C=STRENGTH, max_iter=2000).fit((x - centre) / spread, y)
     weights = found.coef_[0] / spread
-    return DistressProbe(weights, float(found.intercept_[0] - weights @ centre))
+    return TurnProbe(weights, float(found.intercept_[0] - weights @ centre))
 
 
 @app.command()
@@ -176,7 +176,7 @@ def evaluate(bundle: Bundle = DEFAULT, data_dir: Data = None) -> None:
 
 def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
     """Compute the figures of docs/rules.md."""
-    encoded, probe = Encoded(bundle), DistressProbe.read(bundle / FILE)
+    encoded, probe = Encoded(bundle), TurnProbe.read(bundle / FILE)
     items = [item for item in [*openings(data_dir), *service_turns(data_dir)] if item.test]
     p = probe.probabilities(encoded.vectors([text for _, text, _ in items]))
     kinds = np.array([emotion for emotion, _, _ in items])
@@ -208,7 +208,7 @@ def measure(bundle: Path, data_dir: Path) -> dict[str, Any]:
     }
 
 
-def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str, Any]:
+def _esconv(encoded: Encoded, probe: TurnProbe, data_dir: Path) -> dict[str, Any]:
     """Figures for the seeker's 1-5 intensity of emotion before the chat, from its first turns."""
     intensity: list[int] = []
     chats: list[list[str]] = []
@@ -242,14 +242,14 @@ def _esconv(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str,
     }
 
 
-def _essays(encoded: Encoded, probe: DistressProbe, data_dir: Path) -> dict[str, Any]:
+def _essays(encoded: Encoded, probe: TurnProbe, data_dir: Path) -> dict[str, Any]:
     """Figures for the 1-7 distress that writers of essays report after reading news."""
     rows = list(read_rows(ESSAYS, ESSAYS.files[0], data_dir))
     p = probe.probabilities(encoded.vectors([row["essay"] for row in rows]))
     return {"n": len(rows), "spearman": _rounded(spearmanr(p, [r["distress"] for r in rows])[0])}
 
 
-def _samples(encoded: Encoded, probe: DistressProbe) -> dict[str, Any]:
+def _samples(encoded: Encoded, probe: TurnProbe) -> dict[str, Any]:
     """Figures for the sample sessions."""
     found = {}
     for path in sample_sessions():

@@ -62,6 +62,12 @@ ALL = parse(
             cooldown="20s",
             value="waiting_distress",
         )
+        + rule_text(
+            "brief-crisis",
+            when="crisis_language >= 0.5",
+            clear="client_turns_since_crisis >= 1",
+            for_="0s",
+        )
         + rule_text("small-drop", when="empathy.drop > 0.2 || risk_rise > 0.05", for_="1 turn")
         + rule_text(
             "at-once",

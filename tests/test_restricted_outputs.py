@@ -47,7 +47,7 @@ class Scored:
     settings: Settings
     result: BatchResult
     names: list[str]
-    """Of the heads that are restricted, and of the distress probe."""
+    """Of the heads that are restricted, and of the probes."""
 
     def stored(self) -> str:
         return repr([rows(self.web.store, table) for table in TABLES])
@@ -90,7 +90,8 @@ def scored(folder: Path, policy: str) -> Scored:
     store.commit(result)
     store.close()
     web.start()
-    return Scored(web, settings, result, [*_restricted(scorer.heads), "distress", "chat_failed"])
+    names = [*_restricted(scorer.heads), "distress", "crisis_language", "chat_failed"]
+    return Scored(web, settings, result, names)
 
 
 def _restricted(heads: list[Head]) -> list[str]:
@@ -107,7 +108,7 @@ def unrestricted(tmp_path: Path) -> Iterator[Scored]:
 def test_without_a_policy_the_outputs_are_there(unrestricted: Scored) -> None:
     """Otherwise the tests below would show nothing."""
     stored, sent, read = unrestricted.stored(), unrestricted.sent(), unrestricted.read()
-    for name in ("talk_type", "distress", "engagement"):
+    for name in ("talk_type", "distress", "crisis_language", "engagement"):
         assert name in stored
         assert name in sent
         assert name in read

@@ -25,7 +25,7 @@ from stream_app.core.ports import Encoding
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Bundle
-from stream_app.inference.distress import DistressProbe
+from stream_app.inference.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
 
 AT_A_TIME = 256
@@ -87,7 +87,7 @@ def score_both_views(bundle: Bundle, sessions: Sequence[RatedSession]) -> Scored
         own.update({head.name: silent for head in HEADS if head.name not in own})
     probe = bundle.manifest.distress
     distress = (
-        DistressProbe.read(bundle.file(probe.file)).probabilities(vectors)
+        TurnProbe.read(bundle.file(probe.file)).probabilities(vectors)
         if probe is not None
         else np.zeros(len(turns))
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from stream_app.analytics.columns import Kind
-from stream_app.analytics.heads import DISTRESS, Field
+from stream_app.analytics.heads import PROBES, Field
 from stream_app.core.heads import Dimension, HeadKind
 
 ABSTAINED: Final = "abstained"
@@ -51,7 +51,7 @@ def of(turns: pd.DataFrame, fields: Iterable[Field], binary: Mapping[str, str]) 
 
 def other_labels(manifests: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The first label of each binary head, whose second has the probability's column."""
-    found = {DISTRESS: "no"}
+    found = dict.fromkeys(PROBES.values(), "no")
     for manifest in manifests:
         for head in manifest.get("heads", ()):
             if head["kind"] == HeadKind.BINARY.value:

@@ -14,8 +14,8 @@ from stream_app.core.heads import LEVELS, Dimension, HeadKind
 
 LONGEST: Final = 63
 """PostgreSQL's longest name in bytes."""
-DISTRESS: Final = "distress"
-"""A probe of client turns: scored beside the heads, stands in no manifest's list of heads."""
+PROBES: Final = {"distress": "distress", "crisis": "crisis_language"}
+"""Probes of client turns, by their key in a manifest; they stand in no list of heads."""
 
 
 class Field(Struct, frozen=True):
@@ -37,8 +37,7 @@ def fields(manifests: Iterable[Mapping[str, Any]], dialect: Dialect) -> list[Fie
     heads: list[Mapping[str, Any]] = [_mechanism(name) for name in MECHANISMS]
     for manifest in manifests:
         heads += manifest.get("heads", ())
-        if manifest.get("distress"):
-            heads.append(_DISTRESS_HEAD)
+        heads += [_probe(name) for key, name in PROBES.items() if manifest.get(key)]
     taken: dict[str, tuple[str, str | None, str]] = {}
     for head in heads:
         for field in _fields_of(head, dialect):
@@ -50,12 +49,13 @@ def fields(manifests: Iterable[Mapping[str, Any]], dialect: Dialect) -> list[Fie
     return list(found.values())
 
 
-_DISTRESS_HEAD: Final = {
-    "name": DISTRESS,
-    "dimension": Dimension.CLIENT.value,
-    "kind": HeadKind.BINARY.value,
-    "labels": ["no", "yes"],
-}
+def _probe(name: str) -> Mapping[str, Any]:
+    return {
+        "name": name,
+        "dimension": Dimension.CLIENT.value,
+        "kind": HeadKind.BINARY.value,
+        "labels": ["no", "yes"],
+    }
 
 
 def _mechanism(name: str) -> Mapping[str, Any]:
@@ -87,7 +87,7 @@ def _fields_of(head: Mapping[str, Any], dialect: Dialect) -> list[Field]:
             (label, _probability(dialect, f"{stem}_{label}", store, name, label))
             for label in labels
         ]
-    if name != DISTRESS:
+    if name not in PROBES.values():
         columns.append((None, _abstained(dialect, stem, store, name)))
     return [
         Field(name, dimension.value, kind.value, label, _renamed_column(column, _name(column.name)))
@@ -162,8 +162,7 @@ def described(found: Iterable[Field], bundles: Mapping[str, Mapping[str, Any]]) 
     rows = []
     for bundle, manifest in sorted(bundles.items()):
         listed = [str(head["name"]) for head in manifest.get("heads", ())] or list(MECHANISMS)
-        if manifest.get("distress"):
-            listed.append(DISTRESS)
+        listed += [name for key, name in PROBES.items() if manifest.get(key)]
         for head in listed:
             rows += [
                 ", ".join(

@@ -13,6 +13,7 @@ __all__ = [
     "baselines",
     "batch",
     "consent",
+    "crisis",
     "empathy",
     "environment",
     "exchanges",

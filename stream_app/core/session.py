@@ -21,8 +21,10 @@ from stream_app.core import miti, window
 from stream_app.core.aggregates import contribution
 from stream_app.core.alerts import Cause
 from stream_app.core.consent import ConsentRecord, record_consent, state_in_turn
+from stream_app.core.crisis import CRISIS, LISTED, find_phrases
 from stream_app.core.empathy import session_empathy, turn_value
 from stream_app.core.environment import Environment
+from stream_app.core.heads import Dimension
 from stream_app.core.outcomes import outcome_risks
 from stream_app.core.ports import HeadScores
 from stream_app.core.restrictions import Outputs, without_restricted
@@ -152,7 +154,7 @@ class Session:
         """Add a score; the first one of a counsellor turn updates the risk."""
         state, env, request = self.state, self._env, step.request
         alerts: list[Alert] = []
-        heads = without_restricted(heads, request.restricted)
+        heads = without_restricted(_with_phrases(heads, request.turn), request.restricted)
         if step.status is SessionStatus.OPEN:
             alerts = env.alerting.fire_overdue(state, step.at, step.facts)
         score = self._turn_score(request, heads)
@@ -230,6 +232,8 @@ class Session:
             withheld=not self._is_covered,
         )
         self._note_facts(event, turn.occurred_at)
+        if turn.role is Role.CLIENT and not turn.withheld and not self._restricts_clients:
+            turn.crisis = bool(find_phrases(event.text))
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
         if not turn.withheld:
@@ -311,6 +315,10 @@ class Session:
         steps.reverse()
         return steps
 
+    @property
+    def _restricts_clients(self) -> bool:
+        return Dimension.CLIENT in self._restricted(self.state.facts)
+
     def _restricted(self, facts: Facts) -> Outputs:
         return self._env.policy.restrictions.of(facts.domain, facts.channel, facts.team)
 
@@ -364,3 +372,12 @@ class Session:
             state.outcomes = outcome_risks(
                 models, summary, facts.domain, facts.approach, ended=closed
             )
+
+
+def _with_phrases(heads: HeadScores, turn: WindowTurn) -> HeadScores:
+    """The scores, with crisis language for certain where the list has found a phrase."""
+    if not turn.crisis:
+        return heads
+    return structs.replace(
+        heads, client={**heads.client, CRISIS: {"no": 1.0 - LISTED, "yes": LISTED}}
+    )

@@ -20,6 +20,8 @@ _NAMES: Final = {
     "waiting_seconds": "the client has waited",
     "answer_seconds": "the client had waited",
     "waiting_distress": "distress of the waiting client",
+    "crisis_language": "crisis language",
+    "client_turns_since_crisis": "client turns since crisis language",
     "client.satisfaction": "satisfaction of the client",
     "seconds": "length of the session",
     "turn.total": "levels of the turn, total",

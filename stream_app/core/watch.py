@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TurnScore
 from stream_app.core.baselines import Pinned
+from stream_app.core.crisis import CRISIS, THRESHOLD
 
 STEP: Final = 3
 """Counsellor turns between the two risks of ``risk_rise``."""
@@ -32,7 +33,9 @@ class Watch(Struct, omit_defaults=True):
 
     ``waiting_since``: time of the first client turn without a following counsellor turn.
     ``distress``: the highest probability among those turns. ``answered_after``: the client's
-    waiting time before the latest counsellor turn, in seconds.
+    waiting time before the latest counsellor turn, in seconds. ``crisis``: value of the latest turn
+    scored, late or not, if it is the client's. ``since_crisis``: number of client turns after the
+    latest one with crisis language.
     """
 
     opened_at: datetime | None = None
@@ -43,6 +46,8 @@ class Watch(Struct, omit_defaults=True):
     distress: float | None = None
     answered_after: float | None = None
     risks: list[float] = field(default_factory=list)
+    crisis: float | None = None
+    since_crisis: int | None = None
 
     def reach(self, moment: datetime) -> datetime:
         """Advance the clock to this time, never back; return its value."""
@@ -50,9 +55,10 @@ class Watch(Struct, omit_defaults=True):
         return self.clock
 
     def note(self, score: TurnScore) -> None:
-        """Update with a newly scored turn; late turns are ignored."""
+        """Update with a newly scored turn; of late turns only crisis language counts."""
         at = self.reach(score.occurred_at)
         self.opened_at = self.opened_at or at
+        self._note_crisis(score)
         if score.late:
             return
         self.last_role, self.last_seq = score.role, score.seq
@@ -65,11 +71,21 @@ class Watch(Struct, omit_defaults=True):
         since, self.waiting_since, self.distress = self.waiting_since, None, None
         self.answered_after = (at - since).total_seconds() if since is not None else None
 
+    def _note_crisis(self, score: TurnScore) -> None:
+        self.crisis = score.client.get(CRISIS, {}).get("yes")
+        if score.role is not Role.CLIENT:
+            return
+        if self.crisis is not None and self.crisis >= THRESHOLD:
+            self.since_crisis = 0
+        elif self.since_crisis is not None:
+            self.since_crisis += 1
+
     def note_risk(self, risk: float) -> None:
         """Store the risk after a counsellor turn."""
         self.risks.append(risk)
         del self.risks[: -STEP - 1]
 
     def forget_waiting(self) -> None:
-        """Reset the waiting state, because the next turns are withheld."""
+        """Reset what is known of the latest turns, because the next ones are withheld."""
         self.last_role = self.waiting_since = self.distress = self.answered_after = None
+        self.crisis = self.since_crisis = None

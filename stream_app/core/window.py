@@ -41,7 +41,8 @@ class WindowTurn(Struct):
     ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes;
     empty until the turn has been encoded, and for withheld turns, which never are. ``rationales``:
     candidate text spans by mechanism. ``digest``: of role and text, to distinguish a duplicate from
-    another turn with the same ``seq``.
+    another turn with the same ``seq``. ``crisis``: whether the list of ``core.crisis`` found a
+    phrase; only in client turns.
     """
 
     seq: int
@@ -54,6 +55,7 @@ class WindowTurn(Struct):
     truncated: bool = False
     late: bool = False
     withheld: bool = False
+    crisis: bool = False
 
 
 class Neighbour(Struct, frozen=True):

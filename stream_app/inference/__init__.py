@@ -3,4 +3,4 @@
 Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 """
 
-__all__ = ["bundle", "distress", "provider_choice", "providers", "rationale", "scorer", "tokenizer"]
+__all__ = ["bundle", "probe", "provider_choice", "providers", "rationale", "scorer", "tokenizer"]

@@ -117,6 +117,7 @@ class Manifest(Struct, frozen=True):
     empathy: EmpathyModel | None = None
     outcomes: dict[str, OutcomeModel] = field(default_factory=dict)
     distress: ProbeSpec | None = None
+    crisis: ProbeSpec | None = None
     perceived: PerceivedValues | None = None
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -251,8 +252,7 @@ def _check_perceived(path: Path, heads: list[HeadSpec], values: PerceivedValues)
 
 def _check(path: Path, manifest: Manifest) -> None:
     needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
-    if manifest.distress is not None:
-        needed.add(manifest.distress.file)
+    needed.update(probe.file for probe in (manifest.distress, manifest.crisis) if probe)
     if missing := sorted(needed - manifest.files.keys()):
         raise BundleError(f"{path / MANIFEST} has no SHA-256 for {', '.join(missing)}")
     if manifest.empathy is not None:

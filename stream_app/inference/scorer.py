@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level, Span
+from stream_app.core.crisis import CRISIS
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.heads import Dimension, Head, HeadKind
 from stream_app.core.outcomes import OutcomeModel
@@ -14,9 +15,9 @@ from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
 from stream_app.inference.bundle import Bundle, HeadSpec
-from stream_app.inference.distress import DistressProbe
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
+from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer
@@ -57,13 +58,11 @@ class OnnxScorer:
             role: [(place, head) for place, head in enumerate(self._heads) if role in head.roles]
             for role in Role
         }
-        self._distress = (
-            DistressProbe.read(
-                bundle.file(manifest.distress.file), 2 * manifest.encoder.hidden_size
-            )
-            if manifest.distress is not None
-            else None
-        )
+        self._probes = {
+            name: TurnProbe.read(bundle.file(probe.file), 2 * manifest.encoder.hidden_size)
+            for name, probe in ((DISTRESS, manifest.distress), (CRISIS, manifest.crisis))
+            if probe is not None
+        }
 
     @property
     def provider(self) -> Provider:
@@ -147,11 +146,11 @@ class OnnxScorer:
             )
             for row, request in enumerate(requests)
         ]
-        self._add_distress(requests, found)
+        self._add_probes(requests, found)
         return found
 
-    def _add_distress(self, requests: list[ScoringRequest], found: list[HeadScores]) -> None:
-        """Add the distress probability to client turns.
+    def _add_probes(self, requests: list[ScoringRequest], found: list[HeadScores]) -> None:
+        """Add the probes' probabilities to client turns.
 
         Probes are not heads and do not affect ``confidence``.
         """
@@ -160,13 +159,14 @@ class OnnxScorer:
             for i, request in enumerate(requests)
             if request.turn.role is Role.CLIENT and Dimension.CLIENT not in request.restricted
         ]
-        if self._distress is None or not of_clients:
+        if not self._probes or not of_clients:
             return
         vectors = np.stack(
             [np.frombuffer(requests[i].turn.vectors, dtype=np.float16) for i in of_clients]
         )
-        for i, p in zip(of_clients, self._distress.probabilities(vectors).tolist(), strict=True):
-            found[i].client[DISTRESS] = {"no": 1.0 - p, "yes": p}
+        for name, probe in self._probes.items():
+            for i, p in zip(of_clients, probe.probabilities(vectors).tolist(), strict=True):
+                found[i].client[name] = {"no": 1.0 - p, "yes": p}
 
     @staticmethod
     def _outputs(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_HeadOutput]:

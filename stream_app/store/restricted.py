@@ -28,7 +28,10 @@ SESSIONS_PER_BATCH: Final = 50
 DONE: Final = "restrictions"
 REASON: Final = "A policy restricts what this alert rested on."
 _PREFIXES: Final = {
-    Dimension.CLIENT: ("client.", "outcome.", "waiting_distress"),
+    Dimension.CLIENT: (
+        *("client.", "outcome.", "waiting_distress"),
+        *("crisis_language", "client_turns_since_crisis"),
+    ),
     Dimension.PERCEIVED: ("perceived.", "outcome."),
 }
 """How the names of rule variables begin that are computed from an output."""

@@ -28,7 +28,7 @@ def sessions(tmp_path: Path) -> Path:
 def test_check_prints_the_rules_of_a_file(rapport: Rapport) -> None:
     done = rapport("rules", "check", DEFAULT_RULES)
     assert done.returncode == 0, done.stderr
-    assert "3 rules, digest " in done.stdout
+    assert "4 rules, digest " in done.stdout
     assert "low-empathy" in done.stdout
 
 

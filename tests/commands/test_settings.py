@@ -197,7 +197,7 @@ def test_an_invalid_file_of_rules_is_refused_with_line_numbers(invoke, tmp_path:
 def test_doctor_reports_errors_in_the_rules(invoke, tmp_path: Path) -> None:
     away = f"127.0.0.1:{broker.free_port()}"
     _, out, _ = invoke("doctor", RAPPORT_KAFKA_BROKERS=away)
-    assert "low-empathy, sudden-drop, silence-after-distress" in out
+    assert "low-empathy, sudden-drop, silence-after-distress, crisis-language" in out
     (tmp_path / "mine.yaml").write_text("version: 1\nrules:\n  - {nme: a}\n", "utf-8")
     status, out, _ = invoke("doctor", RAPPORT_KAFKA_BROKERS=away, RAPPORT_RULES="mine.yaml")
     assert status == 1

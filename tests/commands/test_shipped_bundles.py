@@ -24,6 +24,7 @@ def test_the_bundle_has_the_heads_window_and_references_of_the_default(name: str
     assert own.empathy.approaches.keys() == known.empathy.approaches.keys()
     assert own.outcomes == known.outcomes
     assert own.distress == known.distress
+    assert own.crisis == known.crisis is not None
     assert own.encoder.batch_independent
     assert (own.encoder.hidden_size, own.encoder.max_tokens) == (
         known.encoder.hidden_size,

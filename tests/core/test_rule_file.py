@@ -77,7 +77,9 @@ def test_omitted_fields_have_defaults() -> None:
 def test_the_shipped_rules_are_valid() -> None:
     raw = DEFAULT_RULES.read_bytes()
     found = parse(raw, "rules.yaml")
-    assert found.names == {"low-empathy", "sudden-drop", "silence-after-distress"}
+    assert found.names == {
+        *("low-empathy", "sudden-drop", "silence-after-distress", "crisis-language"),
+    }
     assert found.digest == digest_of(raw)
     assert len(found.digest) == 16
 

@@ -66,12 +66,16 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
     approach_at = draw(st.integers(0, 4))
     log = []
     for seq in range(draw(st.integers(1, 12))):
-        kind = draw(st.sampled_from(["turn"] * 8 + ["hole", "twice", "broken", "other text", "no"]))
+        kind = draw(
+            st.sampled_from(["turn"] * 8 + ["hole", "twice", "broken", "other text", "no", "cry"])
+        )
         if kind == "broken":
             log.append(b"broken")
         if kind != "hole":
             facts = {"approach": "motivational-interviewing"} if seq == approach_at else {}
             log.append(turn(name, seq, consent=consent if seq == yes_at else None, **facts))
+        if kind == "cry":
+            log[-1] = turn(name, seq, text="I want to kill myself.")
         if kind == "no":
             log[-1] = turn(name, seq, consent=False)
         if kind == "twice":

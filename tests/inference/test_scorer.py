@@ -168,3 +168,12 @@ def test_rationales_are_computed_only_for_heads_of_the_role(scorer: OnnxScorer) 
     assert client.rationales == {}
     assert counsellor.rationales == of_anybody.rationales
     assert counsellor.rationales["emotional_reactions"]
+
+
+def test_client_turns_have_the_values_of_the_probes(scorer: OnnxScorer) -> None:
+    turns = encoded(scorer, ["I want to kill myself.", "Is there a train at seven?"], Role.CLIENT)
+    grave, plain = scorer.score([ScoringRequest(turn, Stage.PROVISIONAL, []) for turn in turns])
+    for name in ("distress", "crisis_language"):
+        assert grave.client[name]["yes"] > plain.client[name]["yes"]
+        assert sum(grave.client[name].values()) == pytest.approx(1.0)
+    assert plain.client["crisis_language"]["yes"] < 0.5

@@ -7,7 +7,8 @@ from typing import Final
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TOTAL, Stage
-from stream_app.core.heads import LEVELS, SATISFACTION, Dimension, Head, HeadKind
+from stream_app.core.crisis import CRISIS, LISTED, find_phrases
+from stream_app.core.heads import LEVELS, SATISFACTION, Dimension, Head, HeadKind, title_of
 from stream_app.core.perceived import PerceivedGroup, Validity
 from stream_app.store.queries.bundle_info import BundleInfo
 from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
@@ -43,11 +44,11 @@ class LevelView:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The most probable label of a head."""
+    """The most probable label of a head; without a probability, the words of a phrase."""
 
     head: str
     label: str
-    probability: float
+    probability: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def turn_view(
         segments(turn.text, spans) if turn.text is not None else [],
         {head.name: head.badge for head in heads if head.name in spans},
         _levels(score, heads) if score else [],
-        _chips(score, heads) if score else [],
+        _chips(score, heads, turn.text) if score else [],
         [head.title for head in heads if score and _has_abstained_chip(score, head)],
         _bars(score, heads, info.perceived) if score else [],
         before[-info.before :] if info.before and score else [],
@@ -223,14 +224,28 @@ def _levels(score: ScoreOfTurn, heads: Sequence[Head]) -> list[LevelView]:
     return found
 
 
-def _chips(score: ScoreOfTurn, heads: Sequence[Head]) -> list[Chip]:
+def _chips(score: ScoreOfTurn, heads: Sequence[Head], text: str | None) -> list[Chip]:
     found = []
     for head in filter(_has_chip, heads):
+        if head.name == CRISIS:
+            found += _crisis_chip(score.client[CRISIS]["yes"], text)
+            continue
         labels = score.expressed.get(head.name) or score.client[head.name]
         label = max(labels, key=lambda key: labels[key])
         if head.name not in score.abstained and label not in NEGATIVE_LABELS:
             found.append(Chip(head.title, head.label(label), labels[label]))
     return found
+
+
+def _crisis_chip(value: float, text: str | None) -> list[Chip]:
+    """Crisis language with the phrases that the list finds; what the probe alone says has no chip.
+
+    There may be no words: the text is deleted, redacted, or was read with another list.
+    """
+    if value < LISTED:
+        return []
+    words = "; ".join(f"“{(text or '')[start:end]}”" for start, end in find_phrases(text or ""))
+    return [Chip(title_of(CRISIS), words or "yes", None)]
 
 
 def _has_abstained_chip(score: ScoreOfTurn, head: Head) -> bool:

@@ -144,6 +144,18 @@ def test_a_client_turn_has_chips_for_talk_and_distress_and_none_for_satisfaction
     assert found.chips == [Chip("talk", "change", 0.7), Chip("distress", "yes", 0.9)]
 
 
+def test_crisis_language_has_a_chip_with_the_words_of_the_list() -> None:
+    text = "Fine. I want to kill myself, goodbye everyone."
+    turn = replace(client_turn(crisis_language={"no": 0.0, "yes": 1.0}), text=text)
+    found = turn_view(turn, "b", [], FACTS)
+    assert found.chips == [Chip("crisis language", "“kill myself”; “goodbye everyone”", None)]
+    for unread in ("Fine.", None):
+        found = turn_view(replace(turn, text=unread), "b", [], FACTS)
+        assert found.chips == [Chip("crisis language", "yes", None)]
+    by_probe = client_turn(crisis_language={"no": 0.2, "yes": 0.8})
+    assert turn_view(by_probe, "b", [], FACTS).chips == []
+
+
 def test_a_negative_label_gets_no_chip() -> None:
     scored = client_turn(distress={"no": 0.9, "yes": 0.1}, talk_type={"none": 0.8, "change": 0.2})
     assert turn_view(scored, "b", [], FACTS).chips == []

@@ -1,6 +1,7 @@
-"""The bundle's distress probe: probability that a client turn expresses distress.
+"""A bundle's probes of client turns: distress and crisis language.
 
-A logistic regression on a turn's vectors, without context, fitted by ``python -m models.distress``.
+Logistic regressions on a turn's vectors, without context, fitted by ``python -m models.distress``
+and ``python -m models.crisis``.
 """
 
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from stream_app.errors import BundleError
 
 
-class DistressProbe:
+class TurnProbe:
     """``probability = sigmoid(weights · vectors + bias)``."""
 
     def __init__(self, weights: npt.NDArray[np.float64], bias: float) -> None:
@@ -19,7 +20,7 @@ class DistressProbe:
         self.bias = bias
 
     @classmethod
-    def read(cls, path: Path, size: int | None = None) -> "DistressProbe":
+    def read(cls, path: Path, size: int | None = None) -> "TurnProbe":
         """Read a probe from a file: one array with the weights, then the bias.
 
         Raises:
@@ -28,9 +29,9 @@ class DistressProbe:
         try:
             numbers = np.load(path, allow_pickle=False).astype(np.float64)
         except (OSError, ValueError) as problem:
-            raise BundleError(f"{path} is not a distress probe: {problem}") from None
+            raise BundleError(f"{path} is not a probe: {problem}") from None
         if numbers.ndim != 1 or (size is not None and len(numbers) != size + 1):
-            raise BundleError(f"{path} is not a distress probe for vectors of {size} numbers")
+            raise BundleError(f"{path} is not a probe for vectors of {size} numbers")
         return cls(numbers[:-1], float(numbers[-1]))
 
     def probabilities(self, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""Crisis language of client turns: data, probe and evaluation (docs/crisis.md)."""
