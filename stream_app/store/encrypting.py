@@ -62,11 +62,6 @@ COLUMNS: Final = (
         seal_text,
     ),
     Sealed(coaching_goals.c.goal, (coaching_goals.c.goal_id,), seal_text),
-    Sealed(
-        interventions.c.text,
-        (interventions.c.session_id, interventions.c.intervention_id),
-        seal_text,
-    ),
     Sealed(mutes.c.reason, (mutes.c.mute_id,), seal_text),
     Sealed(_s.state, (_s.session_id, _s.bundle), seal),
     Sealed(_w.turn, (_w.session_id, _w.bundle, _w.slot), seal),
