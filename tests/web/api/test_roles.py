@@ -180,6 +180,14 @@ class Asker:
     def _part(self, part: str, name: str, session: str) -> str:
         """What stands in the path for a parameter; objects are made as needed."""
         store = self.web.store
+        made: dict[str, Callable[[], str]] = {
+            "intervention_id": lambda: self._intervention(session),
+            "dispute_id": lambda: self._dispute(session),
+            "review_id": lambda: self._review(name or "sue", session),
+            "goal_id": lambda: self._goal(name, session),
+        }
+        if part in made:
+            return made[part]()
         match part:
             case "episode_id":
                 chosen = AlertFilter(session_id=session)
@@ -188,7 +196,7 @@ class Asker:
                 return store.privacy.pseudonym(COUNSELLORS[session][1])
             case "mute_id":
                 until = datetime.now(UTC) + timedelta(minutes=5)
-                made = alert_actions.create_mute(
+                mute = alert_actions.create_mute(
                     store,
                     rule=None,
                     session_id=session,
@@ -197,19 +205,11 @@ class Asker:
                     reason=None,
                     person="x",
                 )
-                return made.mute_id
+                return mute.mute_id
             case "rating_id":
                 rater = name if session == OWN and name else "joan"
                 given = Judgement(OWN, 1, HEAD, 1)
                 return ratings.rate(store, ALL_SESSIONS, rater, [given])[0].rating_id
-            case "intervention_id":
-                return self._intervention(session)
-            case "dispute_id":
-                return self._dispute(session)
-            case "review_id":
-                return self._review(name or "sue", session)
-            case "goal_id":
-                return self._goal(name, session)
             case "sample_id":
                 new = NewCalibrationSample("t", BUNDLE, session.partition("-")[0], 5, 1)
                 sue = Person("sue", PersonRole.SUPERVISOR, all_teams=True)

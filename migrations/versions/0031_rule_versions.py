@@ -1,12 +1,12 @@
 """Versions of the alert rules and their adoptions.
 
-Revision: 0032
+Revision: 0031
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0032"
+revision = "0031"
 down_revision = "0030"
 branch_labels = None
 depends_on = None
