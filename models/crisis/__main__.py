@@ -103,10 +103,11 @@ def with_tables(document: str, tables: dict[str, str]) -> str:
     '<!-- a -->\nnew\n<!-- /a -->'
     """
     for name, content in tables.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        document, times = pattern.subn(lambda at, new=content: f"{at[1]}{new}\n{at[2]}", document)
-        if times != 1:
-            raise ValueError(f"the document has {times} places for {name}")
+        pattern = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
+        found = pattern.search(document)
+        if found is None:
+            raise ValueError(f"the document has no place for {name}")
+        document = f"{document[: found.start()]}{content}\n{document[found.end() :]}"
     return document
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ def measure(turns: Sequence[WrittenTurn], found: Mapping[str, Flags]) -> dict[st
     }
     for name, hit in found.items():
         report["detectors"][name] = {
-            "recall": interval(families, lambda rows, hit=hit: _share(hit, is_crisis, rows)),
-            "precision": interval(families, lambda rows, hit=hit: _share(is_crisis, hit, rows)),
+            "recall": interval(families, partial(_share, hit, is_crisis)),
+            "precision": interval(families, partial(_share, is_crisis, hit)),
         }
     for category in dict.fromkeys(turn.category for turn in turns):
         own = np.array([turn.category == category for turn in turns])
