@@ -15,8 +15,9 @@ def test_the_table_of_variables_is_the_catalogue() -> None:
 
 
 def test_the_documented_examples_are_valid() -> None:
-    whole, condition = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    whole, protocol, condition = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
     assert parse(whole.encode(), "docs").names == {"long-silence"}
+    assert parse((whole + protocol).encode(), "docs").rules[0].protocol.startswith("1. Open")
     head = HEAD + "  - name: a\n    summary: x\n    severity: info\n"
     assert parse((head + condition).encode(), "docs").names == {"a"}
 

@@ -40,6 +40,9 @@ FIRES: Final[dict[str, dict[str, str]]] = {
         'rapport_deliveries_total{target="desk", result="refused"}': "0+1x60"
     },
     "RapportDeliveriesHeld": {'rapport_deliveries_total{target="desk", result="held"}': "0x9 5x50"},
+    "RapportNobodyOnCall": {
+        'rapport_deliveries_total{target="night", result="nobody_on_call"}': "0x20 1x40"
+    },
     "RapportEventsLeftOut": {'rapport_crashes_total{reason="EventsLeftOut"}': "_x20 1"},
     "RapportDatabaseWentBack": {'rapport_crashes_total{reason="DatabaseWentBack"}': "_x20 1"},
     "RapportClockAhead": {'rapport_crashes_total{reason="InvalidTimestampError"}': "_x20 1"},
