@@ -111,7 +111,7 @@ def test_erase_destroys_key_and_rows_and_audits_it(open_prepared: Open) -> None:
     assert entry["detail"] == "consent withdrawn: 1 sessions, 9 turns"
     [committed] = processor(store).stored([outbox_id])
     assert {(m.key, m.value) for m in committed.messages} == {(b"a", None)}
-    assert len(committed.messages) == 4
+    assert len(committed.messages) == 5, "one for each topic"
     assert apply(store, OnWithdrawal.ERASE) == [], "once"
     again = [*LOG, consent("given", session_id="a", version="9")]
     assert handle(processor(store), again).result.counts["erased"] == 10

@@ -45,6 +45,10 @@ TAGS: Final = [
         "name": "interventions",
         "description": "Supervisors' notes to the counsellor's desk, take-overs, and receipts.",
     },
+    {
+        "name": "rules",
+        "description": "The alert rules in force, trials of drafts, and versions in the database.",
+    },
     {"name": "speakers", "description": "Counsellors by pseudonym, each with their own trend."},
     {"name": "ratings", "description": "Human ratings, stored separately from the model's scores."},
     {"name": "disputes", "description": "Scores that counsellors dispute."},

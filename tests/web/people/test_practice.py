@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from stream_app import bootstrap, extras
 from stream_app.contracts.events import Role
@@ -358,11 +359,14 @@ def test_one_is_scored_at_a_time_and_few_wait() -> None:
     attempt(of)
 
 
-def test_a_model_that_cannot_be_loaded_is_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_loaded_is_one_sentence() -> None:
     def load() -> LoadedModel:
         raise BundleError("no such folder")
 
     of, _ = model(load)
-    with pytest.raises(PracticeUnavailable, match="the model cannot be loaded"):
+    with (
+        capture_logs() as logged,
+        pytest.raises(PracticeUnavailable, match="the model cannot be loaded"),
+    ):
         attempt(of)
-    assert "no such folder" in "".join(capfd.readouterr())
+    assert [each["problem"] for each in logged] == ["no such folder"]

@@ -38,7 +38,7 @@ def test_every_page_and_link_of_a_session_works(filled: Store, as_: As, session_
     began = batches.process(turns)
     filled.commit(began)
     pat, name = as_("pat"), quote(session_id, safe="")
-    for part in ("", "/now", "/turns/1", "/card", "/feedback"):
+    for part in ("", "/now", "/turns/1", "/card", "/feedback", "/reviews"):
         page = pat.get(f"/sessions/{name}{part}")
         assert page.status_code == 200, part
         assert "<script>alert" not in page.text
@@ -50,7 +50,7 @@ def test_every_page_and_link_of_a_session_works(filled: Store, as_: As, session_
     for address in ("/", f"/sessions/{name}", f"/sessions/{name}/feedback", "/alerts"):
         hrefs = re.findall(r'href="(/sessions/[^"#?]*)', pat.get(address).text)
         for href in {html.unescape(href) for href in hrefs}:
-            assert href.removeprefix("/sessions/").removesuffix("/feedback") == name
+            assert re.sub(r"/(feedback|reviews)$", "", href.removeprefix("/sessions/")) == name
             assert pat.get(href).status_code == 200
     assert f"/sessions/{name}" in as_("noor").get("/me").text
 
