@@ -33,7 +33,7 @@ class RulesInForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RuleTextProblem:
     """One error in a text of rules."""
 
     line: Annotated[int, Field(ge=1)]
@@ -48,7 +48,7 @@ class Checked:
     valid: bool
     rules: Annotated[list[str], Field(description="Names; empty unless the text is valid")]
     digest: str
-    problems: list[Problem]
+    problems: list[RuleTextProblem]
 
 
 def in_force(services: Services) -> RulesInForce:
@@ -82,7 +82,7 @@ def check(services: Services, text: str) -> Checked:
     try:
         found = parsed(services, text)
     except RuleFileError as problem:
-        places = [Problem(each.line, each.column, each.what) for each in problem.problems]
+        places = [RuleTextProblem(each.line, each.column, each.what) for each in problem.problems]
         return Checked(False, [], digest, places)
     return Checked(True, [rule.name for rule in found.rules], digest, [])
 

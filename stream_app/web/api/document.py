@@ -93,6 +93,7 @@ CONFLICT_TAGS: Final = {
     "disputes",
     "reviews",
     "goals",
+    "rules",
     "samples",
     "agreement",
     "feedback",

@@ -13,7 +13,7 @@ CHECKS = (
     "content_type_conformance",
     "response_schema_conformance",
 )
-SECONDS = 240
+SECONDS = 480
 
 
 def fuzz(web: Web, name: str, folder: Path, phases: str, *which: str) -> None:

@@ -188,7 +188,7 @@ def test_a_session_is_assigned_reviewed_and_signed_off_without_javascript(
     mine.get_by_role("link", name=OVER[2]).click()
     turn = page.locator("#turn-1")
     turn.get_by_text("Comment on turn 1", exact=True).click()
-    turn.get_by_label("Comment").fill("What did she say then?")
+    turn.get_by_role("textbox", name="Comment").fill("What did she say then?")
     turn.get_by_role("button", name="Save comment").click()
     expect(page.locator("#turn-1 blockquote")).to_contain_text("What did she say then?")
     for fields in page.get_by_role("form", name="Scorecard").get_by_role("group").all():
