@@ -245,14 +245,16 @@ class Chaos:
         log = [*clocks.silent(self.seed, PARTITIONS, now), *ahead]
         asyncio.run(send(self.service.settings, log))
         self._print("silence beside clocks that are ahead")
-        self._wait(self._alarmed, "an alert about every silent session")
+        self._wait(self._alarmed, "an alert about the silence of every silent session")
         return len(ahead)
 
     def _alarmed(self) -> bool:
         found = {
             row["session_id"]
             for row in self.service.rows(tables.alerts)
-            if clocks.is_silent(row["session_id"]) and row["state"] == AlertState.FIRING.value
+            if clocks.is_silent(row["session_id"])
+            and row["rule"] == clocks.SILENCE_RULE
+            and row["state"] == AlertState.FIRING.value
         }
         return len(found) == PARTITIONS
 
