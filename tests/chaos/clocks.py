@@ -14,9 +14,9 @@ from tests.chaos.traffic import Log, Sent, encoded, end, turn
 TOLERANCE = timedelta(hours=3)
 """Events further ahead are dead letters."""
 SILENCE = 5
+"""Seconds without an answer after which an alert fires."""
 SILENCE_RULE = "silence-after-distress"
 """Other rules fire at the words of these sessions, before the silence."""
-"""Seconds without an answer after which an alert fires."""
 PLAIN = "Well, that is the number {}."
 DISTRESSED = "I can't go on any more. I just want to end my life tonight."
 _CLOCKS = {
