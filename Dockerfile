@@ -1,5 +1,5 @@
 # Two images that differ in REQUIREMENTS: `worker` (worker, notifier, migrations) and `web` (console
-# and API, with analyses). `docker compose build` makes both.
+# and API, with analyses and practice). `docker compose build` makes both.
 FROM python:3.11-slim AS wheel
 WORKDIR /src
 COPY requirements/build.txt ./
