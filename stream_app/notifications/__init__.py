@@ -6,6 +6,7 @@ Start at ``notifier_group.NotifierGroup`` (the process) and ``notifier.Notifier`
 __all__ = [
     "apprise_channel",
     "connection_guard",
+    "delays",
     "escalation",
     "escalation_planner",
     "escalation_sender",

@@ -1,12 +1,13 @@
 """Sends the due steps of escalations to one target."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import structlog
 from prometheus_client import Counter
 
+from stream_app.notifications.delays import Delays
 from stream_app.notifications.escalation_planner import ending
 from stream_app.notifications.notification import (
     Channel,
@@ -19,7 +20,6 @@ from stream_app.store.escalations import EscalatedAlert, Escalations, Escalation
 
 log = structlog.get_logger(__name__)
 
-MAX_DOUBLINGS: Final = 30
 _SENT: Final = "escalated"
 _FAILED: Final = "failed"
 _Key = tuple[str, int, str]
@@ -51,7 +51,7 @@ class EscalationSender(Rounds):
         for result in (_SENT, _FAILED):
             counter.labels(target, result)  # starts at 0: alert rules see the first
         self._now = now
-        self._not_before: dict[_Key, datetime] = {}
+        self._delays: Delays[_Key] = Delays(every, max_wait, now)
 
     def round(self) -> int:
         """Send everything that is due for the target; return the number of confirmed messages."""
@@ -62,7 +62,7 @@ class EscalationSender(Rounds):
             for step in self._escalations.to_send(self._target):
                 if self._stopped.is_set():
                     break
-                if self._now() >= self._not_before.get(_key(step), self._now()):
+                if self._delays.is_over(_key(step)):
                     sent += self._send(step)
         return sent
 
@@ -82,15 +82,15 @@ class EscalationSender(Rounds):
             self._note_failure(step, str(problem))
             if not isinstance(problem, DeliveryRejected):
                 raise
-            self._delay(step)  # delays only this message
+            self._delays.postpone(_key(step), step.attempts)  # delays only this message
             return False
         except Exception as problem:  # noqa: BLE001  # delays only this message
             self._note_failure(step, f"sending failed: {type(problem).__name__}")
-            self._delay(step)
+            self._delays.postpone(_key(step), step.attempts)
             return False
         self._escalations.finish(step, EscalationState.SENT)
         self._counter.labels(self._target, _SENT).inc()
-        self._not_before.pop(_key(step), None)
+        self._delays.forget(_key(step))
         log.info("escalation.delivered", target=self._target, step=step.step)
         return True
 
@@ -98,11 +98,6 @@ class EscalationSender(Rounds):
         self._escalations.note(step, problem)
         self._counter.labels(self._target, _FAILED).inc()
         log.warning("escalation.failed", target=self._target, problem=problem)
-
-    def _delay(self, step: EscalatedAlert) -> None:
-        doublings = min(step.attempts, MAX_DOUBLINGS)
-        seconds = min(self._max_wait, self._every * 2**doublings)
-        self._not_before[_key(step)] = self._now() + timedelta(seconds=seconds)
 
 
 def _key(step: EscalatedAlert) -> _Key:

@@ -2,7 +2,7 @@
 
 from collections import Counter as Counts
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from prometheus_client import Counter
 
 from stream_app.contracts.scores import AlertState
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
+from stream_app.notifications.delays import Delays
 from stream_app.notifications.notification import (
     Channel,
     DeliveryFailed,
@@ -29,7 +30,6 @@ from stream_app.store.suppressions import Suppression
 
 log = structlog.get_logger(__name__)
 
-MAX_DOUBLINGS = 30
 _DIGEST: Final = "digest"
 _RESULTS: Final = {
     DeliveryFailed: "failed",
@@ -76,7 +76,7 @@ class Notifier(Rounds):
         for result in (*(state.value for state in DeliveryState), *_RESULTS.values()):
             counter.labels(target.name, result)  # starts at 0: alert rules see the first
         self._now = now
-        self._not_before: dict[str, datetime] = {}
+        self._delays: Delays[str] = Delays(every, max_wait, now)
         self._failed: Counts[str] = Counts()
 
     def round(self) -> int:
@@ -92,7 +92,7 @@ class Notifier(Rounds):
                 return 0
             self._deliveries.register_target(self._now())
             sent = self._send_digests()
-            while due := [a for a in self._deliveries.due() if self._is_ready(a.alert_id)]:
+            while due := [a for a in self._deliveries.due() if self._delays.is_over(a.alert_id)]:
                 self.mark_busy()
                 suppressions = self._find_suppressions(due)
                 for alert in due:
@@ -115,7 +115,7 @@ class Notifier(Rounds):
             log.error("alert.failed", target=self.target.name, alert=key, reason=name)
             self._count_attempt("failed")
             self._failed[key] += 1
-            self._delay(key, self._failed[key])
+            self._delays.postpone(key, self._failed[key])
             self._deliveries.mark_unconfirmed(alerts, f"sending failed: {name}")
             return False
 
@@ -128,7 +128,7 @@ class Notifier(Rounds):
                 counted = not self._rate_limit.bypassed_by(alert.severity)
                 return self._send(single(alert), [alert], state, counted=counted)
             case DeliveryState.DUE:
-                self._delay(alert.alert_id, alert.attempts)
+                self._delays.postpone(alert.alert_id, alert.attempts)
                 return False
             case DeliveryState.HELD:
                 self._deliveries.hold_for_digest(alert, now)
@@ -170,7 +170,7 @@ class Notifier(Rounds):
         return sum(
             self._isolate(key, [], partial(self._send_if_due, pending))
             for pending in self._deliveries.pending_digests()
-            if self._is_ready(key := pending.notification_id or _DIGEST)
+            if self._delays.is_over(key := pending.notification_id or _DIGEST)
         )
 
     def _send_if_due(self, pending: PendingDigest) -> bool:
@@ -233,12 +233,12 @@ class Notifier(Rounds):
             self._count_attempt(_RESULTS[type(problem)])
             if not isinstance(problem, DeliveryRejected):
                 raise
-            self._delay(key, attempts)  # delays only this notification
+            self._delays.postpone(key, attempts)  # delays only this notification
             log.warning("alert.refused", **self._about(notification), problem=str(problem))
             return False
         self._deliveries.mark_delivered(alerts, state)
         self._count(state, len(alerts))
-        self._not_before.pop(key, None)
+        self._delays.forget(key)
         log.info("alert.delivered", **self._about(notification), attempts=attempts + 1)
         return True
 
@@ -249,14 +249,6 @@ class Notifier(Rounds):
 
     def _sent_in_last_hour(self, now: datetime) -> int:
         return self._deliveries.notifications_since(now - HOUR)
-
-    def _delay(self, key: str, attempts: int) -> None:
-        seconds = min(self._max_wait, self._every * 2 ** min(attempts, MAX_DOUBLINGS))
-        self._not_before[key] = self._now() + timedelta(seconds=seconds)
-
-    def _is_ready(self, key: str) -> bool:
-        now = self._now()
-        return now >= self._not_before.get(key, now)
 
     def _count(self, state: DeliveryState, alerts: int = 1) -> None:
         self._counter.labels(self.target.name, state.value).inc(alerts)

@@ -78,15 +78,8 @@ def add(
 
 def find(store: Store, person: Person, counsellor: str | None = None) -> list[Goal]:
     """The goals that this person may see, newest first: their own, in either role."""
-    conditions = [_of(person)]
-    if counsellor is not None:
-        conditions.append(coaching_goals.c.counsellor == counsellor)
-    query = sa.select(coaching_goals).where(*conditions)
-    query = query.order_by(coaching_goals.c.at.desc(), coaching_goals.c.goal_id)
-    with store.reading() as connection:
-        found = connection.execute(query).mappings().all()
-        keys = store.keys.load(connection, [row["goal_id"] for row in found])
-    return [_goal(row, keys.get(row["goal_id"])) for row in found]
+    of_counsellor = [] if counsellor is None else [coaching_goals.c.counsellor == counsellor]
+    return _find(store, person, *of_counsellor)
 
 
 def one(store: Store, person: Person, goal_id: str) -> Goal:
@@ -95,10 +88,10 @@ def one(store: Store, person: Person, goal_id: str) -> Goal:
     Raises:
         NotFound: it does not exist, or the person is neither its supervisor nor its counsellor.
     """
-    for goal in find(store, person):
-        if goal.goal_id == goal_id:
-            return goal
-    raise NotFound("there is no such goal")
+    found = _find(store, person, coaching_goals.c.goal_id == goal_id)
+    if not found:
+        raise NotFound("there is no such goal")
+    return found[0]
 
 
 def end(store: Store, person: Person, goal_id: str, state: GoalState) -> Goal:
@@ -119,6 +112,15 @@ def end(store: Store, person: Person, goal_id: str, state: GoalState) -> Goal:
     if not changed:
         raise StateConflict("this goal has already ended")
     return replace(found, state=state)
+
+
+def _find(store: Store, person: Person, *conditions: sa.ColumnElement[bool]) -> list[Goal]:
+    query = sa.select(coaching_goals).where(_of(person), *conditions)
+    query = query.order_by(coaching_goals.c.at.desc(), coaching_goals.c.goal_id)
+    with store.reading() as connection:
+        found = connection.execute(query).mappings().all()
+        keys = store.keys.load(connection, [row["goal_id"] for row in found])
+    return [_goal(row, keys.get(row["goal_id"])) for row in found]
 
 
 def _of(person: Person) -> sa.ColumnElement[bool]:

@@ -1,7 +1,6 @@
 """Sampling of sessions for review: by hand-checked draws, and through the command."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,8 @@ from stream_app.store.people import PersonRole
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
 from stream_app.store.reviews import Origin
-from tests.store import databases, judging
-from tests.store.batches import prepare
-from tests.store.databases import open_store
+from tests.commands.conftest import NewStore
+from tests.store import judging
 from tests.store.reading import rows
 
 RISKS = {"low": 0.1, "middle": 0.3, "high": 0.6, "unknown": None}
@@ -72,15 +70,8 @@ def test_double_reviews_have_two_people_and_the_work_is_shared() -> None:
 
 
 @pytest.fixture
-def store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
-) -> Iterator[Store]:
-    url = databases.sqlite(tmp_path / "one.db")
-    monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
-    opened = prepare(open_store(url))
-    judging.fill(opened, 3)
-    yield opened
-    opened.close()
+def store(new_store: NewStore) -> Store:
+    return new_store(3)
 
 
 def sample(*options: str) -> Result:

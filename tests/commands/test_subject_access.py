@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,9 @@ from stream_app.store.repository import Store
 from stream_app.store.reviews import NewReview
 from stream_app.store.subject_access import DECISIONS, Included, LeftOut
 from tests.analytics import archiving
-from tests.store import databases, judging
-from tests.store.batches import consent, prepare, process
-from tests.store.databases import open_store
+from tests.commands.conftest import NewStore
+from tests.store import judging
+from tests.store.batches import consent, process
 from tests.store.reading import SEALED, rows
 
 CLIENT = "client of north-0"
@@ -43,15 +42,8 @@ Archive = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture
-def store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
-) -> Iterator[Store]:
-    url = databases.sqlite(tmp_path / "one.db")
-    monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
-    opened = prepare(open_store(url))
-    judging.fill(opened, 2)
-    yield opened
-    opened.close()
+def store(new_store: NewStore) -> Store:
+    return new_store(2)
 
 
 def run(*arguments: str) -> Result:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from fastapi import Path, Query
+from fastapi import Form, Path, Query
 from pydantic import AfterValidator, AwareDatetime, StringConstraints
 
 from stream_app.contracts.events import MAX_ID_CHARS
@@ -16,6 +16,8 @@ Identifier = Annotated[
 ]
 Note = Annotated[str, StringConstraints(min_length=1, max_length=4000, pattern=r"^[^\x00]+$")]
 Comment = Annotated[str, StringConstraints(max_length=4000, pattern=r"^[^\x00]*$")]
+FormNote = Annotated[Annotated[Note, StringConstraints(strip_whitespace=True)], Form()]
+FormComment = Annotated[Annotated[Comment, StringConstraints(strip_whitespace=True)], Form()]
 MAX_SEQ: Final = 2**31 - 1
 Seq = Annotated[int, Path(ge=0, le=MAX_SEQ, description="The turn's number")]
 EpisodeId = Annotated[Identifier, Path(description="The alert's `episode_id`")]

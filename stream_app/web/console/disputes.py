@@ -5,7 +5,6 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import TypeAdapter
 
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
@@ -13,7 +12,7 @@ from stream_app.store.disputes import Decision, Dispute
 from stream_app.store.people import Person
 from stream_app.store.queries import transcripts
 from stream_app.store.queries.transcripts import TurnRead
-from stream_app.web.api.fields import Identifier, Note
+from stream_app.web.api.fields import FormNote, Identifier
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.rendering import render
 from stream_app.web.http_errors import as_http_errors
@@ -23,7 +22,6 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 MAX_WAITING: Final = 50
 MAX_ANSWERED: Final = 50
 TURNS_BEFORE: Final = 1
-_note = TypeAdapter[str](Note)
 
 
 @router.get("/disputes")
@@ -70,11 +68,9 @@ def answer(
     person: Supervisor,
     dispute_id: Identifier,
     decision: Annotated[Decision, Form()],
-    answer: Annotated[str, Form()],
+    answer: FormNote,
 ) -> Response:
     """Uphold or reject a dispute; 409 if someone else has answered it meanwhile."""
     with as_http_errors():
-        disputes.decide(
-            services.store, person, dispute_id, decision, _note.validate_python(answer.strip())
-        )
+        disputes.decide(services.store, person, dispute_id, decision, answer)
     return RedirectResponse("/disputes", status_code=303)

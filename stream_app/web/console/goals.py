@@ -9,7 +9,6 @@ from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import TypeAdapter
 
 from stream_app.analytics.result import Curve
 from stream_app.store import coaching_goals
@@ -17,7 +16,7 @@ from stream_app.store.coaching_goals import GoalState
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.development import MeasuredSession
 from stream_app.web import goal_progress
-from stream_app.web.api.fields import Identifier, Note
+from stream_app.web.api.fields import FormNote, Identifier
 from stream_app.web.auth import CurrentPerson, Supervisor
 from stream_app.web.console.development import TOO_FEW, curves
 from stream_app.web.console.figures import figures
@@ -32,7 +31,6 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 BEFORE: Final = "before the goal"
 SINCE: Final = "since the goal"
 PERIOD: Final = timedelta(days=14)
-_note = TypeAdapter[str](Note)
 
 
 @router.post("/counsellors/{pseudonym}/goals")
@@ -41,14 +39,13 @@ def add(
     services: ServicesDep,
     person: Supervisor,
     measure: Annotated[Identifier, Form()],
-    goal: Annotated[str, Form()],
+    goal: FormNote,
     starts_on: Annotated[date, Form()],
     ends_on: Annotated[date, Form()],
 ) -> Response:
     """Set a goal for a counsellor of the supervisor's sessions."""
-    text = _note.validate_python(goal.strip())
     with as_http_errors():
-        goal_progress.add(services, person, pseudonym, measure, text, starts_on, ends_on)
+        goal_progress.add(services, person, pseudonym, measure, goal, starts_on, ends_on)
     address = f"/counsellors/{path_segment(pseudonym)}/development#goals"
     return RedirectResponse(address, status_code=303)
 

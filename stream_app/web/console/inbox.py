@@ -17,7 +17,7 @@ from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.routing import read_routing
 from stream_app.web.api import alerts as alerts_api
 from stream_app.web.api import mutes as mutes_api
-from stream_app.web.api.fields import EpisodeId, Identifier
+from stream_app.web.api.fields import EpisodeId, FormComment, FormNote, Identifier
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.account import local_path
 from stream_app.web.console.counsellor_names import names_for
@@ -143,11 +143,11 @@ def acknowledge(
     services: ServicesDep,
     person: Supervisor,
     reason: Annotated[Reason, Form()],
-    note: Annotated[str, Form()] = "",
+    note: FormComment = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Acknowledge an alert, with a judgement of whether it was justified."""
-    acknowledgement = alerts_api.Acknowledgement(reason=reason, note=_note(note))
+    acknowledgement = alerts_api.Acknowledgement(reason=reason, note=note or None)
     alerts_api.acknowledge(services, person, episode_id, acknowledgement)
     return RedirectResponse(local_path(to), status_code=303)
 
@@ -158,11 +158,11 @@ def resolve(
     services: ServicesDep,
     person: Supervisor,
     reason: Annotated[Reason | Literal[""], Form()] = "",
-    note: Annotated[str, Form()] = "",
+    note: FormComment = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Resolve an alert manually."""
-    resolution = alerts_api.Resolution(reason=reason or None, note=_note(note))
+    resolution = alerts_api.Resolution(reason=reason or None, note=note or None)
     alerts_api.resolve(services, person, episode_id, resolution)
     return RedirectResponse(local_path(to), status_code=303)
 
@@ -173,11 +173,11 @@ def judge(
     services: ServicesDep,
     person: Supervisor,
     judgement: Annotated[Literal["justified", "false-alarm"], Form()],
-    note: Annotated[str, Form()] = "",
+    note: FormComment = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Judge an alert that has fired, also after it has ended."""
-    given = alerts_api.Judgement(judgement=judgement, note=_note(note))
+    given = alerts_api.Judgement(judgement=judgement, note=note or None)
     alerts_api.judge(services, person, episode_id, given)
     return RedirectResponse(local_path(to), status_code=303)
 
@@ -187,11 +187,11 @@ def note(
     episode_id: EpisodeId,
     services: ServicesDep,
     person: Supervisor,
-    note: Annotated[str, Form(min_length=1)],
+    note: FormNote,
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Add a note to an alert."""
-    alerts_api.note(services, person, episode_id, alerts_api.NewNote(note=_note(note) or "–"))
+    alerts_api.note(services, person, episode_id, alerts_api.NewNote(note=note))
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -202,7 +202,7 @@ def mute(
     person: Supervisor,
     what: Annotated[str, Form()],
     minutes: Annotated[int, Form(ge=1, le=mutes_api.MAX_MINUTES)],
-    reason: Annotated[str, Form(max_length=200)] = "",
+    reason: Annotated[str, Form(max_length=200, pattern=r"^[^\x00]*$")] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Mute this rule in the session or the team, or everything in the session."""
@@ -274,7 +274,3 @@ def _alert(services: Services, person: Person, episode_id: str) -> AlertRead:
     if found is None:
         raise HTTPException(404)
     return found
-
-
-def _note(note: str) -> str | None:
-    return note.strip() or None

@@ -4,12 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
-from pydantic import TypeAdapter
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import disputes, ratings
 from stream_app.store.ratings import MAX_RATING, MIN_RATING, SESSION_RATING, Judgement
-from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier, Note
+from stream_app.web.api.fields import MAX_SEQ, FormComment, FormNote, Identifier
 from stream_app.web.auth import Counsellor, Reader
 from stream_app.web.console.feedback import turn_address
 from stream_app.web.http_errors import as_http_errors
@@ -19,8 +18,6 @@ from stream_app.web.services import Services, ServicesDep
 router = APIRouter(include_in_schema=False)
 Seq = Annotated[int, Form(ge=0, le=MAX_SEQ)]
 Level = Annotated[int | None, Form(ge=0, le=2)]
-_comment = TypeAdapter[str](Comment)
-_note = TypeAdapter[str](Note)
 
 
 @router.post(f"/sessions/{SESSION_ID}/turn-rating")
@@ -33,7 +30,7 @@ def rate_turn(
     emotional_reactions: Level = None,
     interpretations: Level = None,
     explorations: Level = None,
-    comment: Annotated[str, Form()] = "",
+    comment: FormComment = "",
 ) -> Response:
     """Rate the mechanisms of a turn, all or some of them, with a comment."""
     levels = (emotional_reactions, interpretations, explorations)
@@ -55,7 +52,7 @@ def rate_session(
     person: Reader,
     session_id: Identifier,
     rating: Annotated[int, Form(ge=MIN_RATING, le=MAX_RATING)],
-    comment: Annotated[str, Form()] = "",
+    comment: FormComment = "",
 ) -> Response:
     """Rate the whole session, with a comment."""
     _rate(services, person, [Judgement(session_id, None, SESSION_RATING, rating)], comment)
@@ -70,7 +67,7 @@ def dispute(
     session_id: Identifier,
     seq: Seq,
     head: Annotated[Identifier, Form()],
-    note: Annotated[str, Form()],
+    note: FormNote,
     proposed: Annotated[str, Form(pattern=r"^\d{0,3}$")] = "",
 ) -> Response:
     """Dispute a score of one's own turn."""
@@ -82,15 +79,14 @@ def dispute(
             seq,
             head,
             int(proposed) if proposed else None,
-            _note.validate_python(note.strip()),
+            note,
         )
     return _done(request, turn_address(session_id, seq))
 
 
 def _rate(services: Services, person: Reader, given: list[Judgement], comment: str) -> None:
-    written = _comment.validate_python(comment.strip())
     with as_http_errors():
-        ratings.rate(services.store, person.scope, person.name, given, comment=written)
+        ratings.rate(services.store, person.scope, person.name, given, comment=comment)
 
 
 def _done(request: Request, page: str) -> Response:

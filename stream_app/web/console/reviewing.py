@@ -4,7 +4,6 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
@@ -14,7 +13,7 @@ from stream_app.store.people import Person
 from stream_app.store.queries import sessions, transcripts
 from stream_app.store.scored_turns import InvalidJudgement
 from stream_app.web import reviewing
-from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier
+from stream_app.web.api.fields import MAX_SEQ, FormComment, Identifier
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.rendering import render
 from stream_app.web.console.session import PAGE_TURNS, last_seq, page_of
@@ -24,7 +23,6 @@ from stream_app.web.services import Services, ServicesDep
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 PREFIX: Final = "answer-"
 """Of the fields with answers; the rest of the name is the criterion."""
-_comment = TypeAdapter[str](Comment)
 
 
 @router.get("/reviews/{review_id}")
@@ -89,12 +87,11 @@ def comment(
     person: Supervisor,
     review_id: Identifier,
     seq: Annotated[int, Form(ge=0, le=MAX_SEQ)],
-    comment: Annotated[str, Form()] = "",
+    comment: FormComment = "",
 ) -> Response:
     """Comment on a turn; an empty comment removes the earlier one."""
-    written = _comment.validate_python(comment.strip())
     with as_http_errors():
-        reviewing.comment(services, person, review_id, seq, written)
+        reviewing.comment(services, person, review_id, seq, comment)
     address = f"/reviews/{review_id}?page={page_of(seq)}#turn-{seq}"
     return RedirectResponse(address, status_code=303)
 
