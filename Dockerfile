@@ -1,6 +1,6 @@
 # Two images that differ in REQUIREMENTS: `worker` (worker, notifier, migrations) and `web` (console
 # and API, with analyses and practice). `docker compose build` makes both.
-FROM python:3.11-slim AS wheel
+FROM python:3.11.14-slim@sha256:c8271b1f627d0068857dce5b53e14a9558603b527e46f1f901722f935b786a39 AS wheel
 WORKDIR /src
 COPY requirements/build.txt ./
 RUN pip install --no-cache-dir --require-hashes -r build.txt
@@ -9,7 +9,7 @@ COPY migrations migrations
 COPY stream_app stream_app
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
 
-FROM python:3.11-slim AS service
+FROM python:3.11.14-slim@sha256:c8271b1f627d0068857dce5b53e14a9558603b527e46f1f901722f935b786a39 AS service
 ARG REQUIREMENTS
 COPY requirements/${REQUIREMENTS}.txt /requirements.txt
 RUN pip install --no-cache-dir --require-hashes -r /requirements.txt

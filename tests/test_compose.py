@@ -40,8 +40,8 @@ def test_images_are_pinned_and_long_running_services_have_health_checks(
     compose: dict[str, Any],
 ) -> None:
     for name, service in compose["services"].items():
-        if "image" in service:
-            assert re.fullmatch(r"[\w/.-]+:v?\d[\w.]*", service["image"]), name
+        digest = "" if "build" in service else r"@sha256:[0-9a-f]{64}"
+        assert re.fullmatch(rf"[\w/.-]+:v?\d[\w.]*{digest}", service["image"]), name
         if name not in ONCE:
             assert service["healthcheck"], name
             assert service["restart"] == "unless-stopped", name
@@ -60,6 +60,13 @@ def test_each_image_is_built_once_and_named_after_the_release(compose: dict[str,
     }
     for requirements, _ in built:
         assert (ROOT / "requirements" / f"{requirements}.txt").is_file()
+
+
+def test_base_images_are_pinned_by_digest() -> None:
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    assert len(bases) == 2
+    for base in bases:
+        assert re.fullmatch(r"python:3\.11\.\d+-slim@sha256:[0-9a-f]{64}", base), base
 
 
 def test_images_install_nothing_without_a_hash() -> None:
@@ -127,7 +134,7 @@ def test_workers_start_after_the_migration(compose: dict[str, Any]) -> None:
 
 def test_kafka_has_the_version_of_the_tests(compose: dict[str, Any]) -> None:
     pom = (ROOT / "servers" / "pom.xml").read_text("utf-8")
-    version = compose["services"]["kafka"]["image"].partition(":")[2]
+    version = compose["services"]["kafka"]["image"].partition(":")[2].partition("@")[0]
     assert f"<artifactId>kafka_2.13</artifactId>\n      <version>{version}</version>" in pom
 
 
