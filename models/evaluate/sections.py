@@ -235,9 +235,9 @@ def encoder_mean(content: Content) -> str:
     return "\n\n".join(
         [
             f"{_folds(content)} {answers} held-out answers. Each model learns EPITOME's levels "
-            "alone; the mean is of the log-probabilities. It is the teacher that distilling both encoders "
-            "would use, so it bounds what a student could gain on the labelled answers. Not "
-            "calibrated, most probable levels; the service's model learns more tasks.",
+            "alone; the mean is of the log-probabilities. It is the teacher that distilling both "
+            "encoders would use, so it bounds what a student could gain on the labelled answers. "
+            "Not calibrated, most probable levels; the service's model learns more tasks.",
             table(
                 [
                     "model",

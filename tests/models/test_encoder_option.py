@@ -179,11 +179,9 @@ def test_the_mean_of_two_encoders_is_evaluated_on_the_same_answers(
     assert len({row["answers"] for row in written["rows"].values()}) == 1
     assert "## A second encoder\n\n2 folds" in out.parent.with_suffix(".md").read_text("utf-8")
     again = CliRunner().invoke(command, [*arguments, *places])  # from the kept outputs
-    figures = [
-        [line for line in each.output.splitlines() if ": Spe" in line] for each in (done, again)
-    ]
-    assert figures[0] == figures[1]
-    assert len(figures[0]) == 3
+    assert again.exit_code == 0, again.output
+    assert len(list((tmp_path / "cache").iterdir())) == 4
+    assert json.dumps(json.loads(out.read_text("utf-8"))) == json.dumps(written)
 
 
 def test_the_mean_of_models_that_err_differently_is_better() -> None:
@@ -193,7 +191,7 @@ def test_the_mean_of_models_that_err_differently_is_better() -> None:
 
     def noisy() -> encoder_mean.Outputs:
         noise = chance.normal(size=right.shape)
-        return encoder_mean.Outputs(log_softmax(2 * right + noise, -1), gold)
+        return encoder_mean.Outputs(log_softmax(right + noise, -1), gold)
 
     one, other = noisy(), noisy()
     both = encoder_mean.averaged([one, other])
