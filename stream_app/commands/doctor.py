@@ -161,7 +161,7 @@ def _views(settings: Settings) -> str:
 
 
 def _sessions(settings: Settings) -> str:
-    """Whether the configured bundle continues the open sessions."""
+    """Whether the configured bundle continues the sessions that have not ended."""
     file = _sqlite_file(settings)
     if file is not None and not file.exists():
         return "there is no database yet"
@@ -172,11 +172,11 @@ def _sessions(settings: Settings) -> str:
     finally:
         store.close()
     if not others:
-        return f"{bundle} continues all open sessions"
+        return f"{bundle} continues all sessions that have not ended"
     counts = ", ".join(f"{count} by {name}" for name, count in others.items())
     return (
-        f"{sum(others.values())} open sessions were scored by another bundle ({counts}): with "
-        f"{bundle} they begin with an empty window and index"
+        f"{sum(others.values())} sessions that have not ended were scored by another bundle "
+        f"({counts}): with {bundle} they begin with an empty window and index"
     )
 
 

@@ -29,7 +29,7 @@ class SessionStates:
         self._known_states = self._states_update()
 
     def open_by_other_bundles(self, bundle: str) -> dict[str, int]:
-        """Number of open sessions whose newest state is not of this bundle, by their bundle."""
+        """Number of sessions that have not ended and have no state of this bundle, by bundle."""
         states, same = tables.session_states, tables.session_states.alias()
         taken_over = sa.exists().where(
             same.c.session_id == states.c.session_id, same.c.bundle == bundle
@@ -38,7 +38,7 @@ class SessionStates:
             sa.select(states.c.bundle, sa.func.count())
             .where(
                 states.c.bundle != bundle,
-                states.c.status == SessionStatus.OPEN.value,
+                states.c.status != SessionStatus.CLOSED.value,
                 ~taken_over,
             )
             .group_by(states.c.bundle)
