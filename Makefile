@@ -137,7 +137,7 @@ nano: train-env ## Distil MODEL=folder into the small bundle and compare the two
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 
 docs: $(DEV_STAMP) ## Build the documentation site in build/site
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
+	$(BIN)/python -m sphinx -q -E -W --keep-going -d build/doctrees docs build/site
 
 release-notes: $(DEV_STAMP) ## Print a release's part of the changelog (VERSION=0.1.0)
 	$(BIN)/keepachangelog show $(VERSION) CHANGELOG.md

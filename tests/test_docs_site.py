@@ -30,6 +30,7 @@ def test_the_site_builds_without_warnings_and_third_parties(tmp_path: Path) -> N
     assert "/sessions/{session_id}/turns" in re.sub(r"<[^>]+>", "", routes)
     assert "null" not in routes.split("<article", 1)[1].split("Status Codes", 1)[0]
     assert settings.count("RAPPORT_") >= len(Settings.model_fields)
+    assert str(ROOT) not in settings
     loads = re.compile(r'<(?:script|img|link|iframe)[^>]*?(?:src|href)="(?:https?:)?//([^"/]+)')
     for page in tmp_path.rglob("*.html"):
         assert not loads.findall(page.read_text("utf-8")), page.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -11,22 +12,27 @@ from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+import stream_app
 from stream_app.secret_files import variables
 from stream_app.settings import Settings
 
+PACKAGE = Path(stream_app.__file__).parent
+
 
 class SettingsTable(SphinxDirective):
-    """One row a setting: variable, default, meaning, and whether a file may hold it."""
+    """One row a setting: variable, meaning, default, and whether a file may hold it."""
 
     def run(self) -> list[nodes.Node]:
         """Parse a Markdown table and return its nodes."""
         from_file = variables(Settings)
-        rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+        rows = ["| variable | meaning |", "| --- | --- |"]
         for name, field in Settings.model_fields.items():
-            meaning = (field.description or "").replace("|", "\\|")
+            parts = [(field.description or "").replace("|", "\\|")]
+            if default := default_of(field):
+                parts.append(f"Default: {default}")
             if name in from_file:
-                meaning += f". Also from the file that `{from_file[name]}` names"
-            rows.append(f"| `RAPPORT_{name.upper()}` | {default_of(field)} | {meaning} |")
+                parts.append(f"Also from the file that `{from_file[name]}` names")
+            rows.append(f"| `RAPPORT_{name.upper()}` | {'. '.join(parts)} |")
         found = nodes.section()
         self.state.nested_parse(StringList(rows, source="settings"), self.content_offset, found)
         return found.children
@@ -38,6 +44,8 @@ def default_of(field: FieldInfo) -> str:
     value = getattr(value, "get_secret_value", lambda: value)()
     if value in (None, "", PydanticUndefined):
         return ""
+    if isinstance(value, Path) and value.is_relative_to(PACKAGE):
+        return f"the package's `{value.relative_to(PACKAGE)}`"
     return f"`{getattr(value, 'value', value)}`"
 
 
