@@ -286,7 +286,7 @@ labels: {{- include "rapport.labels" . | nindent 2 }}
 {{- if $port }}{{ trimPrefix ":" $port }}{{ else }}{{ ternary "80" "443" (hasPrefix "http:" .) }}{{ end -}}
 {{- end -}}
 
-{{- /* Slowly, because each change makes the group divide the partitions anew. */ -}}
+{{- /* Slowly, because the group rebalances at each change. */ -}}
 {{- define "rapport.scalingBehaviour" -}}
 scaleUp:
   stabilizationWindowSeconds: 30
