@@ -14,7 +14,7 @@
 {{- /* Labels that select the pods of all components, or with `component` those of one. */ -}}
 {{- define "rapport.selector" -}}
 app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .component }}
 app.kubernetes.io/component: {{ . }}
 {{- end }}
@@ -192,19 +192,19 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $values := .root.Values -}}
 {{- $name := include "rapport.fullname" .root -}}
 - name: tmp
-  emptyDir: {sizeLimit: 64Mi}
+  emptyDir: {sizeLimit: {{ if eq .component "web" }}{{ $values.web.tmpSize }}{{ else }}64Mi{{ end }}}
 - name: secrets
   projected:
     defaultMode: 288 # 0440: of root, and read by fsGroup
     sources:
       {{- range $entry := include "rapport.secretsOf" . | fromJson }}
       - secret:
-          name: {{ $entry.secret }}
+          name: {{ $entry.secret | quote }}
           items: [{key: {{ $entry.key | quote }}, path: {{ $entry.file }}}]
       {{- end }}
 {{- if $values.bundle.existingClaim }}
 - name: bundle
-  persistentVolumeClaim: {claimName: {{ $values.bundle.existingClaim }}, readOnly: true}
+  persistentVolumeClaim: {claimName: {{ $values.bundle.existingClaim | quote }}, readOnly: true}
 {{- end }}
 {{- if and $values.files.rules (has .component (list "worker" "web")) }}
 - name: rules
@@ -224,7 +224,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
     sources:
       {{- range $variable, $entry := $values.notifier.secrets }}
       - secret:
-          name: {{ default $values.secrets.existingSecret $entry.secret | required "secrets.existingSecret is not set" }}
+          name: {{ default $values.secrets.existingSecret $entry.secret | required (printf "secrets.existingSecret is not set: notifier.secrets.%s names no Secret" $variable) | quote }}
           items: [{key: {{ $entry.key | quote }}, path: {{ $variable }}}]
       {{- end }}
 {{- end }}
@@ -249,7 +249,7 @@ securityContext:
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- with $component.affinity }}
