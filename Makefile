@@ -16,7 +16,7 @@ PACKAGES := stream_app benchmarks servers models export
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
+.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -136,6 +136,12 @@ nano: train-env ## Distil MODEL=folder into the small bundle and compare the two
 	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/nano --own $(DATA_DIR)
 	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/nano
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
+
+docs: $(DEV_STAMP) ## Build the documentation site in build/site
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
+
+release-notes: $(DEV_STAMP) ## Print a release's part of the changelog (VERSION=0.1.0)
+	$(BIN)/keepachangelog show $(VERSION) CHANGELOG.md
 
 bench: install ## Compare the throughput of the pipeline and of the ONNX sessions alone
 	$(BIN)/rapport bench

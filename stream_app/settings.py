@@ -79,10 +79,15 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="RAPPORT_", extra="ignore", frozen=True)
 
     kafka_brokers: str = Field("127.0.0.1:9092", description="host:port, separated by commas")
-    kafka_security: SecurityProtocol = SecurityProtocol.PLAINTEXT
-    kafka_sasl_mechanism: SaslMechanism = SaslMechanism.SCRAM_SHA_512
-    kafka_username: str | None = None
-    kafka_password: SecretStr | None = None
+    kafka_security: SecurityProtocol = Field(
+        SecurityProtocol.PLAINTEXT, description="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"
+    )
+    kafka_sasl_mechanism: SaslMechanism = Field(
+        SaslMechanism.SCRAM_SHA_512,
+        description="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; for SASL_*",
+    )
+    kafka_username: str | None = Field(None, description="For PLAIN and SCRAM")
+    kafka_password: SecretStr | None = Field(None, description="For PLAIN and SCRAM")
     kafka_ca_file: Path | None = Field(
         None, description="Certificate authority of the brokers (PEM); default: the system's"
     )
@@ -96,14 +101,24 @@ class Settings(BaseSettings):
     kafka_oauth_token_url: str | None = Field(
         None, description="Token endpoint, for OAUTHBEARER by client credentials"
     )
-    kafka_oauth_client_id: str | None = None
-    kafka_oauth_client_secret: SecretStr | None = None
-    kafka_oauth_scope: str | None = None
-    kafka_group: str = "rapport"
-    kafka_session_timeout: float = Field(30.0, ge=1.0)
-    topic_prefix: str = Field("dialogue", pattern=r"^[a-zA-Z0-9._-]+$")
-    topic_partitions: int = Field(6, ge=1)
-    topic_replication: int = Field(1, ge=1)
+    kafka_oauth_client_id: str | None = Field(None, description="For OAUTHBEARER")
+    kafka_oauth_client_secret: SecretStr | None = Field(None, description="For OAUTHBEARER")
+    kafka_oauth_scope: str | None = Field(None, description="Scope to ask the token endpoint for")
+    kafka_group: str = Field("rapport", description="Consumer group of the workers")
+    kafka_session_timeout: float = Field(
+        30.0,
+        ge=1.0,
+        description="Seconds without a heartbeat until the group gives a worker's partitions away",
+    )
+    topic_prefix: str = Field(
+        "dialogue",
+        pattern=r"^[a-zA-Z0-9._-]+$",
+        description="First part of all topics' names: PREFIX.turns",
+    )
+    topic_partitions: int = Field(
+        6, ge=1, description="Partitions of topics that are created: at most as many busy workers"
+    )
+    topic_replication: int = Field(1, ge=1, description="Replicas of topics that are created")
     declare_topics: bool = Field(True, description="Create missing topics at start")
 
     database_url: SecretStr = Field(
@@ -145,7 +160,9 @@ class Settings(BaseSettings):
         pattern=r"^([0-9a-f]{64})?$",
         description="Accept only the bundle with this digest (`rapport bundle`); default: any",
     )
-    provider: Provider = Provider.AUTO
+    provider: Provider = Field(
+        Provider.AUTO, description="auto (CUDA if it works, else the processor), cpu or cuda"
+    )
     threads: int = Field(1, ge=1, description="Intra-op threads per worker")
 
     batch_max: int = Field(
@@ -172,7 +189,9 @@ class Settings(BaseSettings):
     idle_timeout: float = Field(
         1800.0, gt=0.0, description="Time without events after which a session is idle"
     )
-    idle_check_every: float = Field(2.0, gt=0.0)
+    idle_check_every: float = Field(
+        2.0, gt=0.0, description="Seconds between looks for idle sessions and overdue rules"
+    )
 
     rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
     scorecards: Path = Field(
@@ -236,7 +255,9 @@ class Settings(BaseSettings):
     )
 
     web_host: str = Field("127.0.0.1", description="Address of the console and the API")
-    web_port: int = Field(8080, ge=0, le=65535)
+    web_port: int = Field(
+        8080, ge=0, le=65535, description="Port of the console and the API; 0 = any free port"
+    )
     web_https: bool = Field(
         False, description="The console is served by HTTPS only; default: as each request says"
     )
@@ -262,9 +283,9 @@ class Settings(BaseSettings):
     oidc_issuer: str | None = Field(
         None, description="OpenID Connect issuer (HTTPS), for single sign-on; default: off"
     )
-    oidc_client_id: str | None = None
-    oidc_client_secret: SecretStr | None = None
-    oidc_scope: str = "openid profile"
+    oidc_client_id: str | None = Field(None, description="Rapport's client at the provider")
+    oidc_client_secret: SecretStr | None = Field(None, description="None for a public client")
+    oidc_scope: str = Field("openid profile", description="Scopes to ask the provider for")
     oidc_name_claim: str = Field("preferred_username", description="Claim with the account's name")
     oidc_access: str = Field(
         "", description="JSON: role and team by group; default: as the account has them"
@@ -282,8 +303,14 @@ class Settings(BaseSettings):
     health_host: str = Field("127.0.0.1", description="Address of /healthz, /readyz, /metrics")
     health_port: int | None = Field(None, ge=0, le=65535, description="Default: off")
 
-    log_level: str = Field("INFO", pattern=r"^(DEBUG|INFO|WARNING|ERROR)$")
-    log_format: LogFormat = LogFormat.CONSOLE
+    log_level: str = Field(
+        "INFO",
+        pattern=r"^(DEBUG|INFO|WARNING|ERROR)$",
+        description="DEBUG, INFO, WARNING or ERROR",
+    )
+    log_format: LogFormat = Field(
+        LogFormat.CONSOLE, description="console for people, json for machines"
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -31,6 +31,7 @@ COMMANDS = {
     "construct_shipped": "python -m models.construct shipped",
     "baselines": "python -m models.evaluate.baselines",
     "micromodels": "python -m models.methods.micromodels",
+    "encoder_mean": "python -m models.methods.encoder_mean --encoder FOLDER",
     "levels": "python -m models.evaluate",
     "rationales": "python -m models.evaluate",
     "strategies": "python -m models.evaluate",
@@ -362,6 +363,7 @@ SECTIONS: tuple[Section, ...] = (
     ("EPITOME levels", "levels", _levels),
     ("Rationales", "rationales", _with_folds(tables.rationales, tables.RATIONALE_NOTES)),
     ("Micromodels, run here", "micromodels", _tolerant(sections.micromodels)),
+    ("A second encoder", "encoder_mean", _tolerant(sections.encoder_mean)),
     ("ESConv strategies", "strategies", _strategies),
     (
         "Motivational interviewing (AnnoMI)",

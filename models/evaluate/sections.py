@@ -1,4 +1,4 @@
-"""Tables of the files that other commands write: perceived, probes."""
+"""Tables of the files that other commands write: perceived heads, probes, methods."""
 
 from __future__ import annotations
 
@@ -218,3 +218,37 @@ def probes(content: Content) -> str:
     size = content["probe"]["size"]
     words = f"{size} cases for each condition and mechanism; per cent with 95 % intervals (below)."
     return f"{words}\n\n{probe_markdown(content)}"
+
+
+def encoder_mean(content: Content) -> str:
+    """Two encoders, and the mean of their log-probabilities."""
+    rows = [
+        [
+            name,
+            _pooled(row["spearman"], 3),
+            f"{100 * row['accuracy']:.1f}",
+            f"{100 * row['macro_f1']:.1f}",
+        ]
+        for name, row in content["rows"].items()
+    ]
+    answers = next(iter(content["rows"].values()))["answers"]
+    return "\n\n".join(
+        [
+            f"{_folds(content)} {answers} held-out answers. Each model learns EPITOME's levels "
+            "alone; the mean is of the log-probabilities. It is the teacher that distilling both "
+            "encoders would use, so it bounds what a student could gain on the labelled answers. "
+            "Not calibrated, most probable levels; the service's model learns more tasks.",
+            table(
+                [
+                    "model",
+                    "Spearman of expected and labelled total (95 %)",
+                    "accuracy, mean",
+                    "macro-F1, mean",
+                ],
+                rows,
+            ),
+            "Gain in Spearman of the mean over the first encoder: "
+            + _pooled(content["gain"], 3)
+            + ".",
+        ]
+    )

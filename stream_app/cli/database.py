@@ -1,5 +1,6 @@
 """The database's schema and views."""
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,9 +21,9 @@ def upgrade() -> None:
     from stream_app.store import schema
 
     settings = settings_for()
-    store = bootstrap.store(settings)
-    before, newest = schema.revisions(store)
-    made = reporting.upgrade(store, settings.database_read_role, settings.bundle)
+    with closing(bootstrap.store(settings)) as store:
+        before, newest = schema.revisions(store)
+        made = reporting.upgrade(store, settings.database_read_role, settings.bundle)
     typer.echo(f"schema {before or 'none'} → {newest}")
     _tell_of_views(made)
 
@@ -34,8 +35,9 @@ def make_views() -> None:
     from stream_app.analytics import schema as reporting
 
     settings = settings_for()
-    store = bootstrap.store(settings)
-    _tell_of_views(reporting.create_views(store, settings.database_read_role, settings.bundle))
+    with closing(bootstrap.store(settings)) as store:
+        made = reporting.create_views(store, settings.database_read_role, settings.bundle)
+    _tell_of_views(made)
 
 
 def _tell_of_views(made: "Made") -> None:

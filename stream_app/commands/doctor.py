@@ -60,6 +60,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("provider", _provider),
         ("database", _database),
         ("views", _views),
+        ("sessions", _sessions),
         ("broker", _broker),
         ("log", _log),
         ("notify", _notifications),
@@ -159,6 +160,26 @@ def _views(settings: Settings) -> str:
     return "the reporting views have the heads of all bundles"
 
 
+def _sessions(settings: Settings) -> str:
+    """Whether the configured bundle continues the sessions that have not ended."""
+    file = _sqlite_file(settings)
+    if file is not None and not file.exists():
+        return "there is no database yet"
+    bundle = bundles.load(settings.bundle).manifest.bundle_id
+    store = bootstrap.store(settings)
+    try:
+        others = store.states.open_by_other_bundles(bundle)
+    finally:
+        store.close()
+    if not others:
+        return f"{bundle} continues all sessions that have not ended"
+    counts = ", ".join(f"{count} by {name}" for name, count in others.items())
+    return (
+        f"{sum(others.values())} sessions that have not ended were scored by another bundle "
+        f"({counts}): with {bundle} they begin with an empty window and index"
+    )
+
+
 def _sqlite_file(settings: Settings) -> Path | None:
     try:
         url = sa.make_url(settings.database)
@@ -169,7 +190,7 @@ def _sqlite_file(settings: Settings) -> Path | None:
 
 
 def _broker(settings: Settings) -> str:
-    topics = asyncio.run(_topics(settings))
+    topics, partitions = asyncio.run(_topics(settings))
     if missing := [name for name in settings.topics if name not in topics]:
         if not settings.declare_topics:
             raise RapportError(
@@ -177,15 +198,23 @@ def _broker(settings: Settings) -> str:
                 "RAPPORT_DECLARE_TOPICS=true and start a worker"
             )
         return f"{settings.kafka_brokers} answers; the first worker will create the topics"
-    return f"{settings.kafka_brokers} answers; all {len(settings.topics)} topics exist"
+    return (
+        f"{settings.kafka_brokers} answers; all {len(settings.topics)} topics exist, "
+        f"{settings.turns_topic} with {partitions} partitions"
+    )
 
 
-async def _topics(settings: Settings) -> list[str]:
+async def _topics(settings: Settings) -> tuple[list[str], int]:
+    """Names of all topics, and the number of partitions of the turns topic if it exists."""
     client = AIOKafkaAdminClient(**client_options(settings))
     try:
         with quiet_client():
             await client.start()
-        return list(await client.list_topics())
+        topics = list(await client.list_topics())
+        if settings.turns_topic not in topics:
+            return topics, 0
+        [turns] = await client.describe_topics([settings.turns_topic])
+        return topics, len(turns["partitions"])
     except KafkaError as problem:
         raise await explain(settings, problem) from problem
     finally:

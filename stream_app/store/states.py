@@ -28,6 +28,25 @@ class SessionStates:
         self._new_states = self._states_insert()
         self._known_states = self._states_update()
 
+    def open_by_other_bundles(self, bundle: str) -> dict[str, int]:
+        """Number of sessions that have not ended and have no state of this bundle, by bundle."""
+        states, same = tables.session_states, tables.session_states.alias()
+        taken_over = sa.exists().where(
+            same.c.session_id == states.c.session_id, same.c.bundle == bundle
+        )
+        query = (
+            sa.select(states.c.bundle, sa.func.count())
+            .where(
+                states.c.bundle != bundle,
+                states.c.status != SessionStatus.CLOSED.value,
+                ~taken_over,
+            )
+            .group_by(states.c.bundle)
+            .order_by(states.c.bundle)
+        )
+        with self._database.reading() as connection:
+            return dict(connection.execute(query).all())
+
     def load(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
         """The stored states of these sessions, in this order; unknown ones are left out."""
         if not session_ids:

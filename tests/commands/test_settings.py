@@ -73,7 +73,7 @@ def test_config_masks_secrets(invoke, name: str, value: str) -> None:
 def test_config_prints_the_settings_in_force(invoke) -> None:
     _, out, _ = invoke("config", RAPPORT_BATCH_MAX="17", RAPPORT_KAFKA_SECURITY="SASL_SSL")
     assert "RAPPORT_BATCH_MAX=17 " in out
-    assert "RAPPORT_KAFKA_SECURITY=SASL_SSL\n" in out
+    assert "RAPPORT_KAFKA_SECURITY=SASL_SSL " in out
     assert "RAPPORT_DATABASE_URL=sqlite:///rapport.db " in out
 
 

@@ -12,6 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+import numpy as np  # noqa: E402
+import typer  # noqa: E402
+from scipy.special import log_softmax  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from models import multitask, train  # noqa: E402
@@ -25,6 +28,7 @@ from models.encoder import (  # noqa: E402
     encoder_name,
     pretrained_tokenizer,
 )
+from models.methods import encoder_mean  # noqa: E402
 from tests.models.tiny import tiny_tokenizer, write_corpora  # noqa: E402
 
 WIDTH = 32
@@ -156,3 +160,42 @@ def test_frozen_and_trained_layers_together_equal_the_encoder(
         whole, _ = encoder(ids * mask, mask)
         halves, _ = encoder.upper(encoder.lower(ids * mask, mask, 1), mask, 1)
     torch.testing.assert_close(halves, whole, atol=1e-5, rtol=0)
+
+
+def test_the_mean_of_two_encoders_is_evaluated_on_the_same_answers(
+    corpora: Path, encoders: dict[str, Path], tmp_path: Path
+) -> None:
+    first, second = (encoders[name] for name in list(encoders)[:2])
+    out = tmp_path / "evaluation" / "encoder_mean.json"
+    out.parent.mkdir()
+    command = typer.Typer()
+    command.command()(encoder_mean.main)
+    arguments = ["--first", str(first), "--encoder", str(second), "--folds", "0", "--folds", "1"]
+    places = ["--data-dir", str(corpora), "--cache", str(tmp_path / "cache"), "--out", str(out)]
+    done = CliRunner().invoke(command, [*arguments, *places, "--no-bf16", "--threads", "1"])
+    assert done.exit_code == 0, done.output
+    written = json.loads(out.read_text("utf-8"))
+    assert list(written["rows"]) == [first.name, second.name, "mean of both"]
+    assert len({row["answers"] for row in written["rows"].values()}) == 1
+    assert "## A second encoder\n\n2 folds" in out.parent.with_suffix(".md").read_text("utf-8")
+    again = CliRunner().invoke(command, [*arguments, *places])  # from the kept outputs
+    assert again.exit_code == 0, again.output
+    assert len(list((tmp_path / "cache").iterdir())) == 4
+    assert json.dumps(json.loads(out.read_text("utf-8"))) == json.dumps(written)
+
+
+def test_the_mean_of_models_that_err_differently_is_better() -> None:
+    gold = np.array([[level] * 3 for level in (0, 1, 2) * 20])
+    chance = np.random.default_rng(3)
+    right = np.eye(3)[gold]
+
+    def noisy() -> encoder_mean.Outputs:
+        noise = chance.normal(size=right.shape)
+        return encoder_mean.Outputs(log_softmax(right + noise, -1), gold)
+
+    one, other = noisy(), noisy()
+    both = encoder_mean.averaged([one, other])
+    assert encoder_mean.gain(one, both)["value"] > 0.01
+    assert encoder_mean.figures(both)["macro_f1"] > encoder_mean.figures(one)["macro_f1"]
+    assert encoder_mean.joined([one, other]).total.tolist() == [*one.total, *other.total]
+    assert np.allclose(encoder_mean.averaged([one, one]).expected, one.expected)
