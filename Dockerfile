@@ -1,5 +1,5 @@
-# Two images that differ in REQUIREMENTS: `worker` (worker, notifier, migrations) and `web` (console
-# and API, with analyses and practice). `docker compose build` makes both.
+# Images that differ in REQUIREMENTS: `worker` (worker, notifier, migrations) and `web` (console and
+# API, with analyses and practice), which `docker compose build` makes, and `gpu` (workers with CUDA).
 FROM python:3.11.14-slim@sha256:c8271b1f627d0068857dce5b53e14a9558603b527e46f1f901722f935b786a39 AS wheel
 WORKDIR /src
 COPY requirements/build.txt ./

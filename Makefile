@@ -70,6 +70,7 @@ schemas: install ## Regenerate the JSON Schemas
 
 lock: ## Re-resolve the dependencies (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu pyproject.toml -o requirements/worker.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra gpu -c requirements/worker.txt pyproject.toml -o requirements/gpu.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra analytics -c requirements/worker.txt pyproject.toml -o requirements/web.txt
 	echo "hatchling<2" | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade - -o requirements/build.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo -c requirements/worker.txt -c requirements/web.txt pyproject.toml -o requirements/service.txt

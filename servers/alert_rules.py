@@ -1,7 +1,8 @@
 """Prometheus alert rules from the runbook in docs/operations.md: ``python -m servers.alert_rules``.
 
-Prints the rules file. A row with an alert has in its last column the alert's name, severity,
-pending time and expression: ```Name`, warning after 5m: `expression```.
+Prints the rules file, ``servers/monitoring/rules.yml``, of which the Helm chart has a copy in
+``servers/helm/rapport/files``. A row with an alert has in its last column the alert's name,
+severity, pending time and expression: ```Name`, warning after 5m: `expression```.
 """
 
 import re

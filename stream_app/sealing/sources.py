@@ -22,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 OWNER_ONLY: Final = 0o600
 OTHERS: Final = 0o077
+GROUP_READS: Final = 0o040
 
 
 class KeySource:
@@ -161,9 +162,15 @@ def replace(file: Path, keys: Sequence[bytes]) -> None:
 
 
 def readable_by_others(file: Path) -> bool:
-    """Whether the group or others have any permission on a file."""
+    """Whether anyone but this process's user has any permission on a file.
+
+    A file of another user may be readable by this process's own group: Kubernetes mounts secrets
+    as root's, readable by the pod's group.
+    """
     with suppress(OSError):
-        return bool(file.stat().st_mode & OTHERS)
+        found = file.stat()
+        mounted = found.st_uid != os.geteuid() and found.st_gid == os.getegid()
+        return bool(found.st_mode & OTHERS & ~(GROUP_READS if mounted else 0))
     return False
 
 

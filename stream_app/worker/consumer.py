@@ -67,6 +67,14 @@ class _Thread(AIOKafkaConsumerThread):
             lambda: consumer.offsets.count_pending() >= most,
         )
 
+    def topic_partitions(self, topic: str) -> int | None:
+        """Number of partitions in the brokers' metadata; None while the topic does not exist.
+
+        Faust asks the group's coordinator, which knows them only in the group's leader.
+        """
+        known = self._consumer.partitions_for_topic(topic) if self._consumer is not None else None
+        return len(known) if known else None
+
 
 def rate_limited(fetch: Fetch, seconds: float, enough: Callable[[], bool]) -> Fetch:
     """Wrap the fetch of aiokafka's fetcher to wait ``seconds`` after a fetch that returned records.

@@ -80,3 +80,20 @@ def test_processes_that_start_together_agree_on_one_new_file(tmp_path: Path) -> 
     assert not sources.readable_by_others(file)
     file.chmod(0o640)
     assert sources.readable_by_others(file)
+
+
+def test_a_secret_that_kubernetes_mounted_for_the_group_of_the_pod_is_out_of_others_sight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of root and the pod's group with mode 0440, in a process of another user."""
+    file = tmp_path / "keys"
+    file.write_text("", "utf-8")
+    found = file.stat()
+    monkeypatch.setattr("os.geteuid", lambda: found.st_uid + 1)
+    monkeypatch.setattr("os.getegid", lambda: found.st_gid)
+    for mode, exposed in ((0o440, False), (0o444, True), (0o460, True)):
+        file.chmod(mode)
+        assert sources.readable_by_others(file) is exposed
+    file.chmod(0o440)
+    monkeypatch.setattr("os.getegid", lambda: found.st_gid + 1)
+    assert sources.readable_by_others(file)

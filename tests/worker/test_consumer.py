@@ -284,3 +284,18 @@ async def test_a_recreated_topic_with_old_records_in_progress_crashes_the_worker
     assert await handed_out(consumer) == []
     [problem] = crashed
     assert "deleted and recreated" in str(problem)
+
+
+async def test_the_topic_is_known_to_a_standby_worker_that_does_not_lead_the_group(
+    consumer: OrderedConsumer,
+) -> None:
+    """The coordinator's snapshot, which Faust reads, is empty in all members but the leader."""
+    assert consumer.topic_partitions(P0.topic) is None
+    known: dict[str, set[int]] = {}
+    thread: Any = consumer._thread
+    thread._consumer = SimpleNamespace(
+        partitions_for_topic=known.get, _coordinator=SimpleNamespace(_metadata_snapshot={})
+    )
+    assert consumer.topic_partitions(P0.topic) is None
+    known[P0.topic] = {0, 1}
+    assert consumer.topic_partitions(P0.topic) == 2
