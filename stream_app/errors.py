@@ -29,6 +29,8 @@ RapportError
 ├── NotFound             the item does not exist, or not for this person [store.scored_turns]
 ├── InvalidJudgement     the turn lacks the head, or the head lacks the value [store.scored_turns]
 ├── StateConflict        not possible in the current state of the item [store.scored_turns]
+├── KeyReused            an idempotency key was used for another request [store.ingest_keys]
+├── KeyBusy              the first request with this key is in progress [store.ingest_keys]
 ├── PersonError          an account or token cannot be created or changed [store.people]
 ├── OutsideTeam          a supervisor asked for a team that is not theirs [store.people]
 ├── StudyRefused         the study does not exist or has ended, or is not theirs [store.studies]
