@@ -48,7 +48,8 @@ def read(file: Path) -> list[Said]:
         ValueError: the file is neither WebVTT nor SRT.
     """
     try:
-        captions = (webvtt.from_srt if file.suffix.lower() == ".srt" else webvtt.read)(str(file))
+        reading = webvtt.from_srt if file.suffix.lower() == ".srt" else webvtt.read
+        captions = reading(str(file)).captions
     except webvtt.errors.MalformedFileError:
         raise ValueError(f"{file} is not a transcript: give a .vtt or an .srt file") from None
     turns: list[Said] = []

@@ -16,15 +16,17 @@ from sqlalchemy import Connection
 
 from stream_app.contracts.numbering import MAX_SEQ
 from stream_app.store.repository import Store
-from stream_app.store.tables import session_numbers, sessions, turns
+from stream_app.store.tables import erasures, session_numbers, sessions, turns
 
 BY_GATEWAY: Final = "numbered-by-gateway"
 BY_PRODUCER: Final = "numbered-by-producer"
 NO_NUMBER_LEFT: Final = "no-number-left"
+ERASED: Final = "session-erased"
 REFUSALS: Final = {
     BY_GATEWAY: "earlier turns of this session had no seq, so Rapport numbers them; leave seq out",
     BY_PRODUCER: "earlier turns of this session had a seq of the producer; send seq with this one",
     NO_NUMBER_LEFT: f"the session already has a turn with seq {MAX_SEQ}; begin another session",
+    ERASED: "this session was erased; begin another session",
 }
 """Why a turn is refused, by code."""
 
@@ -64,13 +66,15 @@ def assign(
     """Number these turns, in this order, in the caller's transaction.
 
     A session that was begun without a web process, by a producer on the topic, belongs to its
-    producer from its first stored turn on.
+    producer from its first stored turn on. Ids of erased sessions are not stored again; the worker
+    drops their turns.
     """
     first: dict[str, SentTurn] = {}
     for turn in sent:
         first.setdefault(turn.session_id, turn)
     known = _known(connection, first)
-    new = [turn for name, turn in sorted(first.items()) if name not in known]
+    erased = _erased(store, connection, first.keys() - known.keys())
+    new = [turn for name, turn in sorted(first.items()) if name not in known.keys() | erased]
     if new:
         begun = _begun(connection, [turn.session_id for turn in new])
         rows = [
@@ -85,7 +89,7 @@ def assign(
         known |= _known(connection, [turn.session_id for turn in new])
     following = _lock(connection, sorted(name for name, gateway in known.items() if gateway))
     before = dict(following)
-    numbered = [_number(turn, following) for turn in sent]
+    numbered = [_number(turn, following, erased) for turn in sent]
     for session_id, seq in following.items():
         if seq != before[session_id]:
             _advance(connection, session_id, seq, now)
@@ -104,8 +108,10 @@ def give_back(store: Store, numbered: Sequence[tuple[str, int]]) -> None:
             connection.execute(sa.update(table).where(unchanged).values(next_seq=seq))
 
 
-def _number(turn: SentTurn, following: dict[str, int]) -> Numbered:
+def _number(turn: SentTurn, following: dict[str, int], erased: set[str]) -> Numbered:
     """Take a number from ``following``, which has the sessions that web processes number."""
+    if turn.session_id in erased and turn.seq is None:
+        return Numbered(None, ERASED)
     seq = following.get(turn.session_id)
     if seq is None:
         return Numbered(turn.seq, BY_PRODUCER if turn.seq is None else None)
@@ -123,6 +129,13 @@ def _known(connection: Connection, session_ids: Iterable[str]) -> dict[str, bool
     query = sa.select(table.c.session_id, table.c.next_seq.is_not(None).label("gateway"))
     found = connection.execute(query.where(table.c.session_id.in_(list(session_ids))))
     return {row.session_id: bool(row.gateway) for row in found}
+
+
+def _erased(store: Store, connection: Connection, session_ids: Iterable[str]) -> set[str]:
+    """Those sessions that were erased."""
+    digests = {store.privacy.pseudonym(session_id): session_id for session_id in session_ids}
+    query = sa.select(erasures.c.digest).where(erasures.c.digest.in_(list(digests)))
+    return {digests[digest] for digest in connection.scalars(query)}
 
 
 def _begun(connection: Connection, session_ids: Sequence[str]) -> set[str]:

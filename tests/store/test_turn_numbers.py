@@ -13,6 +13,7 @@ from stream_app.store.repository import Store
 from stream_app.store.turn_numbers import (
     BY_GATEWAY,
     BY_PRODUCER,
+    ERASED,
     NO_NUMBER_LEFT,
     Numbered,
     SentTurn,
@@ -162,6 +163,8 @@ def test_keys_expire_after_a_day_and_numbers_with_their_session(store: Store) ->
     assert [row["session_id"] for row in rows(store, tables.session_numbers)] == ["s"]
     erasure.erase(store, ["s"], later)
     assert rows(store, tables.session_numbers) == []
+    assert assign(store, ("s", None), ("s", 7)) == [ERASED, 7]
+    assert rows(store, tables.session_numbers) == [], "an erased id is not stored again"
 
 
 def test_a_refused_turn_takes_no_number(store: Store) -> None:
