@@ -8,6 +8,7 @@ __all__ = [
     "analytics",
     "bootstrap",
     "cli",
+    "client",
     "commands",
     "contracts",
     "core",

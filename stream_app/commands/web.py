@@ -8,6 +8,7 @@ from stream_app import bootstrap
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.web.connection_timeouts import MAX_CONNECTIONS, TimeoutProtocol
+from stream_app.web.ingest import MAX_BYTES
 
 
 def run(settings: Settings) -> None:
@@ -36,4 +37,5 @@ def run(settings: Settings) -> None:
             proxy_headers=False,  # the application does it
             http=TimeoutProtocol,
             limit_concurrency=MAX_CONNECTIONS,
+            ws_max_size=MAX_BYTES + 1,  # the application's own limit closes with its reason
         )

@@ -3,4 +3,13 @@
 Start at ``events.decode`` and ``scores.TurnScore``.
 """
 
-__all__ = ["asyncapi", "cloudevents", "events", "interventions", "plausible", "schema", "scores"]
+__all__ = [
+    "asyncapi",
+    "cloudevents",
+    "events",
+    "interventions",
+    "numbering",
+    "plausible",
+    "schema",
+    "scores",
+]

@@ -24,6 +24,7 @@ __all__ = [
     "escalations",
     "granted_access",
     "holds",
+    "ingest_keys",
     "interventions",
     "judgements",
     "log_positions",
@@ -52,6 +53,7 @@ __all__ = [
     "subject_access",
     "suppressions",
     "tables",
+    "turn_numbers",
     "windows",
     "withdrawal",
 ]

@@ -14,6 +14,7 @@ from stream_app.store.tables import (
     consents,
     erasure_receipts,
     erasures,
+    ingest_keys,
     people,
     rollup_cells,
     rollup_counsellors,
@@ -76,6 +77,7 @@ def replace(connection: Connection, new: Callable[[str], str]) -> int:
         update = sa.update(audit_subjects).where(audit_subjects.c.kind == kind, known)
         connection.execute(update.values(value=fresh, salt=None))
     connection.execute(sa.delete(sign_in_attempts))
+    connection.execute(sa.delete(ingest_keys))
     mapping.drop(connection)
     return len(found)
 

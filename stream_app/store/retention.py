@@ -5,8 +5,8 @@ time in events.
 
 A state contains vectors of the last turns, which reveal something about their text, so it expires
 with the text. A session expires a set time after its last write, with all of its rows. A session on
-legal hold does not expire. Coaching goals expire with the sessions of their last day. One process
-purges once a day, in small transactions.
+legal hold does not expire. Coaching goals expire with the sessions of their last day, idempotency
+keys of programs after a day. One process purges once a day, in small transactions.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.store import erasure, tables
 from stream_app.store.claims import claim
 from stream_app.store.holds import not_held
+from stream_app.store.ingest_keys import KEEP_FOR
 from stream_app.store.repository import Store
 
 INTERVAL: Final = timedelta(days=1)
@@ -42,6 +43,7 @@ def purge(
     yield from _states(store, text_before)
     yield from _sessions(store, sessions_before)
     yield from _goals(store, sessions_before)
+    yield from _ingested(store, sessions_before, now)
 
 
 def oldest_text_stored_at(store: Store) -> datetime | None:
@@ -125,6 +127,21 @@ def _goals(store: Store, before: datetime) -> Iterator[Counter[str]]:
         yield removed
 
 
+def _ingested(store: Store, before: datetime, now: datetime) -> Iterator[Counter[str]]:
+    """Expired idempotency keys, and numbers of sessions of which no turn was ever stored."""
+    keys, numbers = tables.ingest_keys, tables.session_numbers
+    stored = sa.select(tables.sessions.c.session_id)
+    unused = (
+        numbers.c.at < before,
+        numbers.c.session_id.not_in(stored),
+        not_held(numbers.c.session_id),
+    )
+    for table, old in ((keys, (keys.c.at < now - KEEP_FOR,)), (numbers, unused)):
+        [key] = table.primary_key.columns
+        some = sa.select(key).where(*old).limit(ROWS_PER_BATCH)
+        yield from _repeat(store, sa.delete(table).where(key.in_(some)), table.name)
+
+
 def _delete_states(store: Store, statement: sa.Executable, bundle: str) -> int:
     """Delete states and the turns of their windows; return the number of states."""
     turns = tables.window_turns
@@ -136,7 +153,7 @@ def _delete_states(store: Store, statement: sa.Executable, bundle: str) -> int:
     return len(deleted)
 
 
-def _repeat(store: Store, statement: sa.Update, name: str) -> Iterator[Counter[str]]:
+def _repeat(store: Store, statement: sa.Update | sa.Delete, name: str) -> Iterator[Counter[str]]:
     while True:
         with store.transaction() as connection:
             count = connection.execute(statement).rowcount

@@ -377,6 +377,8 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
     "session_keys": LeftOut("keys of encrypted text"),
     "erasures": LeftOut("keyed digests of erased conversations"),
     "erasure_receipts": LeftOut("what the erasure of a conversation removed; it has no content"),
+    "session_numbers": LeftOut("the number of a conversation's next turn"),
+    "ingest_keys": LeftOut("keyed digests of requests of programs, with the numbers of turns"),
     "sign_in_attempts": LeftOut("keyed digests of names and addresses, counted"),
     "outbox": LeftOut("copies of scores and alerts that are about to be published"),
     "bundles": _INTERNAL,

@@ -336,6 +336,28 @@ log_positions = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
+session_numbers = Table(
+    "session_numbers",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("next_seq", BigInteger),
+    Column("at", UtcDateTime, nullable=False),
+)
+"""``next_seq``: of the next turn without a number; null if the producer numbers the turns."""
+
+ingest_keys = Table(
+    "ingest_keys",
+    metadata,
+    Column("digest", String(32), primary_key=True),
+    Column("fingerprint", String(32), nullable=False),
+    Column("results", Json, nullable=False),
+    Column("busy_until", UtcDateTime),
+    Column("answered", Boolean, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Index(None, "at"),
+)
+"""Keyed digests of idempotency keys and request bodies. ``results``: without text."""
+
 outbox = Table(
     "outbox",
     metadata,

@@ -13,6 +13,7 @@ __all__ = [
     "exports",
     "health",
     "identity_provider",
+    "ingest",
     "intervention_outbox",
     "live_hub",
     "log_ends",

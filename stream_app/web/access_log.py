@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from fastapi import Request
+from starlette.requests import HTTPConnection
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
@@ -56,7 +56,7 @@ class AccessLog:
         with self._lock:
             self._recorded.setdefault(access, now)
 
-    def record_refusal(self, request: Request, status: int) -> None:
+    def record_refusal(self, request: HTTPConnection, status: int) -> None:
         """Record a refused attempt of a signed-in person: 403, or 404 for an existing session."""
         person: Person | None = getattr(request.state, "person", None)
         if person is None:
@@ -65,5 +65,6 @@ class AccessLog:
         exists = session_id is not None and sessions.one(self._store, ALL_SESSIONS, session_id)
         if status == 403 or (status == 404 and exists):  # HTTP
             route = getattr(request.scope.get("route"), "path_format", "")
-            detail = f"{status} {request.method} {request.scope.get('root_path', '')}{route}"
+            method = request.scope.get("method", "WebSocket")
+            detail = f"{status} {method} {request.scope.get('root_path', '')}{route}"
             self.record(person.name, AuditAction.REFUSED, detail, session_id if exists else None)

@@ -12,6 +12,7 @@ from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, HTTPException, Request
 from starlette.datastructures import URL
+from starlette.requests import HTTPConnection
 
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.errors import RapportError
@@ -128,10 +129,29 @@ def signed_in(request: Request, services: Services) -> Person | None:
     return services.people.find_by_token(cookie_token, used=_by_hand(request))
 
 
-def _bearer_token(request: Request) -> str | None:
+def _bearer_token(request: HTTPConnection) -> str | None:
     """The token in the header; None without the header, a blank if it has no token."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return (token.strip() or " ") if scheme.lower() == "bearer" else None
+
+
+def sending_program(connection: HTTPConnection, services: Services) -> Person:
+    """The program that opens a WebSocket to send events; only a token counts, no cookie.
+
+    Raises:
+        NotSignedIn: there is no valid token.
+        HTTPException: 403 if the account or the token may not send events.
+    """
+    token = _bearer_token(connection)
+    person = services.people.find_by_token(token) if token else None
+    connection.state.person = person
+    if person is None:
+        raise NotSignedIn
+    if person.role is not PersonRole.INGEST:
+        raise HTTPException(403, f"not allowed for the role {person.role.value}")
+    if not person.has(Right.SEND_EVENTS):
+        raise HTTPException(403, f"this token lacks the right {Right.SEND_EVENTS.value}")
+    return person
 
 
 def needs(*rights: Right) -> Callable[[Route], Route]:

@@ -29,7 +29,7 @@ def split_array(body: bytes, limit: int) -> list[bytes]:
         TooManyEvents: there are more than ``limit`` elements or ``MAX_TOKENS`` tokens.
         NotAnArray: the body is not a JSON array.
     """
-    _check_size(body, limit)
+    check_size(body, limit)
     try:
         return [bytes(value) for value in _list_of_raw.decode(body)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -51,7 +51,12 @@ def split_lines(body: bytes, limit: int) -> list[bytes]:
     return found
 
 
-def _check_size(body: bytes, limit: int) -> None:
+def check_size(body: bytes, limit: int) -> None:
+    """Count elements and tokens without decoding them.
+
+    Raises:
+        TooManyEvents: there are more than ``limit`` elements or ``MAX_TOKENS`` tokens.
+    """
     depth, commas = 0, 0
     for number, token in enumerate(_TOKEN.finditer(body)):
         match body[token.start()]:

@@ -62,8 +62,12 @@ class TimeoutProtocol(H11Protocol):
     def _set_deadline(self) -> None:
         """Set the deadline of the current phase; bytes within a phase do not extend it.
 
-        Data that arrives during a response is handled after it.
+        Data that arrives during a response is handled after it. A WebSocket has pings and limits of
+        its own.
         """
+        if self.transport.get_protocol() is not self:
+            self._request_timer = _cancel(self._request_timer)
+            return
         phase = self.conn.their_state
         if phase is self._phase and self._request_timer is not None:
             return

@@ -1,6 +1,7 @@
 """Errors of the API as problem details (RFC 9457)."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -12,11 +13,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 from stream_app.analytics.attributes import AttributesError, NotEnabled
 from stream_app.errors import BrokerUnavailable, RapportError, StoreError, StoreUnavailable
 from stream_app.extras import ExtraMissing
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
+from stream_app.store.ingest_keys import KeyBusy, KeyReused
 from stream_app.store.people import OutsideTeam, PersonError
 from stream_app.store.queries.pages import BadCursor
 from stream_app.store.studies import StudyRefused
@@ -30,6 +33,8 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:rapport:problem:"
 RETRY_AFTER_SECONDS: Final = 5
+KEY_RETRY_SECONDS: Final = 2
+INTERNAL: Final = "internal error; see the service's log"
 NOT_SIGNED_IN: Final = "sign in, or send a token: Authorization: Bearer rapport_…"
 MEANINGS: Final = {
     400: "The cursor is not from this list, or the body cannot be parsed",
@@ -71,6 +76,8 @@ _KNOWN: Final[dict[type[RapportError], tuple[int, str]]] = {
     NotEnabled: (409, "not-enabled"),
     AttributesError: (409, "attributes-unusable"),
     ExtraMissing: (503, "extra-missing"),
+    KeyReused: (422, "key-reused"),
+    KeyBusy: (409, "key-busy"),
     StoreUnavailable: (503, "database-away"),
     BrokerUnavailable: (503, "broker-away"),
 }
@@ -110,12 +117,33 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Build a response with problem details."""
+    return as_response(_problem(status, detail, name, errors), headers)
+
+
+def _problem(
+    status: int, detail: str, name: str | None = None, errors: list[Fault] | None = None
+) -> Problem:
     slug = name or NAMES.get(status) or f"http-{status}"
-    problem = Problem(TYPE_PREFIX + slug, HTTPStatus(status).phrase, status, detail, errors or [])
+    return Problem(TYPE_PREFIX + slug, HTTPStatus(status).phrase, status, detail, errors or [])
+
+
+def as_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """The response with these problem details."""
     body = json.dumps(
         asdict(problem)
     )  # ASCII only, so that any text from the request can be encoded
-    return Response(body, status, headers, MEDIA_TYPE)
+    return Response(body, problem.status, headers, MEDIA_TYPE)
+
+
+def describe(problem: HTTPException | RapportError) -> tuple[Problem, dict[str, str]]:
+    """Problem details of an error, and the headers that belong to them."""
+    if isinstance(problem, HTTPException):
+        return _problem(problem.status_code, str(problem.detail)), dict(problem.headers or {})
+    for kind, (status, name) in _KNOWN.items():
+        if isinstance(problem, kind):
+            return _problem(status, str(problem), name), _retry(problem, status)
+    log.error("api.failed", problem=type(problem).__name__)
+    return _problem(500, INTERNAL), {}
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -140,7 +168,7 @@ def _http(request: Request, problem: Exception) -> Response:
     return problem_response(problem.status_code, str(problem.detail), headers=problem.headers)
 
 
-def record_refusal(request: Request, status: int) -> None:
+def record_refusal(request: HTTPConnection, status: int) -> None:
     """Audit a refused attempt; without a database the refusal itself is still sent."""
     services: Services = request.app.state.services
     try:
@@ -149,7 +177,7 @@ def record_refusal(request: Request, status: int) -> None:
         log.warning("audit.refusal_lost", problem=str(problem))
 
 
-def record_unknown_sender(request: Request) -> None:
+def record_unknown_sender(request: HTTPConnection) -> None:
     """Audit a request without a valid sign-in; without a database it is still refused."""
     services: Services = request.app.state.services
     try:
@@ -160,21 +188,27 @@ def record_unknown_sender(request: Request) -> None:
 
 def _not_signed_in(request: Request, _: Exception) -> Response:
     record_unknown_sender(request)
+    return not_signed_in()
+
+
+def not_signed_in() -> Response:
+    """The response to a request without a valid token or sign-in."""
     return problem_response(401, NOT_SIGNED_IN, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _rapport(request: Request, problem: Exception) -> Response:
-    for kind, (status, name) in _KNOWN.items():
-        if isinstance(problem, kind):
-            return problem_response(status, str(problem), name=name, headers=_retry(status))
-    return _unexpected(request, problem)
+    if not isinstance(problem, RapportError) or not isinstance(problem, tuple(_KNOWN)):
+        return _unexpected(request, problem)
+    return as_response(*describe(problem))
 
 
-def _retry(status: int) -> dict[str, str]:
+def _retry(problem: RapportError, status: int) -> dict[str, str]:
+    if isinstance(problem, KeyBusy):
+        return {"Retry-After": str(min(KEY_RETRY_SECONDS, math.ceil(problem.wait)))}
     return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == 503 else {}
 
 
 def _unexpected(request: Request, problem: Exception) -> Response:
     route = getattr(request.scope.get("route"), "path", "")
     log.error("api.failed", route=route, method=request.method, problem=type(problem).__name__)
-    return problem_response(500, "internal error; see the service's log")
+    return problem_response(500, INTERNAL)

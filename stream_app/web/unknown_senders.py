@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from fastapi import Request
+from starlette.requests import HTTPConnection
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
@@ -37,14 +37,15 @@ class UnknownSenders:
         self._seen: set[tuple[str, str]] = set()
         self._by_address: Counter[str] = Counter()
 
-    def record(self, request: Request) -> None:
+    def record(self, request: HTTPConnection) -> None:
         """Record a request without a valid sign-in or token, unless there are too many."""
         address = request.client.host if request.client else "unknown"
         token = _shown(request.headers.get("authorization", ""))
         if self._is_new(address, token):
             route = getattr(request.scope.get("route"), "path_format", "")
             path = f"{request.scope.get('root_path', '')}{route}"
-            detail = f"401 {request.method} {path} from {address}, {token}"
+            method = request.scope.get("method", "WebSocket")
+            detail = f"401 {method} {path} from {address}, {token}"
             audit.record(self._store, NOBODY, AuditAction.REFUSED, detail=detail)
 
     def _is_new(self, address: str, token: str) -> bool:

@@ -79,6 +79,7 @@ def test_every_table_has_a_decision() -> None:
         "session_states",
         "window_turns",
         "session_keys",
+        "session_numbers",
         "rollup_marks",
     }
 

@@ -44,6 +44,7 @@ def fill(store: Store) -> None:
                 tables.pins,
                 tables.presence,
                 tables.archived_sessions,
+                tables.session_numbers,
             ):
                 connection.execute(sa.insert(table).values(_row(table, name)))
         for alert in connection.execute(sa.select(tables.alerts.c.alert_id)).scalars().all():

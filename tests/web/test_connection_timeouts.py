@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from stream_app.web.connection_timeouts import TimeoutProtocol
 from stream_app.worker.broker import free_port
 from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
+from tests.conftest import _missing
 
 TIMEOUT = 0.6
 Send = Callable[[dict[str, Any]], Any]
@@ -31,7 +33,13 @@ class ShortTimeouts(TimeoutProtocol):
 
 
 async def application(scope: dict[str, Any], receive: Callable[[], Any], send: Send) -> None:
-    """Read the body and respond with its size, or with a large body."""
+    """Read the body and respond with its size, or with a large body; WebSockets echo."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["type"] != "websocket.disconnect":
+            if "text" in message:
+                await send({"type": "websocket.send", "text": message["text"]})
+        return
     if scope["type"] != "http":
         return
     size = 0
@@ -143,3 +151,16 @@ def test_a_stalled_health_probe_client_does_not_block_others() -> None:
         began = time.monotonic()
         assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
         assert time.monotonic() - began < 2.0
+
+
+def test_a_websocket_outlives_the_deadlines_of_requests(port: int) -> None:
+    if find_spec("websockets") is None:
+        _missing("uvicorn serves WebSockets with the package websockets")
+    upgrade = b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    key = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(upgrade + key)
+        assert client.recv(1000).startswith(b"HTTP/1.1 101")
+        time.sleep(2.5 * TIMEOUT)
+        client.sendall(b"\x81\x82\0\0\0\0Hi")  # a masked text frame
+        assert client.recv(1000) == b"\x81\x02Hi"

@@ -1,59 +1,39 @@
 """``POST /events``: forwards events to Kafka, for platforms without a Kafka producer."""
 
-import asyncio
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import msgspec
-from aiokafka.errors import KafkaError
-from fastapi import APIRouter, HTTPException, Request
-from pydantic import Field
+from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
-from stream_app.contracts.events import MAX_EVENT_BYTES, Event, decode
-from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.errors import BrokerUnavailable, ContractError
-from stream_app.store.people import IngestScope, Right
-from stream_app.web import batch_body, ingest_scope
+from stream_app.contracts.events import MAX_EVENT_BYTES, Event
+from stream_app.store.people import Right
+from stream_app.web import batch_body, ingest
 from stream_app.web.auth import Sender, needs
+from stream_app.web.ingest import MAX_BYTES, MAX_EVENTS, BatchResult
 from stream_app.web.problems import problem_responses
-from stream_app.web.services import Services, ServicesDep
+from stream_app.web.services import ServicesDep
 
-MAX_EVENTS: Final = 500
-MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_KEY_CHARS: Final = 200
+KEY_PATTERN: Final = rf'^("[ !#-\[\]-~]{{1,{MAX_KEY_CHARS}}}"|[!#-~]{{1,{MAX_KEY_CHARS}}})$'
+"""A string of a structured header (RFC 9651) without escapes, or its characters alone."""
 JSON: Final = "application/json"
 JSON_LINES: Final = "application/x-ndjson"
 router = APIRouter(prefix="/events", tags=["ingest"])
-[EVENT_SCHEMA], EVENT_COMPONENTS = msgspec.json.schema_components(
-    [Event], ref_template="#/components/schemas/{name}"
-)
 
 
-@dataclass(frozen=True, slots=True)
-class EventResult:
-    """Result for one event of the batch."""
-
-    index: Annotated[int, Field(ge=0, description="Index in the batch, from 0")]
-    accepted: Annotated[bool, Field(description="Whether the event is in the Kafka log")]
-    topic: str | None = None
-    partition: int | None = None
-    offset: Annotated[int | None, Field(description="Offset in the partition")] = None
-    code: Annotated[
-        str | None, Field(description="Why it was refused: a dead-letter code, or `broker`: retry")
-    ] = None
-    detail: Annotated[
-        str | None, Field(description="The reason in words; never quotes dialogue")
-    ] = None
+def _schemas() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of an event, and its components; turns may lack ``seq`` here."""
+    [event], components = msgspec.json.schema_components(
+        [Event], ref_template="#/components/schemas/{name}"
+    )
+    turn = components["Turn"]
+    turn["required"] = [name for name in turn["required"] if name != "seq"]
+    turn["description"] = "One utterance. Without `seq`, Rapport numbers it."
+    return event, components
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """Result for a batch. Scores are computed later; see the live stream."""
-
-    accepted: int
-    refused: int
-    results: list[EventResult]
+EVENT_SCHEMA, EVENT_COMPONENTS = _schemas()
 
 
 _BODY: Final = {
@@ -95,69 +75,52 @@ _BODY: Final = {
 }
 
 
-@router.post("", status_code=202, openapi_extra=_BODY, responses=problem_responses(413, 415))
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        max_length=MAX_KEY_CHARS + 2,
+        pattern=KEY_PATTERN,
+        description="A new value for each batch, such as a UUID. A repeated request with the same "
+        "key gets the same results and numbers, and adds nothing. Kept for at least 24 hours",
+        examples=["8e03978e-40d5-43dd-bc93-6894a57f9324"],
+    ),
+]
+
+
+@router.post("", status_code=202, openapi_extra=_BODY, responses=problem_responses(409, 413, 415))
 @needs(Right.SEND_EVENTS)
-async def send_events(request: Request, services: ServicesDep, person: Sender) -> BatchResult:
+async def send_events(
+    request: Request, services: ServicesDep, person: Sender, idempotency_key: Key = None
+) -> BatchResult:
     """Send events to Kafka, keyed by session, in the order of the batch.
 
     Each event is validated separately: invalid events are refused with a reason, the others are
-    accepted. An accepted event is stored on all in-sync replicas. Retrying a batch is safe: the
-    worker ignores turns and outcomes that it has already processed. Requires the role `ingest`. A
+    accepted. An accepted event is stored on all in-sync replicas. Requires the role `ingest`. A
     token may be limited to a team, a domain or a channel: other sessions' events are refused with
     the code `out-of-scope`.
+
+    Turns may be sent without `seq`: they are numbered in the order in which they arrive, and
+    `results` has the numbers. A session has turns with numbers or turns without, never both
+    (`numbered-by-producer`, `numbered-by-gateway`).
+
+    Send an `Idempotency-Key` with turns without `seq`, so that a request without an answer can be
+    repeated. With numbers of your own, repeating is safe without a key: the worker ignores turns
+    and outcomes that it has already processed. 409 (`key-busy`): the first request with this key
+    is in progress. 422 (`key-reused`): the key belongs to another body.
     """
     content_type = _content_type(request)
-    body = await _body(request)
-    results, valid = await run_in_threadpool(
-        _validate, content_type, body, services.settings.plausible_times
-    )
-    if person.sends.limits:
-        valid = await run_in_threadpool(_in_scope, services, person.sends, results, valid)
-    for result in await _send_all(services, valid):
-        results[result.index] = result
-    known = [result for result in results if result is not None]
-    services.metrics.count_events(known)
-    accepted = sum(result.accepted for result in known)
-    return BatchResult(accepted, len(known) - accepted, known)
+    raw = await run_in_threadpool(_split, content_type, await _body(request))
+    return await ingest.send_batch(services, person, raw, bare_key(idempotency_key))
 
 
-async def _send_all(services: Services, valid: list[tuple[int, Event, bytes]]) -> list[EventResult]:
-    """Send events in order and return a result for each.
+def bare_key(header: str | None) -> str | None:
+    """The key without the quotation marks of a structured header.
 
-    Raises:
-        BrokerUnavailable: none of the events could be sent.
+    >>> bare_key('"k-1"'), bare_key("k-1"), bare_key(None)
+    ('k-1', 'k-1', None)
     """
-    topic = services.settings.turns_topic
-    sending: list[tuple[int, Any]] = []
-    for index, event, value in valid:
-        try:
-            future = await services.publisher.send(topic, event.session_id.encode(), value)
-        except BrokerUnavailable:
-            break  # the next event would time out too
-        sending.append((index, future))
-    sent = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
-    results = [_result(index, answer) for (index, _), answer in zip(sending, sent, strict=True)]
-    if valid and not any(result.accepted for result in results):
-        await services.publisher.close()
-        raise BrokerUnavailable("the broker accepted none of the events; try again later")
-    return results + [_not_sent(index) for index, _, _ in valid[len(sending) :]]
-
-
-def _result(index: int, answer: Any) -> EventResult:
-    if isinstance(answer, KafkaError):
-        return _not_sent(index)
-    if isinstance(answer, BaseException):
-        raise answer
-    return EventResult(index, True, answer.topic, answer.partition, answer.offset)
-
-
-def _not_sent(index: int) -> EventResult:
-    return EventResult(
-        index,
-        accepted=False,
-        code="broker",
-        detail="the broker did not accept the event; try again",
-    )
+    return header if header is None else header.strip('"')
 
 
 def _content_type(request: Request) -> str:
@@ -174,45 +137,6 @@ async def _body(request: Request) -> bytes:
         if len(parts) > MAX_BYTES:
             raise HTTPException(413, f"a batch may have at most {MAX_BYTES} bytes; split it")
     return bytes(parts)
-
-
-def _validate(
-    content_type: str, body: bytes, times: PlausibleTimes
-) -> tuple[list[EventResult | None], list[tuple[int, Event, bytes]]]:
-    """Results by index, None for valid events; and the valid events. Slow: call it in a thread."""
-    raw = _split(content_type, body)
-    now = datetime.now(UTC)
-    results: list[EventResult | None] = [None] * len(raw)
-    valid: list[tuple[int, Event, bytes]] = []
-    for index, value in enumerate(raw):
-        try:
-            event = decode(value)
-            times.check(event, now)
-            valid.append((index, event, value))
-        except ContractError as problem:
-            results[index] = EventResult(
-                index, accepted=False, code=problem.code, detail=problem.detail
-            )
-    return results, valid
-
-
-def _in_scope(
-    services: Services,
-    scope: IngestScope,
-    results: list[EventResult | None],
-    valid: list[tuple[int, Event, bytes]],
-) -> list[tuple[int, Event, bytes]]:
-    """Those events that the token may send; the others get a result. Reads the database."""
-    known = ingest_scope.origins(services.store, [event.session_id for _, event, _ in valid])
-    allowed = []
-    for index, event, value in valid:
-        detail = ingest_scope.refusal(scope, event, known)
-        if detail is None:
-            allowed.append((index, event, value))
-        else:
-            code = ingest_scope.OUT_OF_SCOPE
-            results[index] = EventResult(index, accepted=False, code=code, detail=detail)
-    return allowed
 
 
 def _split(content_type: str, body: bytes) -> list[bytes]:

@@ -158,6 +158,7 @@ EXAMPLES: Final[dict[str, Any]] = {
             {
                 "index": 0,
                 "accepted": True,
+                "seq": 0,
                 "topic": "dialogue.turns",
                 "partition": 2,
                 "offset": 9,
@@ -167,11 +168,12 @@ EXAMPLES: Final[dict[str, Any]] = {
             {
                 "index": 1,
                 "accepted": False,
+                "seq": None,
                 "topic": None,
                 "partition": None,
                 "offset": None,
                 "code": "schema",
-                "detail": "Object missing required field `seq`",
+                "detail": "Object missing required field `session_id`",
             },
         ],
     },

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stream_app.web.api.events import MAX_BYTES, MAX_EVENTS
+from stream_app.web.ingest import MAX_BYTES, MAX_EVENTS
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 from tests import topic_log

@@ -129,6 +129,18 @@ def test_the_tables_cover_every_route(web: InProcessWeb) -> None:
     assert set(routes(mounted[api.PREFIX])) - PUBLIC == API.keys()
 
 
+def test_the_only_websocket_has_a_test_of_its_own(web: InProcessWeb) -> None:
+    """``test_event_socket.py`` tries every role."""
+    mounted = {r.path: r.app for r in web.app.routes if isinstance(r, Mount)}
+    sockets = {
+        each.path
+        for app in (web.app, mounted[api.PREFIX])
+        for each in iter_route_contexts(app.routes)
+        if each.methods is None and "WebSocket" in type(each.original_route).__name__
+    }
+    assert sockets == {"/events/ws"}
+
+
 def test_the_tables_cover_every_role() -> None:
     assert {role.value for role in PEOPLE.values()} == set(ROLES)
 

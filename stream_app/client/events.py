@@ -1,0 +1,121 @@
+"""Events to send. Times default to now; turns need no number."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from stream_app.contracts.events import (
+    Approach,
+    Consent,
+    ConsentStatus,
+    Domain,
+    Identifier,
+    Outcome,
+    OutcomeKind,
+    Seq,
+    SessionEnd,
+    Timestamp,
+    Turn,
+    WireRole,
+    WordingVersion,
+)
+
+
+class NewTurn(
+    Struct,
+    frozen=True,
+    tag_field="type",
+    tag="turn",
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
+    """A turn as in ``docs/events.md``; Rapport numbers it unless it has a ``seq``."""
+
+    session_id: Identifier
+    speaker_id: Identifier
+    role: WireRole
+    text: str
+    occurred_at: Timestamp
+    seq: Seq | UnsetType = UNSET
+    turn_id: Identifier | None = None
+    domain: Domain | None = None
+    lang: str | None = None
+    consent: bool | None = None
+    consent_version: WordingVersion | None = None
+    channel: Identifier | None = None
+    team: Identifier | None = None
+    approach: Approach | None = None
+
+
+Sendable = NewTurn | Turn | SessionEnd | Outcome | Consent
+
+
+def turn(
+    session_id: str,
+    role: str,
+    text: str,
+    *,
+    speaker_id: str,
+    occurred_at: datetime | None = None,
+    **more: Any,
+) -> NewTurn:
+    """A turn without a number; ``more``: other fields, such as ``consent=True``.
+
+    Raises:
+        ValueError: a field is unknown or out of range (``msgspec.ValidationError``).
+
+    >>> turn("chat-1", "client", "Hello", speaker_id="c-9", consent=True).role.value
+    'client'
+    """
+    fields = {"session_id": session_id, "role": role, "text": text, "speaker_id": speaker_id}
+    at = occurred_at or datetime.now(UTC)
+    return msgspec.convert({**more, **fields, "occurred_at": at, "type": "turn"}, NewTurn)
+
+
+def end(
+    session_id: str, reason: str | None = None, occurred_at: datetime | None = None
+) -> SessionEnd:
+    """The end of a session."""
+    at = occurred_at or datetime.now(UTC)
+    return SessionEnd(session_id=session_id, reason=reason, occurred_at=at)
+
+
+def outcome(
+    session_id: str,
+    kind: str,
+    value: float = 1.0,
+    *,
+    seq: int | None = None,
+    occurred_at: datetime | None = None,
+    outcome_id: str | None = None,
+) -> Outcome:
+    """A like, reply, follow or rating, of the session or of the turn ``seq``."""
+    return Outcome(
+        session_id=session_id,
+        kind=OutcomeKind(kind),
+        value=value,
+        seq=seq,
+        occurred_at=occurred_at or datetime.now(UTC),
+        outcome_id=outcome_id,
+    )
+
+
+def consent(
+    session_id: str,
+    status: str,
+    *,
+    version: str | None = None,
+    source: str | None = None,
+    occurred_at: datetime | None = None,
+) -> Consent:
+    """A consent record: ``given``, ``refused`` or ``withdrawn``."""
+    return Consent(
+        session_id=session_id,
+        status=ConsentStatus(status),
+        version=version,
+        source=source,
+        occurred_at=occurred_at or datetime.now(UTC),
+    )

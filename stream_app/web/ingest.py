@@ -1,0 +1,291 @@
+"""Takes events of programs: validates and numbers them, and sends them to Kafka.
+
+Used by ``POST /events`` and by the WebSocket. The steps of a batch:
+
+1. validation, and the limits of the token;
+2. one transaction: the idempotency key is claimed, turns without ``seq`` get their numbers, and
+   both are stored with the results so far (``store.ingest_keys``, ``store.turn_numbers``);
+3. sending to Kafka, in the order of the batch;
+4. the final results are stored under the key.
+
+A crash after step 2 or 3 loses nothing that the program repeats with the same key: the same numbers
+are sent again, and the worker ignores the turns that it has.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from aiokafka.errors import KafkaError
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from stream_app.contracts.events import Event, Turn, decode
+from stream_app.contracts.numbering import MAX_SEQ, lacks_seq, with_seq
+from stream_app.errors import BrokerUnavailable, ContractError
+from stream_app.store import ingest_keys, turn_numbers
+from stream_app.store.ingest_keys import Known, Request
+from stream_app.store.people import Person
+from stream_app.store.turn_numbers import SentTurn
+from stream_app.web import ingest_scope
+from stream_app.web.services import Services
+
+MAX_EVENTS: Final = 500
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Of a batch."""
+BROKER: Final = "broker"
+"""The code of events that the broker did not accept; the same request may be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventResult:
+    """Result for one event of the batch."""
+
+    index: Annotated[int, Field(ge=0, description="Index in the batch, from 0")]
+    accepted: Annotated[bool, Field(description="Whether the event is in the Kafka log")]
+    seq: Annotated[
+        int | None, Field(description="Of a turn: its number, assigned if the turn had none")
+    ] = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: Annotated[int | None, Field(description="Offset in the partition")] = None
+    code: Annotated[
+        str | None, Field(description="Why it was refused: a dead-letter code, or `broker`: retry")
+    ] = None
+    detail: Annotated[
+        str | None, Field(description="The reason in words; never quotes dialogue")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """Result for a batch. Scores are computed later; see the live stream."""
+
+    accepted: int
+    refused: int
+    results: list[EventResult]
+
+
+@dataclass(frozen=True, slots=True)
+class _Valid:
+    """A valid event; ``numbered``: it is a turn without ``seq``, ``event.seq`` has no meaning."""
+
+    event: Event
+    raw: bytes
+    numbered: bool = False
+
+    @property
+    def turn(self) -> SentTurn | None:
+        """The turn as it was sent; None for other events."""
+        if not isinstance(self.event, Turn):
+            return None
+        return SentTurn(self.event.session_id, None if self.numbered else self.event.seq)
+
+    def record(self, seq: int | None) -> bytes:
+        """The value of the Kafka record."""
+        return self.raw if seq is None or not self.numbered else with_seq(self.raw, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A batch before sending: results by index; those without a code are sent.
+
+    ``answered``: the request was made before, and these are its results.
+    """
+
+    results: list[EventResult]
+    valid: dict[int, _Valid]
+    answered: bool = False
+
+
+async def send_batch(
+    services: Services, person: Person, raw: Sequence[bytes], key: str | None
+) -> BatchResult:
+    """Send events to Kafka, keyed by session, in the order of the batch.
+
+    ``key``: the idempotency key of the batch, if the program has one.
+
+    Raises:
+        BrokerUnavailable: none of the events could be sent.
+        KeyReused: the key was used for another batch.
+        KeyBusy: the same batch is being sent at the moment.
+        StoreUnavailable: the database does not answer.
+    """
+    request = None if key is None else _request(services, person, raw, key)
+    plan = await run_in_threadpool(_plan, services, person, raw, request)
+    if not plan.answered:
+        plan = await _send(services, plan, request)
+        services.metrics.count_events(plan.results)
+    accepted = sum(result.accepted for result in plan.results)
+    return BatchResult(accepted, len(plan.results) - accepted, plan.results)
+
+
+def _request(services: Services, person: Person, raw: Sequence[bytes], key: str) -> Request:
+    """Digests of the sender's key and of the batch."""
+    digest = services.store.privacy.pseudonym
+    body = hashlib.blake2b()
+    for event in raw:
+        body.update(b"%d:" % len(event) + event)
+    sender = f"{person.name}\0{person.sends.limits}"
+    return Request(
+        digest(f"idempotency key\0{sender}\0{key}"), digest(f"batch\0{body.hexdigest()}")
+    )
+
+
+def _plan(
+    services: Services, person: Person, raw: Sequence[bytes], request: Request | None
+) -> _Plan:
+    """Validate, claim the key and number the turns. Slow: call it in a thread."""
+    now = datetime.now(UTC)
+    results, valid = _validate(services, raw, now)
+    if person.sends.limits:
+        _refuse_out_of_scope(services, person, results, valid)
+    turns = {
+        index: turn
+        for index, each in valid.items()
+        if results[index].code is None and (turn := each.turn) is not None
+    }
+    store = services.store
+    if request is None and (
+        not turns or turn_numbers.numbered_by_producers(store, list(turns.values()))
+    ):
+        _set_numbers(results, {i: turn.seq for i, turn in turns.items()})
+        return _Plan(results, valid)
+    with store.transaction() as connection:
+        if request is not None:
+            known = ingest_keys.find(store, connection, request, now)
+            if known is not None:
+                return _Plan(_of_repeated(known, results, valid), valid, known.answered)
+        numbered = turn_numbers.assign(store, connection, list(turns.values()), now)
+        for index, each in zip(turns, numbered, strict=True):
+            code, detail = each.refusal, None
+            if code is not None:
+                detail = turn_numbers.REFUSALS[code]
+            results[index] = replace(results[index], seq=each.seq, code=code, detail=detail)
+        if request is not None:
+            ingest_keys.plan(connection, request, _stored(results))
+    return _Plan(results, valid)
+
+
+def _of_repeated(
+    known: Known, results: list[EventResult], valid: dict[int, _Valid]
+) -> list[EventResult]:
+    """The stored results, except of events that the settings have come to refuse meanwhile."""
+    stored = [EventResult(**each) for each in known.results]
+    if known.answered:
+        return stored
+    return [
+        result if result.code is not None or result.index in valid else results[result.index]
+        for result in stored
+    ]
+
+
+def _set_numbers(results: list[EventResult], numbers: dict[int, int | None]) -> None:
+    for index, seq in numbers.items():
+        results[index] = replace(results[index], seq=seq)
+
+
+def _stored(results: list[EventResult]) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in asdict(result).items() if value is not None}
+        for result in results
+    ]
+
+
+def _validate(
+    services: Services, raw: Sequence[bytes], now: datetime
+) -> tuple[list[EventResult], dict[int, _Valid]]:
+    """Results by index, with a code for invalid events; and the valid events by index."""
+    results: list[EventResult] = []
+    valid: dict[int, _Valid] = {}
+    for index, value in enumerate(raw):
+        numbered = lacks_seq(value)
+        code = detail = None
+        try:
+            # the longest number, because it counts for the size of the event
+            event = decode(with_seq(value, MAX_SEQ) if numbered else value)
+            services.settings.plausible_times.check(event, now)
+            valid[index] = _Valid(event, value, numbered)
+        except ContractError as problem:
+            code, detail = problem.code, problem.detail
+        results.append(EventResult(index, accepted=False, code=code, detail=detail))
+    return results, valid
+
+
+def _refuse_out_of_scope(
+    services: Services, person: Person, results: list[EventResult], valid: dict[int, _Valid]
+) -> None:
+    """Refuse events of sessions that the token may not send to. Reads the database."""
+    known = ingest_scope.origins(services.store, [each.event.session_id for each in valid.values()])
+    for index, each in valid.items():
+        detail = ingest_scope.refusal(person.sends, each.event, known)
+        if detail is not None:
+            code = ingest_scope.OUT_OF_SCOPE
+            results[index] = replace(results[index], code=code, detail=detail)
+
+
+async def _send(services: Services, plan: _Plan, request: Request | None) -> _Plan:
+    """Send what has no code yet, and store the results under the key."""
+    store, results = services.store, list(plan.results)
+    chosen = [index for index, each in enumerate(results) if each.code is None]
+    sending: list[tuple[int, Any]] = []
+    for index in chosen:
+        valid = plan.valid[index]
+        value = valid.record(results[index].seq)
+        key = valid.event.session_id.encode()
+        try:
+            future = await services.publisher.send(services.settings.turns_topic, key, value)
+        except BrokerUnavailable:
+            break  # the next event would time out too
+        sending.append((index, future))
+    if request is None and len(sending) < len(chosen):
+        await _give_back(services, plan, chosen[len(sending) :])
+    answers = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
+    for index in chosen:
+        results[index] = _not_sent(results[index])
+    for (index, _), answer in zip(sending, answers, strict=True):
+        results[index] = _result(results[index], answer)
+    complete = all(result.code != BROKER for result in results)
+    if request is not None:
+        if complete:
+            await run_in_threadpool(ingest_keys.answer, store, request, _stored(results))
+        else:
+            await run_in_threadpool(ingest_keys.release, store, request)
+    if chosen and not any(result.accepted for result in results):
+        await services.publisher.close()
+        raise BrokerUnavailable("the broker accepted none of the events; try again later")
+    return replace(plan, results=results)
+
+
+async def _give_back(services: Services, plan: _Plan, indices: Sequence[int]) -> None:
+    """Give back the numbers of turns that were not handed to the producer."""
+    numbers = [
+        (plan.valid[index].event.session_id, seq)
+        for index in indices
+        if plan.valid[index].numbered and (seq := plan.results[index].seq) is not None
+    ]
+    if numbers:
+        await run_in_threadpool(turn_numbers.give_back, services.store, numbers)
+
+
+def _result(planned: EventResult, answer: Any) -> EventResult:
+    if isinstance(answer, KafkaError):
+        return planned
+    if isinstance(answer, BaseException):
+        raise answer
+    return EventResult(
+        planned.index,
+        accepted=True,
+        seq=planned.seq,
+        topic=answer.topic,
+        partition=answer.partition,
+        offset=answer.offset,
+    )
+
+
+def _not_sent(planned: EventResult) -> EventResult:
+    detail = "the broker did not accept the event; try again"
+    return replace(planned, code=BROKER, detail=detail)
