@@ -129,13 +129,15 @@ async def _send_all(services: Services, valid: list[tuple[int, Event, bytes]]) -
     """
     topic = services.settings.turns_topic
     sending: list[tuple[int, Any]] = []
-    for index, event, value in valid:
-        try:
-            future = await services.publisher.send(topic, event.session_id.encode(), value)
-        except BrokerUnavailable:
-            break  # the next event would time out too
-        sending.append((index, future))
-    sent = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
+    with services.tracing.sending(topic, len(valid)) as trace:
+        for index, event, value in valid:
+            try:
+                key = event.session_id.encode()
+                future = await services.publisher.send(topic, key, value, trace)
+            except BrokerUnavailable:
+                break  # the next event would time out too
+            sending.append((index, future))
+        sent = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
     results = [_result(index, answer) for (index, _), answer in zip(sending, sent, strict=True)]
     if valid and not any(result.accepted for result in results):
         await services.publisher.close()
