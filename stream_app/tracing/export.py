@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
@@ -24,6 +25,7 @@ FLUSH_SECONDS: Final = 5.0
 """How long the end of a process waits for the collector."""
 LONGEST_ATTRIBUTE: Final = 256
 """Characters; with the limited queue, this limits the memory of spans that wait."""
+_VALUE: Final = re.compile(r"%[-.\d]*[a-z]")
 
 
 class Export:
@@ -140,7 +142,7 @@ class _SdkLog(logging.Handler):
         self._logger.propagate = True
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = str(record.msg)
+        said = _VALUE.sub("…", str(record.msg))
         exporting = record.name.startswith("opentelemetry.exporter")  # its failures are reported
         if exporting or self._exporter.away or said in self._seen:
             return

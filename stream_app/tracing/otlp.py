@@ -240,7 +240,7 @@ def parent_of(headers: RawHeaders) -> Context:
     """
     found: dict[str, list[str]] = {}
     for name, value in headers.items() if isinstance(headers, Mapping) else headers or ():
-        if name in _W3C.fields and value is not None and len(value) <= LONGEST_HEADER:
+        if name in _W3C.fields and isinstance(value, bytes) and len(value) <= LONGEST_HEADER:
             found.setdefault(name, []).append(value.decode("ascii", "replace"))
     if len(found.get("traceparent", ())) != 1:
         return NEW_TRACE

@@ -127,6 +127,8 @@ async def _send_all(services: Services, valid: list[tuple[int, Event, bytes]]) -
     Raises:
         BrokerUnavailable: none of the events could be sent.
     """
+    if not valid:
+        return []
     topic = services.settings.turns_topic
     sending: list[tuple[int, Any]] = []
     with services.tracing.sending(topic, len(valid)) as trace:
@@ -139,7 +141,7 @@ async def _send_all(services: Services, valid: list[tuple[int, Event, bytes]]) -
             sending.append((index, future))
         sent = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
     results = [_result(index, answer) for (index, _), answer in zip(sending, sent, strict=True)]
-    if valid and not any(result.accepted for result in results):
+    if not any(result.accepted for result in results):
         await services.publisher.close()
         raise BrokerUnavailable("the broker accepted none of the events; try again later")
     return results + [_not_sent(index) for index, _, _ in valid[len(sending) :]]
