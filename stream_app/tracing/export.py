@@ -38,6 +38,7 @@ class Export:
             RapportError: a variable ``OTEL_*`` has a value that cannot be used.
         """
         _check_protocol()
+        self._closed = False
         self._exporter = ReportingExporter()
         self._log = _SdkLog(self._exporter)
         self._log.attach()
@@ -55,7 +56,10 @@ class Export:
             raise RapportError(f"a setting OTEL_* cannot be used: {problem}") from None
 
     def close(self) -> None:
-        """Send the remaining spans, for at most ``FLUSH_SECONDS``."""
+        """Send the remaining spans, for at most ``FLUSH_SECONDS``; again, it does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         closing = threading.Thread(target=self.provider.shutdown, name="tracing", daemon=True)
         closing.start()
         closing.join(FLUSH_SECONDS)

@@ -74,4 +74,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         publishing.cancel()
         await asyncio.gather(reading, publishing, return_exceptions=True)
         await services.publisher.close()
+        await asyncio.to_thread(services.tracing.close)  # a signal ends uvicorn right after this
         services.close()

@@ -30,6 +30,7 @@ class Api:
     """The application, with a publisher that keeps what it is given."""
 
     def __init__(self, app: FastAPI, token: str) -> None:
+        self.app = app
         self._transport = httpx.ASGITransport(app)
         self._token = token
         self.sent: list[dict[str, bytes]] = []
@@ -136,6 +137,16 @@ async def test_a_broker_that_is_away_is_an_error_of_the_request(
     tracing.close()
     [server] = [span for span in collector.spans if span.kind == SERVER]
     assert (server.failed, server.attributes["http.response.status_code"]) == (True, 503)
+
+
+async def test_spans_are_sent_when_the_application_stops(
+    new_api: Callable[[Tracing], Api], collector: Collector
+) -> None:
+    api = new_api(OtlpTracing("rapport-web", "group"))
+    async with api.app.router.lifespan_context(api.app):
+        assert await api.request("POST", ROUTE, [], turn()) == 202
+    assert {span.name for span in collector.spans} == {f"POST {ROUTE}", "send dialogue.turns"}
+    api.app.state.services.tracing.close()
 
 
 async def test_without_tracing_records_have_no_headers(new_api: Callable[[Tracing], Api]) -> None:
