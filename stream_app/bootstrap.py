@@ -36,7 +36,7 @@ from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
-from stream_app.settings import RedactorName, RulesSource, Settings
+from stream_app.settings import RedactorName, RulesSource, Settings, TraceExporter
 from stream_app.store import (
     archived,
     audit,
@@ -59,6 +59,7 @@ from stream_app.store.rule_sources import AdoptedRules, RuleFile, RuleSource
 from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
 from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.store.withdrawal import OnWithdrawal
+from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker import app as faust_app
 from stream_app.worker import erasing
 from stream_app.worker.agents import TurnAgent
@@ -77,6 +78,19 @@ if TYPE_CHECKING:
 
 ERASED_AT_A_TIME: Final = 50
 """Sessions that a worker erases between two batches after withdrawals of consent."""
+
+
+def tracing(settings: Settings, service: str) -> Tracing:
+    """What traces turns in a process with this name; nothing unless RAPPORT_TRACING is set.
+
+    Raises:
+        RapportError: a variable ``OTEL_*`` has a value that cannot be used.
+    """
+    if settings.tracing is TraceExporter.OFF:
+        return OFF
+    from stream_app.tracing.otlp import OtlpTracing  # noqa: PLC0415  # an extra
+
+    return OtlpTracing(service, settings.kafka_group)
 
 
 def scorer(settings: Settings) -> "OnnxScorer":
@@ -267,7 +281,7 @@ def scorecards(file: Path) -> Scorecards:
     return parse_scorecards(raw, str(file))
 
 
-def web(settings: Settings) -> "FastAPI":
+def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
     from stream_app.web.access_log import AccessLog  # noqa: PLC0415
@@ -318,6 +332,7 @@ def web(settings: Settings) -> "FastAPI":
             unknown_senders=UnknownSenders(opened),
             scorecards=scorecards(settings.scorecards),
             rules=rule_source(settings, opened),
+            tracing=tracing,
         )
     )
 
@@ -338,7 +353,9 @@ def practice_model(settings: Settings) -> "PracticeModel":
     return PracticeModel(load, lambda: extras.require("cpu", ["onnxruntime"]))
 
 
-def worker(settings: Settings, scorer: "OnnxScorer") -> tuple[RapportApp, TurnAgent]:
+def worker(
+    settings: Settings, scorer: "OnnxScorer", tracing: Tracing = OFF
+) -> tuple[RapportApp, TurnAgent]:
     """Create a Faust app with its agent; call it with the event loop set."""
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
@@ -355,6 +372,7 @@ def worker(settings: Settings, scorer: "OnnxScorer") -> tuple[RapportApp, TurnAg
         times=settings.plausible_times,
         group=settings.kafka_group,
         hide_withdrawn=opened.hide_withdrawn,
+        tracing=tracing,
     )
     app = faust_app.create(settings)
     health = Health(
@@ -382,6 +400,7 @@ def worker(settings: Settings, scorer: "OnnxScorer") -> tuple[RapportApp, TurnAg
         lambda client: erasing.finish_due(
             settings, opened, lambda: sweep_archive(settings, opened), client, datetime.now(UTC)
         ),
+        tracing,
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(

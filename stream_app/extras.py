@@ -26,6 +26,7 @@ PROVIDED_BY: Final = {
     "zxcvbn": "web",
     "duckdb": "analytics",
     "presidio_analyzer": "presidio",
+    "opentelemetry": "tracing",
 }
 """Extra by top-level module."""
 ANALYTICS: Final = ("pandas", "scipy", "statsmodels", "duckdb", "pyarrow")

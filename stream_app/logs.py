@@ -15,12 +15,16 @@ SILENT = ("apprise", "httpcore", "httpx", "requests", "urllib3")
 """These libraries log the URLs of notification targets, which are secrets."""
 
 _PROCESSORS: list[structlog.typing.Processor] = []
-"""Changed in place, because loggers that have been used keep the list itself."""
+_SHARED: list[structlog.typing.Processor] = []
+"""Processors of Rapport's lines, and those of them that other libraries' lines pass, too.
+
+Both are changed in place, because loggers that have been used keep the list itself.
+"""
 
 
 def configure(level: str, form: LogFormat) -> None:
     """Write all logs to standard error in this format."""
-    shared: list[structlog.typing.Processor] = [
+    _SHARED[:] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -34,7 +38,7 @@ def configure(level: str, form: LogFormat) -> None:
             exception_formatter=structlog.dev.plain_traceback,  # Rich would print the dialogue
         )
     )
-    _PROCESSORS[:] = [*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
+    _PROCESSORS[:] = [*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
     structlog.configure(
         processors=_PROCESSORS,
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -44,7 +48,7 @@ def configure(level: str, form: LogFormat) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=_SHARED,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info
@@ -65,3 +69,9 @@ def configure(level: str, form: LogFormat) -> None:
         logging.disable(logging.DEBUG)  # Faust formats debug lines for every event: 13-23 % of time
     for name in QUIET:  # their debug lines quote whole records, which hold dialogue
         logging.getLogger(name).setLevel(logging.INFO if level == "DEBUG" else logging.WARNING)
+
+
+def add_processor(processor: structlog.typing.Processor) -> None:
+    """Let all lines pass another processor, until the next ``configure``."""
+    for processors in (_SHARED, _PROCESSORS):
+        processors.insert(0, processor)

@@ -66,6 +66,13 @@ class RedactorName(Enum):
     PRESIDIO = "presidio"
 
 
+class TraceExporter(Enum):
+    """Where traces go: nowhere, or to an OpenTelemetry collector."""
+
+    OFF = "off"
+    OTLP = "otlp"
+
+
 class LogFormat(Enum):
     """``console`` for people, ``json`` for machines."""
 
@@ -302,6 +309,12 @@ class Settings(BaseSettings):
 
     health_host: str = Field("127.0.0.1", description="Address of /healthz, /readyz, /metrics")
     health_port: int | None = Field(None, ge=0, le=65535, description="Default: off")
+
+    tracing: TraceExporter = Field(
+        TraceExporter.OFF,
+        description="off, or otlp: to the collector of OTEL_EXPORTER_OTLP_ENDPOINT (an extra; "
+        "docs/tracing.md)",
+    )
 
     log_level: str = Field(
         "INFO",

@@ -3,8 +3,10 @@
 from contextlib import nullcontext
 
 import uvicorn
+from fastapi import FastAPI
 
 from stream_app import bootstrap
+from stream_app.commands.traced import traced
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.web.connection_timeouts import MAX_CONNECTIONS, TimeoutProtocol
@@ -17,7 +19,11 @@ def run(settings: Settings) -> None:
     Raises:
         RapportError: the database cannot be used.
     """
-    app = bootstrap.web(settings)
+    with traced(settings, "rapport-web") as tracing:
+        _serve(settings, bootstrap.web(settings, tracing))
+
+
+def _serve(settings: Settings, app: FastAPI) -> None:
     services = app.state.services
     probes = (
         serve_probes(

@@ -13,9 +13,11 @@ import structlog
 import uvloop
 
 from stream_app import bootstrap
+from stream_app.commands.traced import traced
 from stream_app.errors import BrokerUnavailable
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
+from stream_app.tracing.port import Tracing
 from stream_app.worker.health import Health, Watchdog
 from stream_app.worker.refusal import refusal
 from stream_app.worker.topics import declare_topics
@@ -43,6 +45,11 @@ def run(settings: Settings) -> None:
         RapportError: bundle, broker or database cannot be used at start.
         SystemExit: with status 1 after a crash, so that a supervisor restarts the worker.
     """
+    with traced(settings, "rapport-worker") as tracing:
+        _run(settings, tracing)
+
+
+def _run(settings: Settings, tracing: Tracing) -> None:
     scorer = bootstrap.scorer(settings)
     log.info(
         "worker.bundle",
@@ -56,7 +63,7 @@ def run(settings: Settings) -> None:
         raise BrokerUnavailable(found.reason)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app, agent = bootstrap.worker(settings, scorer)
+    app, agent = bootstrap.worker(settings, scorer, tracing)
     log.info("worker.start", group=settings.kafka_group, topic=settings.turns_topic)
     worker = faust.Worker(
         app, loop=loop, loglevel=None, override_logging=False, redirect_stdouts=False, quiet=True

@@ -53,6 +53,10 @@ ERASED: Final = (
     " A record without a value says that the session (its key) was erased, or that consent was "
     "withdrawn: delete your copies."
 )
+_TRACE: Final = {
+    name: {"type": "string", "description": "W3C Trace Context; optional"}
+    for name in ("traceparent", "tracestate")
+}
 _ATTRIBUTES: Final = ("ce_specversion", "ce_id", "ce_source", "ce_type", "ce_dataschema")
 
 
@@ -113,7 +117,7 @@ def _message(name: str) -> dict[str, Any]:
         return {
             "name": name,
             "contentType": "application/octet-stream",
-            "headers": {"type": "object", "properties": {"rapport-dead-letter": reason}},
+            "headers": {"type": "object", "properties": {"rapport-dead-letter": reason, **_TRACE}},
             "payload": {"type": "string", "format": "binary"},
         }
     return {
@@ -126,6 +130,7 @@ def _message(name: str) -> dict[str, Any]:
                 **{attribute: {"type": "string"} for attribute in _ATTRIBUTES},
                 "ce_type": {"const": f"{cloudevents.TYPE_PREFIX}{name}"},
                 "ce_dataschema": {"const": schema.urn(name)},
+                **_TRACE,
             },
         },
         "payload": {"$ref": REF.format(name=title)},

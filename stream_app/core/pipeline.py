@@ -19,7 +19,7 @@ from stream_app.core.batch import BatchResult, SetAside, StoredTurn
 from stream_app.core.encodings import Encodings
 from stream_app.core.environment import Environment, Policy
 from stream_app.core.heads import kept
-from stream_app.core.ports import Encoding, Scorer
+from stream_app.core.ports import Encoding, Scorer, TraceHeaders
 from stream_app.core.session import Fate, Session, Step, ToScore
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowTurn
@@ -40,7 +40,7 @@ class Source(Struct, frozen=True):
 class Received(Struct, frozen=True):
     """A decoded record: the event or its error; ``encoding`` if encoded ahead.
 
-    ``appended_at``: by the broker's clock, if known.
+    ``appended_at``: by the broker's clock, if known. ``trace``: for messages that follow from it.
     """
 
     source: Source
@@ -49,6 +49,7 @@ class Received(Struct, frozen=True):
     produced_at: datetime | None = None
     encoding: Encoding | None = None
     appended_at: datetime | None = None
+    trace: TraceHeaders = ()
 
 
 def receive(

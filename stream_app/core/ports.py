@@ -74,6 +74,10 @@ class Scorer(Protocol):
         """Score encoded turns with their neighbours."""
 
 
+TraceHeaders = tuple[tuple[str, bytes], ...]
+"""Record headers that continue a trace (W3C Trace Context); empty when tracing is off."""
+
+
 class Message(Struct, frozen=True, array_like=True):
     """One Kafka record to be sent; without a value it says that the key's session was erased."""
 
@@ -82,6 +86,7 @@ class Message(Struct, frozen=True, array_like=True):
     value: bytes | None
     type: str | None = None
     """Name of the value's schema; with it the record is sent as a CloudEvent."""
+    trace: TraceHeaders = ()
 
 
 class OutboxEntry(Struct, frozen=True):

@@ -10,7 +10,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.routing import Mount
 
 from stream_app import __version__
-from stream_app.web import api, console, health_routes
+from stream_app.web import api, console, health_routes, telemetry
 from stream_app.web.body_limit import BodyLimit
 from stream_app.web.cookie_sessions import CookieSessions
 from stream_app.web.metrics import RequestMetrics
@@ -29,6 +29,7 @@ def create(services: Services) -> FastAPI:
         redoc_url=None,
         openapi_url=None,  # the API under /api/v1 serves its own
         lifespan=_lifespan,
+        telemetry=telemetry.traces_of(services.tracing, "POST", f"{api.PREFIX}/events"),
     )
     app.state.services = services
     always_https = services.settings.web_https
@@ -73,4 +74,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         publishing.cancel()
         await asyncio.gather(reading, publishing, return_exceptions=True)
         await services.publisher.close()
+        await asyncio.to_thread(services.tracing.close)  # a signal ends uvicorn right after this
         services.close()

@@ -15,6 +15,7 @@ are sent again, and the worker ignores the turns that it has.
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -232,18 +233,21 @@ async def _send(services: Services, plan: _Plan, request: Request | None) -> _Pl
     store, results = services.store, list(plan.results)
     chosen = [index for index, each in enumerate(results) if each.code is None]
     sending: list[tuple[int, Any]] = []
-    for index in chosen:
-        valid = plan.valid[index]
-        value = valid.record(results[index].seq)
-        key = valid.event.session_id.encode()
-        try:
-            future = await services.publisher.send(services.settings.turns_topic, key, value)
-        except BrokerUnavailable:
-            break  # the next event would time out too
-        sending.append((index, future))
-    if request is None and len(sending) < len(chosen):
-        await _give_back(services, plan, chosen[len(sending) :])
-    answers = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
+    answers: list[Any] = []
+    topic = services.settings.turns_topic
+    with services.tracing.sending(topic, len(chosen)) if chosen else nullcontext(()) as trace:
+        for index in chosen:
+            valid = plan.valid[index]
+            value = valid.record(results[index].seq)
+            key = valid.event.session_id.encode()
+            try:
+                future = await services.publisher.send(topic, key, value, trace)
+            except BrokerUnavailable:
+                break  # the next event would time out too
+            sending.append((index, future))
+        if request is None and len(sending) < len(chosen):
+            await _give_back(services, plan, chosen[len(sending) :])
+        answers = await asyncio.gather(*(future for _, future in sending), return_exceptions=True)
     for index in chosen:
         results[index] = _not_sent(results[index])
     for (index, _), answer in zip(sending, answers, strict=True):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, Final
 
 import structlog
@@ -95,7 +96,9 @@ class Publisher:
             request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
         try:
-            await asyncio.wait_for(producer.start(), START_TIMEOUT)
+            # Its tasks outlive this request: they must not log with the request's trace id.
+            starting = asyncio.create_task(producer.start(), context=Context())
+            await asyncio.wait_for(starting, START_TIMEOUT)
         except BaseException as problem:
             with suppress(KafkaError):
                 await producer.stop()

@@ -13,6 +13,7 @@ from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.store.rule_sources import RuleSource
 from stream_app.store.sign_in_throttle import SignInThrottle
+from stream_app.tracing.port import OFF, Tracing
 from stream_app.web.access_log import AccessLog
 from stream_app.web.health import WebHealth
 from stream_app.web.identity_provider import IdentityProvider
@@ -53,6 +54,7 @@ class Services:
     rules: RuleSource
     identity_provider: IdentityProvider | None = None
     practice: PracticeModel | None = None
+    tracing: Tracing = OFF
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
     trial_running: threading.Lock = field(default_factory=threading.Lock)
 

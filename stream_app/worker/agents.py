@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -24,8 +25,10 @@ from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.core.batch import BatchResult, SetAside
 from stream_app.core.pipeline import Received
+from stream_app.core.ports import TraceHeaders
 from stream_app.errors import DatabaseWentBack, RapportError, StoreError
 from stream_app.settings import Settings
+from stream_app.tracing.port import OFF, Tracing, Work
 from stream_app.worker.adaptive_batching import batches
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.bisection import handle_bisecting
@@ -79,6 +82,7 @@ class TurnAgent:
         update_rollups: Callable[[datetime], Iterator[int]],
         apply_withdrawals: Callable[[datetime], list[int]],
         finish_erasures: Callable[[Any], Coroutine[Any, Any, None]],
+        tracing: Tracing = OFF,
     ) -> None:
         self.health = health
         self.metrics = metrics
@@ -91,9 +95,10 @@ class TurnAgent:
         self._update_rollups = update_rollups
         self._apply_withdrawals = apply_withdrawals
         self._finish_erasures = finish_erasures
+        self._tracing = tracing
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
-        self._decoder = RecordDecoder(metrics)
+        self._decoder = RecordDecoder(metrics, tracing)
         self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._prepare_thread = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._exclusive = asyncio.Lock()
@@ -132,14 +137,15 @@ class TurnAgent:
         try:
             async with aclosing(batches(stream, self._settings.batch_max)) as taken:
                 async for events in taken:
-                    batch = await self._crash_on_error(self._prepare(events))
+                    work = self._tracing.batch(self._settings.turns_topic, len(events))
+                    batch = await self._crash_on_error(self._prepare(events, work))
                     if working is not None and not await working:
                         return
                     working = None
                     if batch is None:
                         return
                     working = asyncio.create_task(
-                        self._crash_on_error(self._process_and_acknowledge(events, batch))
+                        self._crash_on_error(self._process_and_acknowledge(events, batch, work))
                     )
             if working is not None:
                 await working
@@ -164,14 +170,21 @@ class TurnAgent:
         self._app.consumer.unacked.clear()  # otherwise the stop would wait for the batch
         await self._app.crash(problem)
 
-    async def _prepare(self, events: Sequence[Any]) -> list[Received]:
+    async def _prepare(self, events: Sequence[Any], work: Work) -> list[Received]:
         self._check_order(events)
         records = map(self._decoder.decode, events)  # lazy: decoded in the other thread
-        return await self._blocking(lambda: self._processor.prepare(records), self._prepare_thread)
+        with work.active():
+            return await self._blocking(
+                lambda: self._processor.prepare(records), self._prepare_thread
+            )
 
-    async def _process_and_acknowledge(self, events: Sequence[Any], batch: list[Received]) -> bool:
+    async def _process_and_acknowledge(
+        self, events: Sequence[Any], batch: list[Received], work: Work
+    ) -> bool:
         """Process and acknowledge a batch; returns True, because None means failure."""
-        await self._process_and_publish(batch)
+        with work.active():
+            await self._process_and_publish(batch)
+        work.end()
         for event in events:
             self._app.offsets.finish(event.message.tp, event.message.offset)
             event.ack()
@@ -182,7 +195,7 @@ class TurnAgent:
     async def _process_and_publish(self, batch: list[Received]) -> None:
         async with self._exclusive:
             parts = await self._blocking(lambda: handle_bisecting(self._processor, batch))
-            with self.metrics.timed("publish"):
+            with self.metrics.timed("publish"), self._tracing.stage("publish", batch):
                 for committed in parts:
                     await self._publish(committed)
         self._watermarks.advance(batch, datetime.now(UTC))
@@ -213,12 +226,23 @@ class TurnAgent:
             await self._flush_idle(before, partitions)
 
     async def _flush_idle(self, before: datetime, partitions: list[int]) -> None:
+        await self._commit_and_publish(
+            "flush_idle", lambda: self._processor.flush_idle(before, partitions)
+        )
+
+    async def _commit_and_publish(self, timer: str, commit: Callable[[], Committed | None]) -> None:
+        """Carry out what a timer does to sessions, if there are any."""
+        work = self._tracing.timer(timer)
         async with self._exclusive:
-            flushed = await self._blocking(lambda: self._processor.flush_idle(before, partitions))
-            if flushed is not None:
-                await self._publish(flushed)
-                if self.on_batch is not None:
-                    self.on_batch(flushed.result)
+            with work.active():
+                committed = await self._blocking(commit)
+                if committed is None:
+                    return
+                with self._tracing.stage("publish"):
+                    await self._publish(committed)
+            work.end()
+            if self.on_batch is not None:
+                self.on_batch(committed.result)
 
     def _idle_before(self) -> list[tuple[datetime, list[int]]]:
         """Partitions by idle threshold: sessions last heard of before that time are idle."""
@@ -238,14 +262,9 @@ class TurnAgent:
         if not partitions:
             return
         due, active_since = now - TICK_AFTER, now - self._settings.idle_after
-        async with self._exclusive:
-            fired = await self._blocking(
-                lambda: self._processor.fire_due(due, active_since, partitions)
-            )
-            if fired is not None:
-                await self._publish(fired)
-                if self.on_batch is not None:
-                    self.on_batch(fired.result)
+        await self._commit_and_publish(
+            "fire_due", lambda: self._processor.fire_due(due, active_since, partitions)
+        )
 
     def _caught_up(self, since: datetime) -> list[int]:
         """Assigned partitions that are read to their end, or whose watermark is after ``since``."""
@@ -355,27 +374,30 @@ class TurnAgent:
     async def _send_dead_letter(self, producer: Any, item: SetAside) -> None:
         """Send the original bytes, truncated if the brokers refuse that many."""
         letter = item.letter
-        log.warning(
-            "event.dead_letter",
-            reason=letter.reason,
-            partition=letter.partition,
-            offset=letter.offset,
-        )
-        try:
-            await self._send_raw(producer, letter, item.raw)
-        except (ProducerSendError, MessageSizeTooLargeError):
-            if len(item.raw) <= MAX_EVENT_BYTES:
-                raise
-            await self._send_raw(producer, letter, item.raw[:MAX_EVENT_BYTES])
+        with self._tracing.dead_letter(letter) as trace:
+            log.warning(
+                "event.dead_letter",
+                reason=letter.reason,
+                partition=letter.partition,
+                offset=letter.offset,
+            )
+            try:
+                await self._send_raw(producer, letter, item.raw, trace)
+            except (ProducerSendError, MessageSizeTooLargeError):
+                if len(item.raw) <= MAX_EVENT_BYTES:
+                    raise
+                await self._send_raw(producer, letter, item.raw[:MAX_EVENT_BYTES], trace)
 
-    async def _send_raw(self, producer: Any, letter: DeadLetter, value: bytes) -> None:
+    async def _send_raw(
+        self, producer: Any, letter: DeadLetter, value: bytes, trace: TraceHeaders
+    ) -> None:
         sent = await producer.send(
             self._settings.dead_letter_topic,
             letter.dead_letter_id.encode(),
             value,
             None,
             None,
-            [(DEAD_LETTER_HEADER, scores.encode(letter))],
+            [(DEAD_LETTER_HEADER, scores.encode(letter)), *trace],
         )
         await sent
 
@@ -389,4 +411,7 @@ class TurnAgent:
         self._watermarks.clear()
 
     async def _blocking(self, call: Callable[[], T], thread: ThreadPoolExecutor | None = None) -> T:
-        return await asyncio.get_running_loop().run_in_executor(thread or self._batch_thread, call)
+        """Run a call in a thread, with this task's context: the current span."""
+        return await asyncio.get_running_loop().run_in_executor(
+            thread or self._batch_thread, copy_context().run, call
+        )

@@ -40,9 +40,11 @@ from stream_app.errors import (
     StoreUnavailable,
 )
 from stream_app.store.log_positions import StartOffsets, TopicPartition
+from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.poison import as_contract_error, may_be_poison
 from stream_app.worker.self_test import synthetic_session
+from stream_app.worker.trace_origins import TraceOrigins
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -143,6 +145,7 @@ class BatchProcessor:
         group: str = "rapport",
         *,
         hide_withdrawn: bool = True,
+        tracing: Tracing = OFF,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
@@ -153,6 +156,7 @@ class BatchProcessor:
         self._now = now
         self._group = group
         self._hide_withdrawn = hide_withdrawn
+        self._tracing = tracing
         self._stored: dict[TopicPartition, int] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._first_seen: dict[int, float] = {}
@@ -169,11 +173,11 @@ class BatchProcessor:
         lazy iterator that decodes in the calling thread. Events outside the range of plausible
         times become dead letters.
         """
-        with self.metrics.timed("decode"):
+        with self.metrics.timed("decode"), self._tracing.stage("decode"):
             now = self._now()
             batch = [self._check_time(received, now) for received in records]
         self.metrics.batch_events.observe(len(batch))
-        with self.metrics.timed("encode"):
+        with self.metrics.timed("encode"), self._tracing.stage("encode", batch):
             events = [received.event for received in batch]
             encodings = self._encode_ahead(events)
         return [
@@ -196,7 +200,7 @@ class BatchProcessor:
         session_ids = sorted(found)
         positions = self._positions(batch)
         committed = self._commit_with_retries(
-            lambda: self._process(batch, session_ids), positions, single=len(batch) == 1
+            lambda: self._process(batch, session_ids), positions, batch, single=len(batch) == 1
         )
         self._stored.update({(at.topic, at.partition): at.next_offset for at in positions})
         self._report_rules()
@@ -313,12 +317,12 @@ class BatchProcessor:
         return cached.state if cached is not None else None
 
     def _process(self, batch: list[Received], session_ids: list[str]) -> BatchResult:
-        with self.metrics.timed("load"):
+        with self.metrics.timed("load"), self._tracing.stage("load"):
             states = self._states(session_ids)
             unknown = [key for key in session_ids if key not in states]
             erased = self._erased(unknown)
             states |= self._withdrawn_before(unknown)
-        with self.metrics.timed("score"):
+        with self.metrics.timed("score"), self._tracing.stage("score", batch):
             kept = [received for received in batch if _session_of(received) not in erased]
             result = self._pipeline.process(kept, states)
         if erased:
@@ -463,6 +467,7 @@ class BatchProcessor:
         self,
         work: Callable[[], BatchResult],
         positions: Sequence[LogPosition] = (),
+        batch: Sequence[Received] = (),
         *,
         single: bool = False,
     ) -> Committed:
@@ -481,7 +486,7 @@ class BatchProcessor:
             reraise=True,
         )
         try:
-            return trying(lambda: self._commit(work(), positions))
+            return trying(lambda: self._commit(work(), positions, batch))
         except BaseException:
             self.cache.clear()
             raise
@@ -492,9 +497,11 @@ class BatchProcessor:
         self.metrics.stale_states.inc()
         self.cache.clear()
 
-    def _commit(self, result: BatchResult, positions: Sequence[LogPosition]) -> Committed:
-        messages = list(self._messages(result))
-        with self.metrics.timed("commit"):
+    def _commit(
+        self, result: BatchResult, positions: Sequence[LogPosition], batch: Sequence[Received]
+    ) -> Committed:
+        messages = list(self._messages(result, batch))
+        with self.metrics.timed("commit"), self._tracing.stage("commit", batch):
             outbox_id = self.retrying(lambda: self._store.commit(result, messages, positions))
         self.cache.put(result.sessions)
         self.metrics.cached_sessions.set(len(self.cache))
@@ -502,9 +509,9 @@ class BatchProcessor:
             self.metrics.alerts.labels(alert.state.value).inc()
         return Committed(result, messages, outbox_id)
 
-    def _messages(self, result: BatchResult) -> Iterator[Message]:
+    def _messages(self, result: BatchResult, batch: Sequence[Received] = ()) -> Iterator[Message]:
         """Scores and alerts; of a hidden session only that it cannot be read any more."""
-        topics = self._topics
+        topics, origins = self._topics, TraceOrigins(batch, self._tracing.headers())
         hidden = self._hidden(result)
         for topic, kind, outputs in (
             (topics.turn_scores, "turn_score", result.turn_scores),
@@ -513,7 +520,8 @@ class BatchProcessor:
         ):
             for output in outputs:
                 if output.session_id not in hidden:
-                    yield Message(topic, output.session_id.encode(), scores.encode(output), kind)
+                    key, trace = output.session_id.encode(), origins.find(output)
+                    yield Message(topic, key, scores.encode(output), kind, trace)
             for session_id in self._withdrawn_now(result):
                 yield Message(topic, session_id.encode(), None)
 

@@ -44,7 +44,12 @@ async def publish(client: Any, messages: Sequence[Message]) -> None:
         if records is None:
             records = filling[place] = client.create_batch()
         headers = outgoing_headers(message.type, value) if message.type and value else []
-        record = {"key": key, "value": value, "timestamp": None, "headers": headers}
+        record = {
+            "key": key,
+            "value": value,
+            "timestamp": None,
+            "headers": [*headers, *message.trace],
+        }
         if records.append(**record) is None:  # the record batch is full
             sending.append(await _send(client, place, records))
             records = filling[place] = client.create_batch()

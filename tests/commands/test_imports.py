@@ -23,6 +23,7 @@ def test_no_command_imports_torch_or_the_training_code() -> None:
     loaded = set(json.loads(done.stdout))
     assert "stream_app.commands.up" in loaded
     assert not {name.partition(".")[0] for name in loaded} & FORBIDDEN
+    assert "opentelemetry.sdk" not in loaded, "tracing is off"
 
 
 def test_a_worker_does_not_import_the_console() -> None:
@@ -33,6 +34,7 @@ def test_a_worker_does_not_import_the_console() -> None:
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert "faust" in loaded
     assert not loaded & {"fastapi", "uvicorn", "jinja2", "pandas", "statsmodels", "pyarrow"}
+    assert "opentelemetry" not in loaded
 
 
 def test_the_demo_and_the_console_do_not_import_duckdb() -> None:

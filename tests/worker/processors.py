@@ -10,6 +10,7 @@ from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.rules import RuleSet
 from stream_app.store.repository import Store
+from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
 from tests.rule_texts import EAGER
@@ -26,11 +27,13 @@ def processor(
     rules: RuleSet = EAGER,
     times: PlausibleTimes = plausible.DEFAULT,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    tracing: Tracing = OFF,
 ) -> BatchProcessor:
     """A processor with at most ``cached`` sessions in memory."""
-    cache = SessionCache(cached)
+    cache, metrics = SessionCache(cached), WorkerMetrics()
+    core = pipeline(rules)
     return BatchProcessor(
-        pipeline(rules), store, TOPICS, cache, retry_for, WorkerMetrics(), clock, times, now
+        core, store, TOPICS, cache, retry_for, metrics, clock, times, now, tracing=tracing
     )
 
 

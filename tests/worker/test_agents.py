@@ -18,6 +18,7 @@ from stream_app.core.ports import Message
 from stream_app.errors import ContractError, DatabaseWentBack, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.store.rule_sources import RuleFile
+from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker import agents, record_decoder
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
@@ -230,7 +231,7 @@ class RecordBatch:
         """Close the batch."""
 
 
-def agent_of(app: Any, processor: Any) -> TurnAgent:
+def agent_of(app: Any, processor: Any, tracing: Tracing = OFF) -> TurnAgent:
     rules = RuleReloader(RuleFile(DEFAULT_RULES), pipeline().environment.alerting, WorkerMetrics())
     reload = getattr(processor, "reload_baselines", lambda: None)
     purge = getattr(processor, "purge_expired", lambda now: iter(()))
@@ -242,7 +243,18 @@ def agent_of(app: Any, processor: Any) -> TurnAgent:
         """Nothing is unfinished."""
 
     return TurnAgent(
-        app, SETTINGS, processor, health, metrics, rules, reload, purge, roll_up, withdraw, finish
+        app,
+        SETTINGS,
+        processor,
+        health,
+        metrics,
+        rules,
+        reload,
+        purge,
+        roll_up,
+        withdraw,
+        finish,
+        tracing,
     )
 
 

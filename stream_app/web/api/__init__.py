@@ -5,7 +5,7 @@ from typing import Final
 from fastapi import FastAPI
 
 from stream_app import __version__
-from stream_app.web import problems
+from stream_app.web import problems, telemetry
 from stream_app.web.api import (
     agreement,
     alerts,
@@ -77,6 +77,7 @@ def create(services: Services) -> FastAPI:
         docs_url=None,  # its page loads scripts from a CDN
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
+        telemetry=telemetry.OFF,  # the application around it traces
     )
     app.state.services = services
     problems.add_handlers(app)
