@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
-# uv takes a fraction of pip's processor time; it is used if it is on the PATH or in .venv already.
+# uv takes less processor time than pip; it is used if it is on the PATH or in .venv already.
 UV = $(firstword $(shell command -v uv) $(wildcard $(abspath $(BIN)/uv)))
 INSTALL_INTO = $(if $(UV),$(UV) pip install -q --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install -q)
 TRAIN := .venv-train

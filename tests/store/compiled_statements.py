@@ -1,7 +1,7 @@
 """One cache of compiled statements for the databases of all tests.
 
 SQLAlchemy keeps such a cache for each engine, and nearly every test opens databases of its own:
-compiling their queries again took a quarter of the tests' time.
+compiling their queries again took a quarter of the time of tests/analytics/test_archive.py.
 """
 
 from typing import Any
