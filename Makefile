@@ -3,6 +3,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
+# uv takes less processor time than pip; it is used if it is on the PATH or in .venv already.
+UV = $(firstword $(shell command -v uv) $(wildcard $(abspath $(BIN)/uv)))
+INSTALL_INTO = $(if $(UV),$(UV) pip install -q --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install -q)
 TRAIN := .venv-train
 MODEL ?= build/model
 NANO ?= build/nano
@@ -23,12 +26,12 @@ help: ## Show the targets
 
 $(STAMP): requirements/service.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --require-hashes -r requirements/service.txt
-	$(BIN)/python -m pip install -q --no-deps -e .
+	$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/service.txt
+	$(call INSTALL_INTO,$(VENV)) --no-deps -e .
 	@touch $@
 
 $(DEV_STAMP): $(STAMP) requirements/dev.txt
-	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/dev.txt
 	@touch $@
 
 install: $(STAMP) ## Create .venv with the rapport command (the service, no torch)
@@ -79,8 +82,8 @@ lock: ## Re-resolve the dependencies (needs uv)
 
 $(TRAIN)/.installed: requirements/train.txt
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
-	$(TRAIN)/bin/python -m pip install -q --require-hashes -r requirements/train.txt
-	$(TRAIN)/bin/python -m pip install -q --no-deps -e .
+	$(call INSTALL_INTO,$(TRAIN)) --require-hashes -r requirements/train.txt
+	$(call INSTALL_INTO,$(TRAIN)) --no-deps -e .
 	@touch $@
 
 train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and export/

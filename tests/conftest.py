@@ -13,7 +13,7 @@ from servers import kafka, postgres
 from stream_app.worker import broker
 from tests import training
 from tests.e2e.service import Service
-from tests.store import databases
+from tests.store import compiled_statements, databases
 
 NewService = Callable[..., Service]
 SLOW: Final = tuple(Path(__file__).parent / name for name in ("e2e", "web/browser"))
@@ -44,6 +44,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("services"):
             item.add_marker(pytest.mark.skip(reason="runs with --services: make test-services"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_compiled_statements() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        compiled_statements.share(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,9 @@ Generalised estimating equations with an independence working correlation (valid
 that vary in time: Pepe & Anderson 1994) and the covariance of Mancl & DeRouen (2001), which
 corrects the sandwich estimator's bias with few clusters; intervals use Student's t with G - 1
 degrees of freedom for G clusters. Plain sandwich intervals are too narrow below about 50 clusters.
+
+Under independence the coefficients are those of a generalised linear model. statsmodels' ``GEE``
+has this covariance, too, but solves a system as large as each cluster.
 """
 
 import warnings
@@ -13,18 +16,17 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from scipy import stats
+from statsmodels.genmod import families
+from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.stats.multitest import multipletests
 
 FEWEST_CLUSTERS: Final = 5
-LARGEST_CLUSTER: Final = 1500
-"""Rows of a cluster above which the correction, cubic in them, is replaced by G / (G - 1)."""
 LEVEL: Final = 0.95
 FAMILIES: Final = {
-    "gaussian": sm.families.Gaussian,
-    "poisson": sm.families.Poisson,
-    "binomial": sm.families.Binomial,
+    "gaussian": families.Gaussian,
+    "poisson": families.Poisson,
+    "binomial": families.Binomial,
 }
 
 
@@ -66,33 +68,42 @@ def gee(y: Any, design: pd.DataFrame, clusters: Any, family: str = "gaussian") -
     if np.ptp(outcome) == 0:
         raise NotEstimable("not enough data: the outcome is the same everywhere")
     exog = _independent(design)
-    order = np.argsort(groups, kind="stable")
-    sizes = np.bincount(groups)
-    model = sm.GEE(
-        outcome[order],
-        exog.to_numpy()[order],
-        groups[order],
-        family=FAMILIES[family](),
-        cov_struct=sm.cov_struct.Independence(),
-    )
-    corrected = sizes.max() <= LARGEST_CLUSTER
-    with warnings.catch_warnings():
+    model = GLM(outcome, exog.to_numpy(), family=FAMILIES[family]())
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            found = model.fit(cov_type="bias_reduced" if corrected else "robust", maxiter=100)
+            params = np.asarray(model.fit(maxiter=100).params)
+            variance = np.diag(_covariance(model, params, groups))
         except (np.linalg.LinAlgError, ValueError):
             raise NotEstimable("the model cannot be fitted to these data") from None
-    covariance = np.asarray(found.cov_params())
-    if not corrected:
-        covariance = covariance * count / (count - 1)
-    variance = np.diag(covariance)
     if not np.all(np.isfinite(variance)) or np.any(variance <= 0):
         raise NotEstimable("the model cannot be fitted to these data")
     return Fit(
-        terms(list(exog.columns), np.asarray(found.params), np.sqrt(variance), count - 1),
+        terms(list(exog.columns), params, np.sqrt(variance), count - 1),
         len(outcome),
         count,
     )
+
+
+def _covariance(model: Any, params: Any, groups: Any) -> Any:
+    """Mancl and DeRouen's equation 6, which takes (I - H)^-1 of each cluster's residuals.
+
+    H = D B A, with the means' derivatives D, B = (sum of A D)^-1 and A = D' V^-1. The sandwich
+    needs A (I - H)^-1 only, which equals (I - A D B)^-1 A: as large as the coefficients are many.
+    """
+    linear = model.exog @ params
+    means = model.family.link.inverse(linear)
+    derivatives = model.exog * model.family.link.inverse_deriv(linear)[:, None]
+    weighted = derivatives / model.family.variance(means)[:, None]
+    scores = weighted * (model.endog - means)[:, None]
+    order = np.argsort(groups, kind="stable")
+    clusters = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    informations = np.array([weighted[rows].T @ derivatives[rows] for rows in clusters])
+    summed = np.array([scores[rows].sum(axis=0) for rows in clusters])
+    bread = np.linalg.inv(informations.sum(axis=0))
+    remaining = np.eye(len(params)) - informations @ bread
+    corrected = np.linalg.solve(remaining, summed[:, :, None])[:, :, 0]
+    return bread @ corrected.T @ corrected @ bread
 
 
 def terms(names: list[str], values: Any, errors: Any, freedom: float) -> dict[str, Term]:

@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
+from statsmodels.regression.mixed_linear_model import MixedLM
+from statsmodels.tools import add_constant
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from stream_app.analytics.clustered import Fit, NotEstimable, Term, dummies, gee, terms
@@ -196,7 +197,7 @@ def mixed_fit(cells: pd.DataFrame, measure: str) -> Term:
     design = design.loc[:, design.std() > 1e-9]
     if "months:within" not in design:
         raise NotEstimable("not enough data: one month each")
-    exog = sm.add_constant(design.to_numpy(), has_constant="add")
+    exog = add_constant(design.to_numpy(), has_constant="add")
     place = 1 + list(design.columns).index("months:within")
     for optimiser in ("lbfgs", "bfgs", "powell"):
         with warnings.catch_warnings():
@@ -204,7 +205,7 @@ def mixed_fit(cells: pd.DataFrame, measure: str) -> Term:
             warnings.filterwarnings("ignore", category=UserWarning)
             warnings.filterwarnings("ignore", category=RuntimeWarning)
             try:
-                model = sm.MixedLM(cells[measure].to_numpy(), exog, cells["counsellor"].to_numpy())
+                model = MixedLM(cells[measure].to_numpy(), exog, cells["counsellor"].to_numpy())
                 fit = model.fit(reml=True, method=optimiser)
                 error = float(np.asarray(fit.bse_fe)[place])
             except (ConvergenceWarning, np.linalg.LinAlgError, ValueError):

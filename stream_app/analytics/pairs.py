@@ -16,7 +16,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
+from statsmodels.regression.linear_model import OLS
+from statsmodels.tools import add_constant
 
 from stream_app.analytics.clustered import Fit, NotEstimable, dummies, gee, terms
 from stream_app.analytics.expressed_perceived import corrected
@@ -102,14 +103,14 @@ def interaction(some: pd.DataFrame, name: str, one: str) -> Fit:
     other = (some["other"] == one).astype(float)
     columns = pd.DataFrame({"own": own, "other": other, "both": own * other})
     columns = columns.join(dummies(some["bundle"], "bundle"))
-    design = sm.add_constant(columns)
+    design = add_constant(columns)
     groups = np.column_stack([pd.factorize(some["counsellor"])[0], pd.factorize(some["client"])[0]])
     fewest = int(min(groups.max(axis=0))) + 1
     if fewest < 10:
         raise NotEstimable(f"not enough data: {fewest} counsellors or clients")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = sm.OLS(some[name].to_numpy(), design.to_numpy()).fit(
+        fit = OLS(some[name].to_numpy(), design.to_numpy()).fit(
             cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}
         )
     errors = np.asarray(fit.bse)

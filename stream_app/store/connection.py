@@ -1,7 +1,7 @@
 """Opens SQLite or PostgreSQL; transactions, upserts, and translation of driver errors."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,6 @@ import msgspec
 import sqlalchemy as sa
 import structlog
 from sqlalchemy import URL, Connection, Engine, Table, event
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -25,10 +24,10 @@ from sqlalchemy.exc import (
 
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.sealing.sources import OTHERS, OWNER_ONLY
-from stream_app.store import tables
+from stream_app.store import statements, tables
 from stream_app.store.rows import Row
 from stream_app.store.secrets import sqlite_file
-from stream_app.store.statements import Statement, as_json
+from stream_app.store.statements import as_json
 
 log = structlog.get_logger(__name__)
 
@@ -42,10 +41,6 @@ _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycop
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
 _DATA_ERRORS: Final = ("22", "23", "54")
 """Classes of PostgreSQL's SQLSTATE: data exceptions, constraint violations, exceeded limits."""
-_INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
 
 
 class Database:
@@ -53,23 +48,31 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._insert = _INSERTS[engine.dialect.name]
         self._keys = {
-            name: [column.name for column in table.primary_key]
+            name: tuple(column.name for column in table.primary_key)
             for name, table in tables.metadata.tables.items()
         }
-        self._upserts: dict[tuple[str, tuple[str, ...], bool], Statement] = {}
 
     def load_primary_keys(self) -> None:
         """Read the tables' actual primary keys from the database.
 
         Partitioned tables have the partition column in their key, and an upsert must name the key
-        exactly.
+        exactly. SQLite has no partitions.
         """
+        if self.engine.dialect.name == "sqlite":
+            return
         with self._inspector() as inspector:
-            for name in self._keys:
-                self._keys[name] = inspector.get_pk_constraint(name)["constrained_columns"]
-        self._upserts.clear()
+            found = {
+                name: key
+                for (_, name), key in inspector.get_multi_pk_constraint(
+                    filter_names=list(self._keys)
+                ).items()
+            }
+        if not found.keys() >= self._keys.keys():
+            raise StoreError(SCHEMA_MISSING)
+        for name in self._keys:
+            key = found[name] or {"constrained_columns": []}
+            self._keys[name] = tuple(key["constrained_columns"])
 
     def check_schema(self) -> None:
         """Check that the database has every table and column of this release.
@@ -123,37 +126,15 @@ class Database:
         """Close all connections."""
         self.engine.dispose()
 
-    def insert(self, table: Table) -> Any:
-        """The dialect's INSERT, which supports ON CONFLICT."""
-        return self._insert(table)
-
     def upsert(
         self, connection: Connection, table: Table, values: list[Row], *, keep: bool
     ) -> None:
         """Insert rows; on a conflict ``keep`` the existing row or replace it."""
         if not values:
             return
-        key = (table.name, tuple(values[0]), keep)
-        statement = self._upserts.get(key)
-        if statement is None:
-            statement = self._upserts[key] = self._upsert(table, key[1], keep=keep)
-        statement.run(connection, values)
-
-    def _upsert(self, table: Table, names: Sequence[str], *, keep: bool) -> Statement:
-        insert = self._insert(table).values({name: sa.bindparam(name) for name in names})
+        dialect = self.engine.dialect.name
         keys = self._keys[table.name]
-        if keep:
-            upsert = insert.on_conflict_do_nothing(index_elements=keys)
-        else:
-            changed = {
-                column.name: merge(insert.excluded[column.name], column)
-                if (merge := column.info.get(tables.MERGE))
-                else insert.excluded[column.name]
-                for column in table.c
-                if column.name not in keys
-            }
-            upsert = insert.on_conflict_do_update(index_elements=keys, set_=changed)
-        return Statement(upsert, table, self.engine.dialect.name)
+        statements.upsert(table, tuple(values[0]), keys, dialect, keep=keep).run(connection, values)
 
     def reading(self, **options: Any) -> AbstractContextManager[Connection]:
         """A read-only transaction; on SQLite it does not wait for writers."""
@@ -188,7 +169,7 @@ def open_engine(url: str, connections: int) -> Engine:
         parsed = sa.make_url(url)
     except (ArgumentError, ValueError):  # a ValueError quotes the port, which may be a password
         raise StoreError("RAPPORT_DATABASE_URL is not a database URL") from None
-    if parsed.get_backend_name() not in _INSERTS:
+    if parsed.get_backend_name() not in _DRIVERS:
         raise StoreError(
             f"RAPPORT_DATABASE_URL names {parsed.get_backend_name()}; "
             "Rapport supports postgresql and sqlite"

@@ -19,7 +19,7 @@ from stream_app.sealing.keyring import MasterKeys, Wrapped
 from stream_app.store import tables
 from stream_app.store.connection import Database
 from stream_app.store.rows import Row
-from stream_app.store.statements import Statement
+from stream_app.store.statements import insert_new
 
 log = structlog.get_logger(__name__)
 
@@ -32,11 +32,7 @@ class SessionKeys:
     def __init__(self, database: Database, master: MasterKeys) -> None:
         self._database = database
         self.master = master
-        table = tables.session_keys
-        insert = database.insert(table).values({c.name: sa.bindparam(c.name) for c in table.c})
-        self._insert = Statement(
-            insert.on_conflict_do_nothing(), table, database.engine.dialect.name
-        )
+        self._insert = insert_new(tables.session_keys, database.engine.dialect.name)
 
     def check(self, *, create: bool = True) -> None:
         """Check that there is a master key; with ``create``, create a missing file next to SQLite.

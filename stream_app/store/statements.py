@@ -1,27 +1,33 @@
-"""Bulk statements: compiled once, with values converted per column and passed to the driver.
+"""Bulk statements: compiled once in a process, with values converted per column.
 
 SQLAlchemy's own path processes every value of every row, which costs more than the database.
 """
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
+import sqlalchemy as sa
 from sqlalchemy import JSON, Connection, Executable, Table
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 
 from stream_app.errors import StoreError
 from stream_app.store.rows import Row
-from stream_app.store.tables import UtcDateTime
+from stream_app.store.tables import MERGE, UtcDateTime
 
 Converter = Callable[[Any], object]
 _DIALECTS: Final[dict[str, Callable[[], Any]]] = {
     "sqlite": lambda: pysqlite.dialect(paramstyle="qmark"),
     "postgresql": lambda: psycopg.dialect(paramstyle="format"),  # type: ignore[no-untyped-call]
+}
+_INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
 }
 
 
@@ -32,7 +38,7 @@ class Statement:
     """
 
     def __init__(self, statement: Executable, table: Table, dialect: str, prefix: str = "") -> None:
-        compiled: Any = statement.compile(dialect=_DIALECTS[dialect]())  # type: ignore[attr-defined]
+        compiled: Any = statement.compile(dialect=_dialect(dialect))  # type: ignore[attr-defined]
         self._sql = str(compiled)
         self._names = [name.removeprefix(prefix) for name in compiled.positiontup]
         self._converters = [
@@ -57,6 +63,37 @@ class Statement:
             execution_options={"preserve_rowcount": True},  # psycopg drops it otherwise
         )
         return written.rowcount
+
+
+@cache
+def insert_new(table: Table, dialect: str) -> Statement:
+    """An INSERT of all columns that keeps existing rows."""
+    insert = _INSERTS[dialect](table).values({c.name: sa.bindparam(c.name) for c in table.c})
+    return Statement(insert.on_conflict_do_nothing(), table, dialect)
+
+
+@cache
+def upsert(
+    table: Table, names: tuple[str, ...], keys: tuple[str, ...], dialect: str, *, keep: bool
+) -> Statement:
+    """An INSERT of these columns that keeps or replaces the existing row with these ``keys``."""
+    insert = _INSERTS[dialect](table).values({name: sa.bindparam(name) for name in names})
+    if keep:
+        return Statement(insert.on_conflict_do_nothing(index_elements=keys), table, dialect)
+    changed = {
+        column.name: merge(insert.excluded[column.name], column)
+        if (merge := column.info.get(MERGE))
+        else insert.excluded[column.name]
+        for column in table.c
+        if column.name not in keys
+    }
+    replace = insert.on_conflict_do_update(index_elements=keys, set_=changed)
+    return Statement(replace, table, dialect)
+
+
+@cache
+def _dialect(name: str) -> Any:
+    return _DIALECTS[name]()
 
 
 def _converter(column: Any, dialect: str) -> Converter | None:

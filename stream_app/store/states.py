@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from stream_app.store import tables, windows
 from stream_app.store.connection import Database
 from stream_app.store.rows import Row
 from stream_app.store.session_keys import SessionKeys, place
-from stream_app.store.statements import Statement
+from stream_app.store.statements import Statement, insert_new
 
 
 class SessionStates:
@@ -25,8 +26,9 @@ class SessionStates:
     def __init__(self, database: Database, keys: SessionKeys) -> None:
         self._database = database
         self._keys = keys
-        self._new_states = self._states_insert()
-        self._known_states = self._states_update()
+        dialect = database.engine.dialect.name
+        self._new_states = insert_new(tables.session_states, dialect)
+        self._known_states = _update_if_unchanged(dialect)
 
     def open_by_other_bundles(self, bundle: str) -> dict[str, int]:
         """Number of sessions that have not ended and have no state of this bundle, by bundle."""
@@ -150,27 +152,23 @@ class SessionStates:
                 f"{len(values) - written} of {len(values)} sessions were updated by another worker"
             )
 
-    def _states_insert(self) -> Statement:
-        table = tables.session_states
-        insert = self._database.insert(table).values(
-            {c.name: sa.bindparam(c.name) for c in table.c}
-        )
-        return Statement(insert.on_conflict_do_nothing(), table, self._database.engine.dialect.name)
-
-    def _states_update(self) -> Statement:
-        table = tables.session_states
-        keys = {"session_id", "bundle"}
-        update = (
-            sa.update(table)
-            .where(
-                *(table.c[key] == sa.bindparam(f"b_{key}") for key in sorted(keys)),
-                table.c.version == sa.bindparam("b_was"),
-            )
-            .values({c.name: sa.bindparam(f"b_{c.name}") for c in table.c if c.name not in keys})
-        )
-        return Statement(update, table, self._database.engine.dialect.name, prefix="b_")
-
     def _found(self, query: sa.Select[Any], bundle: str) -> dict[str, Versioned]:
         with self._database.reading() as connection:
             session_ids = list(connection.scalars(query))
         return self.load(session_ids, bundle)
+
+
+@cache
+def _update_if_unchanged(dialect: str) -> Statement:
+    """Update a state whose version is ``b_was``."""
+    table = tables.session_states
+    keys = {"session_id", "bundle"}
+    update = (
+        sa.update(table)
+        .where(
+            *(table.c[key] == sa.bindparam(f"b_{key}") for key in sorted(keys)),
+            table.c.version == sa.bindparam("b_was"),
+        )
+        .values({c.name: sa.bindparam(f"b_{c.name}") for c in table.c if c.name not in keys})
+    )
+    return Statement(update, table, dialect, prefix="b_")

@@ -7,6 +7,7 @@ its events would hide the missing ones.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 
 import sqlalchemy as sa
 from msgspec import structs
@@ -25,7 +26,7 @@ class StoredPositions:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._advance = self._conditional_update()
+        self._advance = _conditional_update(database.engine.dialect.name)
 
     def advance(
         self, connection: Connection, positions: Sequence[LogPosition], now: datetime
@@ -52,26 +53,28 @@ class StoredPositions:
         if missing := _missing(connection, positions):
             raise DatabaseWentBack(missing)
 
-    def _conditional_update(self) -> Statement:
-        """Update where nothing is missing; a late worker does not move the position back."""
-        table = tables.log_positions
-        keys = ("consumer_group", "topic", "partition")
-        known: sa.BindParameter[int] = sa.bindparam("b_stored")
-        new: sa.BindParameter[int] = sa.bindparam("b_next_offset")
-        further = sa.case(
-            (table.c.next_offset == known, new),  # also back, in a recreated topic
-            (table.c.next_offset > new, table.c.next_offset),
-            else_=new,
+
+@cache
+def _conditional_update(dialect: str) -> Statement:
+    """Update where nothing is missing; a late worker does not move the position back."""
+    table = tables.log_positions
+    keys = ("consumer_group", "topic", "partition")
+    known: sa.BindParameter[int] = sa.bindparam("b_stored")
+    new: sa.BindParameter[int] = sa.bindparam("b_next_offset")
+    further = sa.case(
+        (table.c.next_offset == known, new),  # also back, in a recreated topic
+        (table.c.next_offset > new, table.c.next_offset),
+        else_=new,
+    )
+    update = (
+        sa.update(table)
+        .where(
+            *(table.c[key] == sa.bindparam(f"b_{key}") for key in keys),
+            table.c.next_offset >= known,
         )
-        update = (
-            sa.update(table)
-            .where(
-                *(table.c[key] == sa.bindparam(f"b_{key}") for key in keys),
-                table.c.next_offset >= known,
-            )
-            .values(next_offset=further, at=sa.bindparam("b_at"))
-        )
-        return Statement(update, table, self._database.engine.dialect.name, prefix="b_")
+        .values(next_offset=further, at=sa.bindparam("b_at"))
+    )
+    return Statement(update, table, dialect, prefix="b_")
 
 
 def _row(at: LogPosition, now: datetime) -> Row:

@@ -46,8 +46,8 @@ def create(services: Services) -> FastAPI:
     app.add_middleware(ProxyHeaders, proxies=services.settings.proxies)
     app.mount("/static", StaticFiles(directory=console.STATIC), name="static")
     app.router.routes.append(_mount(api.PREFIX, api.create(services)))
-    app.include_router(health_routes.router)
-    app.include_router(console.router)
+    for router in (health_routes.router, console.router):
+        app.router.routes.extend(router.routes)  # `include_router` would analyse them again
     console.add_error_pages(app)
     return app
 

@@ -8,6 +8,7 @@ import math
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, HTTPException, Request
@@ -29,9 +30,6 @@ SIGN_IN: Final = "sign-in"
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 PASSWORD_PAGE: Final = "/password"  # noqa: S105  # an address
 _needed_rights: Final[dict[Callable[..., object], frozenset[Right]]] = {}
-_DUMMY_HASH = hash_password(secrets.token_hex(16))
-"""Verified for unknown names, so that the response time does not reveal which names exist."""
-
 
 Route = TypeVar("Route", bound=Callable[..., object])
 
@@ -66,13 +64,20 @@ def authenticate(
         wait = {"Retry-After": str(math.ceil(problem.wait))}
         raise HTTPException(429, str(problem), wait) from None
     expected = services.people.password_hash(name)
-    correct = verify_password(password, expected or _DUMMY_HASH)
+    dummy = _dummy_hash()  # for known names, too: the first call takes longer
+    correct = verify_password(password, expected or dummy)
     person = services.people.find(name) if correct and expected else None
     if person is not None:
         services.attempts.succeeded(name, address)
     action = AuditAction.SIGN_IN if person else AuditAction.SIGN_IN_REFUSED
     audit.record(services.store, name, action)
     return person
+
+
+@cache
+def _dummy_hash() -> str:
+    """Verified for unknown names, so that the response time does not reveal which names exist."""
+    return hash_password(secrets.token_hex(16))
 
 
 def address_of_client(request: Request) -> str | None:

@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.genmod.cov_struct import Independence
+from statsmodels.genmod.generalized_estimating_equations import GEE
+from statsmodels.tools import add_constant
 
 from stream_app.analytics import (
     associations,
@@ -18,7 +21,7 @@ from stream_app.analytics import (
     pairs,
     service_levels,
 )
-from stream_app.analytics.clustered import gee, holm
+from stream_app.analytics.clustered import FAMILIES, gee, holm
 from stream_app.analytics.coverage import EVENT
 from stream_app.analytics.frames import DAYS_A_MONTH
 from stream_app.analytics.questions import QUESTIONS, Asked, answer
@@ -279,6 +282,34 @@ def test_intervals_are_wider_with_clusters_than_without(eventful: Platform) -> N
     by_session = gee(sessions["empathy_index"], none, sessions["session_id"]).terms["intercept"]
     assert by_person.value == pytest.approx(by_session.value)
     assert by_person.high - by_person.low > 2 * (by_session.high - by_session.low)
+
+
+@pytest.mark.parametrize(
+    ("family", "exact"), [("gaussian", 1e-9), ("poisson", 1e-5), ("binomial", 1e-5)]
+)
+def test_estimates_and_errors_are_those_of_statsmodels(family: str, exact: float) -> None:
+    """Clusters of 1 to 40 rows, where the correction matters, with a covariate of each kind."""
+    generator = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(12), [1, 2, 40, 5, 7, 3, 20, 4, 6, 9, 2, 11])
+    generator.shuffle(clusters)
+    design = pd.DataFrame({"own": clusters % 2.0, "varying": generator.normal(size=len(clusters))})
+    mean = 0.3 * design["varying"] + 0.2 * clusters / 12
+    y = {
+        "gaussian": mean + generator.normal(size=len(clusters)),
+        "poisson": generator.poisson(np.exp(mean)),
+        "binomial": generator.random(len(clusters)) < 1 / (1 + np.exp(-mean)),
+    }[family]
+    order = np.argsort(clusters, kind="stable")
+    theirs = GEE(
+        np.asarray(y, dtype=float)[order],
+        add_constant(design.to_numpy())[order],
+        clusters[order],
+        family=FAMILIES[family](),
+        cov_struct=Independence(),
+    ).fit(cov_type="bias_reduced")
+    ours = gee(y, design, clusters, family).terms.values()
+    assert [each.value for each in ours] == pytest.approx(list(theirs.params), rel=exact)
+    assert [each.error for each in ours] == pytest.approx(list(theirs.bse), rel=exact)
 
 
 @pytest.mark.parametrize("name", [name for name in QUESTIONS if name != "pairs"])

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from stream_app import __version__
 from stream_app.web import problems, telemetry
@@ -67,6 +67,9 @@ ROUTERS: Final = (
     schemas.router,
 )
 """Routers with paths relative to ``PREFIX``, such as ``/alerts``."""
+_included: Final = APIRouter(generate_unique_id_function=lambda route: route.name)
+for _router in ROUTERS:
+    _included.include_router(_router)
 
 
 def create(services: Services) -> FastAPI:
@@ -76,12 +79,10 @@ def create(services: Services) -> FastAPI:
         version=__version__,
         docs_url=None,  # its page loads scripts from a CDN
         redoc_url=None,
-        generate_unique_id_function=lambda route: route.name,
         telemetry=telemetry.OFF,  # the application around it traces
     )
     app.state.services = services
     problems.add_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
+    app.router.routes.extend(_included.routes)  # `include_router` would analyse them again
     document.serve_document(app)
     return app
