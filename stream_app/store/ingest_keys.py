@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from stream_app.errors import RapportError
 from stream_app.store.repository import Store
+from stream_app.store.statements import insert_for
 from stream_app.store.tables import ingest_keys
 
 KEEP_FOR: Final = timedelta(days=1)
@@ -78,7 +79,8 @@ def find(store: Store, connection: Connection, request: Request, now: datetime) 
         "answered": False,
         "at": now,
     }
-    insert = store.insert(table).values(row).on_conflict_do_nothing(index_elements=["digest"])
+    new = insert_for(table, store.engine.dialect.name).values(row)
+    insert = new.on_conflict_do_nothing(index_elements=["digest"])
     if connection.scalar(insert.returning(table.c.digest)) is not None:
         return None
     query = sa.select(table).where(table.c.digest == request.digest).with_for_update()

@@ -65,10 +65,15 @@ class Statement:
         return written.rowcount
 
 
+def insert_for(table: Table, dialect: str) -> Any:
+    """An insert that knows what the database's dialect does on conflict."""
+    return _INSERTS[dialect](table)
+
+
 @cache
 def insert_new(table: Table, dialect: str) -> Statement:
     """An INSERT of all columns that keeps existing rows."""
-    insert = _INSERTS[dialect](table).values({c.name: sa.bindparam(c.name) for c in table.c})
+    insert = insert_for(table, dialect).values({c.name: sa.bindparam(c.name) for c in table.c})
     return Statement(insert.on_conflict_do_nothing(), table, dialect)
 
 
@@ -77,7 +82,7 @@ def upsert(
     table: Table, names: tuple[str, ...], keys: tuple[str, ...], dialect: str, *, keep: bool
 ) -> Statement:
     """An INSERT of these columns that keeps or replaces the existing row with these ``keys``."""
-    insert = _INSERTS[dialect](table).values({name: sa.bindparam(name) for name in names})
+    insert = insert_for(table, dialect).values({name: sa.bindparam(name) for name in names})
     if keep:
         return Statement(insert.on_conflict_do_nothing(index_elements=keys), table, dialect)
     changed = {
