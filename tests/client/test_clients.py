@@ -265,6 +265,7 @@ def test_long_lists_are_split_by_number_and_size() -> None:
         ("9" * 5000, 999_999_999.0),
         ("", None),
     ],
+    ids=["seconds", "tomorrow", "past", "word", "negative", "endless", "empty"],
 )
 def test_retry_after_is_a_number_or_a_date(value: str, seconds: float | None) -> None:
     response = httpx.Response(503, headers={"Retry-After": value})
