@@ -64,6 +64,7 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "RAPPORT_REDACT": False,
             "RAPPORT_LOG_LEVEL": "WARNING",
         },
+        "tracing": {"endpoint": "http://collector.monitoring:4318", "samplerArg": 0.5},
         "bundle": {"existingClaim": "bundles", "path": "default", "digest": "0" * 64},
         "files": {"rules": "rules: []\n", "scorecards": "scorecards: []\n"},
         "worker": {
@@ -278,6 +279,22 @@ def test_each_environment_is_understood_by_the_service(
     assert (url.username, url.port, url.query["sslmode"]) == ("a b", 6432, "disable")
 
 
+def test_traces_are_sent_where_the_network_policy_lets_them(
+    rendered: dict[str, list[dict[str, Any]]],
+) -> None:
+    for component in ("worker", "web"):
+        found = environment(one(rendered["everything"], "Deployment", component))
+        assert found["RAPPORT_TRACING"] == "otlp"
+        assert found["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector.monitoring:4318"
+        assert found["OTEL_TRACES_SAMPLER_ARG"] == "0.5"
+        policy = one(rendered["everything"], "NetworkPolicy", component)
+        ports = [port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]]
+        assert 4318 in ports
+        assert "RAPPORT_TRACING" not in environment(
+            one(rendered["minimal"], "Deployment", component)
+        )
+
+
 def test_settings_in_the_values_are_all_that_the_chart_does_not_set(
     rendered: dict[str, list[dict[str, Any]]],
 ) -> None:
@@ -475,8 +492,8 @@ def test_policies_open_the_ports_that_are_used_and_no_others(
         "tokens": {"": {53, 5432}, "worker": {9093, 9094, 443}, "web": {9093, 9094, 443}},
         "everything": {
             "": {53, 5432},
-            "worker": {9093, 9094, 9095},
-            "web": {9093, 9094, 9095, 8443},
+            "worker": {9093, 9094, 9095, 4318},
+            "web": {9093, 9094, 9095, 8443, 4318},
             "notifier": {443, 587},
         },
     }

@@ -136,7 +136,7 @@ def test_rapport_web_uses_these_deadlines(monkeypatch: pytest.MonkeyPatch) -> No
     given: dict[str, Any] = {}
     monkeypatch.setattr(web.uvicorn, "run", lambda app, **options: given.update(options))
     made = SimpleNamespace(state=SimpleNamespace(services=None))
-    monkeypatch.setattr(web.bootstrap, "web", lambda _: made)
+    monkeypatch.setattr(web.bootstrap, "web", lambda *_: made)
     web.run(Settings())
     assert given["http"] is TimeoutProtocol
     assert given["limit_concurrency"] == connection_timeouts.MAX_CONNECTIONS

@@ -121,6 +121,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $_ := set $own "RAPPORT_HEALTH_PORT" "8081" -}}
 {{- end -}}
 {{- if has .component (list "worker" "web") -}}
+{{- with $values.tracing.endpoint -}}
+{{- $_ := set $own "RAPPORT_TRACING" "otlp" -}}
+{{- $_ := set $own "OTEL_EXPORTER_OTLP_ENDPOINT" . -}}
+{{- $_ := set $own "OTEL_TRACES_SAMPLER" $values.tracing.sampler -}}
+{{- $_ := set $own "OTEL_TRACES_SAMPLER_ARG" (include "rapport.text" $values.tracing.samplerArg) -}}
+{{- end -}}
 {{- $kafka := $values.kafka -}}
 {{- $_ := set $own "RAPPORT_KAFKA_BROKERS" (required "kafka.brokers is not set: host:port of the brokers, separated by commas" $kafka.brokers) -}}
 {{- $_ := set $own "RAPPORT_KAFKA_SECURITY" $kafka.security -}}
