@@ -132,7 +132,7 @@ def settings(compose: dict[str, Any], broker: Broker, monkeypatch: pytest.Monkey
     """The settings of the worker's container."""
     (broker.folder / "secrets" / "database_password").write_text("unused", "utf-8")
     for name, value in compose["services"]["worker"]["environment"].items():
-        if not value.startswith("${"):
+        if value is not None and not value.startswith("${"):  # None: passed on if set
             monkeypatch.setenv(name, here(value, broker.folder))
     monkeypatch.setenv("RAPPORT_KAFKA_BROKERS", f"127.0.0.1:{broker.port}")
     return Settings()
