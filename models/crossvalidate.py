@@ -38,7 +38,7 @@ def main(
     ] = Recipe.frozen_layers,
     contrast: Annotated[bool, typer.Option(help="Train with context contrast.")] = True,
     bf16: Annotated[
-        bool, typer.Option(help="bfloat16 in the encoder; slower where the processor lacks AMX.")
+        bool, typer.Option(help="bfloat16 in the encoder; slower where the processor lacks it.")
     ] = True,
     encoder: Annotated[
         str | None, typer.Option(help="Folder or hub name of another pretrained encoder.")

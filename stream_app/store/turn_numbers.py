@@ -74,7 +74,8 @@ def assign(
         first.setdefault(turn.session_id, turn)
     known = _known(connection, first)
     erased = _erased(store, connection, first.keys() - known.keys())
-    new = [turn for name, turn in sorted(first.items()) if name not in known.keys() | erased]
+    decided = known.keys() | erased
+    new = [turn for name, turn in sorted(first.items()) if name not in decided]
     if new:
         begun = _begun(connection, [turn.session_id for turn in new])
         rows = [

@@ -36,11 +36,6 @@ def example(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture
-def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
-    return Topic().replacing_the_broker(monkeypatch)
-
-
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessWeb]:
     running = InProcessWeb(tmp_path_factory.mktemp("examples"))

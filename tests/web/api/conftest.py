@@ -7,6 +7,7 @@ from pydantic import SecretStr
 from tests.conftest import own_names
 from tests.store import databases
 from tests.store.batches import end, turn
+from tests.web.api.topic import Topic
 from tests.web.in_process import InProcessWeb
 from tests.web.server import Web
 
@@ -65,3 +66,9 @@ def web(
         yield running
     finally:
         running.stop()
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
+    """What web processes in this test send to the broker."""
+    return Topic().replacing_the_broker(monkeypatch)

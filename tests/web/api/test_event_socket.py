@@ -27,11 +27,6 @@ with warnings.catch_warnings():
 PATH = f"{api.PREFIX}/events/ws"
 
 
-@pytest.fixture
-def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
-    return Topic().replacing_the_broker(monkeypatch)
-
-
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessWeb]:
     running = InProcessWeb(tmp_path_factory.mktemp("socket"))

@@ -22,11 +22,6 @@ from tests.web.api.topic import Topic
 from tests.web.in_process import InProcessWeb
 
 
-@pytest.fixture
-def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
-    return Topic().replacing_the_broker(monkeypatch)
-
-
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessWeb]:
     running = InProcessWeb(tmp_path_factory.mktemp("ingest"))

@@ -1,0 +1,3 @@
+from tests.web.api.conftest import topic
+
+__all__ = ["topic"]
