@@ -16,6 +16,8 @@ SERVICE := --ignore=tests/models --ignore=tests/export
 # The tests start hundreds of processes, and each would compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 PACKAGES := stream_app benchmarks servers models export
+# Threads of one BLAS in each of the tests' processes only wait for each other.
+test test-slow test-services test-models: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
@@ -89,7 +91,7 @@ $(TRAIN)/.installed: requirements/train.txt
 train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and export/
 
 test-models: check-models ## Types and tests of models/ and export/
-	OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
+	$(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
 
 check-models: train-env ## Types, with those of models/ and export/
 	$(TRAIN)/bin/mypy --cache-dir .mypy_cache/train $(addprefix -p ,$(PACKAGES))
