@@ -100,6 +100,19 @@ def scorer(settings: Settings) -> "OnnxScorer":
     return OnnxScorer(bundle(settings), settings.provider, settings.threads)
 
 
+def offline_scorer(settings: Settings) -> "OnnxScorer":
+    """A scorer for recordings, which uses all cores that this process may use."""
+    from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
+
+    at_once = max(1, usable_cores() // settings.threads)
+    return OnnxScorer(bundle(settings), settings.provider, settings.threads, at_once)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def bundle(settings: Settings) -> bundles.Bundle:
     """Read and check the configured bundle.
 

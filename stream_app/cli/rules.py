@@ -70,7 +70,7 @@ def try_rules(
     if assume_consent:
         changes["require_consent"] = False
     settings = settings_for(None, **changes)
-    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    pipeline = bootstrap.pipeline(settings, bootstrap.offline_scorer(settings))
     shown = with_progress(sources, progress_console())
     within = settings.idle_after if live else None
     backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times)

@@ -30,13 +30,17 @@ _HeadOutput = tuple[list[float], float, int]
 
 
 class OnnxScorer:
-    """Scores with a bundle; thread-safe."""
+    """Scores with a bundle; thread-safe.
+
+    ``threads`` of each session on a CPU; the encoder computes ``at_once`` batches at a time.
+    """
 
     def __init__(
         self,
         bundle: Bundle,
         provider: Provider = Provider.AUTO,
         threads: int = 1,
+        at_once: int = 1,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
@@ -44,7 +48,7 @@ class OnnxScorer:
             bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
         )
         self.encoder = TurnEncoder(
-            bundle.file(manifest.encoder.file), manifest.encoder, provider, threads
+            bundle.file(manifest.encoder.file), manifest.encoder, provider, threads, at_once
         )
         self.head = ContextHead(
             bundle.file(manifest.head.file),
