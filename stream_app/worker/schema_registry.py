@@ -115,7 +115,9 @@ def _id(client: httpx.Client, of: str, name: str, settings: Settings) -> int:
     try:
         response = client.post(path, json=body)
     except httpx.HTTPError as problem:
-        raise RegistrySilent(f"{where} does not answer ({_reason(problem)})") from None
+        if "CERTIFICATE_VERIFY_FAILED" in str(problem):
+            raise RegistryRefused(f"{where} does not answer: its certificate was refused") from None
+        raise RegistrySilent(f"{where} does not answer ({type(problem).__name__})") from None
     if response.status_code == httpx.codes.OK:
         try:
             return msgspec.json.decode(response.content, type=_Registered).id
@@ -203,12 +205,6 @@ def _client(settings: Settings, url: str) -> httpx.Client:
         timeout=TIMEOUT,
         headers={"content-type": CONTENT_TYPE, "accept": CONTENT_TYPE},
     )
-
-
-def _reason(problem: httpx.HTTPError) -> str:
-    """The type of the error, and the reason if TLS failed; never the request."""
-    about_tls = "CERTIFICATE_VERIFY_FAILED" in str(problem)
-    return f"{type(problem).__name__}{': its certificate was refused' if about_tls else ''}"
 
 
 def described(ids: Mapping[str, int]) -> str:
