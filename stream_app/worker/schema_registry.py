@@ -117,7 +117,10 @@ def _id(client: httpx.Client, of: str, name: str, settings: Settings) -> int:
     except httpx.HTTPError as problem:
         if "CERTIFICATE_VERIFY_FAILED" in str(problem):
             raise RegistryRefused(f"{where} does not answer: its certificate was refused") from None
-        raise RegistrySilent(f"{where} does not answer ({type(problem).__name__})") from None
+        raise RegistrySilent(
+            f"{where} does not answer ({type(problem).__name__}): is it running, and is "
+            "RAPPORT_SCHEMA_REGISTRY_URL its address?"
+        ) from None
     if response.status_code == httpx.codes.OK:
         try:
             return msgspec.json.decode(response.content, type=_Registered).id
