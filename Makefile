@@ -28,12 +28,12 @@ help: ## Show the targets
 
 $(STAMP): requirements/service.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/service.txt
+	$(call INSTALL_INTO,$(VENV)) --no-deps --require-hashes -r requirements/service.txt
 	$(call INSTALL_INTO,$(VENV)) --no-deps -e .
 	@touch $@
 
 $(DEV_STAMP): $(STAMP) requirements/dev.txt
-	$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/dev.txt
+	$(call INSTALL_INTO,$(VENV)) --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
 
 install: $(STAMP) ## Create .venv with the rapport command (the service, no torch)
@@ -74,17 +74,17 @@ schemas: install ## Regenerate the JSON Schemas
 	$(BIN)/python -m stream_app.contracts.schema
 
 lock: ## Re-resolve the dependencies (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra tracing pyproject.toml -o requirements/worker.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra gpu --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/gpu.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra analytics --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/web.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra apprise --extra cpu --extra tracing pyproject.toml -o requirements/worker.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra gpu --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/gpu.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra cpu --extra web --extra analytics --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/web.txt
 	echo "hatchling<2" | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade - -o requirements/build.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo -c requirements/worker.txt -c requirements/web.txt pyproject.toml -o requirements/service.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo --extra analytics --extra tracing --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra demo -c requirements/worker.txt -c requirements/web.txt pyproject.toml -o requirements/service.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra demo --extra analytics --extra tracing --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo --extra analytics --extra tracing --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
 
 $(TRAIN)/.installed: requirements/train.txt
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
-	$(call INSTALL_INTO,$(TRAIN)) --require-hashes -r requirements/train.txt
+	$(call INSTALL_INTO,$(TRAIN)) --no-deps --require-hashes -r requirements/train.txt
 	$(call INSTALL_INTO,$(TRAIN)) --no-deps -e .
 	@touch $@
 

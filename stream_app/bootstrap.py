@@ -61,7 +61,7 @@ from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.store.withdrawal import OnWithdrawal
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker import app as faust_app
-from stream_app.worker import erasing
+from stream_app.worker import erasing, schema_registry
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, HealthLimits
@@ -414,6 +414,7 @@ def worker(
             settings, opened, lambda: sweep_archive(settings, opened), client, datetime.now(UTC)
         ),
         tracing,
+        schema_registry.schema_ids(settings),
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(

@@ -33,6 +33,7 @@ from stream_app.store import (
 )
 from stream_app.store.connection import masked_url
 from stream_app.store.rule_sources import RuleFile, RuleSource
+from stream_app.worker import schema_registry
 from stream_app.worker.refusal import explain, quiet_client
 from stream_app.worker.topics import client_options
 
@@ -63,6 +64,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("sessions", _sessions),
         ("broker", _broker),
         ("log", _log),
+        ("registry", _registry),
         ("notify", _notifications),
         ("keys", _keys),
         ("privacy", _privacy),
@@ -264,6 +266,19 @@ async def _committed(settings: Settings) -> dict[TopicPartition, int]:
         ) from problem
     finally:
         await client.close()
+
+
+def _registry(settings: Settings) -> str:
+    """Look the schemas up; registering them is the workers' part."""
+    if settings.schema_registry_url is None:
+        return "messages are not framed: RAPPORT_SCHEMA_REGISTRY_URL is not set"
+    looking = settings.model_copy(update={"schema_registry_register": False})
+    try:
+        return schema_registry.described(schema_registry.schema_ids(looking, patience=0.0))
+    except schema_registry.NotRegistered:
+        if settings.schema_registry_register:
+            return "it answers; the first worker registers the schemas of this release"
+        raise
 
 
 def _notifications(settings: Settings) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from stream_app.contracts.events import Role
+from stream_app.contracts.framing import unframed
 
 Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 Distribution = dict[str, Probability]
@@ -342,12 +343,12 @@ def encode(message: Output | AlertAction | DeadLetter) -> bytes:
 
 
 def decode(raw: bytes) -> Output:
-    """A message from JSON bytes.
+    """A message from JSON bytes, which may be framed (``contracts.framing``).
 
     Raises:
         msgspec.DecodeError: it is none.
     """
-    return _decoder.decode(raw)
+    return _decoder.decode(unframed(raw))
 
 
 class _Parts(Struct):

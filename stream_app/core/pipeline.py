@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from stream_app.contracts import cloudevents
+from stream_app.contracts import cloudevents, framing
 from stream_app.contracts.events import Event, Outcome, Turn, decode
 from stream_app.contracts.scores import (
     DeadLetter,
@@ -59,15 +59,23 @@ def receive(
     produced_at: datetime | None = None,
     appended_at: datetime | None = None,
 ) -> Received:
-    """Decode a record of the log; a CloudEvent's headers must agree with its data."""
+    """Decode a record of the log, framed or not; a CloudEvent's headers must agree with its data.
+
+    ``Received.raw`` has the record's bytes as they came.
+    """
     event: Event | ContractError
     try:
-        event = decode(raw)
+        event = decode(framing.unframed(raw))
         if cloudevents.is_cloud_event(headers):
             cloudevents.check(headers, event)
     except ContractError as problem:
-        event = problem
+        schema_id = framing.schema_id(raw)
+        event = problem if schema_id is None else _framed_error(problem, schema_id)
     return Received(source, raw, event, produced_at, appended_at=appended_at)
+
+
+def _framed_error(problem: ContractError, schema_id: int) -> ContractError:
+    return ContractError(problem.code, f"{problem.detail} (framed with schema id {schema_id})")
 
 
 class Pipeline:

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from stream_app.contracts.framing import unframed
 from stream_app.contracts.interventions import Intervention, InterventionReceipt
 from stream_app.contracts.scores import AlertAction, Output, decode
 from stream_app.errors import RapportError
@@ -36,7 +37,7 @@ MAX_CACHED_SESSIONS: Final = 10_000
 
 Action = AlertAction | Intervention | InterventionReceipt
 """What a person or a desk did."""
-_action: Callable[[bytes], Action] = msgspec.json.Decoder(Action).decode
+_actions: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
 class LogChanged(RapportError):
@@ -164,7 +165,8 @@ class TopicReader:
                     continue
                 try:
                     is_action = record.topic in self._people_topics
-                    messages.append(_action(record.value) if is_action else decode(record.value))
+                    read = _action if is_action else decode
+                    messages.append(read(record.value))
                 except msgspec.MsgspecError as problem:
                     log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
         if not messages:
@@ -201,6 +203,10 @@ class TopicReader:
         messages[:] = [message for message in messages if message.session_id != session_id]
         cache.forget(session_id)
         self._hub.forget(session_id)
+
+
+def _action(raw: bytes) -> Action:
+    return _actions.decode(unframed(raw))
 
 
 def _problem(reading: "asyncio.Task[None]") -> str:

@@ -15,5 +15,6 @@ __all__ = [
     "publishing",
     "refusal",
     "rule_loading",
+    "schema_registry",
     "topics",
 ]

@@ -9,7 +9,7 @@ that cannot be retried crashes the process; its supervisor restarts it, and the 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
@@ -35,7 +35,7 @@ from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.health import Health
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
-from stream_app.worker.publishing import publish
+from stream_app.worker.publishing import NO_SCHEMA_IDS, publish
 from stream_app.worker.record_decoder import RecordDecoder
 from stream_app.worker.rule_loading import RuleReloader
 from stream_app.worker.timers import periodic
@@ -83,7 +83,9 @@ class TurnAgent:
         apply_withdrawals: Callable[[datetime], list[int]],
         finish_erasures: Callable[[Any], Coroutine[Any, Any, None]],
         tracing: Tracing = OFF,
+        schema_ids: Mapping[str, int] = NO_SCHEMA_IDS,
     ) -> None:
+        """``schema_ids``: by topic; see ``publishing.publish``."""
         self.health = health
         self.metrics = metrics
         self._app = app
@@ -96,6 +98,7 @@ class TurnAgent:
         self._apply_withdrawals = apply_withdrawals
         self._finish_erasures = finish_erasures
         self._tracing = tracing
+        self._schema_ids = schema_ids
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
         self._decoder = RecordDecoder(metrics, tracing)
@@ -360,7 +363,7 @@ class TurnAgent:
 
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then delete the outbox row."""
-        await publish(await self._producer(), committed.messages)
+        await publish(await self._producer(), committed.messages, self._schema_ids)
         for item in committed.result.dead_letters:
             await self._send_dead_letter(await self._app.maybe_start_producer(), item)
         if committed.outbox_id is not None:

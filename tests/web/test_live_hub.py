@@ -1,16 +1,21 @@
 """An erased session leaves the memory of a web process, and its late events stay out."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from stream_app.contracts.framing import framed
+from stream_app.contracts.scores import AlertAction, encode
 from stream_app.store import assignments
 from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
 from stream_app.web.live_hub import Hub, LiveEventKind, Subscription
-from stream_app.web.topic_reader import TopicReader
+from stream_app.web.topic_reader import RoutingCache, TopicReader
 from tests.store.batches import BUNDLE, consent, prepare, process, turn
 from tests.store.databases import open_store, sqlite
 
@@ -66,6 +71,41 @@ async def test_a_hidden_session_is_broadcast_again_once_it_can_be_read(store: St
     with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
         found = [event.session_id for event in missed if event.kind is LiveEventKind.SESSION]
     assert found == ["reopened"]
+
+
+@pytest.mark.parametrize("schema_id", [None, 3, 2**32 - 1])
+async def test_framed_and_bare_messages_reach_the_hub(store: Store, schema_id: int | None) -> None:
+    """Scores may be framed by workers, actions by other programs; noise is left out."""
+    result = process([turn(0), turn(1)])
+    store.commit(result)
+    action = AlertAction(
+        action_id="a1",
+        episode_id="e1",
+        session_id="s",
+        kind="acknowledge",
+        reason=None,
+        person="nora",
+        at="2026-03-03T08:00:00Z",
+        state="acknowledged",
+    )
+    values = [b"\0\0\0", b"\0\0\0\0\7{", encode(result.session_scores[0])]
+    records = [SimpleNamespace(topic="scores", key=b"s", value=value) for value in values]
+    records.append(SimpleNamespace(topic="actions", key=b"s", value=encode(action)))
+    if schema_id is not None:
+        for record in records[2:]:
+            record.value = framed(schema_id, record.value)
+
+    async def getmany(**_: object) -> dict[str, list[SimpleNamespace]]:
+        return {"all": records}
+
+    hub = Hub()
+    start = hub.position
+    reader = TopicReader(hub, store, ["scores"], ["actions"], {}, declare=_nothing)
+    consumer: Any = SimpleNamespace(getmany=getmany)
+    await reader._batch(consumer, RoutingCache(store, time.monotonic))
+    with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
+        kinds = {event.kind for event in missed}
+    assert kinds == {LiveEventKind.SESSION, LiveEventKind.ALERT_ACTION}
 
 
 async def _nothing() -> None:
