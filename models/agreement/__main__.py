@@ -49,7 +49,7 @@ def file(
 ) -> None:
     """Agreement of the coders in these files. Whole numbers are ordered, other values are not."""
     scales = dict(_scale(each) for each in ordered or ())
-    _report(read(files), scales, resamples, out)
+    print_agreement(read(files), scales, resamples, out)
 
 
 @app.command(name="console")
@@ -74,7 +74,7 @@ def of_console(
         ratings, scales = console.read_database(Settings(), bundle, head, blind_only=blind)
     except RapportError as problem:
         raise SystemExit(f"error: {problem}") from None
-    _report(ratings, scales, resamples, out)
+    print_agreement(ratings, scales, resamples, out)
 
 
 @app.command()
@@ -127,9 +127,17 @@ def _compared(
     return [row for coded in by_variable(ratings, scales) for row in compare(coded, resamples)]
 
 
-def _report(
-    ratings: Iterable[Rating], scales: Mapping[str, Scale], resamples: int, out: Path | None
+def print_agreement(
+    ratings: Iterable[Rating],
+    scales: Mapping[str, Scale],
+    resamples: int = RESAMPLES,
+    out: Path | None = None,
 ) -> None:
+    """Print the table of agreement, and write the figures.
+
+    Raises:
+        SystemExit: the ratings contradict each other, or no item has two coders.
+    """
     try:
         rows: list[dict[str, Any]] = [
             row.as_json() for row in _compared(ratings, scales, resamples)

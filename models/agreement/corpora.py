@@ -1,4 +1,4 @@
-"""Ratings in the public corpora: AnnoMI's annotators, and Rapport's bundle on its held-out tenth."""
+"""Ratings in the public corpora: AnnoMI's annotators, and a bundle on its held-out tenth."""
 
 from __future__ import annotations
 

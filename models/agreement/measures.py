@@ -1,4 +1,4 @@
-"""Chance-corrected agreement: Cohen's kappa from statsmodels, Krippendorff's alpha from its package.
+"""Chance-corrected agreement: Cohen's kappa (statsmodels) and Krippendorff's alpha (krippendorff).
 
 Kappa compares two coders (Cohen 1960); weighted kappa (Cohen 1968) counts a disagreement by the
 number of steps between the two values (linear) or its square (quadratic). Alpha compares any number
