@@ -62,7 +62,7 @@ def alpha(values: Ints, labels: int, *, ordered: bool) -> float:
     if (per_item.any(0)).sum() < 2:
         return float("nan")
     domain: NDArray[np.int64] = np.arange(labels)
-    level = "ordinal" if ordered else "nominal"
+    level: Literal["ordinal", "nominal"] = "ordinal" if ordered else "nominal"
     return float(
         krippendorff.alpha(value_counts=per_item, value_domain=domain, level_of_measurement=level)
     )

@@ -73,7 +73,7 @@ def data(tmp_path: Path) -> Path:
         row: dict[str, Any] = {
             "seeker_post_id": f"post-{number}",
             "response_post_id": f"reply-{number}",
-            "seeker_post": "Nothing works.",
+            "seeker_post": f"Nothing works, {number}.",
             "response_post": reply,
         }
         for head in ("emotional_reactions", "interpretations"):
@@ -129,6 +129,8 @@ def test_a_coder_that_knows_the_rule_agrees_with_the_experts(
     assert record["source"]["declared"] == "research use, made for the test"
     assert record["source"]["part"] == "held-out tenth"
     assert record["cost"]["tokens"] == {"prompt": 100 * len(found), "completion": 10 * len(found)}
+    right = {"items": len(found), "accuracy": 1.0, "macro_f1": 1.0}
+    assert record["figures"] == {"explorations": right}
     strong = next(line for line in found if line["value"] == "strong")
     assert strong["evidence"] == [[0, 18]]
 
@@ -184,6 +186,7 @@ def test_invalid_answers_are_asked_again_a_bounded_number_of_times(
     values = [line for line in lines(tmp_path) if line["kind"] == "llm"]
     assert [line["value"] for line in values] == [None, None]
     assert {line["problem"] for line in values} == {"it is not JSON"}
+    assert record["figures"]["explorations"] == {"items": 2, "accuracy": 0.0, "macro_f1": 0.0}
     coded("mumbles", "--most", "2", "--attempts", "1")
     assert len(server.requests()) == 8, "no invalid answer is cached"
 
@@ -271,7 +274,7 @@ def test_one_refused_item_does_not_stop_the_others(coded: Any, data: Path) -> No
     rows = [
         {
             "seeker_post_id": f"post-{n}",
-            "seeker_post": "x",
+            "seeker_post": f"x {n}",
             "response_post": "Why? " * (50 if n % 2 else 1),
             **{h: {"level": 0, "rationales": []} for h in ("emotional_reactions", "interpretations",
                "explorations")},

@@ -34,6 +34,7 @@ from models.methods.second_coder.endpoint import (
     EndpointError,
     require_host,
 )
+from models.methods.second_coder.figures import figures
 from models.methods.second_coder.items import Item, ItemsError
 from models.methods.second_coder.prompt import Form, choose_examples
 from stream_app import bootstrap
@@ -184,6 +185,7 @@ def code(
             "shots": shots,
             "parameters": {**fields, limit_field: max_tokens},
             **asdict(coder.counts),
+            "figures": figures(found, variables),
             "cost": _cost(coder.spending),
         }
         results.write(out, name or model, found, record)

@@ -76,9 +76,7 @@ def _read(row: sa.RowMapping) -> ConsentRead:
     return ConsentRead(**{**row, "status": ConsentStatus(row["status"]), "purposes": purposes})
 
 
-def permitting(
-    store: Store, purpose: ConsentPurpose, session_id: str | None = None
-) -> list[str]:
+def permitting(store: Store, purpose: ConsentPurpose, session_id: str | None = None) -> list[str]:
     """Ids of the sessions (or only this one) whose consent includes a purpose, in order.
 
     The session has consent that was not withdrawn, it is not hidden, and its latest record that had
