@@ -7,17 +7,16 @@ writes the figures of docs/methods/second-coder.md from the public corpora.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from models.agreement import console, corpora
-from models.agreement.comparison import Comparison, compare
-from models.agreement.labelled_file import read
-from models.agreement.ratings import Rating, RatingsError, Scale, by_variable
+from models.agreement.labelled_file import read, write
+from models.agreement.ratings import Rating, Scale
+from models.agreement.report import compared_by_variable, print_agreement
 from models.agreement.tables import agreement_table
 from models.data.corpora import REPOSITORY, MissingCorpusError, resolve_data_dir
 from models.data.split import DESCRIPTION
@@ -63,6 +62,10 @@ def of_console(
     blind: Annotated[
         bool, typer.Option(help="Only blind ratings, given in calibration samples.")
     ] = True,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="Files of other coders on the same turns, such as an LLM's."),
+    ] = None,
     resamples: Resamples = RESAMPLES,
     out: Out = None,
 ) -> None:
@@ -74,7 +77,20 @@ def of_console(
         ratings, scales = console.read_database(Settings(), bundle, head, blind_only=blind)
     except RapportError as problem:
         raise SystemExit(f"error: {problem}") from None
-    print_agreement(ratings, scales, resamples, out)
+    others = (each for each in read(files or ()) if each.variable in scales)
+    print_agreement(chain(ratings, others), scales, resamples, out)
+
+
+@app.command()
+def rapport(
+    out: Annotated[Path, typer.Option(help="File of ratings to write.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = DEFAULT_BUNDLE,
+) -> None:
+    """Write the experts' and the bundle's values of the held-out tenth as a file of ratings."""
+    expert, scored, _ = _held_out(bundle, data_dir)
+    write(out, [*expert, *(rating for rating, _ in scored)])
+    print(f"{len(expert) + len(scored)} values written to {out}")
 
 
 @app.command()
@@ -86,31 +102,37 @@ def measure(
     page: Annotated[Path, typer.Option(help="Page that gets the tables.")] = PAGE,
 ) -> None:
     """Measure experts with each other and with a shipped bundle; write figures and tables."""
-    found = bundles.load(bundle)
-    if found.manifest.training.get("split") != DESCRIPTION:
-        raise SystemExit(f"error: {bundle} left out no tenth in training")
-    try:
-        folder = resolve_data_dir(data_dir)
-        among = list(corpora.annotators(folder))
-        tested = corpora.held_out(folder, int(found.manifest.training["seed"]))
-    except MissingCorpusError as problem:
-        raise SystemExit(f"error: {problem}") from None
-    expert = list(corpora.experts(tested))
-    scored = list(corpora.rapport(OnnxScorer(found), tested))
+    expert, scored, bundle_id = _held_out(bundle, data_dir)
+    among = list(corpora.annotators(resolve_data_dir(data_dir)))
     compared = {
         "experts": among,
         "rapport": [*expert, *(rating for rating, _ in scored)],
         "answered": [*expert, *(rating for rating, answers in scored if answers)],
     }
     rows = {
-        name: [row.as_json() for row in _compared(ratings, corpora.scales(), resamples)]
+        name: [row.as_json() for row in compared_by_variable(ratings, corpora.scales(), resamples)]
         for name, ratings in compared.items()
     }
-    bundle_id = f"{found.manifest.name} {found.manifest.version}"
     document.write_json(out, {"bundle": bundle_id, "resamples": resamples} | rows)
     tables = {name: agreement_table(own) for name, own in rows.items()}
     print(*tables.values(), sep="\n\n")
     page.write_text(with_tables(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+
+
+def _held_out(
+    folder: Path, data_dir: Path | None
+) -> tuple[list[Rating], list[tuple[Rating, bool]], str]:
+    """Experts' labels and the bundle's values of its held-out tenth, and the bundle's name."""
+    found = bundles.load(folder)
+    if found.manifest.training.get("split") != DESCRIPTION:
+        raise SystemExit(f"error: {folder} left out no tenth in training")
+    try:
+        seed = int(found.manifest.training["seed"])
+        tested = corpora.held_out(resolve_data_dir(data_dir), seed)
+    except MissingCorpusError as problem:
+        raise SystemExit(f"error: {problem}") from None
+    scored = list(corpora.rapport(OnnxScorer(found), tested))
+    return list(corpora.experts(tested)), scored, f"{found.manifest.name} {found.manifest.version}"
 
 
 def _scale(option: str) -> tuple[str, Scale]:
@@ -119,36 +141,6 @@ def _scale(option: str) -> tuple[str, Scale]:
     if not equals or len(labels) < 2 or len(set(labels)) < len(labels) or "" in labels:
         raise typer.BadParameter(f"{option!r}: NAME=VALUE,VALUE,… with different values")
     return name, Scale(labels, ordered=True)
-
-
-def _compared(
-    ratings: Iterable[Rating], scales: Mapping[str, Scale], resamples: int
-) -> list[Comparison]:
-    return [row for coded in by_variable(ratings, scales) for row in compare(coded, resamples)]
-
-
-def print_agreement(
-    ratings: Iterable[Rating],
-    scales: Mapping[str, Scale],
-    resamples: int = RESAMPLES,
-    out: Path | None = None,
-) -> None:
-    """Print the table of agreement, and write the figures.
-
-    Raises:
-        SystemExit: the ratings contradict each other, or no item has two coders.
-    """
-    try:
-        rows: list[dict[str, Any]] = [
-            row.as_json() for row in _compared(ratings, scales, resamples)
-        ]
-    except RatingsError as problem:
-        raise SystemExit(f"error: {problem}") from None
-    if not rows:
-        raise SystemExit("error: no item was coded by two coders")
-    print(agreement_table(rows))
-    if out is not None:
-        out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

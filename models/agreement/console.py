@@ -1,7 +1,7 @@
 """Ratings that supervisors gave in the console, with the scores of the bundle that they rated.
 
 Ratings given beside the visible score agree with it more than blind ones of calibration samples, so
-only blind ratings count unless all are asked for.
+only blind ratings count by default.
 """
 
 from __future__ import annotations

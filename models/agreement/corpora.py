@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from models.agreement.ratings import Coder, Rating, Scale
 from models.data import annomi, epitome, esconv
 from models.data.corpora import Conversation, read_rows
-from models.data.split import split
+from models.data.split import key_of, split
 from models.labels import COUNSELLOR, HEADS_BY_NAME
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
@@ -76,30 +77,37 @@ def majority(shares: Sequence[float]) -> int | None:
 
 def experts(conversations: Iterable[Conversation]) -> Iterator[Rating]:
     """The label of each turn; of several annotators the one that most chose, if there is one."""
-    for number, item in enumerate(conversations):
+    for session, number, item in numbered(conversations):
         for seq, turn in enumerate(item.turns):
             for name, shares in turn.labels.items():
                 place = majority(shares)
                 if place is not None:
                     value = HEADS_BY_NAME[name].labels[place]
-                    yield Rating(session_of(item), f"{number}/{seq}", EXPERT, name, value)
+                    yield Rating(session, f"{number}/{seq}", EXPERT, name, value)
 
 
 def rapport(scorer: Scorer, conversations: Iterable[Conversation]) -> Iterator[tuple[Rating, bool]]:
     """The bundle's final value of each labelled turn, and whether it answers or would abstain."""
-    for number, item in enumerate(conversations):
+    for session, number, item in numbered(conversations):
         chosen = [seq for seq, turn in enumerate(item.turns) if turn.labels]
         for seq, scores in zip(chosen, _scored(scorer, item, chosen), strict=True):
             for name in item.turns[seq].labels:
                 value = value_of(scores, name)
                 if value is not None:
-                    rating = Rating(session_of(item), f"{number}/{seq}", RAPPORT, name, value)
+                    rating = Rating(session, f"{number}/{seq}", RAPPORT, name, value)
                     yield rating, name not in scores.abstained
 
 
-def session_of(item: Conversation) -> str:
-    """What is resampled: a conversation, or all responses to one seeker post."""
-    return f"{item.corpus}:{item.split_key}"
+def numbered(conversations: Iterable[Conversation]) -> Iterator[tuple[str, int, Conversation]]:
+    """Each conversation with its session and its number there, the same in every part of a corpus.
+
+    A session is what is resampled: a conversation, or all responses to one seeker post.
+    """
+    found: Counter[str] = Counter()
+    for item in conversations:
+        session = key_of(item)
+        yield session, found[session], item
+        found[session] += 1
 
 
 def value_of(scores: HeadScores, head: str) -> str | None:

@@ -54,3 +54,12 @@ def read(files: Iterable[Path]) -> Iterator[Rating]:
 def _rating(line: Line) -> Rating:
     coder = Coder(line.coder, line.kind)
     return Rating(line.session, str(line.item), coder, line.variable, str(line.value))
+
+
+def write(file: Path, ratings: Iterable[Rating]) -> None:
+    """Write ratings as a file that `read` reads."""
+    lines = [
+        Line(each.session, each.item, each.coder.name, each.variable, each.value, each.coder.kind)
+        for each in ratings
+    ]
+    file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))

@@ -41,8 +41,10 @@ def completion(model: str, coded: str, body: dict[str, Any]) -> dict[str, Any]:
         "model": model,
         "choices": [choice],
     }
-    if model != "no-usage":
-        answer["usage"] = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    counts = {"no-usage": None, "negative-usage": (-5, 10), "odd-usage": ("many", None)}
+    usage = counts.get(model, (100, 10))
+    if usage is not None:
+        answer["usage"] = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
     return answer
 
 

@@ -11,7 +11,8 @@ from models.agreement import console, corpora
 from models.agreement.__main__ import app
 from models.agreement.comparison import compare
 from models.agreement.labelled_file import read
-from models.agreement.ratings import Coder, RatingsError, by_variable
+from models.agreement.labelled_file import write as write_ratings
+from models.agreement.ratings import Coder, Rating, RatingsError, by_variable
 from models.data.corpora import Conversation, Turn, one_hot
 from models.labels import CLIENT, COUNSELLOR
 from stream_app import bootstrap
@@ -80,6 +81,15 @@ def test_an_order_needs_two_different_values(option: str, tmp_path: Path) -> Non
     assert result.exit_code == 2
 
 
+def test_ratings_are_read_as_they_were_written(tmp_path: Path) -> None:
+    given = [
+        Rating("s", "0/1", Coder("rapport", "rapport"), "v", "weak"),
+        Rating("ſ\u2028", "1", Coder("anna", "expert"), "v", "1"),
+    ]
+    write_ratings(tmp_path / "r.jsonl", given)
+    assert list(read([tmp_path / "r.jsonl"])) == given
+
+
 def test_one_coder_alone_is_an_error(tmp_path: Path) -> None:
     result = runner.invoke(app, ["file", str(write(tmp_path / "a.jsonl", [line("a", 1, "a")]))])
     assert (result.exit_code, result.output) == (1, "error: no item was coded by two coders\n")
@@ -126,6 +136,9 @@ def test_a_bundle_is_a_coder_that_may_abstain() -> None:
          Turn(COUNSELLOR, "sorry", levels)],
     )  # fmt: skip
     expert = [(r.session, r.item, r.variable, r.value) for r in corpora.experts([item])]
+    assert expert[0] == ("epitome:post", "0/0", "talk_type", "change")
+    second = list(corpora.experts([item, item]))[len(expert)]
+    assert (second.session, second.item) == ("epitome:post", "1/0")
     found = list(corpora.rapport(Fixed(), [item]))
     assert [(r.session, r.item, r.variable, r.value) for r, _ in found] == expert
     assert [answers for _, answers in found] == [True, True, False, True]
@@ -138,8 +151,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def test_ratings_of_the_console_are_compared_with_each_other_and_the_bundle(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+def test_ratings_of_the_console_are_compared_with_each_other_the_bundle_and_a_model(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two supervisors rate 30 turns blind; Ben is one level above Sue on half of them."""
     fill(store, sessions=5)
@@ -166,9 +179,16 @@ def test_ratings_of_the_console_are_compared_with_each_other_and_the_bundle(
     assert among.equal.value == pytest.approx(16 / 30)
 
     monkeypatch.setattr(bootstrap, "store", lambda settings: store)
-    result = runner.invoke(app, ["console", "--resamples", "20"])
+    model = [
+        line("m", turn.seq, "none", session=turn.session_id, variable=name, kind="llm")
+        for turn in turns
+        for name in (MECHANISMS[0], "of no head")
+    ]
+    file = write(tmp_path / "llm.jsonl", model)
+    result = runner.invoke(app, ["console", "--resamples", "20", "--with", str(file)])
     assert result.exit_code == 0, result.output
     assert "expert–Rapport" in result.output
+    assert f"| {MECHANISMS[0]} | expert–LLM | 2 | 5 | 30 |" in result.output
     assert "sue" not in result.output
     unknown = runner.invoke(app, ["console", "--bundle", "x"])
     assert unknown.output == f"error: no such bundle has scored; there are: {BUNDLE}\n"

@@ -299,9 +299,10 @@ def test_the_budget_ends_the_run_before_it_is_exceeded(coded: Any, server: Serve
     assert "stopped after 0 values" in nothing.output
 
 
-def test_without_usage_the_upper_bound_counts(coded: Any) -> None:
+@pytest.mark.parametrize("model", ["no-usage", "negative-usage", "odd-usage"])
+def test_without_usage_the_upper_bound_counts(coded: Any, model: str) -> None:
     prices = ("--prompt-price", "1", "--completion-price", "1")
-    _, record = coded("no-usage", "--most", "2", *prices)
+    _, record = coded(model, "--most", "2", *prices)
     assert record["cost"]["tokens"] == {"prompt": 0, "completion": 0}
     assert record["cost"]["uncounted_requests"] == 2
     assert record["cost"]["money_at_most"] > 2 * 400 / 1e6
@@ -330,6 +331,9 @@ def test_a_dry_run_counts_and_sends_nothing(coded: Any, server: Server) -> None:
         (("--prompt-price", "1"), "money needs"),
         (("--variable", "warmth"), "no variable 'warmth'"),
         (("--parameter", "seed"), "NAME=JSON"),
+        (("--parameter", "n=5"), "n cannot be set"),
+        (("--name", "expert"), "give --name"),
+        (("--budget", "inf", "--prompt-price", "1", "--completion-price", "1"), "finite numbers"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

@@ -8,6 +8,7 @@ processing by a third party, from files only those whose licence or consent is d
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,8 +18,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from models.agreement.__main__ import print_agreement
 from models.agreement.labelled_file import read as read_ratings
+from models.agreement.report import print_agreement
 from models.data.corpora import MissingCorpusError, resolve_data_dir
 from models.methods.second_coder import codebook as codebooks
 from models.methods.second_coder import items as sources
@@ -46,6 +47,12 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 CACHE = Path("build/second_coder/answers.sqlite")
 CorpusName = Literal["annomi", "empathetic_intents", "epitome", "esconv"]
 LimitField = Literal["max_tokens", "max_completion_tokens"]
+RESERVED = {
+    *("model", "messages", "n", "stream", "response_format", "logprobs", "top_logprobs"),
+    *("max_tokens", "max_completion_tokens"),
+}
+"""Fields of requests that have options of their own, or would change what the budget counts."""
+EXPERT = "expert"
 SOURCES = "give one of --corpus, --events and --database"
 
 
@@ -140,6 +147,8 @@ def code(
     ] = False,
 ) -> None:
     """Code items, write their values and a record of the run, and print the agreement."""
+    if (name or model) == EXPERT:
+        raise typer.BadParameter(f"{EXPERT!r} is the coder of the corpora's labels; give --name")
     with _problems_in_words():
         path = codebooks.find(codebook)
         book = codebooks.read(path)
@@ -207,7 +216,7 @@ def _problems_in_words() -> Iterator[None]:
         yield
     except (
         *(CacheError, CodebookError, EndpointError, ItemsError),
-        *(MissingCorpusError, RapportError, OSError),
+        *(MissingCorpusError, RapportError, OSError, UnicodeError),
     ) as problem:
         raise SystemExit(f"error: {problem}") from None
 
@@ -221,6 +230,9 @@ def _chosen(book: Codebook, wanted: Sequence[str] | None) -> list[Variable]:
 
 
 def _prices(prompt: float | None, completion: float | None, budget: float | None) -> Prices | None:
+    for amount in (prompt, completion, budget):
+        if amount is not None and not math.isfinite(amount):
+            raise typer.BadParameter("prices and budget must be finite numbers")
     if prompt is not None and completion is not None:
         return Prices(prompt, completion)
     if budget is not None or prompt is not None or completion is not None:
@@ -232,6 +244,8 @@ def _fields(parameters: Sequence[str] | None) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for each in parameters or ():
         name, _, value = each.partition("=")
+        if name in RESERVED:
+            raise typer.BadParameter(f"{name} cannot be set by --parameter")
         try:
             fields[name] = json.loads(value)
         except ValueError:

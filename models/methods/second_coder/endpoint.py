@@ -202,14 +202,26 @@ class Endpoint:
 
 def _reply(completion: ChatCompletion, failed: int) -> Reply:
     choice = completion.choices[0]
-    found = choice.logprobs.content if choice.logprobs is not None else None
-    usage = completion.usage
+    logprobs = choice.logprobs.content if choice.logprobs is not None else None
+    tokens = None
+    if logprobs:
+        tokens = tuple((str(each.token), float(each.logprob)) for each in logprobs[0].top_logprobs)
+    content = choice.message.content
     return Reply(
-        choice.message.content or "",
+        content if isinstance(content, str) else "",
         complete=choice.finish_reason != "length" and not choice.message.refusal,
-        tokens=tuple((each.token, each.logprob) for each in found[0].top_logprobs)
-        if found
-        else None,
-        usage=Usage(usage.prompt_tokens, usage.completion_tokens) if usage is not None else None,
+        tokens=tokens,
+        usage=_usage(completion),
         failed=failed,
     )
+
+
+def _usage(completion: ChatCompletion) -> Usage | None:
+    """The tokens that the endpoint reports, if they are counts."""
+    found = completion.usage
+    if found is None:
+        return None
+    counts = found.prompt_tokens, found.completion_tokens
+    if any(not isinstance(count, int) or count < 0 for count in counts):
+        return None
+    return Usage(*counts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from models.agreement.corpora import majority, session_of
+from models.agreement.corpora import majority, numbered
 from models.data import annomi, empathetic_intents, epitome, esconv
 from models.data.corpora import Conversation
 from models.data.split import held_out, split
@@ -77,12 +77,12 @@ def of_conversation(session: str, turns: Sequence[tuple[str, Utterance]]) -> Ite
 
 def of_corpus(conversations: Iterable[Conversation]) -> Iterator[Item]:
     """The labelled turns; a label needs a majority of the annotators."""
-    for number, conversation in enumerate(conversations):
+    for session, number, conversation in numbered(conversations):
         turns = [
             (f"{number}/{seq}", Utterance(ROLE_NAMES[turn.role], turn.text))
             for seq, turn in enumerate(conversation.turns)
         ]
-        items = of_conversation(session_of(conversation), turns)
+        items = of_conversation(session, turns)
         for turn, item in zip(conversation.turns, items, strict=True):
             if turn.labels:
                 places = {name: majority(shares) for name, shares in turn.labels.items()}

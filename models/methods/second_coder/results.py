@@ -1,4 +1,4 @@
-"""Files of results: one line for each value, and a record of the run beside it."""
+"""Files of results: one line for each value, and a file with the record of the run."""
 
 from __future__ import annotations
 
