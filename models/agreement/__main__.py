@@ -7,6 +7,7 @@ writes the figures of docs/methods/second-coder.md from the public corpora.
 
 from __future__ import annotations
 
+import json
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final
@@ -114,9 +115,19 @@ def measure(
         for name, ratings in compared.items()
     }
     document.write_json(out, {"bundle": bundle_id, "resamples": resamples} | rows)
-    tables = {name: agreement_table(own) for name, own in rows.items()}
-    print(*tables.values(), sep="\n\n")
-    page.write_text(with_tables(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    tables(out, page)
+
+
+@app.command()
+def tables(
+    results: Annotated[Path, typer.Option(help="File that `measure` wrote.")] = RESULTS,
+    page: Annotated[Path, typer.Option(help="Page that gets the tables.")] = PAGE,
+) -> None:
+    """Print the tables of measured figures and write them into the page."""
+    figures = json.loads(results.read_text(encoding="utf-8"))
+    found = {name: agreement_table(figures[name]) for name in ("experts", "rapport", "answered")}
+    print(*found.values(), sep="\n\n")
+    page.write_text(with_tables(page.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 def _held_out(

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from models.agreement import console, corpora
-from models.agreement.__main__ import app
+from models.agreement.__main__ import PAGE, app
 from models.agreement.comparison import compare
 from models.agreement.labelled_file import read
 from models.agreement.labelled_file import write as write_ratings
@@ -192,3 +192,10 @@ def test_ratings_of_the_console_are_compared_with_each_other_the_bundle_and_a_mo
     assert "sue" not in result.output
     unknown = runner.invoke(app, ["console", "--bundle", "x"])
     assert unknown.output == f"error: no such bundle has scored; there are: {BUNDLE}\n"
+
+
+def test_the_page_has_the_measured_figures(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    assert runner.invoke(app, ["tables", "--page", str(page)]).exit_code == 0
+    assert page.read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
