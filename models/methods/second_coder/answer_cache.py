@@ -78,7 +78,7 @@ def key_of(endpoint: str, model: str, prompt: Prompt, parameters: dict[str, obje
     """Digest of all that determines an answer, hexadecimal.
 
     >>> key_of("http://[::1]/v1", "m", Prompt(()), {})[:8]
-    '2cf74d2c'
+    'da208ab8'
     """
     content = [endpoint, model, list(prompt.messages), prompt.schema, parameters]
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()

@@ -102,9 +102,8 @@ def _sum(one: Usage, other: Usage, times: int = 1) -> Usage:
 def upper_bound(prompt: Prompt, completion: int) -> Usage:
     """Tokens that a request can use at most: a token is at least one byte of the request.
 
-    >>> from models.methods.second_coder.prompt import Prompt
     >>> upper_bound(Prompt(({"role": "user", "content": "hi"},)), 5)
-    Usage(prompt=138, completion=5)
+    Usage(prompt=139, completion=5)
     """
     sent = msgspec.json.encode([list(prompt.messages), prompt.schema])
     return Usage(len(sent) + FRAME_TOKENS, completion)
