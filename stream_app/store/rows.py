@@ -120,6 +120,7 @@ def consent_row(record: ConsentRecord, privacy: Privacy, now: datetime) -> Row:
         "seq": record.seq,
         "occurred_at": record.occurred_at,
         "stored_at": now,
+        "purposes": [purpose.value for purpose in record.purposes] or None,
     }
 
 

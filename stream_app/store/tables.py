@@ -144,6 +144,7 @@ consents = Table(
     Column("seq", Integer),
     Column("occurred_at", UtcDateTime, nullable=False),
     Column("stored_at", UtcDateTime, nullable=False),
+    Column("purposes", OptionalJson),
 )
 
 holds = Table(

@@ -22,12 +22,14 @@ TurnKey = tuple[str, int]
 class RatedTurn:
     """Values of one turn for one head.
 
-    ``people``: one value per person, blind ones first, then by time; ``blind``: the number of blind
-    ones. ``model``: None if it abstained.
+    ``people``: one value per person, blind ones first, then by time; ``raters``: their account
+    names; ``blind``: the number of blind ones. ``model``: None if it abstained.
     """
 
+    place: TurnKey
     model: int | None
     people: tuple[int, ...]
+    raters: tuple[str, ...]
     blind: int
 
 
@@ -73,7 +75,7 @@ def rated_turns(
                 found[row["head"]][place].append(row)
     return {
         known[name]: [
-            _turn(known[name], scores[place], rows) for place, rows in found[name].items()
+            _turn(known[name], place, scores[place], rows) for place, rows in found[name].items()
         ]
         for name in names
         if name in known
@@ -107,13 +109,17 @@ def _mechanisms_only(row: sa.RowMapping) -> dict[str, Any]:
     return {"expressed": expressed, "perceived": {}, "client": {}, "abstained": row["abstained"]}
 
 
-def _turn(head: ScoredHead, score: Mapping[str, Any], rows: Sequence[Any]) -> RatedTurn:
+def _turn(
+    head: ScoredHead, place: TurnKey, score: Mapping[str, Any], rows: Sequence[Any]
+) -> RatedTurn:
     by_person: dict[str, Any] = {}
     for row in rows:
         by_person.setdefault(row["person"], row)
     valid = [row for row in by_person.values() if row["value"] < len(head.labels)]
     return RatedTurn(
+        place,
         head.model_value(score),
         tuple(row["value"] for row in valid),
+        tuple(row["person"] for row in valid),
         sum(row["sample_id"] is not None for row in valid),
     )

@@ -1,16 +1,16 @@
 """Consent of a session: its records, and a new one."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import uuid4
 
 import msgspec
 from aiokafka.errors import KafkaError
 from fastapi import APIRouter, HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from starlette.concurrency import run_in_threadpool
 
-from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentStatus
+from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentPurpose, ConsentStatus
 from stream_app.errors import BrokerUnavailable
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
@@ -47,6 +47,16 @@ class NewConsent(BaseModel):
         Identifier | None,
         Field(description="Who decided, as in the events; stored as a pseudonym"),
     ] = None
+    purposes: Annotated[
+        list[ConsentPurpose],
+        Field(max_length=10, description="What the person also agreed to; only with `given`"),
+    ] = []
+
+    @model_validator(mode="after")
+    def _purposes_need_consent(self) -> Self:
+        if self.purposes and self.status is not ConsentStatus.GIVEN:
+            raise ValueError("only given consent has purposes")
+        return self
 
 
 @router.get(f"/{SESSION_ID}/consents")
@@ -78,6 +88,7 @@ async def record_consent(
         source=new.source,
         speaker_id=new.speaker_id,
         consent_id=str(uuid4()),
+        purposes=new.purposes or msgspec.UNSET,
     )
     await run_in_threadpool(
         audit.record,
