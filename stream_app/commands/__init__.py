@@ -1,6 +1,7 @@
 """Implementation of the ``rapport`` commands; ``stream_app.cli`` parses their arguments."""
 
 __all__ = [
+    "adapt",
     "analyse",
     "archive",
     "audit",

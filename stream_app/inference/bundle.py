@@ -18,8 +18,12 @@ from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
+from stream_app.inference import recalibration
+from stream_app.inference.recalibration import Adaptation
 
 FORMAT: Final = 2
+ADAPTED_FORMAT: Final = 3
+"""Of bundles with adaptations, which a release that ignores them must not read."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MANIFEST: Final = "bundle.json"
 SHIPPED: Final = Path(__file__).parents[1] / "bundles"
@@ -102,7 +106,7 @@ class WindowSpec(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """The content of ``bundle.json``."""
+    """The content of ``bundle.json``; ``adaptations`` are applied in their order."""
 
     format: int
     name: str
@@ -119,6 +123,7 @@ class Manifest(Struct, frozen=True):
     distress: ProbeSpec | None = None
     crisis: ProbeSpec | None = None
     perceived: PerceivedValues | None = None
+    adaptations: list[Adaptation] = field(default_factory=list)
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
 
@@ -196,9 +201,9 @@ def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
 
 
 def _check_format(path: Path, found: int) -> None:
-    if found != FORMAT:
+    if found not in (FORMAT, ADAPTED_FORMAT):
         raise BundleError(
-            f"{path} has bundle format {found}; this release reads {FORMAT}. "
+            f"{path} has bundle format {found}; this release reads {FORMAT} and {ADAPTED_FORMAT}. "
             "Export the bundle again with this release."
         )
 
@@ -260,6 +265,9 @@ def _check(path: Path, manifest: Manifest) -> None:
     _check_heads(path, manifest.heads)
     if manifest.perceived is not None:
         _check_perceived(path, manifest.heads, manifest.perceived)
+    if manifest.adaptations and manifest.format != ADAPTED_FORMAT:
+        raise BundleError(f"{path}: a bundle with adaptations needs format {ADAPTED_FORMAT}")
+    recalibration.check(manifest.heads, manifest.adaptations, str(path))
     for name, expected in manifest.files.items():
         file = path / name
         if Path(name).name != name or not file.is_file():

@@ -20,6 +20,7 @@ from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
+from stream_app.inference.recalibration import recalibrated
 from stream_app.inference.tokenizer import TextTokenizer
 
 EPSILON = 1e-12
@@ -134,7 +135,10 @@ class OnnxScorer:
         if not requests:
             return []
         logits = self.head.logits(requests)
-        outputs = [self._outputs(head, logits[head.name]) for head in self._heads]
+        probabilities = {head.name: calibrate(head, logits[head.name]) for head in self._heads}
+        for adaptation in self.bundle.manifest.adaptations:
+            probabilities = recalibrated(probabilities, adaptation.heads)
+        outputs = [self._outputs(head, probabilities[head.name]) for head in self._heads]
         found = [
             self._scores(
                 request,
@@ -169,9 +173,8 @@ class OnnxScorer:
                 found[i].client[name] = {"no": 1.0 - p, "yes": p}
 
     @staticmethod
-    def _outputs(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_HeadOutput]:
-        """A head's outputs for all requests."""
-        p = calibrate(head, logits)
+    def _outputs(head: HeadSpec, p: npt.NDArray[np.float64]) -> list[_HeadOutput]:
+        """A head's outputs for all requests, from its probabilities [requests, labels]."""
         levels = (
             choose_labels(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
         )
