@@ -21,6 +21,8 @@ from models.data.corpora import REPOSITORY, resolve_data_dir
 from models.evaluate.tables import with_tables
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 
+ORDER = sorted(SIZES, key=lambda size: (size < 64, size not in (64, 128, 256, 512), size))
+"""The numbers of ratings around which adapting begins to pay come first."""
 PAGE = REPOSITORY / "docs" / "adaptation.md"
 
 
@@ -37,7 +39,7 @@ def main(
     lines = out.read_text(encoding="utf-8").splitlines() if out.is_file() else []
     runs = [Run(**json.loads(line)) for line in lines]
     done = {(run.raters, run.ratings) for run in runs}
-    todo = [(raters, size) for size in SIZES for raters in RATERS if (raters, size) not in done]
+    todo = [(raters, size) for size in ORDER for raters in RATERS if (raters, size) not in done]
     platform = score(bundle, resolve_data_dir(data_dir), HEAD) if todo else None
     for raters, size in todo if platform is not None else ():
         found = list(learning_curve.runs(platform, raters, size, learning_curve.repeats(size)))

@@ -15,7 +15,7 @@ from stream_app.adaptation.fitting import Floats, HeadData, Ints, log_loss
 from stream_app.inference.scorer import choose_labels
 
 SIZES: Final = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
-REPEATS: Final = {64: 40, 512: 20, 2048: 10}
+REPEATS: Final = {32: 40, 2048: 10}
 """Platforms for each number of ratings, up to the key; more ratings take longer and vary less."""
 PAYS: Final = 0.8
 """Share of the platforms that must promote a bundle before adapting is said to pay."""

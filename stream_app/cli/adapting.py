@@ -1,4 +1,4 @@
-"""Adapt a bundle to this installation."""
+"""Adapt a bundle to this installation, promote it and roll it back."""
 
 import shlex
 import sys
@@ -75,6 +75,48 @@ def adapt(
         raise typer.Exit(1)
     typer.echo(f"\n{found.bundle.manifest.bundle_id} written to {out}")
     typer.echo(f"RAPPORT_BUNDLE_DIGEST={found.bundle.digest}")
+
+
+Reason = Annotated[str, typer.Option(help="Why, for the audit trail.")]
+
+
+@commands.command()
+def promote(
+    bundle: Annotated[Path, typer.Argument(help="Name of a shipped bundle, or a folder.")],
+    reason: Reason,
+) -> None:
+    """Bring a bundle into force, in the file that RAPPORT_BUNDLE names.
+
+    Workers and consoles use it after their restart.
+    """
+    from contextlib import closing
+
+    from stream_app import bootstrap
+    from stream_app.commands import promote as command
+    from stream_app.inference.bundle import find
+
+    settings = settings_for()
+    with closing(bootstrap.store(settings)) as store:
+        store.check_schema()
+        store.load_privacy(settings.redact)
+        done = command.promote(store, settings.bundle, find(bundle), reason)
+    typer.echo(f"{done.bundle} is in force from the next restart of workers and consoles on")
+
+
+@commands.command()
+def rollback(reason: Reason) -> None:
+    """Bring the bundle before the one in force into force again."""
+    from contextlib import closing
+
+    from stream_app import bootstrap
+    from stream_app.commands import promote as command
+
+    settings = settings_for()
+    with closing(bootstrap.store(settings)) as store:
+        store.check_schema()
+        store.load_privacy(settings.redact)
+        done = command.rollback(store, settings.bundle, reason)
+    typer.echo(f"{done.bundle} is in force from the next restart of workers and consoles on")
 
 
 def _without_database(arguments: list[str]) -> tuple[str, ...]:

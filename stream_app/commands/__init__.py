@@ -19,6 +19,7 @@ __all__ = [
     "keys",
     "notify",
     "people",
+    "promote",
     "reading",
     "replay",
     "report",

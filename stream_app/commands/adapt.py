@@ -1,12 +1,11 @@
 """``rapport adapt``: fits a bundle to what people judged here, and writes a new one."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from stream_app.adaptation import judgements
 from stream_app.adaptation.comparison import Comparison, HeadResult, OutcomeResult
@@ -44,8 +43,7 @@ from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Arguments of the command; ``sessions``: the newest ended sessions used for references."""
 
     wordings: tuple[str, ...]
@@ -56,8 +54,7 @@ class Request:
     command: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Adapted:
+class Adapted(Struct, frozen=True):
     """What was found; ``bundle`` is None if nothing passed the gate."""
 
     comparison: Comparison

@@ -14,7 +14,7 @@ from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
-from stream_app.inference.bundle import Bundle, HeadSpec
+from stream_app.inference.bundle import Bundle, HeadSpec, share_encoder
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
@@ -31,22 +31,30 @@ _HeadOutput = tuple[list[float], float, int]
 
 
 class OnnxScorer:
-    """Scores with a bundle; thread-safe."""
+    """Scores with a bundle; thread-safe.
+
+    ``beside``: a scorer whose encoder is used as well, instead of loading an equal one.
+    """
 
     def __init__(
         self,
         bundle: Bundle,
         provider: Provider = Provider.AUTO,
         threads: int = 1,
+        beside: "OnnxScorer | None" = None,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
-        self.tokenizer = TextTokenizer(
-            bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
-        )
-        self.encoder = TurnEncoder(
-            bundle.file(manifest.encoder.file), manifest.encoder, provider, threads
-        )
+        if beside is not None and share_encoder(bundle.manifest, beside.bundle.manifest):
+            self.tokenizer: TextTokenizer = beside.tokenizer
+            self.encoder: TurnEncoder = beside.encoder
+        else:
+            self.tokenizer = TextTokenizer(
+                bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
+            )
+            self.encoder = TurnEncoder(
+                bundle.file(manifest.encoder.file), manifest.encoder, provider, threads
+            )
         self.head = ContextHead(
             bundle.file(manifest.head.file),
             Provider.CPU,  # small products: transfers would cost more than computing them
