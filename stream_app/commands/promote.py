@@ -24,7 +24,7 @@ def promote(store: Store, pointer: Path, folder: Path, reason: str) -> Promoted:
     if before and before[-1].digest == found.digest:
         raise BundleError(f"{found.manifest.bundle_id} is in force already")
     one = Promoted(
-        folder=folder.resolve(),
+        folder=str(folder.resolve()),
         digest=found.digest,
         bundle=found.manifest.bundle_id,
         person=audit.COMMAND_LINE,
@@ -48,7 +48,7 @@ def rollback(store: Store, pointer: Path, reason: str) -> Promoted:
     if len(before) < 2:
         raise BundleError(f"{before[-1].bundle} was promoted first: there is none to go back to")
     *_, one, now = before
-    bundles.load(one.folder, one.digest)
+    bundles.load(Path(one.folder), one.digest)
     detail = f"roll back {now.bundle} to {one.bundle}: {store.privacy.redacted(reason)}"
     audit.record(store, audit.COMMAND_LINE, AuditAction.CHANGE_BUNDLE, detail=detail[:500])
     bundle_pointer.write(pointer, before[:-1])

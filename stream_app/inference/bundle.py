@@ -183,7 +183,7 @@ def folder_of(path: Path) -> Path:
     Raises:
         BundleError: it is a file that names none (``bundle_pointer``).
     """
-    return bundle_pointer.read(path)[-1].folder if path.is_file() else path
+    return Path(bundle_pointer.read(path)[-1].folder) if path.is_file() else path
 
 
 def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
@@ -198,7 +198,7 @@ def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
     """
     if path.is_file():
         promoted = bundle_pointer.read(path)[-1]
-        found = load(promoted.folder, pinned or promoted.digest)
+        found = load(Path(promoted.folder), pinned or promoted.digest)
         if found.digest != promoted.digest:
             raise BundleError(f"{promoted.folder} is not the bundle that {path} names")
         return found

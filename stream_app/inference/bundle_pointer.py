@@ -24,7 +24,7 @@ LONGEST: Final = 50
 class Promoted(Struct, frozen=True):
     """A bundle that was promoted: its folder, digest and id, by whom, when and why."""
 
-    folder: Path
+    folder: str
     digest: str
     bundle: str
     person: str
