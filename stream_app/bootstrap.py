@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import structlog
+from prometheus_client import Counter as Counts
 from pydantic import SecretStr
 
 from stream_app import extras
@@ -18,6 +20,7 @@ from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
 from stream_app.core.scorecards import ScorecardFileError, Scorecards
 from stream_app.core.scorecards import parse as parse_scorecards
+from stream_app.core.shadow import Shadow
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
@@ -46,6 +49,7 @@ from stream_app.store import (
     restricted,
     retention,
     rule_sources,
+    shadow_scores,
     tables,
     withdrawal,
 )
@@ -76,6 +80,7 @@ if TYPE_CHECKING:
     from stream_app.inference.scorer import OnnxScorer
     from stream_app.web.practice_model import PracticeModel
 
+log = structlog.get_logger(__name__)
 ERASED_AT_A_TIME: Final = 50
 """Sessions that a worker erases between two batches after withdrawals of consent."""
 
@@ -105,12 +110,32 @@ def offline_scorer(settings: Settings) -> "OnnxScorer":
     from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
 
     at_once = max(1, usable_cores() // settings.threads)
-    return OnnxScorer(bundle(settings), settings.provider, settings.threads, at_once)
+    return OnnxScorer(bundle(settings), settings.provider, settings.threads, at_once=at_once)
 
 
 def usable_cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shadow_scorer(settings: Settings, folder: Path, beside: "OnnxScorer") -> "OnnxScorer":
+    """Load a bundle that scores in the shadow of another one.
+
+    Raises:
+        BundleError: it is not valid, is the bundle in force, or supports fewer neighbours.
+    """
+    from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
+
+    found = bundles.load(folder)
+    if found.manifest.bundle_id == beside.bundle_id:
+        raise BundleError(f"{beside.bundle_id} is the bundle in force: name another one")
+    window = policy(settings, beside).window
+    if window.before + window.after > found.manifest.head.slots:
+        raise BundleError(
+            f"{found.manifest.bundle_id} supports {found.manifest.head.slots} neighbouring turns; "
+            f"the window in force has {window.before + window.after}"
+        )
+    return OnnxScorer(found, settings.provider, settings.threads, beside=beside)
 
 
 def bundle(settings: Settings) -> bundles.Bundle:
@@ -366,15 +391,37 @@ def practice_model(settings: Settings) -> "PracticeModel":
     return PracticeModel(load, lambda: extras.require("cpu", ["onnxruntime"]))
 
 
+def _shadow(store: Store, scorer: "OnnxScorer", tried: "OnnxScorer", faults: Counts) -> Shadow:
+    """Register a bundle in the shadow; its faults are counted and logged without their message."""
+
+    def on_fault(problem: Exception) -> None:
+        faults.inc()
+        log.warning("shadow.failed", error=type(problem).__name__)
+
+    manifest = tried.bundle.manifest
+    registered = msgspec.to_builtins(manifest)
+    shadow_scores.register(store, tried.bundle_id, tried.bundle.digest, registered)
+    shares = bundles.share_encoder(manifest, scorer.bundle.manifest)
+    return Shadow(tried, on_fault, shares_encoder=shares)
+
+
 def worker(
-    settings: Settings, scorer: "OnnxScorer", tracing: Tracing = OFF
+    settings: Settings,
+    scorer: "OnnxScorer",
+    tracing: Tracing = OFF,
+    shadow: "OnnxScorer | None" = None,
 ) -> tuple[RapportApp, TurnAgent]:
-    """Create a Faust app with its agent; call it with the event loop set."""
+    """Create a Faust app with its agent; call it with the event loop set.
+
+    ``shadow``: scores in silence beside ``scorer``.
+    """
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
     core, opened = pipeline(settings, scorer), prepared_store(settings, scorer)
     core.environment.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
     baselines.reload()
+    if shadow is not None:
+        core.shadow = _shadow(opened, scorer, shadow, metrics.shadow_faults)
     processor = BatchProcessor(
         core,
         opened,
@@ -386,6 +433,7 @@ def worker(
         group=settings.kafka_group,
         hide_withdrawn=opened.hide_withdrawn,
         tracing=tracing,
+        keep_shadow=lambda scores: shadow_scores.write(opened, scores),
     )
     app = faust_app.create(settings)
     health = Health(

@@ -183,7 +183,8 @@ class Settings(BaseSettings):
     )
 
     bundle: Path = Field(
-        DEFAULT_BUNDLE, description="Model bundle: name of a shipped one, or a folder"
+        DEFAULT_BUNDLE,
+        description="Model bundle: a shipped one's name, a folder, or a file of `rapport promote`",
     )
     bundle_digest: str = Field(
         "",

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from stream_app import __version__, extras, setting_names
 from stream_app.cli import (
     accounts,
+    adapting,
     database,
     dead_letters,
     inspection,
@@ -29,7 +30,7 @@ app = typer.Typer(
     help="Scores how empathy is expressed in live conversations. "
     "Not a diagnosis, risk assessment or performance rating.",
 )
-for module in (running, scoring, privacy, reporting, inspection):
+for module in (running, scoring, adapting, privacy, reporting, inspection):
     app.add_typer(module.commands)
 app.add_typer(reporting.longitudinal, name="rollups")
 app.add_typer(database.database, name="db")

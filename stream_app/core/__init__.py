@@ -32,6 +32,7 @@ __all__ = [
     "rules",
     "scorecards",
     "session_state",
+    "shadow",
     "suppression",
     "variable_words",
     "variables",

@@ -22,6 +22,7 @@ from stream_app.core.heads import kept
 from stream_app.core.ports import Encoding, Scorer, TraceHeaders
 from stream_app.core.session import Fate, Session, Step, ToScore
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.shadow import Shadow
 from stream_app.core.window import WindowTurn
 from stream_app.errors import ContractError
 
@@ -85,6 +86,7 @@ class Pipeline:
         self, scorer: Scorer, policy: Policy, baselines: BaselineBook | None = None
     ) -> None:
         self._scorer = scorer
+        self.shadow: Shadow | None = None
         self.encodings = Encodings(scorer, policy)
         self.environment = Environment(
             policy,
@@ -139,6 +141,8 @@ class Pipeline:
             elif isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
                 result.outcomes.append(event)
         self.encodings.attach(turns)
+        if self.shadow is not None:
+            self.shadow.encode([(turn, kept) for turn, kept, _ in turns])
         self._carry_out(steps, result)
         result.session_scores = [sessions[session_id].score() for session_id in result.sessions]
         return result
@@ -176,9 +180,14 @@ class Pipeline:
 
     def _carry_out(self, steps: list[tuple[Session, Step]], result: BatchResult) -> None:
         """Score all requests in one call and add the scores in log order."""
-        scores = iter(
-            self._scorer.score([step.request for _, step in steps if isinstance(step, ToScore)])
-        )
+        due = [
+            (session.state.session_id, step.request)
+            for session, step in steps
+            if isinstance(step, ToScore)
+        ]
+        scores = iter(self._scorer.score([request for _, request in due]))
+        if self.shadow is not None:
+            result.shadow_scores += self.shadow.score(due)
         for session, step in steps:
             if isinstance(step, ToScore):
                 score, alerts = session.add(step, next(scores))

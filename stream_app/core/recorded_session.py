@@ -77,6 +77,20 @@ def replay(
     Raises:
         NotReproducible: scores are missing, or a turn's place is not the stored one.
     """
+    session, alerts, failures = rebuild(recorded, policy, models)
+    if recorded.ended_at is None and session.state.last_activity_at is not None:
+        alerts += session.fire_due(session.state.last_activity_at + idle_after)
+    return alerts, failures
+
+
+def rebuild(
+    recorded: RecordedSession, policy: Policy, models: BundleModels
+) -> tuple[Session, list[Alert], Mapping[str, int]]:
+    """The session as it was at its end, its alerts, and the failures of expressions.
+
+    Raises:
+        NotReproducible: scores are missing, or a turn's place is not the stored one.
+    """
     alerting = Alerting(policy.rules, models.empathy, recorded.bundle)
     environment = Environment(
         policy,
@@ -101,9 +115,7 @@ def replay(
         end = SessionEnd(session_id=recorded.session_id, occurred_at=recorded.ended_at)
         ended = session.end(end)
         alerts += _carried_out(session, ended.steps, recorded)
-    elif session.state.last_activity_at is not None:
-        alerts += session.fire_due(session.state.last_activity_at + idle_after)
-    return alerts, alerting.failures
+    return session, alerts, alerting.failures
 
 
 class _Pinned:

@@ -3,4 +3,14 @@
 Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 """
 
-__all__ = ["bundle", "probe", "provider_choice", "providers", "rationale", "scorer", "tokenizer"]
+__all__ = [
+    "bundle",
+    "bundle_pointer",
+    "probe",
+    "provider_choice",
+    "providers",
+    "rationale",
+    "recalibration",
+    "scorer",
+    "tokenizer",
+]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TOTAL
@@ -18,8 +18,12 @@ from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
+from stream_app.inference import bundle_pointer, recalibration
+from stream_app.inference.recalibration import Adaptation
 
 FORMAT: Final = 2
+ADAPTED_FORMAT: Final = 3
+"""Of bundles with adaptations, which a release that ignores them must not read."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MANIFEST: Final = "bundle.json"
 SHIPPED: Final = Path(__file__).parents[1] / "bundles"
@@ -102,7 +106,7 @@ class WindowSpec(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """The content of ``bundle.json``."""
+    """The content of ``bundle.json``; ``adaptations`` are applied in their order."""
 
     format: int
     name: str
@@ -119,6 +123,7 @@ class Manifest(Struct, frozen=True):
     distress: ProbeSpec | None = None
     crisis: ProbeSpec | None = None
     perceived: PerceivedValues | None = None
+    adaptations: list[Adaptation] = field(default_factory=list)
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
 
@@ -146,6 +151,16 @@ class Bundle(Struct, frozen=True):
         return self.path / name
 
 
+def share_encoder(one: Manifest, other: Manifest) -> bool:
+    """Whether two bundles encode texts alike: equal files and settings of encoder and tokeniser."""
+
+    def encoder(manifest: Manifest) -> tuple[str, str, EncoderSpec]:
+        files, spec = manifest.files, structs.replace(manifest.encoder, file="")
+        return files[manifest.encoder.file], files[manifest.tokenizer.file], spec
+
+    return encoder(one) == encoder(other)
+
+
 def shipped() -> list[str]:
     """Names of the bundles shipped with Rapport."""
     return sorted(path.parent.name for path in SHIPPED.glob(f"*/{MANIFEST}"))
@@ -162,15 +177,31 @@ def find(name: Path | str) -> Path:
     return SHIPPED / name if str(name) in shipped() else Path(name)
 
 
-def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
-    """Read and check the bundle in the folder ``path``.
+def folder_of(path: Path) -> Path:
+    """The bundle's folder: ``path`` itself, or the one that the file ``path`` names.
 
-    ``pinned``: the only accepted digest of the manifest; empty accepts all.
+    Raises:
+        BundleError: it is a file that names none (``bundle_pointer``).
+    """
+    return Path(bundle_pointer.read(path)[-1].folder) if path.is_file() else path
+
+
+def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
+    """Read and check the bundle in the folder ``path``, or that the file ``path`` names.
+
+    ``pinned``: the only accepted digest of the manifest; empty accepts all. A file has a digest of
+    its own.
 
     Raises:
         BundleError: the folder or a file is missing, the manifest is of another format or has
             another digest, or a file does not match the SHA-256 in the manifest.
     """
+    if path.is_file():
+        promoted = bundle_pointer.read(path)[-1]
+        found = load(Path(promoted.folder), pinned or promoted.digest)
+        if found.digest != promoted.digest:
+            raise BundleError(f"{promoted.folder} is not the bundle that {path} names")
+        return found
     manifest_path = path / MANIFEST
     try:
         raw = manifest_path.read_bytes()
@@ -196,9 +227,9 @@ def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
 
 
 def _check_format(path: Path, found: int) -> None:
-    if found != FORMAT:
+    if found not in (FORMAT, ADAPTED_FORMAT):
         raise BundleError(
-            f"{path} has bundle format {found}; this release reads {FORMAT}. "
+            f"{path} has bundle format {found}; this release reads {FORMAT} and {ADAPTED_FORMAT}. "
             "Export the bundle again with this release."
         )
 
@@ -260,6 +291,9 @@ def _check(path: Path, manifest: Manifest) -> None:
     _check_heads(path, manifest.heads)
     if manifest.perceived is not None:
         _check_perceived(path, manifest.heads, manifest.perceived)
+    if manifest.adaptations and manifest.format != ADAPTED_FORMAT:
+        raise BundleError(f"{path}: a bundle with adaptations needs format {ADAPTED_FORMAT}")
+    recalibration.check(manifest.heads, manifest.adaptations, str(path))
     for name, expected in manifest.files.items():
         file = path / name
         if Path(name).name != name or not file.is_file():

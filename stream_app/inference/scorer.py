@@ -14,12 +14,13 @@ from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
-from stream_app.inference.bundle import Bundle, HeadSpec
+from stream_app.inference.bundle import Bundle, HeadSpec, share_encoder
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
+from stream_app.inference.recalibration import recalibrated
 from stream_app.inference.tokenizer import TextTokenizer
 
 EPSILON = 1e-12
@@ -33,6 +34,7 @@ class OnnxScorer:
     """Scores with a bundle; thread-safe.
 
     ``threads`` of each session on a CPU; the encoder computes ``at_once`` batches at a time.
+    ``beside``: a scorer whose encoder is used as well, instead of loading an equal one.
     """
 
     def __init__(
@@ -40,16 +42,22 @@ class OnnxScorer:
         bundle: Bundle,
         provider: Provider = Provider.AUTO,
         threads: int = 1,
+        *,
         at_once: int = 1,
+        beside: "OnnxScorer | None" = None,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
-        self.tokenizer = TextTokenizer(
-            bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
-        )
-        self.encoder = TurnEncoder(
-            bundle.file(manifest.encoder.file), manifest.encoder, provider, threads, at_once
-        )
+        if beside is not None and share_encoder(bundle.manifest, beside.bundle.manifest):
+            self.tokenizer: TextTokenizer = beside.tokenizer
+            self.encoder: TurnEncoder = beside.encoder
+        else:
+            self.tokenizer = TextTokenizer(
+                bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
+            )
+            self.encoder = TurnEncoder(
+                bundle.file(manifest.encoder.file), manifest.encoder, provider, threads, at_once
+            )
         self.head = ContextHead(
             bundle.file(manifest.head.file),
             Provider.CPU,  # small products: transfers would cost more than computing them
@@ -138,7 +146,10 @@ class OnnxScorer:
         if not requests:
             return []
         logits = self.head.logits(requests)
-        outputs = [self._outputs(head, logits[head.name]) for head in self._heads]
+        probabilities = {head.name: calibrate(head, logits[head.name]) for head in self._heads}
+        for adaptation in self.bundle.manifest.adaptations:
+            probabilities = recalibrated(probabilities, adaptation.heads)
+        outputs = [self._outputs(head, probabilities[head.name]) for head in self._heads]
         found = [
             self._scores(
                 request,
@@ -173,9 +184,8 @@ class OnnxScorer:
                 found[i].client[name] = {"no": 1.0 - p, "yes": p}
 
     @staticmethod
-    def _outputs(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_HeadOutput]:
-        """A head's outputs for all requests."""
-        p = calibrate(head, logits)
+    def _outputs(head: HeadSpec, p: npt.NDArray[np.float64]) -> list[_HeadOutput]:
+        """A head's outputs for all requests, from its probabilities [requests, labels]."""
         levels = (
             choose_labels(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
         )

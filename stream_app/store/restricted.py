@@ -21,6 +21,7 @@ from stream_app.store.tables import (
     rollup_marks,
     session_scores,
     sessions,
+    shadow_scores,
     turn_scores,
 )
 
@@ -88,6 +89,7 @@ def _sessions_after(connection: Connection, last: str) -> list[sa.Row[Any]]:
 
 def _remove(connection: Connection, session_id: str, restricted: Outputs) -> None:
     _remove_from_turns(connection, session_id, restricted)
+    connection.execute(sa.delete(shadow_scores).where(shadow_scores.c.session_id == session_id))
     of_session = session_scores.c.session_id == session_id
     connection.execute(sa.update(session_scores).where(of_session).values(outcome_risks={}))
     _remove_from_alerts(connection, session_id, restricted)

@@ -76,6 +76,16 @@ class WorkerMetrics:
         self.alerts = Counter(
             "rapport_alerts", "Alert transitions", ["state"], registry=self.registry
         )
+        self.shadow_scores = Counter(
+            "rapport_shadow_scores",
+            "Turn scores stored of the bundle in the shadow",
+            registry=self.registry,
+        )
+        self.shadow_faults = Counter(
+            "rapport_shadow_faults",
+            "Batches whose shadow scores could not be computed or stored",
+            registry=self.registry,
+        )
         self.rules_loaded = Gauge(
             "rapport_rules_loaded", "Alert rules in force", registry=self.registry
         )
