@@ -1,0 +1,1 @@
+"""EPITOME's bi-encoder with attention (Sharma et al. 2020, section 5.2), and its ablations."""

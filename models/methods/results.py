@@ -1,0 +1,89 @@
+"""Result files of the methods: one JSON a method, one row for each variant.
+
+    docs/methods/results/NAME.json
+    {"command", "of", "seed", "rows": {KEY: {"words", "context", "parameters", "folds",
+                                             "heads": {MECHANISM: {FIGURE: {"mean", "sd", "folds"}}}}}}
+
+`models.compare` reads them, so that every method can be run alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.data.corpora import Conversation
+from models.data.split import held_out, split_fold
+from models.evaluate import report
+from models.evaluate.document import write_json
+from models.labels import RATIONALE_ORDER
+
+FOLDER = Path("docs/methods/results")
+FOLDS, SEED = 5, 17
+"""The folds of `models.crossvalidate`."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One fold's training and test pairs of EPITOME."""
+
+    number: int
+    train: list[Conversation]
+    test: list[Conversation]
+
+    @property
+    def gold(self) -> Ints:
+        """Labelled levels of the test responses, [n, 3]."""
+        rows = [[_level(pair, head) for head in RATIONALE_ORDER] for pair in self.test]
+        return np.array(rows, np.int64)
+
+
+def _level(pair: Conversation, head: str) -> int:
+    return int(np.argmax(pair.turns[-1].labels[head]))
+
+
+def parts(conversations: list[Conversation], folds: Sequence[int]) -> list[Part]:
+    """The folds' parts of EPITOME."""
+    pairs = [item for item in conversations if item.corpus == "epitome"]
+    return [
+        Part(
+            number,
+            split_fold(pairs, number, FOLDS, SEED)["train"],
+            held_out(pairs, number, FOLDS, SEED),
+        )
+        for number in folds
+    ]
+
+
+def level_figures(gold: Sequence[Ints], given: Sequence[Ints]) -> dict[str, Any]:
+    """Figures by mechanism from labelled and predicted levels, [n, 3] a fold."""
+    return {
+        head: report.labels_over_folds(head, [g[:, i] for g in gold], [a[:, i] for a in given])
+        for i, head in enumerate(RATIONALE_ORDER)
+    }
+
+
+def read(name: str, folder: Path = FOLDER) -> dict[str, Any]:
+    """A method's result file; empty if the method has not been run."""
+    path = folder / f"{name}.json"
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return content
+
+
+def write_row(
+    name: str, key: str, row: dict[str, Any], command: str, folder: Path = FOLDER
+) -> Path:
+    """Add or replace one row of a method's file."""
+    content = read(name, folder) or {"command": command, "of": FOLDS, "seed": SEED, "rows": {}}
+    content["rows"][key] = report.rounded(row)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{name}.json", content)
+    return folder / f"{name}.json"
