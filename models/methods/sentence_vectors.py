@@ -73,7 +73,9 @@ class SentenceEncoder:
             return
         self.cache.parent.mkdir(parents=True, exist_ok=True)
         vectors = np.stack(list(self._known.values()))
-        np.savez(self.cache, keys=np.array(list(self._known)), vectors=vectors)
+        unfinished = self.cache.with_name(f"{self.cache.stem}.unfinished.npz")
+        np.savez(unfinished, keys=np.array(list(self._known)), vectors=vectors)
+        unfinished.replace(self.cache)
 
     def _parts(self) -> tuple[nn.Module, Tokenizer]:
         if self._loaded is None:
