@@ -24,6 +24,7 @@ from models.compare.methods import Method, methods
 from models.evaluate.document import FOLDER as EVALUATION
 from models.evaluate.document import write_json
 from models.evaluate.report import rounded
+from models.evaluate.tables import table
 from models.methods.results import FOLDER, FOLDS, SEED
 
 
@@ -31,7 +32,11 @@ def run_missing(chosen: list[Method], results: Path, data_dir: Path | None) -> N
     """Run the quick commands whose result file is missing."""
     done: set[str] = set()
     for method in chosen:
-        if not method.quick or method.source in done or (results / f"{method.source}.json").is_file():
+        if (
+            not method.quick
+            or method.source in done
+            or (results / f"{method.source}.json").is_file()
+        ):
             continue
         done.add(method.source)
         _, *arguments = method.command.split()
@@ -51,11 +56,15 @@ def known_costs(path: Path) -> dict[str, Any]:
 
 def processor() -> str:
     """The processor's name and the number of cores, for the page."""
-    names = [
-        line.split(":", 1)[1].strip()
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        if line.startswith("model name")
-    ] if Path("/proc/cpuinfo").is_file() else []
+    names = (
+        [
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+            if line.startswith("model name")
+        ]
+        if Path("/proc/cpuinfo").is_file()
+        else []
+    )
     return f"{names[0]}, {len(names)} cores" if names else platform.machine()
 
 
@@ -92,7 +101,11 @@ def main(
         write_json(path, stored)
     costs = {key: Cost(row["rounds"], row["memory"]) for key, row in stored["costs"].items()}
     lines = [
-        (method, read(method, results, evaluation), costs.get(method.key) or costs.get(method.cost_of or ""))
+        (
+            method,
+            read(method, results, evaluation),
+            costs.get(method.key) or costs.get(method.cost_of or ""),
+        )
         for method in rows
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +119,7 @@ def main(
         seed=SEED,
     )
     out.write_text(text, encoding="utf-8")
-    print(page.table(page.HEADER, [page.cells(*line) for line in lines], left=3))
+    print(table(page.HEADER, [page.cells(*line) for line in lines], left=3))
     print(out)
 
 

@@ -114,7 +114,9 @@ def methods() -> list[Method]:
     """All rows, in the order of the table."""
     return [
         Method("majority", "most frequent level", "none", "baselines", BASELINES, _majority),
-        Method("words", "regression on tf-idf of the response", "none", "baselines", BASELINES, _words),
+        Method(
+            "words", "regression on tf-idf of the response", "none", "baselines", BASELINES, _words
+        ),
         Method(
             "micromodels",
             "micromodels (Lee et al.)",
@@ -143,7 +145,13 @@ def methods() -> list[Method]:
             "encoder_mean",
             SECOND,
         ),
-        Method("mean of both", "mean of that model and all-MiniLM-L6-v2's", "seeker post", "encoder_mean", SECOND),
+        Method(
+            "mean of both",
+            "mean of that model and all-MiniLM-L6-v2's",
+            "seeker post",
+            "encoder_mean",
+            SECOND,
+        ),
         Method(
             "ours",
             "ours: multi-task context head, shipped bundle",

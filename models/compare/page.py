@@ -86,9 +86,9 @@ Where a method ran on fewer folds, compare the column of fold 0.
 
 - Token F1 and IOU-F1 count two empty rationales as correct, as the papers do; a dash is a method
   without rationales.
-- Turns/s and MiB: one thread, {rounds} rounds of {turns} test pairs in which the methods take turns,
-  median rate, peak resident memory of the process with its libraries. Cost does not depend on the
-  values of weights, so that of the bi-encoder's rows is measured on untrained networks.
+- Turns/s and MiB: one thread, {rounds} rounds of {turns} test pairs in which the methods take
+  turns, median rate, peak resident memory of the process with its libraries. Cost does not depend
+  on the values of weights, so that of the bi-encoder's rows is measured on untrained networks.
 - {cost_note}
 - Published figures are in [Evaluation](../evaluation.md#levels); they are from other splits, most
   of them also from other encoders, and belong in no column of this table.

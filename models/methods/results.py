@@ -1,8 +1,9 @@
 """Result files of the methods: one JSON a method, one row for each variant.
 
     docs/methods/results/NAME.json
-    {"command", "of", "seed", "rows": {KEY: {"words", "context", "parameters", "folds",
-                                             "heads": {MECHANISM: {FIGURE: {"mean", "sd", "folds"}}}}}}
+    {"command", "of", "seed", "rows": {KEY: ROW}}
+    ROW = {"words", "context", "parameters", "folds", "heads": {MECHANISM: {FIGURE: SPREAD}}}
+    SPREAD = {"mean", "sd", "folds": [value of each fold]}
 
 `models.compare` reads them, so that every method can be run alone.
 """

@@ -21,7 +21,7 @@ from models.encoder import MAX_TOKENS, load_backbone, pretrained_tokenizer
 
 Floats = NDArray[np.floating[Any]]
 Text = str | tuple[str, str]
-"""A text, or a context and a text that the encoder reads together: [CLS] context [SEP] text [SEP]."""
+"""A text, or a context and a text that are read together: [CLS] context [SEP] text [SEP]."""
 
 CACHE = Path("build/micromodels/embeddings.npz")
 CORPORA_CACHE = Path("build/methods/vectors.npz")
@@ -41,7 +41,8 @@ class SentenceEncoder:
 
     With a `cache` file no text is encoded twice, in this run or later ones. `encoder` is a folder
     or hub name of another encoder (None: all-MiniLM-L6-v2). Another encoder, or `bf16` (half the
-    time on some processors), needs a cache file of its own. A text is cut at `MAX_TOKENS` tokens, a pair at twice as many, its longer side first.
+    time on some processors), needs a cache file of its own. A text is cut at `MAX_TOKENS` tokens, a
+    pair at twice as many, its longer side first.
     """
 
     def __init__(

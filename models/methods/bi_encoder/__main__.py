@@ -67,10 +67,10 @@ def row_of(
         spans.append(rationale_figures(fitted, part.test, reading))
     heads = results.level_figures(gold, given)
     if design.rationale_weight:
-        for head, row in heads.items():
+        for head in heads:
             each = [found[head] for found in spans]
             means = {key: float(np.mean([one[key] for one in each])) for key in each[0]}
-            row |= report.over_folds(each, means)
+            heads[head].update(report.over_folds(each, means))
     sizes = [parameters_of(model) for model in fitted.models] if fitted else []
     return {
         "words": design.words,
@@ -87,9 +87,7 @@ def row_of(
 
 
 def main(
-    only: Annotated[
-        list[str] | None, typer.Option(help="These rows: " + " ".join(DESIGNS))
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="These rows: " + " ".join(DESIGNS))] = None,
     folds: Annotated[list[int] | None, typer.Option(help="Folds of five; default: fold 0.")] = None,
     lambda_rationales: Annotated[
         float | None, typer.Option(help="Weight of the rationale loss instead of the row's.")
@@ -108,7 +106,9 @@ def main(
     """Train and test rows of EPITOME's Table 5."""
     torch.set_num_threads(threads)
     if unknown := set(only or ()) - set(DESIGNS):
-        raise SystemExit(f"error: no row {', '.join(sorted(unknown))}; there are {', '.join(DESIGNS)}")
+        raise SystemExit(
+            f"error: no row {', '.join(sorted(unknown))}; there are {', '.join(DESIGNS)}"
+        )
     chosen = Hyperparameters(
         epochs=epochs, encoder_rate=encoder_rate, frozen_layers=frozen_layers, bf16=bf16
     )

@@ -34,9 +34,9 @@ class Pair:
 class Batch:
     """Padded pairs: `ids`, `mask`, `types` [n, tokens] int64; `seeker_ids`, `seeker_mask` likewise.
 
-    `levels` [n, 3] int64; `rationales` and `rationale_mask` [n, tokens, 3] float, the mask 0 outside
-    the response. `first` is the position of the response's [CLS] or [SEP] in `ids` (0, or the
-    seeker's length in a window), [n].
+    `levels` [n, 3] int64; `rationales` and `rationale_mask` [n, tokens, 3] float, the mask 0
+    outside the response. `first` [n] is the position of the response's [CLS] in `ids` (0), or in a
+    window of the [SEP] before it.
     """
 
     ids: Tensor
@@ -56,7 +56,9 @@ def pairs_of(conversations: Sequence[Conversation], tokenizer: Tokenizer) -> lis
     for segment in tokenise(list(conversations), tokenizer):
         seeker, response = segment.turns
         labels = response.turn.labels
-        levels = [labels[head].index(max(labels[head])) if labels else 0 for head in RATIONALE_ORDER]
+        levels = [
+            labels[head].index(max(labels[head])) if labels else 0 for head in RATIONALE_ORDER
+        ]
         rows = response.rationale or [[0.0] * 3 for _ in response.ids]
         found.append(
             Pair(response.turn, seeker.ids, response.ids, levels, rows, response.rationale_mask)

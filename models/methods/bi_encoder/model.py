@@ -1,7 +1,7 @@
 """The network: two encoders, attention from response to seeker post, two linear outputs.
 
-    response  e_R [tokens, hidden] ── h = e_R + softmax(e_R e_Sᵀ / √hidden) e_S ──┬─ h[CLS] → level
-    seeker    e_S [tokens, hidden] ──────────────┘                                └─ h[i]  → rationale
+response  e_R [tokens, hidden] ── h = e_R + softmax(e_R e_Sᵀ / √hidden) e_S ──┬─ h[CLS] → level
+seeker    e_S [tokens, hidden] ──────────────┘                                └─ h[i]  → rationale
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class BiEncoder(nn.Module):
         if self.context == "joined":
             first = heard[:, :1].expand(-1, states.shape[1], -1)
             return torch.cat([states, first], -1)
-        return states + attend(states, heard, mask)
+        found: Tensor = states + attend(states, heard, mask)
+        return found
 
 
 def attend(states: Tensor, heard: Tensor, mask: Tensor) -> Tensor:

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from models.data.corpora import Conversation
 from models.encoder import pretrained_tokenizer
+from models.labels import RATIONALE_ORDER
 from models.losses import rationale_loss
 from models.methods.bi_encoder.batches import Batch, Pair, by_length, collate, pairs_of, shuffled
 from models.methods.bi_encoder.design import Design
 from models.methods.bi_encoder.model import BiEncoder, build, freeze
 from models.optimisation import Optimisation
-from models.labels import RATIONALE_ORDER
 
 Ints = NDArray[np.int64]
 MECHANISMS = len(RATIONALE_ORDER)
@@ -46,7 +46,7 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class Reading:
-    """Levels [n, 3] and, for each response, the rationale mask [tokens, 3] without special tokens."""
+    """Levels [n, 3] and each response's rationale mask [tokens, 3], without special tokens."""
 
     levels: Ints
     masks: list[Ints]
@@ -64,11 +64,15 @@ class Fitted:
         """Score the second turn of each conversation."""
         pairs = pairs_of(conversations, self.tokenizer)
         parts = [_predicted(model, pairs, self.design, size) for model in self.models]
-        masks = [np.concatenate(rows, axis=1) for rows in zip(*(p.masks for p in parts), strict=True)]
+        masks = [
+            np.concatenate(rows, axis=1) for rows in zip(*(p.masks for p in parts), strict=True)
+        ]
         return Reading(np.concatenate([part.levels for part in parts], axis=1), masks)
 
 
-def loss_of(levels: Tensor, rationales: Tensor, batch: Batch, columns: slice, weight: float) -> Tensor:
+def loss_of(
+    levels: Tensor, rationales: Tensor, batch: Batch, columns: slice, weight: float
+) -> Tensor:
     """L = lambda_EI L_EI + lambda_RE L_RE with lambda_EI = 1 (section 5.2).
 
     A mean over the mechanisms in `columns`; both terms are cross-entropies.
@@ -91,7 +95,10 @@ def train(
     heads = [*model.level.parameters(), *model.rationale.parameters()]
     own = {id(parameter) for parameter in heads}
     body = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
-    groups = [{"params": body, "lr": chosen.encoder_rate}, {"params": heads, "lr": chosen.head_rate}]
+    groups = [
+        {"params": body, "lr": chosen.encoder_rate},
+        {"params": heads, "lr": chosen.head_rate},
+    ]
     optimiser = torch.optim.AdamW(groups, weight_decay=0.01)
     steps = chosen.epochs * math.ceil(len(pairs) / chosen.pairs)
     optimisation = Optimisation(model, optimiser, steps, chosen.warm_up)
@@ -102,7 +109,8 @@ def train(
             batch = collate(members, window=design.context == "window")
             with torch.autocast("cpu", torch.bfloat16, enabled=chosen.bf16):
                 outputs = model(batch)
-            loss = loss_of(*outputs, batch, columns, design.rationale_weight)
+            levels, rationales = outputs
+            loss = loss_of(levels, rationales, batch, columns, design.rationale_weight)
             optimisation.step(loss)
             recent.append(loss.item())
             if optimisation.done % EVERY == 0 or optimisation.finished:

@@ -6,7 +6,7 @@ Writes docs/methods/results/low_resource.json and docs/methods/low-resource.md.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -60,7 +60,7 @@ def main(
     conversations = load_for_command(data_dir)
     try:
         folder = resolve_data_dir(data_dir)
-        about = {"name": nli or "stand-in on SNLI", "accuracy": None}
+        about: dict[str, Any] = {"name": nli or "stand-in on SNLI", "accuracy": None}
         if nli is None:
             stand_in = FrozenInference(snli(folder, 0, snli_rows), encode)
             test = snli(folder, 1, snli_rows // 2)

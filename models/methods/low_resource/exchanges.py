@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from models.batches import seeded_random
 from models.data import Conversation, esconv
 from models.data.corpora import read_rows
-from models.data.dialogues import CHATS, contexts
+from models.data.dialogues import CHATS, Pool, contexts
 from models.data.split import fold_of, key_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from models.methods.results import FOLDS, SEED
@@ -58,7 +58,7 @@ def _answers(item: Conversation) -> Iterator[tuple[Exchange, int]]:
 
 
 def _chats(conversations: list[Conversation], data_dir: Path) -> Iterator[Exchange]:
-    """The listener's first answer in EmpatheticDialogues; listeners were to respond with empathy."""
+    """The first answer in EmpatheticDialogues, whose listeners were to respond with empathy."""
     del conversations
     for row in read_rows(CHATS, CHATS.files[0], data_dir):
         said = [utterance["text"] for utterance in row["utterances"][:2]]
@@ -69,8 +69,9 @@ def _chats(conversations: list[Conversation], data_dir: Path) -> Iterator[Exchan
 def _service(conversations: list[Conversation], data_dir: Path) -> Iterator[Exchange]:
     """One system turn of each service dialogue, which none calls empathic."""
     del conversations
-    for pool in ("train", "probe"):
-        for context in contexts(data_dir, pool):  # type: ignore[arg-type]
+    pools: tuple[Pool, ...] = ("train", "probe")
+    for pool in pools:
+        for context in contexts(data_dir, pool):
             if context.kind == "task":
                 yield Exchange(context.turns[-1].text, context.reply)
 

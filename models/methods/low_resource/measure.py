@@ -67,7 +67,9 @@ def contrast_row(
         own.append(mcc(gold, fitted.empathic([*test[0], *test[1]])))
         for target in targets:
             rows = by_question(target, fitted.empathic(target.exchanges))
-            rows["by_sentence"] = mcc(target.empathic, fitted.empathic_by_sentence(target.exchanges))
+            rows["by_sentence"] = mcc(
+                target.empathic, fitted.empathic_by_sentence(target.exchanges)
+            )
             for name, value in rows.items():
                 found[target.name].setdefault(name, []).append(value)
     assert first is not None  # noqa: S101 (RESAMPLES > 0)
@@ -109,9 +111,7 @@ def few_shot(target: Target, start: Contrast, encode: SentenceEncoder) -> list[d
     return rows
 
 
-def _drawn(
-    pool: NDArray[np.int64], empathic: Flags, budget: int, number: int
-) -> NDArray[np.int64]:
+def _drawn(pool: NDArray[np.int64], empathic: Flags, budget: int, number: int) -> NDArray[np.int64]:
     chance = np.random.default_rng([budget, number])
     mixed = chance.permutation(pool)
     sides = [mixed[empathic[mixed] == side][:2] for side in (True, False)]
@@ -151,9 +151,7 @@ def everything(
             rows.append(row)
             starts[pair, utterances] = first
             print(f"{pair} ({utterances}): {row['own']['mean']:.2f}", flush=True)
-    shot = {
-        target.name: few_shot(target, starts[pairs[0], 1], encode) for target in targets
-    }
+    shot = {target.name: few_shot(target, starts[pairs[0], 1], encode) for target in targets}
     return {
         "targets": [
             {

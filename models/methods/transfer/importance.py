@@ -21,7 +21,7 @@ SIZES = {"samples": "train", "tokens": "words", "vocabulary": "vocabulary", "lab
 
 
 def features(content: dict[str, Any]) -> tuple[list[str], dict[str, Floats], Floats]:
-    """Names of the transfers with ratings, their feature groups [n, columns], and % improvement [n].
+    """Names of the rated transfers, their feature groups [n, columns], and % improvement [n].
 
     The groups of section 5.1: direction of the change in size (-1, 0, 1), kinds of both tasks, same
     source and same setting, similarity of data sets and of tasks, differences in ratings.

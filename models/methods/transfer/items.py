@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ NEWS = Corpus(
 
 @dataclass(frozen=True)
 class Item:
-    """A text, the turn before it ("" for essays), a class or a rating, and what must not be split."""
+    """A text, the turn before it ("" for essays), a class or rating, and what must not be split."""
 
     context: str
     text: str
@@ -95,9 +96,7 @@ def _exchanges(conversations: list[Conversation], data_dir: Path) -> Iterator[It
                 yield Item(before.text, turn.text, rating, f"{item.corpus}:{item.split_key}")
 
 
-def _chats(
-    pick: Callable[[dict[str, Any]], Iterable[tuple[str, str, str]]], most: int
-) -> Loader:
+def _chats(pick: Callable[[dict[str, Any]], Iterable[tuple[str, str, str]]], most: int) -> Loader:
     """A sample of EmpatheticDialogues; `pick` yields (context, text, label's name)."""
 
     def load(conversations: list[Conversation], data_dir: Path) -> Iterator[Item]:
@@ -119,7 +118,7 @@ def _emotion(row: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 def _roles(row: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """The turn alone tells little, so its context is read as well."""
     said = row["utterances"]
-    for before, turn in zip(said[1:], said[2:4], strict=False):
+    for before, turn in itertools.pairwise(said[1:4]):
         yield before["text"], turn["text"], turn["speaker"]
 
 
@@ -178,4 +177,3 @@ def load(
 def _part(items: list[Item], regression: bool) -> Part:
     labels = np.array([item.label for item in items], np.float64 if regression else np.int64)
     return Part([item.context for item in items], [item.text for item in items], labels)
-

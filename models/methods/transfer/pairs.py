@@ -54,9 +54,7 @@ def verdict(difference: float, p: float) -> str:
     return "better" if difference > 0 else "worse"
 
 
-def all_pairs(
-    tasks: Sequence[Data], encode: SentenceEncoder, chosen: Training
-) -> dict[str, Any]:
+def all_pairs(tasks: Sequence[Data], encode: SentenceEncoder, chosen: Training) -> dict[str, Any]:
     """Baselines, transfers, and the similarities of data sets and tasks, both [tasks, tasks]."""
     vectors = [vectors_of(data, encode) for data in tasks]
     stacks = [fit(given, chosen) for given in vectors]

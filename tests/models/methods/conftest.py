@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,9 @@ WIDTH = 32
 
 def save_encoder(folder: Path, seed: int = 3, **changes: Any) -> Path:
     """Save a tiny BERT with random weights and its tokenizer."""
-    import torch
-    import transformers
-
-    from tests.models.tiny import tiny_tokenizer
-
+    torch = import_module("torch")
+    transformers = import_module("transformers")
+    tiny = import_module("tests.models.tiny")
     torch.manual_seed(seed)
     shape = {
         "vocab_size": 64,
@@ -32,7 +31,9 @@ def save_encoder(folder: Path, seed: int = 3, **changes: Any) -> Path:
     }
     transformers.BertModel(transformers.BertConfig(**shape | changes)).save_pretrained(folder)
     special = {f"{name}_token": f"[{name.upper()}]" for name in ("cls", "sep", "pad", "unk")}
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tiny_tokenizer(), **special)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tiny.tiny_tokenizer(), **special
+    )
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -44,6 +45,6 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def tiny_corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tests.models.tiny import write_corpora
-
-    return write_corpora(tmp_path_factory.mktemp("corpora"), size=36)
+    tiny = import_module("tests.models.tiny")
+    folder: Path = tiny.write_corpora(tmp_path_factory.mktemp("corpora"), size=36)
+    return folder

@@ -96,7 +96,9 @@ def test_lambda_weighs_the_rationales_and_zero_leaves_them_out(tiny_encoder: str
 def test_a_window_has_the_tokens_of_both_and_the_rationale_of_the_response(
     tiny_encoder: str,
 ) -> None:
-    pairs = pairs_of([pair("i feel sad", "i am sorry", 1, "sorry")], pretrained_tokenizer(tiny_encoder))
+    pairs = pairs_of(
+        [pair("i feel sad", "i am sorry", 1, "sorry")], pretrained_tokenizer(tiny_encoder)
+    )
     alone, window = collate(pairs, window=False), collate(pairs, window=True)
     assert window.ids.shape[1] == alone.ids.shape[1] + len(pairs[0].seeker) - 1
     assert window.types[0].tolist() == [0] * 5 + [1] * 4

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
 pytest.importorskip("sklearn")
 
 import typer  # noqa: E402
@@ -20,7 +21,7 @@ from models.evaluate.metrics import mcc  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR  # noqa: E402
 from models.methods.low_resource import __main__ as command  # noqa: E402
 from models.methods.low_resource import exchanges as data  # noqa: E402
-from models.methods.low_resource.contrast import fit, inputs, trained  # noqa: E402
+from models.methods.low_resource.contrast import fit, trained  # noqa: E402
 from models.methods.low_resource.exchanges import Exchange, Target, is_question  # noqa: E402
 from models.methods.low_resource.measure import by_question, contrast_row, few_shot  # noqa: E402
 from models.methods.low_resource.nli import (  # noqa: E402
@@ -34,7 +35,9 @@ from tests.models.tiny import WORDS, tiny_tokenizer, write_contexts, write_rows 
 
 def embed(texts: Sequence[str]) -> np.ndarray:
     """Unit vectors of word counts."""
-    counts = np.array([[text.lower().split().count(word) for word in WORDS] for text in texts], float)
+    counts = np.array(
+        [[text.lower().split().count(word) for word in WORDS] for text in texts], float
+    )
     return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
 
 
@@ -143,7 +146,10 @@ def test_the_stand_in_learns_entailment() -> None:
             rows.append((f"{other} feel {word}", f"{other} {word}", "entailment"))
             rows.append((f"{other} feel {word}", "why how what", "contradiction"))
     model = FrozenInference(rows, embed)  # type: ignore[arg-type]
-    assert model.entails(["i feel sad", "i feel sad"], ["i sad", "why how"]).tolist() == [True, False]
+    assert model.entails(["i feel sad", "i feel sad"], ["i sad", "why how"]).tolist() == [
+        True,
+        False,
+    ]
 
 
 class Recorded:
@@ -162,7 +168,10 @@ def test_the_baselines_ask_as_the_paper_does() -> None:
     found = zero_shot(recorded, [Exchange("i am so sad", "so sad")])
     assert recorded.calls == [
         ("so sad", "This text is empathetic."),
-        ("Client: i am so sad | Therapist: so sad", "The Therapist is empathetic towards the Client."),
+        (
+            "Client: i am so sad | Therapist: so sad",
+            "The Therapist is empathetic towards the Client.",
+        ),
         ("i am so sad", "so sad"),
         ("so sad", "i am so sad"),
     ]
@@ -170,8 +179,6 @@ def test_the_baselines_ask_as_the_paper_does() -> None:
 
 
 def save_classifier(folder: Path, labels: dict[int, str]) -> str:
-    import transformers
-
     config = transformers.BertConfig(
         vocab_size=64,
         hidden_size=WIDTH,
@@ -226,11 +233,23 @@ def test_the_command_writes_results_and_page(
     app = typer.Typer()
     app.command()(command.main)
     options = [f"--encoder={tiny_encoder}", f"--data-dir={tiny_corpora}", f"--out={tmp_path}"]
-    options += ["--no-bf16", f"--pages={tmp_path}", f"--cache={tmp_path / 'vectors.npz'}", "--size=20"]
+    options += [
+        "--no-bf16",
+        f"--pages={tmp_path}",
+        f"--cache={tmp_path / 'vectors.npz'}",
+        "--size=20",
+    ]
     result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0
     content = json.loads((tmp_path / "low_resource.json").read_text("utf-8"))
-    assert [row["control"] for row in content["contrasts"]] == [False, False, False, True, True, True] * 2
+    assert [row["control"] for row in content["contrasts"]] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ] * 2
     text = (tmp_path / "low-resource.md").read_text("utf-8")
     assert "| chats v service (1) | contrast |" in text
     assert "stand-in on SNLI" in text

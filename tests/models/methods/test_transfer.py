@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 import typer  # noqa: E402
+from sklearn.metrics import f1_score  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from models.methods.transfer import __main__ as command  # noqa: E402
@@ -44,8 +45,6 @@ def test_the_registry_has_the_papers_eighteen_tasks_with_their_ratings() -> None
 
 
 def test_macro_f1_is_that_of_scikit_learn() -> None:
-    from sklearn.metrics import f1_score
-
     gold, given = CHANCE.integers(0, 4, 200), CHANCE.integers(0, 4, 200)
     assert macro_f1(gold, given, 5) == pytest.approx(f1_score(gold, given, average="macro"))
 
@@ -56,8 +55,14 @@ def test_a_better_prediction_is_significant_and_an_equal_one_is_not() -> None:
     good = np.where(CHANCE.random(300) < 0.1, 1 - gold, gold)
     assert p_value(gold, poor, good, 2) < 0.05
     assert p_value(gold, good, good, 2) == 1.0
-    assert verdict(score(gold, good, 2) - score(gold, poor, 2), p_value(gold, poor, good, 2)) == "better"
-    assert verdict(score(gold, poor, 2) - score(gold, good, 2), p_value(gold, good, poor, 2)) == "worse"
+    assert (
+        verdict(score(gold, good, 2) - score(gold, poor, 2), p_value(gold, poor, good, 2))
+        == "better"
+    )
+    assert (
+        verdict(score(gold, poor, 2) - score(gold, good, 2), p_value(gold, good, poor, 2))
+        == "worse"
+    )
     other = gold.copy()
     other[0] = 1 - other[0]
     assert verdict(0.01, p_value(gold, gold, other, 2)) == "same"
@@ -103,7 +108,9 @@ def test_training_a_target_leaves_the_source_adapter_as_it_was() -> None:
 def test_equal_tasks_have_the_most_similar_embeddings() -> None:
     chosen = Training(epochs=20)
     first = vectors(products(), 0.0)
-    other = vectors((np.random.default_rng(1).normal(size=(400, 8))[:, 5] > 0).astype(np.int64), 0.0)
+    other = vectors(
+        (np.random.default_rng(1).normal(size=(400, 8))[:, 5] > 0).astype(np.int64), 0.0
+    )
     tasks = [first, other, first]
     similar = fused([task_embedding(fit(given, chosen), given) for given in tasks])
     assert similar[0, 2] > similar[0, 1]
@@ -133,9 +140,7 @@ def toy(name: str, count: int = 40) -> Data:
 
 @pytest.mark.parametrize("kind", ["bottleneck", "lora"])
 def test_adapters_inside_the_encoder_learn_and_stack(kind: str, tiny_encoder: str) -> None:
-    pytest.importorskip("peft")
-    from models.methods.transfer import layers
-
+    layers = pytest.importorskip("models.methods.transfer.layers")
     torch.manual_seed(0)
     network = layers.Stacked(kind, tiny_encoder)  # type: ignore[arg-type]
     network.add("source")
@@ -168,7 +173,10 @@ def corpora(tiny_corpora: Path) -> Path:
             "conversation_id": f"chat-{n}",
             "emotion": ("sad", "joyful")[n % 2],
             "utterances": [
-                {"speaker": ("speaker", "listener")[turn % 2], "text": f"i feel {('sad', 'better')[n % 2]}"}
+                {
+                    "speaker": ("speaker", "listener")[turn % 2],
+                    "text": f"i feel {('sad', 'better')[n % 2]}",
+                }
                 for turn in range(4)
             ],
         }
@@ -183,7 +191,12 @@ def test_the_command_writes_results_and_page(
 ) -> None:
     app = typer.Typer()
     app.command()(command.main)
-    options = [f"--encoder={tiny_encoder}", f"--data-dir={corpora}", f"--out={tmp_path}", "--no-bf16"]
+    options = [
+        f"--encoder={tiny_encoder}",
+        f"--data-dir={corpora}",
+        f"--out={tmp_path}",
+        "--no-bf16",
+    ]
     options += [f"--pages={tmp_path}", f"--cache={tmp_path / 'vectors.npz'}", "--epochs=1"]
     result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0
@@ -196,7 +209,9 @@ def test_the_command_writes_results_and_page(
     options += ["--layers=bottleneck", "--source=News Empathy", "--target=Rated exchanges"]
     result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0
-    assert "| bottleneck | News Empathy | Rated exchanges |" in (tmp_path / "transfer.md").read_text()
+    assert (
+        "| bottleneck | News Empathy | Rated exchanges |" in (tmp_path / "transfer.md").read_text()
+    )
 
 
 def test_themes_count_only_tasks_that_have_one() -> None:
