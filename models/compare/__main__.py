@@ -25,7 +25,8 @@ from models.evaluate.document import FOLDER as EVALUATION
 from models.evaluate.document import write_json
 from models.evaluate.report import rounded
 from models.evaluate.tables import table
-from models.methods.results import FOLDER, FOLDS, SEED
+from models.methods.folds import FOLDS, SEED
+from models.methods.results import FOLDER
 
 
 def run_missing(chosen: list[Method], results: Path, data_dir: Path | None) -> None:

@@ -1,9 +1,10 @@
 """Speed and memory: every method in a process of its own, the methods taking turns.
 
 Each round gives every method the same test pairs of EPITOME, one method after the other, so that
-drifts in machine load cancel out. Speed is the median over the rounds of scored turns a second on
-one thread; the seeker post is encoded as well where a method reads it. Memory is the peak resident
-set of the process, with its libraries: what starting the method costs a host.
+drifts in machine load cancel out. Speed is the median over the rounds of scored turns a second of
+processor time, which is one second of one idle core; the seeker post is encoded as well where a
+method reads it. Memory is the peak resident set of the process, with its libraries: what starting
+the method costs a host.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MIB = 1024.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Turns a second [rounds] and peak memory in MiB."""
+    """Turns a second of processor time [rounds] and peak memory in MiB."""
 
     rounds: list[float]
     memory: float
@@ -41,11 +42,10 @@ class Cost:
 
 def _serve(pipe: Connection, key: str, data_dir: Path | None) -> None:
     """Load a method and score whatever slice of the test pairs the pipe names, until None."""
-    os.environ["OMP_NUM_THREADS"] = "1"
     from models.compare.methods import methods  # noqa: PLC0415
     from models.data.corpora import resolve_data_dir  # noqa: PLC0415
     from models.data.epitome import load  # noqa: PLC0415
-    from models.methods.results import parts  # noqa: PLC0415
+    from models.methods.folds import parts  # noqa: PLC0415
 
     part = parts(list(load(resolve_data_dir(data_dir))), [0])[0]
     method = next(method for method in methods() if method.key == key)
@@ -56,9 +56,9 @@ def _serve(pipe: Connection, key: str, data_dir: Path | None) -> None:
     pipe.send(len(dialogues))
     while (piece := pipe.recv()) is not None:
         some = dialogues[piece[0] : piece[1]]
-        started = time.perf_counter()
+        started = time.process_time()
         scorer.levels(some)
-        spent = time.perf_counter() - started
+        spent = max(time.process_time() - started, 1e-6)
         pipe.send((len(some) / spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB))
 
 
@@ -66,6 +66,7 @@ def measure(
     chosen: Sequence[Method], data_dir: Path | None, rounds: int = ROUNDS, turns: int = TURNS
 ) -> dict[str, Cost]:
     """Cost by method; a method that fails to load is left out, with a message."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # the processes inherit it before they load libraries
     context = multiprocessing.get_context("spawn")
     served: dict[str, tuple[Connection, Any]] = {}
     for method in chosen:

@@ -19,9 +19,13 @@ FIGURES = ("accuracy", "macro_f1", "mcc", "token_f1", "iou_f1")
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean over the three mechanisms, by fold, 0-1 (MCC: -1 to 1)."""
+    """A mean over the three mechanisms, by fold, 0-1 (MCC: -1 to 1).
+
+    A `pooled` figure has the same value, computed over all of its folds, for each of them.
+    """
 
     by_fold: dict[int, float]
+    pooled: bool = False
 
     @property
     def mean(self) -> float:
@@ -30,9 +34,13 @@ class Figure:
 
     @property
     def sd(self) -> float | None:
-        """Standard deviation over the folds; None for one fold."""
+        """Standard deviation over the folds; None for one fold or a pooled figure."""
         values = list(self.by_fold.values())
-        return stdev(values) if len(values) > 1 else None
+        return stdev(values) if len(values) > 1 and not self.pooled else None
+
+    def of(self, fold: int) -> float | None:
+        """The value of one fold, if it is known."""
+        return None if self.pooled else self.by_fold.get(fold)
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class Quality:
 
     @property
     def folds(self) -> list[int]:
-        """Folds that every figure is from; a pooled figure counts for all of its folds."""
+        """Folds that the figures are from."""
         return sorted({fold for figure in self.figures.values() for fold in figure.by_fold})
 
 
@@ -95,14 +103,14 @@ def _micromodels(content: Content, key: str, folder: Path) -> Quality | None:
 
 
 def _second_encoder(content: Content, key: str, folder: Path) -> Quality | None:
-    """Figures are pooled over the folds, so each fold has the same value."""
+    """Figures are pooled over the folds."""
     del folder
     if key not in content["rows"]:
         return None
     row = content["rows"][key]
     return Quality(
         {
-            name: Figure(dict.fromkeys(content["folds"], row[name]))
+            name: Figure(dict.fromkeys(content["folds"], row[name]), pooled=True)
             for name in FIGURES
             if name in row
         }

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from models.data import Conversation
-from models.probes.scorers import LevelScorer
 
-Load = Callable[[list[Conversation]], LevelScorer]
+if TYPE_CHECKING:
+    from models.probes.scorers import LevelScorer
+
+Load = Callable[[list[Conversation]], "LevelScorer"]
 """Makes a scorer from the training pairs of a fold; imports what it needs, for honest memory."""
 
 BUNDLES = Path("stream_app/bundles")

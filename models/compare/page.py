@@ -55,7 +55,7 @@ def cells(method: Method, quality: Quality | None, cost: Cost | None) -> list[st
         ", ".join(map(str, quality.folds)) if quality and figures else NOT_MEASURED,
         spread(figures.get("accuracy")),
         spread(macro),
-        percent(macro.by_fold.get(0)) if macro else NONE,
+        percent(macro.of(0)) if macro else NONE,
         spread(figures.get("mcc")),
         spread(figures.get("token_f1")),
         spread(figures.get("iou_f1")),
@@ -86,9 +86,10 @@ Where a method ran on fewer folds, compare the column of fold 0.
 
 - Token F1 and IOU-F1 count two empty rationales as correct, as the papers do; a dash is a method
   without rationales.
-- Turns/s and MiB: one thread, {rounds} rounds of {turns} test pairs in which the methods take
-  turns, median rate, peak resident memory of the process with its libraries. Cost does not depend
-  on the values of weights, so that of the bi-encoder's rows is measured on untrained networks.
+- Turns/s: scored turns a second of processor time on one thread, the median of {rounds} rounds of
+  {turns} test pairs in which the methods take turns. MiB: peak resident memory of the process, with
+  its libraries. Cost does not depend on the values of weights, so that of the bi-encoder's rows is
+  measured on untrained networks.
 - {cost_note}
 - Published figures are in [Evaluation](../evaluation.md#levels); they are from other splits, most
   of them also from other encoders, and belong in no column of this table.
@@ -142,7 +143,7 @@ def draw(rows: Rows, path: Path) -> None:
             )
         plot.set_xscale("log")
         plot.grid(color=GRID, linewidth=0.5)
-        plot.set(xlabel="scored turns a second, one thread", ylabel="macro-F1, per cent")
+        plot.set(xlabel="scored turns a second of processor time", ylabel="macro-F1, per cent")
         if points:
             picture.legend(loc="outside right upper", frameon=False, handlelength=0.5, fontsize=7)
         picture.savefig(path, format="svg", metadata={"Date": None})

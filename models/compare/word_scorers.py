@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from models.data import Conversation
-from models.labels import RATIONALE_ORDER
-from models.probes.scorers import Dialogue, Levels
+from models.methods.folds import labelled_levels
 from models.text_baseline import regression_on_words
 
-
-def _levels(training: Sequence[Conversation]) -> Levels:
-    rows = [[np.argmax(pair.turns[-1].labels[h]) for h in RATIONALE_ORDER] for pair in training]
-    return np.array(rows, np.int64)
+if TYPE_CHECKING:
+    from models.probes.scorers import Dialogue, Levels
 
 
 class Majority:
     """The most frequent level of each mechanism in the training part."""
 
     def __init__(self, training: Sequence[Conversation]) -> None:
-        columns = _levels(training).T
+        columns = labelled_levels(training).T
         self.commonest = np.array([np.bincount(column).argmax() for column in columns])
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
@@ -34,7 +32,7 @@ class Words:
 
     def __init__(self, training: Sequence[Conversation]) -> None:
         texts = np.array([pair.turns[-1].text for pair in training], np.str_)
-        columns = _levels(training).T
+        columns = labelled_levels(training).T
         self.regressions = [regression_on_words().fit(texts, column) for column in columns]
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:

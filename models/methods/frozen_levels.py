@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -23,10 +23,13 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from models.data import Conversation, load_for_command
 from models.encoder import encoder_name, load_backbone
-from models.labels import RATIONALE_ORDER
-from models.methods import results
+from models.methods import baselines_page, results
+from models.methods.folds import FOLDS, Part, labelled_levels
+from models.methods.folds import parts as parts_of
 from models.methods.sentence_vectors import CACHE, SentenceEncoder, Text
-from models.probes.scorers import Dialogue, Levels
+
+if TYPE_CHECKING:
+    from models.probes.scorers import Dialogue, Levels
 
 NAME, COMMAND = "frozen_levels", "python -m models.methods.frozen_levels"
 STRENGTHS = (1.0, 10.0, 100.0)
@@ -79,8 +82,7 @@ class FrozenLevels:
         features = embed([pair.turns for pair in training])
         groups = np.unique([pair.split_key for pair in training], return_inverse=True)[1]
         self.regressions = []
-        for head in RATIONALE_ORDER:
-            levels = np.array([np.argmax(pair.turns[-1].labels[head]) for pair in training])
+        for levels in labelled_levels(training).T:
             self.regressions.append(chosen_regression(features, levels, groups))
 
     def levels(self, dialogues: Sequence[Dialogue]) -> Levels:
@@ -110,7 +112,7 @@ def chosen_regression(
     return fitted
 
 
-def row_of(row: Row, parts: list[results.Part], encode: SentenceEncoder) -> dict[str, Any]:
+def row_of(row: Row, parts: list[Part], encode: SentenceEncoder) -> dict[str, Any]:
     """Fit and test on each fold."""
     gold, given, parameters = [], [], 0
     for part in parts:
@@ -138,17 +140,19 @@ def main(
     cache: Annotated[Path, typer.Option(help="File with the encoder's vectors.")] = CACHE,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of the result files.")] = results.FOLDER,
+    pages: Annotated[Path, typer.Option(help="Folder of the page.")] = baselines_page.FOLDER,
     threads: int = 1,
 ) -> None:
     """Fit and test the regressions on frozen vectors."""
     torch.set_num_threads(threads)
-    parts = results.parts(load_for_command(data_dir), folds or list(range(results.FOLDS)))
+    parts = parts_of(load_for_command(data_dir), folds or list(range(FOLDS)))
     encode = SentenceEncoder(cache, encoder)
     for key, row in ROWS.items():
         found = row_of(row, parts, encode)
         path = results.write_row(NAME, key, found, COMMAND, out)
         score = np.mean([head["macro_f1"]["mean"] for head in found["heads"].values()])
         print(f"{path}: {row.words}, macro-F1 {score:.3f}", flush=True)
+    print(baselines_page.write(out, folder=pages))
 
 
 if __name__ == "__main__":

@@ -12,56 +12,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.data.corpora import Conversation
-from models.data.split import held_out, split_fold
 from models.evaluate import report
 from models.evaluate.document import write_json
 from models.labels import RATIONALE_ORDER
+from models.methods.folds import FOLDS, SEED
 
 FOLDER = Path("docs/methods/results")
-FOLDS, SEED = 5, 17
-"""The folds of `models.crossvalidate`."""
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Part:
-    """One fold's training and test pairs of EPITOME."""
-
-    number: int
-    train: list[Conversation]
-    test: list[Conversation]
-
-    @property
-    def gold(self) -> Ints:
-        """Labelled levels of the test responses, [n, 3]."""
-        rows = [[_level(pair, head) for head in RATIONALE_ORDER] for pair in self.test]
-        return np.array(rows, np.int64)
-
-
-def _level(pair: Conversation, head: str) -> int:
-    return int(np.argmax(pair.turns[-1].labels[head]))
-
-
-def parts(conversations: list[Conversation], folds: Sequence[int]) -> list[Part]:
-    """The folds' parts of EPITOME."""
-    pairs = [item for item in conversations if item.corpus == "epitome"]
-    return [
-        Part(
-            number,
-            split_fold(pairs, number, FOLDS, SEED)["train"],
-            held_out(pairs, number, FOLDS, SEED),
-        )
-        for number in folds
-    ]
 
 
 def level_figures(gold: Sequence[Ints], given: Sequence[Ints]) -> dict[str, Any]:

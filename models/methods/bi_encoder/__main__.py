@@ -1,7 +1,7 @@
 """`python -m models.methods.bi_encoder`: train and test EPITOME's bi-encoder on our folds.
 
 One row of the paper's Table 5 after the other (`--only`), each added to
-docs/methods/results/bi_encoder.json when it is finished.
+docs/methods/results/bi_encoder.json and to docs/methods/baselines.md when it is finished.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from models.data import Conversation, load_for_command
 from models.encoder import encoder_name
 from models.evaluate import report
 from models.labels import RATIONALE_ORDER
-from models.methods import results
+from models.methods import baselines_page, results
 from models.methods.bi_encoder.design import DESIGNS, Design
 from models.methods.bi_encoder.model import parameters_of
 from models.methods.bi_encoder.training import Fitted, Hyperparameters, Reading, fit
+from models.methods.folds import Part
+from models.methods.folds import parts as parts_of
 
 NAME, COMMAND = "bi_encoder", "python -m models.methods.bi_encoder"
 
@@ -50,7 +52,7 @@ def rationale_figures(fitted: Fitted, test: list[Conversation], reading: Reading
 
 def row_of(
     design: Design,
-    parts: list[results.Part],
+    parts: list[Part],
     chosen: Hyperparameters,
     encoder: str | None,
 ) -> dict[str, Any]:
@@ -101,6 +103,7 @@ def main(
     bf16: Annotated[bool, typer.Option(help="bfloat16 in the encoders.")] = True,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of the result files.")] = results.FOLDER,
+    pages: Annotated[Path, typer.Option(help="Folder of the page.")] = baselines_page.FOLDER,
     threads: int = 2,
 ) -> None:
     """Train and test rows of EPITOME's Table 5."""
@@ -112,7 +115,7 @@ def main(
     chosen = Hyperparameters(
         epochs=epochs, encoder_rate=encoder_rate, frozen_layers=frozen_layers, bf16=bf16
     )
-    parts = results.parts(load_for_command(data_dir), folds or [0])
+    parts = parts_of(load_for_command(data_dir), folds or [0])
     for key in only or DESIGNS:
         design = DESIGNS[key]
         if lambda_rationales is not None:
@@ -122,6 +125,7 @@ def main(
             continue
         row = row_of(design, parts, chosen, encoder)
         print(results.write_row(NAME, key, row, COMMAND, out))
+        baselines_page.write(out, folder=pages)
 
 
 if __name__ == "__main__":

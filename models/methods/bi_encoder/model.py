@@ -65,7 +65,8 @@ def attend(states: Tensor, heard: Tensor, mask: Tensor) -> Tensor:
     """
     scores = states @ heard.transpose(1, 2) / states.shape[-1] ** 0.5
     absent = (1 - mask).unsqueeze(1).to(scores.dtype) * ABSENT
-    return (scores + absent).softmax(-1) @ heard
+    found: Tensor = (scores + absent).softmax(-1) @ heard
+    return found
 
 
 def build(design: Design, mechanisms: int, encoder: str | None = None) -> BiEncoder:

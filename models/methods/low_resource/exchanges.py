@@ -16,7 +16,7 @@ from models.data.corpora import read_rows
 from models.data.dialogues import CHATS, Pool, contexts
 from models.data.split import fold_of, key_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
-from models.methods.results import FOLDS, SEED
+from models.methods.folds import FOLDS, SEED
 
 SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 

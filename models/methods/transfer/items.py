@@ -17,7 +17,7 @@ from models.data.corpora import Corpus, Turn, read_rows
 from models.data.dialogues import CHATS
 from models.data.split import fold_of
 from models.labels import COUNSELLOR
-from models.methods.results import FOLDS, SEED
+from models.methods.folds import FOLDS, SEED
 from models.methods.transfer.tasks import Task
 
 NEWS = Corpus(

@@ -17,7 +17,7 @@ from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
 
 from models.encoder import MAX_TOKENS, load_backbone, pretrained_tokenizer
-from models.methods.results import SEED
+from models.methods.folds import SEED
 from models.methods.transfer.items import Data, Part
 from models.methods.transfer.scores import p_value, score
 from models.methods.transfer.stack import Adapter, loss_of

@@ -132,12 +132,15 @@ def test_the_command_adds_rows_to_the_result_file(
     app.command()(command.main)
     for rows in (["no_seeker"], ["bi_encoder", "no_rationales"]):
         options = ["--encoder", tiny_encoder, "--epochs=1", "--frozen-layers=1", "--threads=1"]
-        options += [f"--data-dir={tiny_corpora}", f"--out={tmp_path}"]
+        options += [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", f"--pages={tmp_path}"]
         options += [f"--only={row}" for row in rows]
         result = CliRunner().invoke(app, options, catch_exceptions=False)
         assert result.exit_code == 0
     rows = json.loads((tmp_path / "bi_encoder.json").read_text("utf-8"))["rows"]
     assert list(rows) == ["no_seeker", "bi_encoder", "no_rationales"]
+    page = (tmp_path / "baselines.md").read_text("utf-8")
+    assert "| three independent bi-encoders, as published | not measured here |" in page
+    assert "| -seeker post: response alone | 0 |" in page
     head = rows["bi_encoder"]["heads"]["explorations"]
     assert {"accuracy", "macro_f1", "mcc", "token_f1", "iou_f1"} <= set(head)
     assert "token_f1" not in rows["no_rationales"]["heads"]["explorations"]
