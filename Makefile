@@ -21,7 +21,7 @@ test test-slow test-services test-models: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
+.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -115,6 +115,13 @@ evaluate: train-env ## Regenerate docs/evaluation from the folds
 	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.card
+
+methods: train-env ## Run the published methods on our folds, and compare all (hours on two cores)
+	$(TRAIN_PY) -m models.methods.frozen_levels $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.bi_encoder $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.transfer $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.low_resource $(DATA_DIR)
+	$(TRAIN_PY) -m models.compare $(DATA_DIR)
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)
