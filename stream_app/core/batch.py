@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from stream_app.contracts.events import Outcome, Turn
-from stream_app.contracts.scores import Alert, DeadLetter, SessionScore, TurnScore
+from stream_app.contracts.scores import Alert, DeadLetter, SessionScore, TurnScore, Unscored
 from stream_app.core.consent import ConsentRecord
 from stream_app.core.session_state import Versioned
 
@@ -21,13 +21,14 @@ class SetAside(Struct, frozen=True):
 class StoredTurn(Struct, frozen=True):
     """A turn to be stored; the store redacts its text.
 
-    ``from_first_counsellor``: its speaker may read the session.
+    ``from_first_counsellor``: its speaker may read the session. ``unscored``: why it has no score.
     """
 
     turn: Turn
     late: bool
     produced_at: datetime | None = None
     from_first_counsellor: bool = False
+    unscored: Unscored | None = None
 
 
 class BatchResult(Struct):
