@@ -18,12 +18,13 @@ from stream_app.core.watch import Facts
 class Alerting:
     """Holds the rules; the session's state has each rule's status.
 
-    ``failures``: number of failed evaluations of expressions; cleared when reported.
+    ``bundle``: whose sessions it is for. ``failures``: number of failed evaluations of expressions;
+    cleared when reported.
     """
 
     def __init__(self, rules: RuleSet, model: EmpathyModel | None, bundle: str) -> None:
         self._model = model
-        self._bundle = bundle
+        self.bundle = bundle
         self.rules = NO_RULES
         self.failures: Counter[str] = Counter()
         self._names: frozenset[str] = frozenset()
@@ -123,7 +124,7 @@ class Alerting:
         cause: Cause = Cause.CONDITION,
     ) -> Moment:
         digest = self.rules.digest
-        return Moment(state.session_id, self._bundle, seq, at, counsellor_turn, digest, cause)
+        return Moment(state.session_id, self.bundle, seq, at, counsellor_turn, digest, cause)
 
     def _reading(self, state: SessionState, facts: Facts, clock: datetime) -> Reading:
         return Reading(

@@ -126,9 +126,7 @@ def close(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> 
             return []
 
 
-def abandon(
-    name: str, status: AlertStatus, moment: Moment, reason: str = RULE_GONE
-) -> list[Alert]:
+def abandon(name: str, status: AlertStatus, moment: Moment, reason: str = RULE_GONE) -> list[Alert]:
     """End the alert of a removed rule or bundle: pending lapses, firing resolves."""
     previous, held = status.state, list(status.held)
     status.state, status.turns_in_state, status.held = AlertState.INACTIVE, 0, []

@@ -37,4 +37,4 @@ def covers(ranges: Iterable[str], tag: str | None) -> bool:
     if found is None:
         return True
     known = (normalised(each) for each in ranges)
-    return any(each == ANY or found == each or found.startswith(f"{each}-") for each in known)
+    return any(each in (ANY, found) or found.startswith(f"{each}-") for each in known)

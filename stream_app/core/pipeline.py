@@ -1,6 +1,6 @@
 """The batch loop: sessions accept the events, one call scores what is due, the scores are added."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -107,6 +107,13 @@ class Pipeline:
         """Replace the bundles in force, between batches; the default one stays."""
         self.bundles = self.encodings.bundles = bundles
 
+    def new_states(self, session_ids: Iterable[str], bundle: ScoringBundle) -> dict[str, Versioned]:
+        """States of new sessions that this bundle scores, whatever the routes say."""
+        chosen = None if bundle is self.bundles.default else bundle.choice
+        return {
+            key: Versioned(SessionState(key, self.bundle_id, chosen=chosen)) for key in session_ids
+        }
+
     def process(self, batch: list[Received], states: dict[str, Versioned]) -> BatchResult:
         """Process a batch; ``states`` holds the known sessions and is updated in place."""
         result = BatchResult()
@@ -123,12 +130,7 @@ class Pipeline:
             if session is None:
                 session = self._session(event.session_id, states, bundles, result)
                 sessions[event.session_id] = session
-            bundle = bundles.of(session.state) or bundles.default
-            unscored = None
-            if isinstance(event, Turn):
-                bundle = decide(session.state, event, bundles)
-                if not bundle.covers(event.lang or session.state.lang):
-                    unscored = Unscored.LANGUAGE
+            bundle, unscored = _bundle_of(session.state, event, bundles)
             session.move_to(bundle.environment)
             try:
                 accepted = session.accept(event, unscored)
@@ -143,8 +145,7 @@ class Pipeline:
             if accepted.consent is not None:
                 result.consents.append(accepted.consent)
             if isinstance(event, Turn) and accepted.turn is not None:
-                if accepted.unscored is None:
-                    turns.append(ToEncode(event, accepted.turn, received.encoding, bundle))
+                turns.append(ToEncode(event, accepted.turn, received.encoding, bundle))
                 stored = StoredTurn(
                     event,
                     accepted.turn.late,
@@ -155,7 +156,7 @@ class Pipeline:
                 result.turns.append(stored)
             elif isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
                 result.outcomes.append(event)
-        self.encodings.attach(turns)
+        self.encodings.attach([item for item in turns if not item.kept.withheld])
         self._carry_out(steps, result)
         result.session_scores = [sessions[session_id].score() for session_id in result.sessions]
         return result
@@ -167,7 +168,9 @@ class Pipeline:
         another turn arrives, the final scores are rewritten.
         """
         result = BatchResult(sessions=dict(states))
-        found = [(versioned.state, self.bundles.of(versioned.state)) for versioned in states.values()]
+        found = [
+            (versioned.state, self.bundles.of(versioned.state)) for versioned in states.values()
+        ]
         copies = [
             (Session(unpack(pack(state)), bundle.environment), bundle)
             for state, bundle in found
@@ -226,6 +229,17 @@ class Pipeline:
             else:
                 alerts = session.end_alerts(step)
             result.alerts += alerts
+
+
+def _bundle_of(
+    state: SessionState, event: Event, bundles: BundlesInForce
+) -> tuple[ScoringBundle, Unscored | None]:
+    """The bundle of a session at this event, and why a turn must not be scored."""
+    if not isinstance(event, Turn):
+        return bundles.of(state) or bundles.default, None
+    bundle = decide(state, event, bundles)
+    covered = bundle.covers(event.lang or state.lang)
+    return bundle, None if covered else Unscored.LANGUAGE
 
 
 def _set_aside(result: BatchResult, received: Received, error: ContractError) -> None:

@@ -76,8 +76,9 @@ Step = ToScore | ToEnd
 class Accepted(Struct, frozen=True):
     """Result of accepting an event, and the steps that became due.
 
-    ``turn``: to be stored, and to be encoded unless it is ``unscored``. ``from_first_counsellor``: the first turn of the session's first
-    counsellor, who may read the session. ``consent``: a record that the event stated.
+    ``turn``: to be stored, and to be encoded unless it is ``unscored``. ``from_first_counsellor``:
+    the first turn of the session's first counsellor, who may read the session. ``consent``: a
+    record that the event stated.
     """
 
     fate: Fate

@@ -3,4 +3,13 @@
 Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 """
 
-__all__ = ["bundle", "probe", "provider_choice", "providers", "rationale", "scorer", "tokenizer"]
+__all__ = [
+    "bundle",
+    "head_bundle",
+    "probe",
+    "provider_choice",
+    "providers",
+    "rationale",
+    "scorer",
+    "tokenizer",
+]

@@ -30,22 +30,32 @@ _HeadOutput = tuple[list[float], float, int]
 
 
 class OnnxScorer:
-    """Scores with a bundle; thread-safe."""
+    """Scores with a bundle; thread-safe.
+
+    ``shared``: the scorer whose encoder and tokeniser it uses, for a head bundle
+    (``inference.head_bundle``). Rationales then are those of that scorer's bundle.
+    """
 
     def __init__(
         self,
         bundle: Bundle,
         provider: Provider = Provider.AUTO,
         threads: int = 1,
+        shared: "OnnxScorer | None" = None,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
-        self.tokenizer = TextTokenizer(
-            bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
+        self.tokenizer: TextTokenizer = (
+            TextTokenizer(bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens)
+            if shared is None
+            else shared.tokenizer
         )
-        self.encoder = TurnEncoder(
-            bundle.file(manifest.encoder.file), manifest.encoder, provider, threads
+        self.encoder: TurnEncoder = (
+            TurnEncoder(bundle.file(manifest.encoder.file), manifest.encoder, provider, threads)
+            if shared is None
+            else shared.encoder
         )
+        self._rationale_heads = shared.bundle.manifest.heads if shared else manifest.heads
         self.head = ContextHead(
             bundle.file(manifest.head.file),
             Provider.CPU,  # small products: transfers would cost more than computing them
@@ -114,7 +124,7 @@ class OnnxScorer:
     ) -> dict[str, list[Span]]:
         wanted = [
             (head.name, head.rationale)
-            for head in self._heads
+            for head in self._rationale_heads
             if head.rationale is not None and (role is None or role in head.roles)
         ]
         if not wanted:
