@@ -12,7 +12,6 @@ from stream_app.contracts.events import Event, Outcome, Turn, decode
 from stream_app.contracts.scores import (
     DeadLetter,
     SessionStatus,
-    Unscored,
 )
 from stream_app.core.alerting import Alerting
 from stream_app.core.baselines import BaselineBook, NoBaselines
@@ -23,7 +22,7 @@ from stream_app.core.heads import kept
 from stream_app.core.ports import Encoding, Scorer, TraceHeaders
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.core.session import Fate, Session, Step, ToScore
-from stream_app.core.session_bundles import decide, leave_removed
+from stream_app.core.session_bundles import assign, at_event, leave_removed
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import ScoringRequest
 from stream_app.errors import ContractError
@@ -130,7 +129,7 @@ class Pipeline:
             if session is None:
                 session = self._session(event.session_id, states, bundles, result)
                 sessions[event.session_id] = session
-            bundle, unscored = _bundle_of(session.state, event, bundles)
+            bundle, unscored = at_event(session.state, event, bundles)
             session.move_to(bundle.environment)
             try:
                 accepted = session.accept(event, unscored)
@@ -142,6 +141,8 @@ class Pipeline:
             if accepted.changes:
                 result.sessions[event.session_id] = versioned = states[event.session_id]
                 versioned.partition = received.source.partition
+                if isinstance(event, Turn) and unscored is None:
+                    assign(session.state, bundle, bundles)
             if accepted.consent is not None:
                 result.consents.append(accepted.consent)
             if isinstance(event, Turn) and accepted.turn is not None:
@@ -229,17 +230,6 @@ class Pipeline:
             else:
                 alerts = session.end_alerts(step)
             result.alerts += alerts
-
-
-def _bundle_of(
-    state: SessionState, event: Event, bundles: BundlesInForce
-) -> tuple[ScoringBundle, Unscored | None]:
-    """The bundle of a session at this event, and why a turn must not be scored."""
-    if not isinstance(event, Turn):
-        return bundles.of(state) or bundles.default, None
-    bundle = decide(state, event, bundles)
-    covered = bundle.covers(event.lang or state.lang)
-    return bundle, None if covered else Unscored.LANGUAGE
 
 
 def _set_aside(result: BatchResult, received: Received, error: ContractError) -> None:

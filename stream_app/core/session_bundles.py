@@ -8,8 +8,8 @@ because scores of two bundles are never mixed.
 
 from msgspec import structs
 
-from stream_app.contracts.events import Turn
-from stream_app.contracts.scores import Alert
+from stream_app.contracts.events import Event, Turn
+from stream_app.contracts.scores import Alert, Unscored
 from stream_app.core.aggregates import Aggregates
 from stream_app.core.alerting import end_with_bundle
 from stream_app.core.baselines import Pinned
@@ -36,18 +36,20 @@ def address(state: SessionState | None, turn: Turn | None = None) -> Addressed:
     )
 
 
-def decide(state: SessionState, turn: Turn, bundles: BundlesInForce) -> ScoringBundle:
-    """The bundle of a session in force at this turn; decides it if no earlier turn has.
+def at_event(
+    state: SessionState, event: Event, bundles: BundlesInForce
+) -> tuple[ScoringBundle, Unscored | None]:
+    """The bundle of a session at an event, and why a turn must not be scored.
 
-    The default bundle stands in as long as it is undecided.
+    The default bundle stands in as long as the session's is undecided.
     """
-    if state.undecided:
-        found = bundles.choose(address(state, turn))
-        if found is None:
-            return bundles.default
-        assign(state, found, bundles)
-        return found
-    return bundles.of(state) or bundles.default
+    bundle: ScoringBundle | None
+    if not isinstance(event, Turn):
+        return bundles.of(state) or bundles.default, None
+    bundle = bundles.choose(address(state, event)) if state.undecided else bundles.of(state)
+    bundle = bundle or bundles.default
+    covered = bundle.covers(event.lang or state.lang)
+    return bundle, None if covered else Unscored.LANGUAGE
 
 
 def assign(state: SessionState, bundle: ScoringBundle, bundles: BundlesInForce) -> None:

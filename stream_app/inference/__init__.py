@@ -10,6 +10,7 @@ __all__ = [
     "provider_choice",
     "providers",
     "rationale",
+    "routed_bundles",
     "scorer",
     "tokenizer",
 ]
