@@ -8,7 +8,6 @@ labels learn. All other heads, the context fusion and the probes are those of th
 from __future__ import annotations
 
 import copy
-import json
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -99,7 +98,9 @@ def encode(segments: Sequence[Segment], scorer: OnnxScorer) -> None:
         turn.taught = vectors[turn.turn.text]
 
 
-def learn(head: ContextHead, segments: list[Segment], recipe: Recipe) -> tuple[ContextHead, set[str]]:
+def learn(
+    head: ContextHead, segments: list[Segment], recipe: Recipe
+) -> tuple[ContextHead, set[str]]:
     """Train copies of the task networks with labels; also their names."""
     counts = label_counts(segments)
     names = {name for name, found in counts.items() if float(found.sum()) > 0}

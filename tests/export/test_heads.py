@@ -118,7 +118,7 @@ def test_a_head_bundle_is_refused_on_another_encoder_and_as_the_default(
     trained: Path, conversations: list[Conversation], tmp_path: Path
 ) -> None:
     other = bundles.load(made(tmp_path, tiny_model(seed=5).eval(), conversations, "other"))
-    with pytest.raises(BundleError, match="was made for another encoder .*tiny-"):
+    with pytest.raises(BundleError, match=r"was made for another encoder .*tiny-"):
         head_bundle.load(trained, other)
     with pytest.raises(BundleError, match="RAPPORT_BUNDLE_ROUTES"):
         bundles.load(trained)
