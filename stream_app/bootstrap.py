@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -74,6 +74,7 @@ from stream_app.worker.topics import client_options, declare_topics
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from stream_app.inference.routed_bundles import Refusal
     from stream_app.inference.scorer import OnnxScorer
     from stream_app.web.practice_model import PracticeModel
     from stream_app.worker.bundle_loading import BundleReloader
@@ -119,9 +120,30 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
         RuleFileError: the file of rules is not valid.
         RoutesFileError: the file of bundles and routes is not valid.
     """
+    return routed_pipeline(settings, scorer)[0]
+
+
+def routed_pipeline(
+    settings: Settings, scorer: "OnnxScorer"
+) -> "tuple[Pipeline, Sequence[Refusal]]":
+    """As ``pipeline``, with the bundles of the routes file that were refused."""
     core = Pipeline(scorer, checked_policy(settings, scorer))
-    bundle_reloader(settings, scorer, core).start()
-    return core
+    reloader = bundle_reloader(settings, scorer, core)
+    reloader.start()
+    return core, reloader.refused
+
+
+def bundle_ids(settings: Settings) -> list[str]:
+    """Ids of the default bundle and of those that routes assign, the default one first.
+
+    Raises:
+        RapportError: a bundle or the routes file is not valid.
+    """
+    own = bundle(settings).manifest.bundle_id
+    if settings.bundle_routes is None:
+        return [own]
+    core = pipeline(settings, scorer(settings))
+    return [each.environment.bundle_id for each in core.bundles]
 
 
 def checked_policy(settings: Settings, scorer: "OnnxScorer") -> Policy:

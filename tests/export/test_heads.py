@@ -12,7 +12,7 @@ pytest.importorskip("onnxscript")
 
 from export import __main__ as command  # noqa: E402
 from export import heads  # noqa: E402
-from models import bundle, multitask  # noqa: E402
+from models import bundle, multitask, train  # noqa: E402
 from models.batches import tokenise  # noqa: E402
 from models.calibrate import Calibration  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
@@ -38,7 +38,9 @@ CORPORA = ("epitome", "esconv")
 
 
 def made(folder: Path, model: MultitaskModel, conversations: list[Conversation], name: str) -> Path:
-    """A whole bundle of an untrained tiny model."""
+    """A whole bundle of a tiny model after a few steps: weights that differ from one another."""
+    segments = tokenise(conversations, tiny_tokenizer())
+    train.fit(model, segments, train.Recipe(epochs=1, pairs_a_step=12, bf16=False), max_steps=3)
     about = dict.fromkeys(bundle.TRAINING_KEYS, "made up") | {
         "seed": 17,
         "split": DESCRIPTION,
@@ -60,7 +62,14 @@ def conversations(tmp_path_factory: pytest.TempPathFactory) -> list[Conversation
 @pytest.fixture(scope="module")
 def base(conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     folder = tmp_path_factory.mktemp("base")
-    return bundles.load(made(folder, tiny_model().eval(), conversations, "tiny"))
+    return bundles.load(made(folder, tiny_model(), conversations, "tiny"))
+
+
+@pytest.fixture(scope="module")
+def other(conversations: list[Conversation], tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """A bundle with another encoder."""
+    folder = tmp_path_factory.mktemp("other")
+    return bundles.load(made(folder, tiny_model(seed=5), conversations, "other"))
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +124,8 @@ def test_a_head_bundle_has_no_encoder_and_names_the_digests_of_its_own(
 
 
 def test_a_head_bundle_is_refused_on_another_encoder_and_as_the_default(
-    trained: Path, conversations: list[Conversation], tmp_path: Path
+    trained: Path, other: Bundle
 ) -> None:
-    other = bundles.load(made(tmp_path, tiny_model(seed=5).eval(), conversations, "other"))
     with pytest.raises(BundleError, match=r"was made for another encoder .*tiny-"):
         head_bundle.load(trained, other)
     with pytest.raises(BundleError, match="RAPPORT_BUNDLE_ROUTES"):
@@ -125,10 +133,9 @@ def test_a_head_bundle_is_refused_on_another_encoder_and_as_the_default(
 
 
 def test_heads_find_their_encoder_among_the_bundles_of_the_file(
-    base: Bundle, trained: Path, conversations: list[Conversation], tmp_path: Path
+    base: Bundle, trained: Path, other: Bundle
 ) -> None:
     """The default bundle has another encoder; the one that the heads need stands in the file."""
-    other = bundles.load(made(tmp_path, tiny_model(seed=5).eval(), conversations, "other"))
     loader = BundleLoader(OnnxScorer(other), Provider.CPU, 1, 6)
     wanted = [RoutedBundle("north", str(trained)), RoutedBundle("tiny", str(base.path))]
     found = loader.load(wanted)
